@@ -25,7 +25,7 @@ from lab.models.showcase import claims, first
 from lab.relations.command import probes
 from transformer.lenses.words.familiarity import read_measure
 from transformer.storage.description import EXAMPLES_FILE, HEADS_FILE, SCORES_FILE, read_config
-from transformer.storage.files import CheckpointError
+from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.marks import of_another_model
 from transformer.training.runs.files import LOG_FILE
 
@@ -96,7 +96,7 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
         Part(experiments, [], [directory / HEADS_FILE]),
         Part(probes, trees, [*probed, train]),
         *([Part(familiarity, doubted, [*fit, *test, data.judged])] if fit else []),
-        Part(scores, folders, [corpora]),
+        Part(scores, [*folders, *_compared_before(directory)], [corpora]),
         Part(history, ["--log", log], [log]),
         Part(card, [], [directory / SCORES_FILE]),
         Part(claims, [], [examples]),
@@ -116,6 +116,18 @@ def _as_before(directory: Path) -> list[str]:
     return [
         word for name, value in given.items() if value for word in (f"--{name.replace('_', '-')}", str(value))
     ]
+
+
+def _compared_before(directory: Path) -> list[object]:
+    """The option of `scores` that names the model with which the present file compares."""
+    if not (directory / SCORES_FILE).is_file():
+        return []
+    named = {
+        each["against"]["model"]
+        for each in read_json(directory / SCORES_FILE)["translation"]
+        if "against" in each
+    }
+    return [word for name in sorted(named) for word in ("--against", directory.parent / name)]
 
 
 @command(parts=PARTS)

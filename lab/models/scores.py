@@ -13,10 +13,11 @@ from lab.measurement import Folder, Json, Subject, measurement, report
 from lab.models.corpora import OWN_GOLD, Test, data_of
 from transformer.commands.arguments import percent
 from transformer.commands.translate import check_lengths, loss_on
+from transformer.lenses.scores.bootstrap import bleu, bleu_statistics, compare
 from transformer.lenses.scores.gold_links import ERRORS, align_gold
 from transformer.lenses.words.alignment import diagonal, score
 from transformer.runs.corpus import corpus_scores, translate_batched
-from transformer.runs.translator import Translator
+from transformer.runs.translator import Translator, load_translator
 from transformer.storage.description import SCORES_FILE
 from transformer.text.links import read_gold
 from transformer.text.pairs import SentencePair, read_pairs
@@ -28,16 +29,26 @@ CORPORA, SAMPLE = Path("../shared/corpora"), Path("assets/sample")
 
 
 @measurement(SCORES_FILE)
-def scores(model: Subject, corpora: Corpora = CORPORA, sample: Sample = SAMPLE) -> Json:
-    """Translates the test data that are there, and aligns the pairs with links made by hand."""
+def scores(
+    model: Subject,
+    corpora: Corpora = CORPORA,
+    sample: Sample = SAMPLE,
+    against: Annotated[Folder | None, "another model, whose greedy BLEU is compared with this one's"] = None,
+) -> Json:
+    """Translates the test data that are there, and aligns the pairs with links made by hand.
+
+    "against" is the BLEU of both models and their difference, with 95 % intervals of the paired bootstrap
+    over sentences.
+    """
     data = data_of(model.directory)
     tests = [test for test in data.tests if _is_there(test.name, corpora / test.data)]
     files = {OWN_GOLD: sample / data.own_gold, data.gold[0]: corpora / data.gold[1]}
     gold = {name: path for name, path in files.items() if _is_there(name, path)}
     if not tests:
         raise ValueError(f"None of the test data are in {corpora}.")
+    other = None if against is None else load_translator(against)
     return {
-        "translation": [_translated(model.translator, test, corpora / test.data) for test in tests],
+        "translation": [_translated(model.translator, test, corpora / test.data, other) for test in tests],
         "alignment": [_aligned(model.translator, name, path) for name, path in gold.items()],
     }
 
@@ -60,19 +71,40 @@ def _is_there(name: str, path: Path) -> bool:
     return path.exists()
 
 
-def _translated(translator: Translator, test: Test, path: Path) -> Json:
+def _translated(translator: Translator, test: Test, path: Path, other: Translator | None = None) -> Json:
     pairs = without_chosen(read_pairs(path), test.chosen)
     check_lengths(translator, pairs, str(path))
     found: Json = {"name": test.name, "data": test.data, "sentences": len(pairs)}
-    found |= {"loss": loss_on(translator, pairs), "greedy": _scored(translator, pairs, 1)}
+    outputs = _outputs(translator, pairs)
+    found |= {"loss": loss_on(translator, pairs), "greedy": corpus_scores(outputs, pairs)}
     if test.beam:
-        found["beam"] = _scored(translator, pairs, BEAM) | {"size": BEAM}
+        found["beam"] = corpus_scores(_outputs(translator, pairs, BEAM), pairs) | {"size": BEAM}
+    if other is not None:
+        found["against"] = compared(outputs, _outputs(other, pairs), pairs) | {"model": other.name}
+        gap = found["against"]["difference"]
+        said = ", ".join(f"{gap[end]:+.1f}" for end in ("value", "low", "high"))
+        report(f"{test.name}: BLEU against {other.name}: {said} (difference, 95 % interval).")
     report(f"{test.name}: BLEU {found['greedy']['bleu']:.1f}, greedy.")
     return found
 
 
-def _scored(translator: Translator, pairs: Sequence[SentencePair], beam_size: int) -> Json:
-    return corpus_scores(translate_batched(translator, [pair.source for pair in pairs], beam_size), pairs)
+def _outputs(translator: Translator, pairs: Sequence[SentencePair], beam_size: int = 1) -> list[str]:
+    return translate_batched(translator, [pair.source for pair in pairs], beam_size)
+
+
+def compared(outputs: Sequence[str], others: Sequence[str], pairs: Sequence[SentencePair]) -> Json:
+    """BLEU of two models' translations of the same sentences, and the difference, first − second.
+
+    Returns:
+        "own", "other" and "difference", each a value with the 95 % interval over shared resamples.
+    """
+    references = [pair.target for pair in pairs]
+    tables = {
+        "own": bleu_statistics(outputs, references),
+        "other": bleu_statistics(others, references),
+    }
+    found = compare(tables, bleu, "other")
+    return {name: each["value"] for name, each in found.items()} | {"difference": found["own"]["difference"]}
 
 
 def _aligned(translator: Translator, name: str, path: Path) -> Json:
