@@ -45,7 +45,7 @@ MOST_LINES = {
     "transformer/interventions": 2_080,
     "transformer/runs": 2_045,
     "transformer/lenses what_if exports commands": 9_220,
-    "lab": 7_460,
+    "lab": 7_500,
     "figures": 7_090,
     "ui/linked_view address server controls shell maps": 10_480,
     "ui/views": 17_580,
