@@ -97,8 +97,9 @@ def test_next_and_back_keep_the_sentence_the_cursor_and_the_heads():
 
 
 def test_a_step_shows_its_own_view_and_leaves_changes_out():
-    at = step("masks", 1, changes="ablate_cross_1.1_zero")
+    at = step("masks", 1, step="2", changes="ablate_cross_1.1_zero")
     at = follow(at, "Next")
+    assert at.query_params.get("step") != "2"
     assert at.query_params["mask"] == "zero"
     assert "changes" not in at.query_params
 

@@ -88,8 +88,8 @@ def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
     kept = {name: {**vars(current()), **place}[name] for name in CARRIED}
     if named.get("model", kept["model"]) != kept["model"]:
         kept |= {name: None for name in PLACE if name in CARRIED}
-    elif named.get("text", kept["text"]) != kept["text"]:
-        kept |= {"step": None, "source": None}
+    elif (named.get("text", kept["text"]), named.get("changes", ())) != (kept["text"], current().changes):
+        kept |= {"step": None, "source": None}  # the cursor stood in another run
     return State(**{**kept, **named})
 
 

@@ -136,10 +136,8 @@ def candidate(at: Asking) -> Measured:
     taken = step.alternatives[rank - 1 : rank - 1 + MOST]
     best = taken[0].token_id if taken else -1
     taken = tuple(sorted(taken, key=lambda each: (each.token, each.token_id)))
-    before = "".join(f"“{at.name(each.token)}”, " for each in step.alternatives[: rank - 1])
-    asks = f"At step {at.place.step + 1}: which token is the most probable?"
-    if before:
-        asks = f"At step {at.place.step + 1}, after {before}which token is the most probable?"
+    more = ", ".join(f"“{at.name(each.token)}”" for each in step.alternatives[: rank - 1])
+    asks = f"At step {at.place.step + 1}: which token is the most probable{f' after {more}' * bool(more)}?"
     names = [f"“{at.name(each.token)}”" for each in taken]
     place = [each.token_id for each in taken].index(best) if taken else 0
     return _measured(asks, names, [each.log_prob for each in taken], " nats", place)
