@@ -1,5 +1,5 @@
-// Presenting, for a lecture room: one map fills the height of the window, in large type, with the strips, the cursor and
-// the sentence beside it, and nothing else on the screen.
+// Presenting, for a lecture room: one map fills the height of the window, in large type, with the strips, the cursor
+// and the sentence beside it, and nothing else on the screen.
 
 import { element } from "./dom.js";
 

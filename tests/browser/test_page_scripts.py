@@ -160,10 +160,40 @@ def test_a_masked_key_has_no_number_under_the_pointer(scripts_alone: Any) -> Non
     assert drawn(scripts_alone, spec, x=1, y=0)["under"] is None
 
 
+# --- words.js -----------------------------------------------------------------------------------------------
+
+
+GLOSSARY = {
+    "head": {"written": ["head"]},
+    "induction head": {"written": ["induction head", "induction heads"]},
+    "KL": {"written": ["KL"]},
+    "</s>": {"written": ["</s>"]},
+}
+
+
+def found(call: Call, *texts: str) -> list[tuple[str, int, str]]:
+    """Word, number of the text, and what stands there, of each first use."""
+    uses = call("words.firstUses", list(texts), GLOSSARY)
+    return [(use["word"], use["text"], texts[use["text"]][use["start"] : use["end"]]) for use in uses]
+
+
+def test_a_word_is_found_once_where_it_is_used_first_even_at_the_start_of_a_sentence(call: Call) -> None:
+    assert found(call, "Heads", "a head", "Head 3, and head 4") == [("head", 1, "head")]
+    assert found(call, "ahead of kl") == []
+    assert found(call, "it rests on </s>.", "KL of two") == [("KL", 1, "KL"), ("</s>", 0, "</s>")]
+
+
+def test_of_two_words_in_one_place_the_longer_is_meant(call: Call) -> None:
+    assert found(call, "An induction head looks back.") == [("induction head", 0, "induction head")]
+
+
 # --- every script -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", sorted((STATIC / SCRIPTS).iterdir()), ids=lambda path: path.name)
+TEXTS = sorted(path for path in (STATIC / SCRIPTS).iterdir() if path.suffix != ".json")
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
 def test_lines_are_short_and_imports_name_the_folder_that_is_there(path: Path) -> None:
     text = path.read_text()
     assert max(map(len, text.splitlines())) <= 120
@@ -173,5 +203,6 @@ def test_lines_are_short_and_imports_name_the_folder_that_is_there(path: Path) -
 
 def test_the_folder_is_named_wherever_it_is_loaded() -> None:
     assert [path.name for path in STATIC.glob("page-*")] == [SCRIPTS]
-    for path in ("ui/controls/slots.py", "ui/views/inside/contents.py", "static/README.md"):
+    paths = ("ui/controls/slots.py", "ui/views/inside/contents.py", "ui/shell/menu.py", "static/README.md")
+    for path in paths:
         assert f"{SCRIPTS}/" in (ROOT / path).read_text()
