@@ -6,6 +6,8 @@ import { inside } from "./spans.js";
 const COMMANDS = new Map([
   ["ArrowLeft", "back"],
   ["ArrowRight", "on"],
+  ["PageUp", "back"],
+  ["PageDown", "on"],
   ["Home", "first"],
   ["End", "last"],
   ["ArrowUp", "key back"],

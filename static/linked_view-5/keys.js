@@ -9,7 +9,7 @@ const LIST = [
   ["↑ ↓", "previous key token, next key token"],
   ["Home End", "first step, last step"],
   ["Space", "play, stop"],
-  [PRESENTS, "present: large type, nothing else on the screen"],
+  [PRESENTS, "present: large type, nothing else on the screen; Page Up and Page Down then step, as clickers do"],
   ["?", "this list"],
   ["Esc", "close the list, leave presenting, end the tour, let the key token follow the step"],
 ];
@@ -18,6 +18,8 @@ const OWN =
   "input, textarea, select, canvas, iframe, [contenteditable], [role=combobox], [role=listbox], [role=menu], " +
   "[role=radiogroup], [role=tablist], [role=slider], [role=dialog], [role=grid], [data-testid=stPopoverBody]";
 const SENTENCE = "[class*=st-key-text] input";
+// The keys of a clicker; while nobody presents, they scroll the page.
+const PAGES = new Set(["PageUp", "PageDown"]);
 const SCROLLING = new Set(["key back", "key on", "first", "last", "play"]);
 
 // Whether a key pressed outside the view may move it. `scrolls`: the page is longer than the window, so that the keys
@@ -71,6 +73,7 @@ export class Keys {
   press(event, may = () => true) {
     const asked = command(event, event.target.tagName);
     if (!asked || !this.view.length() || !may(asked)) return;
+    if (PAGES.has(event.key) && !this.view.presenting.on) return;
     event.preventDefault();
     this.obey(asked);
   }

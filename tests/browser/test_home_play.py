@@ -166,6 +166,20 @@ def test_a_presented_map_fills_the_height_with_labels_twice_as_large(
     visitor.until(f"parseFloat(getComputedStyle({label}).fontSize) === {usual}")
 
 
+def test_a_clicker_steps_only_while_somebody_presents(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="2"))
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("PageDown")
+    visitor.page.keyboard.press("p")
+    visitor.page.locator(".lv-present").wait_for(timeout=PATIENCE)
+    assert visitor.count() == "step 2 of 5"
+    visitor.page.keyboard.press("PageDown")
+    visitor.until(f"{COUNT} === 'step 3 of 5'")
+    visitor.page.keyboard.press("PageUp")
+    visitor.until(f"{COUNT} === 'step 2 of 5'")
+    visitor.page.keyboard.press("Escape")
+
+
 def test_presenting_offers_every_map_and_draws_one(visitor: Visitor) -> None:
     visitor.open(**case_link("copy", step="2"), present="yes")
     assert visitor.page.locator(".lv-cell:visible").count() == 1

@@ -75,6 +75,8 @@ def test_the_source_follows_the_step_until_one_is_chosen(call: Call) -> None:
     [
         ("ArrowLeft", "back"),
         ("ArrowRight", "on"),
+        ("PageUp", "back"),
+        ("PageDown", "on"),
         ("Home", "first"),
         ("End", "last"),
         ("ArrowUp", "key back"),
