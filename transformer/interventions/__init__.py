@@ -6,8 +6,9 @@
 
 **A value, not a closure.** An intervention is frozen and compares by its fields. So it can be a key, a line
 of a caption (``str``, counted from 1), JSON (``to_json``, counted from 0) and a part of an address
-(``write_text``, counted from 1). The functions of this package make the values and check their arguments;
-the error is one sentence.
+(``write_text``, counted from 1). Each sort is a class with declared fields (``written.Field``), and a field's
+type checks, writes and reads it, so a value that means nothing is refused, in one sentence, when it is made.
+``ablate`` is ``Ablate``; where a function reads better, there is one.
 
 **A second implementation of the observer.** The model asks its observer at every place of the forward pass
 (``transformer.model.watching.observer``) and continues with the answer. ``Changes`` answers with changed
