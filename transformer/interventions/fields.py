@@ -172,9 +172,6 @@ class Kind(Field[Any, Any]):
             raise InterventionError(f"The kind is {value!r:.40}; it must be encoder, decoder or cross.")
         return AttentionKind(str(value))
 
-    def check(self, value: AttentionKind, of: Any, setting: Setting) -> None:
-        setting.site(value, 0)
-
 
 class SideField(Field[Any, Any]):
     """A side."""

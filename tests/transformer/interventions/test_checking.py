@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from changes import OTHER, TEXT
 
@@ -96,3 +98,10 @@ def test_a_value_that_means_nothing_is_refused_when_it_is_made(make, words):
 
 def test_a_run_takes_as_many_changes_as_it_says(translator):
     assert translator.translate(TEXT, interventions=[do.hide(0)] * 64).text
+
+
+def test_a_stack_ends_with_a_layernorm_only_in_a_pre_norm_model(translator):
+    setting = do.Setting(replace(translator.config, norm="pre"), 5, 5, LENGTH)
+    do.drop_norm("decoder").check(setting)
+    with pytest.raises(do.InterventionError, match="post-norm"):
+        do.drop_norm("decoder").check(replace(setting, config=replace(setting.config, norm="post")))

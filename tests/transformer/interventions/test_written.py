@@ -90,6 +90,17 @@ def test_people_read_a_change_as_one_line_that_counts_from_1():
     assert str(do.hide(3)) == "source token 4 is hidden from cross-attention"
 
 
+def test_several_heads_are_kept_in_order_and_once():
+    assert do.ablate("encoder", 0, [3, 1, 1]).head == (1, 3)
+    assert do.scale("cross", 0, 2, 0.5, rows=[4, 0]).rows == (0, 4)
+
+
+def test_an_encoder_s_place_needs_the_other_run_s_output_only_if_that_run_was_changed():
+    assert do.patch(do.encoder_output(), do.run("one", [5, 2])).from_run.target is None
+    assert do.patch(do.encoder_output(), OTHER).from_run == OTHER
+    assert do.patch(do.head_output("decoder", 0, 0), do.run("one", [5, 2])).from_run.target == (5, 2)
+
+
 def test_a_patch_comes_from_a_translation_as_well(translator):
     done = translator.translate("one two", max_length=4, interventions=[do.hide(0)])
     change = do.patch(do.stream("decoder", 0, "feed_forward"), done, [1])
@@ -131,6 +142,7 @@ BAD_TEXTS = [
     "dropnorm_sideways",
     "patch_output_all_text",
     "patch_nowhere_all_text_none_",
+    "patch_output.1_all_text_none_",
     "patch_output_1_text_none_",
     "patch_output_all__none_",
     "patch_stream.encoder.1_all_a_none_",
