@@ -48,7 +48,7 @@ MOST_LINES = {
     "lab": 7_500,
     "figures": 7_090,
     "ui/linked_view address server controls shell maps": 10_480,
-    "ui/views": 17_580,
+    "ui/views": 17_640,
     "tests": 40_000,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""

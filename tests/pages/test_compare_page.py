@@ -9,7 +9,11 @@ import pytest
 from app_pages import array, charts, run
 from closed_form import CASES
 
+from transformer import Capture, load_translator
 from transformer import interventions as do
+from transformer.lenses.measures.carried import carried
+from transformer.lenses.measures.maps import shares
+from transformer.text.words import reading_groups
 from ui.server import catalogue
 
 PAGE = "pages/compare.py"
@@ -254,3 +258,76 @@ def test_the_run_without_changes_is_offered_only_if_something_is_changed():
 def test_a_link_to_the_run_without_changes_says_if_nothing_is_changed():
     at = run(PAGE, against="unchanged")
     assert "Nothing is changed, so A and B are the same run." in words(at)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_what_keys_carried_is_compared_like_weights(kind: str):
+    at = run(
+        PAGE,
+        model="random",
+        text="one two",
+        kind=kind,
+        against="head-1.2",
+        measure="carried",
+        **{kind: "1.1"},
+    )
+    translator = load_translator(catalogue.directory("random"))
+    translation = translator.translate("one two", capture=Capture(residual=True))
+    first, second = (shares(carried(translator.model, translation, kind, 0, head).norms) for head in (0, 1))
+    mean = np.abs(first - second)[translation.mask(kind, 0, 0)].mean()
+    assert f"mean |difference| **{mean:.2f}**" in words(at)
+    assert "shares of what keys carried" in words(at)
+    assert "carries most from" in words(at)
+
+
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        ({"against": "uniform", "measure": "carried"}, "Uniform attention is a formula that carries nothing"),
+        ({"against": "untrained-1", "measure": "carried"}, "is not measured in an untrained twin"),
+        ({"against": "head-1.2", "measure": "effect"}, "Effects are nats and no shares of a row"),
+    ],
+)
+def test_what_has_no_such_measure_shows_weights_and_says_so(params: dict[str, str], told: str):
+    at = run(PAGE, model="random", text="one two", cross="1.1", **params)
+    assert not at.exception
+    assert told in words(at)
+    assert "weights, colour from 0 to 1" in words(at)
+
+
+def test_two_bundled_models_with_other_pieces_are_compared_by_words():
+    text = "The embroidered tablecloth shimmered."
+    at = run(PAGE, model="en-de", text=text, kind="encoder", against="model-en-pt", encoder="1.1")
+    first, second = (
+        load_translator(catalogue.directory(name)).translate(text) for name in ("en-de", "en-pt")
+    )
+    assert first.source_tokens != second.source_tokens
+    told = words(at)
+    assert "different pieces, so both maps are read by words" in told
+    maps = []
+    for run_ in (first, second):
+        groups = reading_groups(run_.source_tokens)
+        assert [group.text for group in groups] == [
+            "The",
+            "embroidered",
+            "tablecloth",
+            "shimmered",
+            ".",
+            "</s>",
+        ]
+        weights = run_.weights("encoder", 0, 0)
+        maps.append(
+            [
+                [weights[row.start : row.stop, key.start : key.stop].sum(1).mean() for key in groups]
+                for row in groups
+            ]
+        )
+    mean = np.abs(np.subtract(*maps)).mean()
+    assert f"mean |difference| **{mean:.2f}** over 36 cells" in told
+    assert "left out" not in told
+
+
+def test_models_with_the_same_pieces_are_compared_by_pieces():
+    text = "The embroidered tablecloth shimmered."
+    at = run(PAGE, model="en-pt", text=text, kind="encoder", against="model-firefox-en-pt", encoder="1.1")
+    assert "read by words" not in words(at)

@@ -98,9 +98,9 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
         head=view.head,
         model=view.model,
         norm=view.norm,
-        query_tokens=_tokens(view.query_tokens, rows),
-        predicted_tokens=None if view.predicted_tokens is None else _tokens(view.predicted_tokens, rows),
-        key_tokens=_tokens(view.key_tokens, columns),
+        query_tokens=read_tokens(view.query_tokens, rows),
+        predicted_tokens=None if view.predicted_tokens is None else read_tokens(view.predicted_tokens, rows),
+        key_tokens=read_tokens(view.key_tokens, columns),
         window=view.window,
         scores=None if reading.words else view.scores[np.ix_(rows.shown, columns.shown)],
         measure=view.measure,
@@ -168,7 +168,8 @@ def _sums(values: Array, rows: Axis, columns: Axis) -> Array:
     return sums
 
 
-def _tokens(pieces: Sequence[str], axis: Axis) -> tuple[str, ...]:
+def read_tokens(pieces: Sequence[str], axis: Axis) -> tuple[str, ...]:
+    """Names of the rows or columns that are drawn."""
     return tuple(_token(pieces[group.start : group.stop]) for group in axis.visible)
 
 

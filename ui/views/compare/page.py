@@ -11,6 +11,7 @@ import streamlit as st
 from figures import heatmap
 from figures.base import captions, labels
 from figures.base.grid import framed, lowered
+from figures.base.quantity import QUANTITIES
 from figures.maps.difference import ROOM, difference_map, merged_names, scale_end
 from figures.maps.heatmap import axis_titles
 from transformer import Window
@@ -32,6 +33,9 @@ from ui.views.compare.sides import Compared
 _SIZE = 330
 _MORE = round((ROOM - labels.ROOM) * 10)
 """Extra width in px of the map of differences, because it holds names from both sides."""
+_MEASURES = {name: QUANTITIES[name].name for name in ("weight", "carried")}
+_MOST = {"weight": "puts most weight on", "carried": "carries most from"}
+_SAID = {"weight": "weights", "carried": "shares of what keys carried"}
 _NOTHING = 0.0005
 _CELLS = 40
 """The largest number of rows and columns of a map here."""
@@ -64,6 +68,9 @@ def show(opened: Opened) -> None:
     cell = cells_of(opened, now)[kind]
     _controls(opened, now, kind, cell[0])
     first, second = sides.sides(opened, now, kind)
+    cell = first.place(cell)
+    if why := sides.unmeasured((first, second), now.measure):
+        st.caption(plain(why))
     for note in sides.notes(opened, now, second):
         st.caption(plain(note))
     found = difference(first.map(), second.map())
@@ -71,7 +78,9 @@ def show(opened: Opened) -> None:
         merged_names(getattr(first, axis), getattr(second, axis), getattr(found, axis))
         for axis in ("rows", "columns")
     ]
-    st.markdown(f"{_sentence(found, names[0], (first, second))} {_row(cell[0], found, names)}")
+    st.markdown(
+        f"{_sentence(found, names[0], (first, second))} {_row(cell[0], found, names, _MOST[first.measure])}"
+    )
     if first.translation.text != second.translation.text:
         st.markdown(f"A: {plain(first.translation.text)}  \nB: {plain(second.translation.text)}")
     _pictures(cell, (first, second), found, names)
@@ -88,6 +97,8 @@ def _controls(opened: Opened, now: State, kind: str, row: int) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=315):
             _mode(opened, kind, head, against, _offered(now, against))
+        shown = now.measure if now.measure in _MEASURES else "weight"
+        pickers.switch("measure", "Cells say", _MEASURES, shown, width="content")
         if against[0] in _DETAILED:
             with st.container(width=_DETAILED[against[0]]):
                 _detail(opened, kind, against, now.other)
@@ -188,7 +199,7 @@ def _sentence(found: Difference, rows: list[str], pair: tuple[Compared, Compared
     )
 
 
-def _row(cursor: int, found: Difference, names: list[list[str]]) -> str:
+def _row(cursor: int, found: Difference, names: list[list[str]], most: str) -> str:
     """Describes the row of the cursor."""
     row = _merged(found.rows, cursor)
     name = plain(labels.shorten(names[0][row], 24))
@@ -198,7 +209,7 @@ def _row(cursor: int, found: Difference, names: list[list[str]]) -> str:
     for side, weights in (("A", found.first[row]), ("B", found.second[row])):
         key = int(weights.argmax())
         on = plain(labels.shorten(names[1][key], 24))
-        told.append(f"{side} puts most weight on “{on}” ({weights[key]:.2f})")
+        told.append(f"{side} {most} “{on}” ({weights[key]:.2f})")
     apart = f"A and B are {found.distances[row]:.2f} apart"
     return f"In the row of the cursor, “{name}”, {apart}: {', '.join(told)}."
 
@@ -234,7 +245,8 @@ def _side(letter: str, side: Compared, window: Window, row: int | None) -> None:
     phrase = labels.head_phrase(*side.head)
     named = "" if side.uniform or side.name == phrase else f" · {phrase}"
     caption = (
-        f"{letter} · {side.name} · {captions.KIND_NAMES[side.kind]}{named} · weights, colour from 0 to 1"
+        f"{letter} · {side.name} · {captions.KIND_NAMES[side.kind]}{named} · "
+        f"{_SAID[side.measure]}{', by words' * side.words}, colour from 0 to 1"
         f"{captions.window_note(window, (len(side.rows), len(side.columns)))} · {side.translation.model} · "
         f"{side.origin}"
     )
@@ -276,7 +288,7 @@ def _difference(
     part = shown if max(len(axis) for axis in names) > _CELLS else ""
     caption = (
         f"A − B · {pair[0].name} − {pair[1].name} · {captions.KIND_NAMES[pair[0].kind]} · difference of "
-        f"weights, from −{end:.1f} to {end:.1f}{part} · {what}"
+        f"{_SAID[pair[0].measure]}, from −{end:.1f} to {end:.1f}{part} · {what}"
     )
     _chart("compare.difference", "A − B", draw, caption, _SIZE + _MORE + 36)
 

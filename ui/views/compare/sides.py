@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from figures.base import captions, labels
 from transformer import AttentionKind, Translation, Window
+from transformer.lenses.words.reading import Axis, Reading, read_axis, read_map, read_tokens
 from transformer.text.vocabulary import clean
 from transformer.what_if.difference import Map, uniform_weights
 from ui.address.kinds import Against
 from ui.address.state import State
 from ui.linked_view import Head
+from ui.maps import measures
+from ui.maps.looking import lacking
 from ui.server import analyses, catalogue, runs
 from ui.server.opened import Opened
 from ui.shell import fitting
@@ -28,7 +32,7 @@ _TRIED = ("beam-4", "greedy", *(f"sample-{seed}" for seed in range(1, 6)))
 
 @dataclass(frozen=True)
 class FormulaView:
-    """Weights from a formula, in the shape of a head; no model computed them, so there are no scores."""
+    """Numbers from a formula, or read by words, in the shape of a head; there are no scores."""
 
     kind: AttentionKind
     layer: int
@@ -51,31 +55,58 @@ class Compared:
     kind: str  # encoder, decoder or cross
     head: Head  # layer and head, from 0
     uniform: bool = False  # whether the weights are 1 / visible keys instead of those of the head
+    opened: Opened | None = None  # the sentence, if what its keys carried can be measured
+    measure: str = "weight"  # what the cells say: `weight` or `carried`
+    words: bool = False  # whether the map is read by words
+
+    @cached_property
+    def _axes(self) -> tuple[Axis, Axis]:
+        named, reading = self.translation.labels(self.kind), Reading(words=self.words)
+        rows = named.queries if self.kind == "decoder" else named.predicted or named.queries
+        return read_axis(rows, reading), read_axis(named.keys, reading)
 
     @property
     def rows(self) -> tuple[str, ...]:
         """The tokens that name the rows: the tokens predicted in cross-attention, else the tokens read."""
         named = self.translation.labels(self.kind)
-        return named.queries if self.kind == "decoder" else named.predicted or named.queries
+        rows = named.queries if self.kind == "decoder" else named.predicted or named.queries
+        return read_tokens(rows, self._axes[0])
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The tokens that name the columns: the keys."""
-        return self.translation.labels(self.kind).keys
+        return read_tokens(self.translation.labels(self.kind).keys, self._axes[1])
+
+    def place(self, cell: tuple[int, int]) -> tuple[int, int]:
+        """The row and column of the map that hold a cell of pieces."""
+        row, column = (
+            next((i for i, group in enumerate(axis.groups) if at < group.stop), len(axis.groups) - 1)
+            for axis, at in zip(self._axes, cell, strict=True)
+        )
+        return row, column
 
     def map(self) -> Map:
         """The whole map."""
         weights, mask = runs.whole(self.translation, self.kind, self.head)
-        return Map(self.rows, self.columns, uniform_weights(mask) if self.uniform else weights, mask)
+        if self.uniform:
+            weights = uniform_weights(mask)
+        elif self.measure == "carried" and self.opened is not None:
+            weights = measures.whole_carried(self.opened, self.kind, self.head)
+        weights, mask, _ = read_map(weights, mask, *self._axes)
+        return Map(self.rows, self.columns, weights, mask)
 
     def view(self, window: Window) -> FormulaView | captions.CheckedHead:
         """A window of the map, in the form that figures take."""
-        head = self.translation.head(self.kind, *self.head, window=window)
-        if not self.uniform:
-            return head
-        weights = self.map().weights[window.queries, window.keys]
-        tokens = head.query_tokens, head.predicted_tokens, head.key_tokens
-        return FormulaView(head.kind, head.layer, head.head, *tokens, window, head.mask, weights)
+        if not self.uniform and self.measure == "weight" and not self.words:
+            return self.translation.head(self.kind, *self.head, window=window)
+        found = self.map()
+        part = window.queries, window.keys
+        rows, keys = tuple(found.rows[window.queries]), tuple(found.columns[window.keys])
+        predicted = rows if self.kind == "cross" else None
+        kind, (layer, head) = AttentionKind(self.kind), self.head
+        return FormulaView(
+            kind, layer, head, rows, predicted, keys, window, found.mask[part], found.weights[part]
+        )
 
     @property
     def origin(self) -> str:
@@ -92,13 +123,35 @@ def usual(opened: Opened) -> Against:
 
 
 def sides(opened: Opened, now: State, kind: str) -> tuple[Compared, Compared]:
-    """The selection, and the side that a state compares it with.
+    """The selection, and the side that a state compares it with, in the measure that both can show.
 
     Raises:
         ValueError: the other side cannot be made; the message says why.
     """
+    first, second = _sides(opened, now, kind)
+    words = first.translation.source_tokens != second.translation.source_tokens
+    words = words and (now.against or usual(opened))[0] == "model"
+    measure = "weight" if unmeasured((first, second), now.measure) else now.measure
+    return replace(first, measure=measure, words=words), replace(second, measure=measure, words=words)
+
+
+def unmeasured(pair: tuple[Compared, Compared], measure: str) -> str | None:
+    """Why two sides cannot be compared in a measure, in one sentence; None if they can."""
+    if measure == "weight":
+        return None
+    if measure == "effect":
+        return "Effects are nats and no shares of a row, so this page compares weights or what they carried."
+    if any(each.uniform for each in pair):
+        return "Uniform attention is a formula that carries nothing; the maps show weights."
+    if any(each.opened is None for each in pair):
+        return "What keys carried is not measured in an untrained twin; the maps show weights."
+    found = (lacking(each.opened, measure) for each in pair if each.opened is not None)
+    return next((why for why in found if why), None)
+
+
+def _sides(opened: Opened, now: State, kind: str) -> tuple[Compared, Compared]:
     name, detail = now.against or usual(opened)
-    own = Compared("", opened.translation, kind, getattr(now, kind))
+    own = Compared("", opened.translation, kind, getattr(now, kind), opened=opened)
     phrase = labels.head_phrase(*own.head)
     if name == "uniform":
         return replace(own, name=phrase), replace(own, name="uniform attention", uniform=True)
@@ -108,7 +161,8 @@ def sides(opened: Opened, now: State, kind: str) -> tuple[Compared, Compared]:
     if name == "untrained":
         twin = analyses.untrained(opened.asked, opened.translation, detail)
         named = f"untrained twin, seed {detail}"
-        return replace(own, name=f"{opened.asked.model}, trained"), replace(own, name=named, translation=twin)
+        trained = f"{opened.asked.model}, trained"
+        return replace(own, name=trained), replace(own, name=named, translation=twin, opened=None)
     return _other_run(opened, own, now.other, name, detail)
 
 
@@ -161,7 +215,8 @@ def _other_run(
         names = "your sentence", "the other sentence"
     run = runs.translate(asked, runs.Untold())
     head = _fitted(asked.model, own.kind, own.head)
-    return replace(own, name=names[0]), Compared(names[1], run, own.kind, head)
+    other = Compared(names[1], run, own.kind, head, opened=Opened(asked, run, None))
+    return replace(own, name=names[0]), other
 
 
 def notes(opened: Opened, now: State, other: Compared) -> list[str]:
@@ -170,6 +225,8 @@ def notes(opened: Opened, now: State, other: Compared) -> list[str]:
         [] if other.translation is opened.translation else [f"B: {each}" for each in other.translation.notes]
     )
     mode, detail = now.against or usual(opened)
+    if other.words:
+        told.append("The two models have different pieces, so both maps are read by words.")
     if other.kind == "encoder" and mode in {"decode", "forced"}:
         told.append("The encoder reads the source alone, and A and B have the same one: nothing can differ.")
     elif mode in {"decode", "forced"} and other.translation.text == opened.translation.text:
