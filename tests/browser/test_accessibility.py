@@ -42,6 +42,8 @@ VIEWS = (
     ("pages/training.py", {"view": "loss"}),
     ("pages/training.py", {"view": "schedule"}),
     ("pages/training.py", {"view": "cost"}),
+    ("pages/cross_attention.py", {"lesson": "map.2"}),
+    ("pages/inside_a_head.py", {"lesson": "by-hand.2", "section": "projections"}),
 )
 GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}
 

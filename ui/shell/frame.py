@@ -27,6 +27,7 @@ _STYLE = """
 .stSidebar [data-testid="stSidebarUserContent"] { padding-top: .8rem; }
 .stSidebar .stVerticalBlock { gap: .35rem; }
 .stSidebar .st-key-menu { gap: .16rem; }
+.st-key-menu summary { opacity: .85; }
 .st-key-menu [data-testid="stCaptionContainer"] { padding-top: .25rem; font-size: .8rem; }
 .st-key-under-home [data-testid="stCaptionContainer"] p { line-height: 1.35; }
 .st-key-feeders, .st-key-inside-links { display: none; }
