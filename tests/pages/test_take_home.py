@@ -14,9 +14,10 @@ from app_pages import ROOT, array, run
 from closed_form import CASES, KNOWN
 from streamlit.testing.v1 import AppTest
 
+from figures.base.quantity import MEASURES
 from transformer import load_trace, load_translator, load_view
 from transformer.exports.npz import model_digest
-from transformer.exports.view import Selection
+from transformer.exports.view import Measured, Selection
 from ui.maps.take_home import KEY, PAPER, trace_file, view_file
 
 KINDS = {
@@ -136,6 +137,19 @@ def test_a_figure_of_no_head_or_without_room_is_answered_in_one_sentence():
 def test_the_whole_run_is_offered_as_json_and_npz():
     at = opened("pages/cross_attention.py", step="2")
     assert [button.label for button in at.download_button] == ["HTML", "JSON", "NPZ"]
+
+
+def test_what_keys_carried_is_in_the_json_file_if_the_maps_show_it(closed_form_models: dict[str, Path]):
+    told = {measure: captions(opened("pages/cross_attention.py", measure=measure)) for measure in MEASURES}
+    assert {name: "also in the measure of the maps" in each for name, each in told.items()} == {
+        "weight": False,
+        "carried": True,
+        "effect": True,
+    }
+    run = load_translator(closed_form_models["copy"]).translate(CASES["copy"].sentence)
+    view = run.map("cross", 0, 1)
+    content = view_file(run, view, Selection(), None, Measured("carried", 2 * view.weights))
+    np.testing.assert_allclose(load_view(io.BytesIO(content)).measured.values, 2 * view.weights)
 
 
 def test_the_files_of_a_run_hold_its_known_cells(closed_form_models: dict[str, Path]):

@@ -34,7 +34,7 @@ from transformer.model.sites import AttentionKind, Site
 from transformer.runs.translation import Translation
 from transformer.trace.equations import focused_textbook, masked_textbook, weighed_textbook
 from transformer.trace.report import AS_RECORDED, ROW_SUM_LIMIT, WEIGHT_LIMIT, AuditReport, Check
-from transformer.trace.view import BoolArray, HeadMap, Window
+from transformer.trace.view import Array, BoolArray, HeadMap, Window
 
 FORMAT = "attention-explorer/view"
 VERSION = 2
@@ -43,6 +43,8 @@ READABLE = (1, 2)
 LARGEST = 64
 """Most rows and columns of the matrix."""
 NOTE = "Imported file: tokens, steps and one matrix are shown as recorded."
+MEASURES = ("carried", "effect", "effect_on_all")
+"""Names of measures in a file: ‖α x W_V W_O‖, Δ log p of the row's token, Σ |Δ log p| of all tokens."""
 Source = Path | str | IO[bytes]
 Head = tuple[int, int]
 
@@ -57,16 +59,30 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False)
+class Measured:
+    """A measure beside the weights of the matrix (docs/measures.md)."""
+
+    name: str  # one of ``MEASURES``
+    # (queries, keys) float32, a length for `carried`, otherwise nats; not a number where nothing was measured
+    values: Array
+
+
+@dataclass(frozen=True, eq=False)
 class SavedView:
     """The content of a JSON file."""
 
     translation: Translation  # the run, without attention
     selection: Selection  # the visitor's selection
     head: HeadMap  # the matrix on the screen
+    measured: Measured | None = None  # what its keys carried or did, if the maps showed that
 
 
 def save_view(
-    translation: Translation, view: HeadMap, target: Path | str | IO[bytes], selection: Selection
+    translation: Translation,
+    view: HeadMap,
+    target: Path | str | IO[bytes],
+    selection: Selection,
+    measured: Measured | None = None,
 ) -> None:
     """Writes a run with one head of it.
 
@@ -75,6 +91,7 @@ def save_view(
         view: One of its heads, or a window of it, at most 64 × 64 cells.
         target: A path, or an open binary file.
         selection: The visitor's selection.
+        measured: A measure of the same cells.
 
     Raises:
         TraceFileError: The window is too large, or the run holds numbers that are not finite.
@@ -93,7 +110,7 @@ def save_view(
                 "source": selection.source,
                 "heads": {kind: list(head) for kind, head in selection.heads.items()},
             },
-            "view": _view_to_dict(view),
+            "view": _view_to_dict(view) | _measure_to_dict(measured),
         }
     )
     if isinstance(target, Path | str):
@@ -122,6 +139,17 @@ def _view_to_dict(view: HeadMap) -> dict[str, Any]:
     }
 
 
+def _measure_to_dict(measured: Measured | None) -> dict[str, Any]:
+    if measured is None:
+        return {}
+    known = np.isfinite(measured.values)
+    rows = [
+        [value if there else None for value, there in zip(row, seen, strict=True)]
+        for row, seen in zip(measured.values.tolist(), known.tolist(), strict=True)
+    ]
+    return {"measure": {"name": measured.name, "values": rows}}
+
+
 def load_view(source: Source) -> SavedView:
     """Opens a file that ``save_view`` wrote.
 
@@ -137,7 +165,9 @@ def load_view(source: Source) -> SavedView:
             raise TraceFileError(f"The file is not a view of version {known}, which this package reads.")
         run = run_from_dict(values["run"])
         run = replace(run, notes=tuple(dict.fromkeys((*run.notes, NOTE))))
-        return SavedView(run, _selection(values["selection"], run), _head(values["view"], run))
+        head = _head(values["view"], run)
+        measured = _measured(values["view"].get("measure"), head)
+        return SavedView(run, _selection(values["selection"], run), head, measured)
 
 
 @contextmanager
@@ -200,6 +230,20 @@ def _head(values: Any, run: Translation) -> HeadMap:
         raise TraceFileError("The file holds weights or scores that no softmax has.")
     checks = [*_checks(view, site, len(labels.keys), run.interventions), *_recorded(values["checks"])]
     return replace(view, audit=AuditReport(tuple(checks), tuple(map(str, run.interventions))))
+
+
+def _measured(values: Any, head: HeadMap) -> Measured | None:
+    if values is None:
+        return None
+    if values["name"] not in MEASURES:
+        raise TraceFileError(f"The file's measure is none of {', '.join(MEASURES)}.")
+    if not isinstance(rows := values["values"], list):
+        raise TraceFileError("The file's measure is not a matrix.")
+    known = [[each is not None for each in row] if isinstance(row, list) else row for row in rows]
+    seen = _matrix(known, head.weights.shape, bool)
+    filled = [[0.0 if each is None else each for each in row] for row in rows]
+    found = np.where(seen, _matrix(filled, head.weights.shape), np.float32(np.nan))
+    return Measured(values["name"], found.astype(np.float32))
 
 
 def _rule(values: Any, site: Site, queries: int) -> dict[str, Any]:

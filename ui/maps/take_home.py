@@ -14,7 +14,7 @@ import streamlit as st
 import transformer
 from figures.base import captions, labels
 from figures.maps.export import marked
-from transformer.exports.view import Selection, save_view
+from transformer.exports.view import Measured, Selection, save_view
 from transformer.lenses.words.reading import ReadView
 from transformer.runs.translation import Translation
 from transformer.trace.view import HeadMap
@@ -134,7 +134,7 @@ def _run(look: Looking, selection: Selection) -> None:
         st.markdown("This run")
         st.download_button(
             "JSON",
-            lambda: view_file(run, view, selection, model),
+            lambda: view_file(run, view, selection, model, _measured(look, view)),
             f"{name}.json",
             "application/json",
             key=f"{KEY}.json",
@@ -149,7 +149,8 @@ def _run(look: Looking, selection: Selection) -> None:
             on_click="ignore",
         )
     st.caption(
-        f"The JSON file holds tokens, steps, candidates, your selection and the {view.kind} matrix. "
+        f"The JSON file holds tokens, steps, candidates, your selection and the {view.kind} matrix"
+        f"{', also in the measure of the maps' * (look.measure != 'weight')}. "
         "The NPZ file holds the whole trace. "
         "You can open both again under “Open a file” and in Python, even without the model."
     )
@@ -159,14 +160,30 @@ def _selection(now: State, looks: Looks) -> Selection:
     return Selection(now.step or 0, now.source, {kind: look.head for kind, look in looks.items()})
 
 
-def view_file(run: Translation, view: HeadMap, selection: Selection, model: Network | None = None) -> bytes:
+def _measured(look: Looking, view: HeadMap) -> Measured | None:
+    """The measure that the maps show, of the cells of a view; None for weights, or for too many cells."""
+    if look.measure == "weight":
+        return None
+    from ui.maps import measures  # PyTorch comes with it
+
+    found = measures.in_place(look.opened, view, look.measure)
+    return None if found.measured is None else Measured(found.measure, found.measured)
+
+
+def view_file(
+    run: Translation,
+    view: HeadMap,
+    selection: Selection,
+    model: Network | None = None,
+    measured: Measured | None = None,
+) -> bytes:
     """The content of the JSON file; it includes the digest of the model, if a model is given."""
     if model is not None:
         from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
 
         run = replace(run, model_sha256=model_digest(model))
     file = io.BytesIO()
-    save_view(run, view, file, selection)
+    save_view(run, view, file, selection, measured)
     return file.getvalue()
 
 

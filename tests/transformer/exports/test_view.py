@@ -10,9 +10,10 @@ import pytest
 from closed_form import CASES, KNOWN
 from damaged import FILES, TEXTS
 
+from transformer import Capture, lenses
 from transformer.exports.npz import load_trace
 from transformer.exports.record import TraceFileError
-from transformer.exports.view import LARGEST, Selection, load_view, save_view
+from transformer.exports.view import LARGEST, Measured, Selection, load_view, save_view
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import NotCapturedError
 from transformer.runs.translator import Translator
@@ -154,3 +155,43 @@ def test_a_matrix_beyond_the_limit_is_not_saved(translator, tmp_path):
     translation = translator.translate("one two three " * 60)
     with pytest.raises(TraceFileError, match=f"at most {LARGEST}"):
         save_view(translation, translation.head("encoder", 0, 0), tmp_path / "view.json", Selection())
+
+
+def test_a_measure_is_saved_beside_the_weights(translator, tmp_path):
+    run = translator.translate("one two three", capture=Capture(residual=True))
+    view = run.map("cross", 0, 1)
+    found = lenses.effect(translator, run, "cross", 0, 1)
+    found[1, 0] = np.nan
+    save_view(run, view, tmp_path / "view.json", SELECTION, Measured("effect", found))
+    jsonschema.validate(json.loads((tmp_path / "view.json").read_text()), SCHEMA)
+    opened = load_view(tmp_path / "view.json")
+    assert opened.measured.name == "effect"
+    np.testing.assert_array_equal(opened.measured.values, found)
+    np.testing.assert_array_equal(opened.head.weights, view.weights)
+    save_view(run, view, tmp_path / "plain.json", SELECTION)
+    assert load_view(tmp_path / "plain.json").measured is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda measure: measure | {"name": "importance"},
+        lambda measure: measure | {"values": "x"},
+        lambda measure: measure | {"values": measure["values"][1:]},
+        lambda measure: measure | {"values": [row[1:] for row in measure["values"]]},
+        lambda measure: measure | {"values": [["x"] * len(row) for row in measure["values"]]},
+        lambda measure: measure | {"values": [None for _ in measure["values"]]},
+        lambda measure: {"name": "carried"},
+        lambda measure: [1],
+    ],
+)
+def test_a_damaged_measure_is_one_sentence(translator, tmp_path, change):
+    run = translator.translate("one two three")
+    view, path = run.map("cross", 0, 1), tmp_path / "view.json"
+    save_view(run, view, path, SELECTION, Measured("carried", view.weights))
+    values = json.loads(path.read_text())
+    values["view"]["measure"] = change(values["view"]["measure"])
+    path.write_text(json.dumps(values))
+    with pytest.raises(TraceFileError) as caught:
+        load_view(path)
+    assert "\n" not in str(caught.value)
