@@ -44,7 +44,7 @@ MOST_LINES = {
     "transformer/text model trace decode storage families training hub": 13_190,
     "transformer/interventions": 2_080,
     "transformer/runs": 2_045,
-    "transformer/lenses what_if exports commands": 9_220,
+    "transformer/lenses what_if exports commands": 9_260,
     "lab": 7_500,
     "figures": 7_090,
     "ui/linked_view address server controls shell maps": 10_480,
