@@ -78,7 +78,9 @@ def test_on_a_phone_the_strip_takes_a_few_lines(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     visitor.open(**case_link("copy", lesson="map.2"))
     visitor.has(lesson="map.2")
-    assert visitor.page.locator(".st-key-lesson").bounding_box()["height"] <= 200
+    options = visitor.page.locator(".st-key-lesson-options button").last
+    options.wait_for()
+    assert visitor.page.locator(".st-key-lesson").bounding_box()["height"] <= 240
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 

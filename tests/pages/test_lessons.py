@@ -106,7 +106,7 @@ def test_a_step_shows_its_own_view_and_leaves_changes_out():
 
 def test_a_lesson_can_be_left():
     at = step("map", 0)
-    next(each for each in at.button if each.key == "lesson.leave").click().run()
+    next(each for each in at.button if each.key == "lesson-leave").click().run()
     assert "lesson" not in at.query_params
     assert "Leave the lesson" not in [each.label for each in at.button]
 
@@ -131,7 +131,15 @@ def test_the_page_lists_all_lessons_and_goes_on_where_one_is():
     assert words(at).count("· first hour") == 6
 
 
-def test_progress_is_shown_on_the_page():
+def test_progress_is_shown_on_the_page_which_goes_on_after_it():
+    at = step("map", 0)
+    next(each for each in at.button if each.key == "lesson-leave").click().run()
+    at = at.switch_page("pages/lessons.py").run()
+    go_on = next(each.proto for each in at.get("page_link") if each.proto.label.startswith("Continue"))
+    assert "lesson=map.2" in go_on.query_string
+
+
+def test_a_lesson_that_is_begun_says_how_far():
     at = step("scale", 0)
     at.query_params["lesson"] = ["scale.1"]
     at = at.switch_page("pages/lessons.py").run()

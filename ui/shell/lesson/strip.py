@@ -28,9 +28,7 @@ from ui.shell.models import needs
 _STYLE = """
 <style>
 .st-key-lesson { border-inline-start: 4px solid currentColor; }
-.st-key-lesson, .st-key-lesson-head {
-  background: color-mix(in srgb, currentColor 6%, var(--st-background-color, Canvas));
-}
+.st-key-lesson { background: color-mix(in srgb, currentColor 6%, var(--st-background-color, Canvas)); }
 .st-key-lesson { gap: .35rem; padding: .35rem .8rem .5rem 1rem; margin-bottom: .4rem; border-radius: .3rem; }
 .st-key-lesson [data-testid="stMarkdownContainer"] { margin-bottom: 0; }
 .st-key-lesson p { max-width: 68rem; margin-bottom: 0; line-height: 1.45; }
@@ -39,9 +37,11 @@ _STYLE = """
 .st-key-lesson-next a { background: rgb(128 128 128 / .28); }
 .st-key-lesson-head > :first-child { flex: 1 1 auto; }
 @media (max-width: 640px) {
-  .st-key-lesson { max-height: 12rem; overflow-y: auto; font-size: .9rem; }
   .st-key-lesson p { font-size: .9rem; }
-  .st-key-lesson-head { position: sticky; top: -.35rem; z-index: 1; }
+  .st-key-lesson-text { max-height: 4.1rem; overflow-y: auto; }
+  .st-key-lesson-options { flex-wrap: nowrap; overflow-x: auto; }
+  .st-key-lesson-options button { white-space: nowrap; }
+  .st-key-lesson-leave p { position: absolute; width: 1px; overflow: hidden; clip-path: inset(50%); }
 }
 </style>
 """
@@ -77,7 +77,8 @@ def draw(
     st.html(_STYLE)
     with st.container(key="lesson"):
         _head(lesson, at, _moved(step, now, page))
-        st.markdown(step.text.replace("![", "!\\["))
+        with st.container(key="lesson-text"):
+            st.markdown(step.text.replace("![", "!\\["))
         lacking = [kind for kind in lesson.needs if not needs.has(now.model, kind)]
         if lacking and now.model is not None:
             st.caption(plain(needs.sentence(now.model, lacking, list(catalogue.sizes(now.model)))))
@@ -116,7 +117,7 @@ def _head(lesson: Lesson, at: int, moved: bool) -> None:
             menu.link(doors.LESSONS, "All lessons", doors.PAGES[doors.LESSONS].icon, "content")
         st.button(
             "Leave the lesson",
-            key="lesson.leave",
+            key="lesson-leave",
             type="tertiary",
             icon=":material/close:",
             on_click=_leave,

@@ -68,7 +68,9 @@ def _go_on(lessons: dict[str, Lesson], at: tuple[str, int] | None) -> None:
     following = next(unfinished, None)
     if following is not None:
         begins = "Continue with" if session.lesson_notes() else "Begin:"
-        _button(following, 0, f"{begins} {following.title}")
+        seen = session.lesson_notes().get(following.name, {})
+        step = next(i for i in range(len(following.steps)) if i not in seen)
+        _button(following, step, f"{begins} {following.title}")
 
 
 def _button(lesson: Lesson, step: int, label: str) -> None:
@@ -83,7 +85,7 @@ def _row(number: int, lesson: Lesson) -> None:
             link(lesson, 0, f"{number}. {lesson.title}")
             st.caption(plain(lesson.purpose))
         hour = f" · {_HOUR}" * lesson.first_hour
-        st.caption(f"{lesson.minutes} min{hour} · {_state(lesson, done, steps)}", width=300)
+        st.caption(f"{lesson.minutes} min{hour} · {_state(lesson, done, steps)}", width=320)
 
 
 def _state(lesson: Lesson, done: int, steps: int) -> str:
