@@ -1,0 +1,225 @@
+"""A visitor's web-socket, spoken as a browser speaks it: what a visitor does, and what the server sends.
+
+A browser shows a step before it tells the server, so a step's time is what the server takes to hear of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from http.cookies import SimpleCookie
+from typing import Any
+from urllib.parse import urlencode
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.Delta_pb2 import Delta
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.asyncio.client import connect
+
+SENTENCE = "Sentence to translate"
+"""The label of the box that takes a sentence."""
+MOST_BYTES = 64 * 2**20
+"""Bytes of the largest message that is read."""
+PATIENCE = 120.0
+"""Seconds after which an answer counts as missing."""
+_TRACE = re.compile(r'"trace": "([0-9a-f]{12})"')
+_WHOLE, _PART = ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY
+
+
+class FailedError(Exception):
+    """The server did not answer, or said that something went wrong."""
+
+
+class Session:
+    """One visitor of a page with a linked view."""
+
+    def __init__(
+        self,
+        base: str,  # the address of the server, `http://127.0.0.1:8501`
+        page: str = "",  # the name of the page; the home page if empty
+    ) -> None:
+        self._base, self._page = base, page
+        self._query, self._hash = "", ""
+        self._cache: dict[str, ForwardMsg] = {}
+        self._values: dict[str, tuple[str, str]] = {}  # what this visitor set: the widget's field and value
+        self._box: tuple[str, str] | None = None  # the box for a sentence: its id and its fragment
+        self._view: tuple[str, str] | None = None  # the linked view: its id and its fragment
+        self._seq = 0
+        self._finished: int | None = None
+        self.shown: dict[str, Any] = {}  # what the view was told last
+        self.feeds: dict[str, tuple[str, str, float]] = {}  # trace, hash and time of arrival of each figure
+        self.strips: dict[str, Any] = {}  # the tokens
+        self.bytes = 0
+
+    async def open(self, **params: str) -> float:
+        """Opens the page and waits for its picture; seconds until its last figure."""
+        cookies = await asyncio.to_thread(self._cookies)
+        address = f"{self._base.replace('http', 'ws', 1)}/_stcore/stream"
+        headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+        self._link = await connect(
+            address,
+            origin=self._base,  # type: ignore[arg-type]
+            subprotocols=["streamlit"],  # type: ignore[list-item]
+            additional_headers=headers,
+            max_size=MOST_BYTES,
+            open_timeout=PATIENCE,
+            ping_timeout=PATIENCE,
+        )
+        return await self.follow(**params)
+
+    def _cookies(self) -> dict[str, str]:
+        """Cookies that come with the page; a proxy knows its visitors by them."""
+        found: dict[str, str] = {}
+        for path in (f"/{self._page}", "/_stcore/health", "/_stcore/host-config"):
+            sent = {"Cookie": "; ".join(f"{name}={value}" for name, value in found.items())}
+            try:
+                with urllib.request.urlopen(
+                    urllib.request.Request(self._base + path, headers=sent), timeout=PATIENCE
+                ) as answer:
+                    for line in answer.headers.get_all("Set-Cookie") or []:
+                        found |= {name: each.value for name, each in SimpleCookie(line).items()}
+            except urllib.error.URLError as error:
+                raise FailedError(f"{path}: {error}") from error
+        return found
+
+    async def leave(self) -> None:
+        """Closes the page."""
+        await self._link.close()
+
+    async def follow(self, **params: str) -> float:
+        """Opens the page by a link; seconds until its last figure."""
+        self._query = urlencode(params)
+        return await self._sentence(lambda: self._send(None))
+
+    async def type(self, text: str) -> float:
+        """Types another sentence and presses Enter; seconds until its last figure."""
+        if self._box is None:
+            raise FailedError("there is no box for a sentence")
+        box, fragment = self._box
+        self._values[box] = ("string_value", text)
+        return await self._sentence(lambda: self._send(fragment))
+
+    async def step(self, number: int) -> float:
+        """Moves the cursor to a step, from 0; seconds until the server has finished answering."""
+        if self._view is None:
+            raise FailedError("there is no linked view")
+        self._seq = max(self._seq, int(self.shown["ack"])) + 1
+        key, fragment = self._view
+        at = {"step": number, "source": None, "seq": self._seq, "trace": self.shown["trace"], "pick": None}
+        self._values[key] = ("json_value", json.dumps({"at": at | {"present": False}}))
+        start = time.perf_counter()
+        await self._send(fragment)
+        await self._until(
+            lambda: self.shown["ack"] >= self._seq and self._finished in (_WHOLE, _PART), "a step"
+        )
+        return time.perf_counter() - start
+
+    def steps(self) -> int:
+        """Number of steps of the translation on the screen."""
+        return int(self.strips.get("steps", 1))
+
+    def answer(self) -> dict[str, str]:
+        """The hash of each figure on the screen, and of the name of the translation."""
+        trace = self.shown["trace"]
+        return {name: found for name, (of, found, _) in self.feeds.items() if of == trace} | {"trace": trace}
+
+    async def _sentence(self, send: Callable[[], Any]) -> float:
+        before = self.shown.get("trace")
+        start = time.perf_counter()
+        await send()
+        await self._until(lambda: self._complete(before), "a sentence")
+        return max(arrived for of, _, arrived in self.feeds.values() if of == self.shown["trace"]) - start
+
+    def _complete(self, before: object) -> bool:
+        trace = self.shown.get("trace")
+        if trace in (None, before) or self._finished not in (_WHOLE, _PART):
+            return False
+        names = {*self.shown["plots"], "strips"}
+        return names <= {name for name, (of, *_) in self.feeds.items() if of == trace}
+
+    async def _send(self, fragment: str | None) -> None:
+        message = BackMsg()
+        asked = message.rerun_script
+        asked.query_string, asked.page_script_hash = self._query, self._hash
+        if not self._hash:
+            asked.page_name = self._page
+        if fragment:
+            asked.fragment_id = fragment
+        asked.cached_message_hashes.extend(self._cache)
+        asked.context_info.url = f"{self._base}/{self._page}"
+        for key, (kind, value) in self._values.items():
+            setattr(asked.widget_states.widgets.add(id=key), kind, value)
+        self._finished = None
+        await self._link.send(message.SerializeToString())
+
+    async def _until(self, done: Callable[[], bool], what: str) -> None:
+        """Reads what the server sends until a condition holds."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not done():
+                    data = await self._link.recv()
+                    self.bytes += len(data)
+                    message = ForwardMsg()
+                    message.ParseFromString(data)  # type: ignore[arg-type]
+                    self._take(message)
+        except TimeoutError as error:
+            raise FailedError(f"no answer to {what} within {PATIENCE:g} s") from error
+
+    def _take(self, message: ForwardMsg) -> None:
+        if message.HasField("ref_hash"):
+            whole = ForwardMsg()
+            whole.CopyFrom(self._cache[message.ref_hash])
+            whole.metadata.CopyFrom(message.metadata)
+            message = whole
+        elif message.metadata.cacheable:
+            self._cache[message.hash] = message
+        match message.WhichOneof("type"):
+            case "new_session":
+                self._hash = message.new_session.page_script_hash
+            case "page_info_changed":
+                self._query = message.page_info_changed.query_string
+            case "script_finished":
+                self._finished = message.script_finished
+                if self._finished == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
+                    raise FailedError("a script that does not compile")
+                if self._finished == _WHOLE:
+                    self._forget()
+            case "delta":
+                self._draw(message.delta)
+
+    def _forget(self) -> None:
+        """Forgets the oldest messages, as a browser does after some runs."""
+        for key in list(self._cache)[: max(0, len(self._cache) - 60)]:
+            del self._cache[key]
+
+    def _draw(self, delta: Delta) -> None:
+        element = delta.new_element
+        match element.WhichOneof("type"):
+            case "exception":
+                raise FailedError(f"{element.exception.type}: {element.exception.message}")
+            case "alert" if "error" in element.alert.icon:
+                raise FailedError(element.alert.body)
+            case "text_input" if element.text_input.label == SENTENCE:
+                self._box = (element.text_input.id, delta.fragment_id)
+            case "bidi_component":
+                self._take_part(element.bidi_component, delta.fragment_id)
+
+    def _take_part(self, part: Any, fragment: str) -> None:
+        if part.component_name.endswith("linked_view_feeder"):
+            head = part.json[:400]
+            trace, name = _TRACE.search(head), re.search(r'"name": "([^"]+)"', head)
+            assert trace, head
+            assert name, head
+            found = hashlib.sha256(part.json.encode()).hexdigest()[:16]
+            self.feeds[name[1]] = trace[1], found, time.perf_counter()
+            if name[1] == "strips":
+                self.strips = json.loads(part.json)[0]
+        elif part.component_name.endswith("linked_view"):
+            self.shown = json.loads(part.json)[0]
+            self._view = (part.id, fragment)
