@@ -17,6 +17,7 @@ from huggingface_hub import constants
 from transformer.storage.files import CheckpointError
 
 LIMIT_VARIABLE, ALLOWED_VARIABLE = "TRANSFORMER_HUB_GB", "TRANSFORMER_HUB_ALLOWED"
+HOSTED_VARIABLE = "TRANSFORMER_HOSTED"
 MOST_BYTES = 1_500_000_000
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
@@ -56,6 +57,8 @@ class Hub:
             HubError: ``TRANSFORMER_HUB_GB`` is not a number.
         """
         limit, allowed = os.environ.get(LIMIT_VARIABLE), os.environ.get(ALLOWED_VARIABLE)
+        if allowed is None and is_hosted():
+            allowed = ""
         patterns = None if allowed is None else tuple(filter(None, re.split(r"[,\s]+", allowed)))
         try:
             most_bytes = int(float(limit) * 1e9) if limit else MOST_BYTES
@@ -88,6 +91,11 @@ class Hub:
         if self.allowed is not None and not any(fnmatch.fnmatchcase(name, each) for each in self.allowed):
             names = " or ".join(self.allowed[:4]) or "no model at all"
             raise HubError(f"{name} may not be opened here; {ALLOWED_VARIABLE} allows {names}.")
+
+
+def is_hosted() -> bool:
+    """Whether anybody may come to this installation, so that it is bounded; a strange value bounds it too."""
+    return os.environ.get(HOSTED_VARIABLE, "").strip().lower() not in ("", "off", "no", "false", "0")
 
 
 def is_name(text: str) -> bool:

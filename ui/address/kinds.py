@@ -18,7 +18,7 @@ BEAM = "beam-"
 ABOVE = "above-"
 OWN = "own"
 GOLD = ("sample", "file")
-LARGEST_BEAM = 8
+LARGEST_BEAM, MOST_DRAWS = 8, 16
 HIDEABLE = ("special", "punctuation")
 """Tokens that a map can leave out."""
 LONGEST_WORD = 40

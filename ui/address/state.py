@@ -26,6 +26,7 @@ from ui.address.kinds import (
     LAYERS,
     LESSON,
     LINKS,
+    MOST_DRAWS,
     OWN,
     PAIRS,
     POSITION,
@@ -197,7 +198,7 @@ class State:
     # k of that score, see `SearchRules`; None for the model's own
     length_offset: int | None = own(numbers(0, 5))
     node: int | None = own(POSITION)  # the token chosen in the tree on the page Search
-    draws: int = own(whole(1, 16), 8)  # how many samples that page draws
+    draws: int = own(whole(1, MOST_DRAWS), 8)  # how many samples that page draws
     seed: int | None = own(whole(0, LARGEST_SEED))  # the seed of the first of them; None for that of `decode`
     # the label smoothing ε on the page Training; the paper's is the default
     smoothing: float = own(decimal(0.0, 0.5), 0.1)

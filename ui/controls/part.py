@@ -11,6 +11,7 @@ import streamlit as st
 
 from ui.controls.text import plain
 from ui.server import memory, stores
+from ui.server.hosted import LaterError
 
 P = ParamSpec("P")
 Draw = Callable[P, None]
@@ -21,6 +22,8 @@ def refusals() -> Iterator[None]:
     """Catches a refusal inside and says it there, in a sentence."""
     try:
         yield
+    except LaterError as error:
+        st.info(plain(str(error)), icon=":material/hourglass_top:")
     except (ValueError, OSError) as error:
         st.error(plain(str(error)), icon=":material/error:")
 

@@ -28,7 +28,7 @@ from transformer.training.runs.history import History, read_history
 from transformer.what_if.causal_trace import CausalTrace, causal_trace
 from transformer.what_if.untrained import same_tokens, untrained_twin
 from ui.linked_view import Head
-from ui.server import measured
+from ui.server import hosted, measured
 from ui.server.catalogue import addressed, has_model, model, translator
 from ui.server.runs import Asked, Drawing, Progress, search, traced
 from ui.server.stores import kept
@@ -111,6 +111,7 @@ def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
     Raises:
         ValueError: a text is empty or too long.
     """
+    hosted.check_texts(*texts)
     model = translator(name)
     texts = tuple(addressed(name, text, None) for text in texts)
     for text in texts:
@@ -138,8 +139,14 @@ def searched(
     if rules == model.rules:
         found = traced(asked, progress)
     else:
-        key = (asked, rules, id(model))
-        found = kept("searches").get(key, lambda: search(model, asked, rules, progress))
+        hosted.check_texts(asked.text)
+        hosted.check_search(asked.decode)
+
+        def make() -> Translation:
+            hosted.count()
+            return search(model, asked, rules, progress)
+
+        found = kept("searches").get((asked, rules, id(model)), make)
     assert found.tree is not None
     for count, piece in enumerate(found.tree.stream_greedy(), start=1):
         progress.wrote(count, piece)
@@ -156,7 +163,10 @@ def drawn(asked: Asked, drawing: Drawing, seeds: range) -> Draws:
     """Samples of a text; raises as ``searched``."""
     model, changes = translator(asked.model), asked.changes
 
+    hosted.check_draws(len(seeds))
+
     def make() -> Draws:
+        hosted.count()
         return draw(model, asked.text, drawing.sampling(), seeds, changes)
 
     return kept("draws").get((asked.model, asked.text, changes, drawing, seeds, id(model)), make)

@@ -50,7 +50,7 @@ def closed() -> str | None:
     except HubError as error:
         return str(error)
     if settings.allowed == ():
-        return f"This installation does not open models from the Hub ({ALLOWED_VARIABLE} is empty)."
+        return f"This installation does not open models from the Hub ({ALLOWED_VARIABLE} names none)."
     if is_offline():
         return "The network is switched off here (HF_HUB_OFFLINE); models in the cache are in the list above."
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from transformer.text.vocabulary import clean
 from ui.address.kinds import BEAM, SAMPLE
 from ui.address.state import State
 from ui.linked_view import Head
-from ui.server import catalogue, examples, imported, measured
+from ui.server import catalogue, examples, hosted, imported, measured
 from ui.server.background.run import turns
 from ui.server.catalogue import (
     addressed,
@@ -138,12 +139,23 @@ def translate(
 
 def traced(asked: Asked, progress: Progress) -> Translation:
     """The translation with its whole trace, which only a model or a file has; further as `translate`."""
+    hosted.check_texts(asked.text, asked.target)
+    hosted.check_search(asked.decode)
     if not has_model(asked.model):
         return imported.run_of(asked.model, asked.text, asked.decode, asked.target, asked.changes)
     if not catalogue.find(asked.model).resident:
         progress.loads()
     model = catalogue.model(asked.model)
-    return kept("translations").get((asked, id(model)), lambda: _decode(model, asked, progress))
+
+    def make() -> Translation:
+        hosted.count()
+        start = time.perf_counter()
+        made = _decode(model, asked, progress)
+        took = round(1000 * (time.perf_counter() - start))
+        hosted.log("translated", model=asked.model, tokens=len(made.target_tokens), ms=took)
+        return made
+
+    return kept("translations").get((asked, id(model)), make)
 
 
 def _shipped(asked: Asked) -> Translation | None:

@@ -11,7 +11,7 @@ from ui.address import session
 from ui.address.parameters import carried
 from ui.address.state import State
 from ui.controls.text import plain
-from ui.server import stores
+from ui.server import hosted, stores
 from ui.shell import doors, menu
 from ui.shell.lesson import strip
 
@@ -114,6 +114,8 @@ def open_page(
     stores.begin()
     session.adopt(doors.PAGES[page].sort)
     now = session.current()
+    told = {"characters": len(now.text or ""), "changes": len(now.changes), "decode": now.decode}
+    hosted.log("page", page=page, section=now.view, **told)
     st.set_page_config(
         page_title=f"{doors.heading(doors.at(page, now.view))[0]} · {doors.PAGES[doors.HOME].title}",
         page_icon=str(_ICON),

@@ -14,6 +14,7 @@ from ui.controls import options, pickers
 from ui.controls.pickers import choose, control
 from ui.controls.text import plain
 from ui.server import examples, runs
+from ui.server.hosted import LaterError
 from ui.server.opened import Opened
 from ui.server.runs import Asked
 from ui.shell import sampling, waiting
@@ -101,6 +102,9 @@ def open_sentence(model: str, now: State) -> Opened | None:
     asked = runs.request(now, model, text)
     try:
         translation = _translate(asked)
+    except LaterError as error:
+        st.info(plain(str(error)), icon=":material/hourglass_top:")
+        return None
     except (ValueError, OSError) as error:
         st.error(plain(str(error)), icon=":material/error:")
         return None

@@ -14,7 +14,7 @@ from lab.cost.measuring import least_and_median
 from lab.language.inducing import random_pieces
 from lab.language.induction import followers
 from transformer.runs.language.generation import Generation
-from ui.server import catalogue
+from ui.server import catalogue, hosted
 from ui.server.stores import kept
 
 LENGTH = 8
@@ -65,6 +65,7 @@ def read(name: str, text: str) -> Read:
     Raises:
         ValueError: the sentence is empty or too long.
     """
+    hosted.check_texts(text)
     writer = catalogue.writer(name)
 
     def make() -> Read:

@@ -9,7 +9,7 @@ from lab.birth.sentence import Frame, frames
 from lab.birth.statistics import births_of
 from transformer.hub.files import size
 from transformer.training.runs.snapshots import snapshot_steps
-from ui.server import catalogue, measured, memory
+from ui.server import catalogue, hosted, measured, memory
 from ui.server.stores import NoRoomError, kept
 
 Tell = Callable[[int, int], object]
@@ -34,6 +34,7 @@ def through(
     Raises:
         ValueError: a text cannot be read, a snapshot is damaged, or the model does not fit into memory.
     """
+    hosted.check_texts(text)
     model = catalogue.find(name)
 
     def make() -> tuple[Frame, ...]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass
 
-from transformer.hub.settings import ALLOWED_VARIABLE
+from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, is_hosted
+from ui.server import hosted
 
 SWITCH = "TRANSFORMER_TRAIN_HERE"
 MINUTES, MEMORY, DISK = f"{SWITCH}_MINUTES", f"{SWITCH}_MB", f"{SWITCH}_DISK_MB"
 NICE = f"{SWITCH}_NICE"
 HOSTED = (ALLOWED_VARIABLE, "SPACE_ID")
 """Variables that only a hosted instance sets: the operator's list of models, and the name of a Space."""
-_MOST = 1_000_000_000
-_ON, _OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
 
 
 @dataclass(frozen=True)
@@ -35,9 +33,9 @@ class Limits:
         """
         usual = cls()
         return cls(
-            _number(MINUTES, usual.minutes),
-            _number(MEMORY, usual.memory_mb),
-            _number(DISK, usual.disk_mb),
+            hosted.number(MINUTES, usual.minutes),
+            hosted.number(MEMORY, usual.memory_mb),
+            hosted.number(DISK, usual.disk_mb),
             _nice(usual.nice),
         )
 
@@ -45,27 +43,17 @@ class Limits:
 def closed() -> str | None:
     """Why nobody can train here, in one sentence; None if visitors may."""
     value = os.environ.get(SWITCH, "").strip().lower()
-    if value in _OFF:
+    if value in hosted.OFF:
         return f"Training is switched off on this server ({SWITCH} is {value})."
-    if value and value not in _ON:
+    if value and value not in hosted.ON:
         return f"Training is switched off on this server: {SWITCH} is {value!r:.20}; it must be on or off."
-    if not value and (marks := [name for name in HOSTED if name in os.environ]):
+    marks = [HOSTED_VARIABLE] if is_hosted() else [name for name in HOSTED if name in os.environ]
+    if not value and marks:
         return (
             f"Training is switched off here because this is a hosted instance ({marks[0]} is set); "
             f"{SWITCH}=on switches it on."
         )
     return None
-
-
-def _number(name: str, usual: float) -> float:
-    text = os.environ.get(name, "").strip()
-    try:
-        value = float(text) if text else usual
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= _MOST:
-        raise ValueError(f"{name} is {text!r:.20}; it must be a number above 0, and at most {_MOST:,}.")
-    return value
 
 
 def _nice(usual: int) -> int:

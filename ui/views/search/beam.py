@@ -13,11 +13,11 @@ from transformer.decode.tree import SearchTree
 from transformer.runs.search import with_penalty
 from transformer.runs.translation import Translation
 from ui.address import session
-from ui.address.kinds import BEAM, LARGEST_BEAM
+from ui.address.kinds import BEAM
 from ui.address.state import KINDS, State
 from ui.controls import pickers
 from ui.maps import going_on
-from ui.server import analyses, catalogue, runs
+from ui.server import analyses, catalogue, hosted, runs
 from ui.server.opened import Opened
 from ui.shell import waiting
 from ui.views.search import node
@@ -64,14 +64,20 @@ def _beam_size(now: State, rules: SearchRules) -> int:
     """The beam of the way of decoding; if that has none, the model's own, or else 4."""
     if now.decode.startswith(BEAM):
         return int(now.decode.removeprefix(BEAM))
-    return min(rules.beam_size, LARGEST_BEAM) if rules.beam_size > 1 else _USUAL_BEAM
+    return min(rules.beam_size if rules.beam_size > 1 else _USUAL_BEAM, _most())
+
+
+def _most() -> int:
+    return int(hosted.Bounds.from_environment().beam)
 
 
 def _settings(beam_size: int, scored: SearchRules, rules: SearchRules) -> None:
     penalty, offset = scored.length_penalty, scored.length_offset
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
         with st.container(width=160):
-            pickers.slide("beam", "Hypotheses in the beam", beam_size, _take_beam, ends=(2, LARGEST_BEAM))
+            pickers.slide(
+                "beam", "Hypotheses in the beam", beam_size, _take_beam, ends=(2, max(_most(), beam_size))
+            )
         with st.container(width=160):
             low, high = KINDS["penalty"].ends or (0.0, 2.0)
             pickers.slide(

@@ -22,7 +22,7 @@ from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.panel import panel
 from ui.controls.text import plain
-from ui.server import analyses, runs
+from ui.server import analyses, hosted, runs
 from ui.server.opened import Opened
 from ui.server.runs import Drawing
 from ui.shell import sampling
@@ -68,13 +68,18 @@ def _chosen(draws: Draws, now: State) -> int:
     return draws.leaf(draws.best)
 
 
+def _take_draws(count: int) -> None:
+    session.change(draws=count, node=None)
+
+
 def _settings(now: State) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
         for draw in sampling.controls(now):
             with st.container(width=150):
                 draw()
         with st.container(width=150):
-            pickers.slide("draws", "Draws", now.draws, lambda count: session.change(draws=count, node=None))
+            most = max(int(hosted.Bounds.from_environment().draws), now.draws)
+            pickers.slide("draws", "Draws", now.draws, _take_draws, ends=(1, most))
         st.button(
             "Draw others",
             key="search.again",

@@ -1,0 +1,56 @@
+"""Pages of a hosted instance: what is refused is said, what was typed stays, and no text is logged."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from app_pages import run
+
+from transformer.hub.settings import HOSTED_VARIABLE
+from ui.server import hosted
+from ui.server.hosted import PER_MINUTE, Rate
+
+LONG = "one " * 200
+
+
+@pytest.fixture(autouse=True)
+def on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(HOSTED_VARIABLE, "on")
+    monkeypatch.setattr(hosted, "_rate", Rate())
+
+
+def said(at: object) -> str:
+    return " ".join(each.value for each in [*at.error, *at.info])  # type: ignore[attr-defined]
+
+
+def test_a_page_refuses_a_long_text_and_keeps_it_in_the_box() -> None:
+    at = run(text=LONG)
+    assert "at most 300" in said(at)
+    assert at.text_input[0].value == LONG
+
+
+def test_a_visitor_who_asks_too_often_is_told_when_to_go_on_and_what_is_kept_is_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(PER_MINUTE, "1")
+    at = run(text="one two three")
+    first = at.get("bidi_component")
+    assert first
+    at.text_input[0].set_value("two three four").run()
+    assert "press Translate in" in said(at)
+    assert at.text_input[0].value == "two three four"
+    assert not at.error
+    at.text_input[0].set_value("one two three").run()
+    assert "press Translate in" not in said(at)
+    assert at.get("bidi_component")
+
+
+def test_the_log_has_a_line_of_json_per_run_and_no_text(capsys: pytest.CaptureFixture[str]) -> None:
+    run(text="one two five", changes="hide_1")
+    out = capsys.readouterr().out
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    assert {line["event"] for line in lines} >= {"page", "translated"}
+    page = next(line for line in lines if line["event"] == "page")
+    assert (page["page"], page["characters"], page["changes"]) == ("app", 12, 1)
+    assert "one two" not in out
