@@ -8,8 +8,8 @@ import pytest
 from app_pages import run
 
 from transformer.hub.settings import HOSTED_VARIABLE
-from ui.server import hosted
-from ui.server.hosted import PER_MINUTE, Rate
+from ui.server.hosting import hosted
+from ui.server.hosting.hosted import PER_MINUTE, Rate
 
 LONG = "one " * 200
 

@@ -11,7 +11,7 @@ import streamlit as st
 
 from ui.controls.text import plain
 from ui.server import memory, stores
-from ui.server.hosted import LaterError
+from ui.server.hosting.hosted import LaterError
 
 P = ParamSpec("P")
 Draw = Callable[P, None]

@@ -28,8 +28,9 @@ from transformer.training.runs.history import History, read_history
 from transformer.what_if.causal_trace import CausalTrace, causal_trace
 from transformer.what_if.untrained import same_tokens, untrained_twin
 from ui.linked_view import Head
-from ui.server import hosted, measured
+from ui.server import measured
 from ui.server.catalogue import addressed, has_model, model, translator
+from ui.server.hosting import hosted
 from ui.server.runs import Asked, Drawing, Progress, search, traced
 from ui.server.stores import kept
 

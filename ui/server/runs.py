@@ -24,7 +24,7 @@ from transformer.text.vocabulary import clean
 from ui.address.kinds import BEAM, SAMPLE
 from ui.address.state import State
 from ui.linked_view import Head
-from ui.server import catalogue, examples, hosted, imported, measured
+from ui.server import catalogue, examples, imported, measured
 from ui.server.background.run import turns
 from ui.server.catalogue import (
     addressed,
@@ -35,6 +35,7 @@ from ui.server.catalogue import (
     sizes,
     translator,
 )
+from ui.server.hosting import hosted
 from ui.server.stores import Model, kept
 
 TEMPERATURE = 0.8

@@ -11,7 +11,8 @@ from ui.address import session
 from ui.address.parameters import carried
 from ui.address.state import State
 from ui.controls.text import plain
-from ui.server import hosted, stores
+from ui.server import stores
+from ui.server.hosting import hosted
 from ui.shell import doors, menu
 from ui.shell.lesson import strip
 

@@ -14,7 +14,7 @@ from ui.controls import options, pickers
 from ui.controls.pickers import choose, control
 from ui.controls.text import plain
 from ui.server import examples, runs
-from ui.server.hosted import LaterError
+from ui.server.hosting.hosted import LaterError
 from ui.server.opened import Opened
 from ui.server.runs import Asked
 from ui.shell import sampling, waiting

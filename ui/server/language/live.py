@@ -14,7 +14,8 @@ from lab.cost.measuring import least_and_median
 from lab.language.inducing import random_pieces
 from lab.language.induction import followers
 from transformer.runs.language.generation import Generation
-from ui.server import catalogue, hosted
+from ui.server import catalogue
+from ui.server.hosting import hosted
 from ui.server.stores import kept
 
 LENGTH = 8

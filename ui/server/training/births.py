@@ -9,7 +9,8 @@ from lab.birth.sentence import Frame, frames
 from lab.birth.statistics import births_of
 from transformer.hub.files import size
 from transformer.training.runs.snapshots import snapshot_steps
-from ui.server import catalogue, hosted, measured, memory
+from ui.server import catalogue, measured, memory
+from ui.server.hosting import hosted
 from ui.server.stores import NoRoomError, kept
 
 Tell = Callable[[int, int], object]

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, is_hosted
-from ui.server import hosted
+from ui.server.hosting import hosted
 
 SWITCH = "TRANSFORMER_TRAIN_HERE"
 MINUTES, MEMORY, DISK = f"{SWITCH}_MINUTES", f"{SWITCH}_MB", f"{SWITCH}_DISK_MB"

@@ -17,7 +17,8 @@ from ui.address.kinds import BEAM
 from ui.address.state import KINDS, State
 from ui.controls import pickers
 from ui.maps import going_on
-from ui.server import analyses, catalogue, hosted, runs
+from ui.server import analyses, catalogue, runs
+from ui.server.hosting import hosted
 from ui.server.opened import Opened
 from ui.shell import waiting
 from ui.views.search import node

@@ -22,7 +22,8 @@ from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.panel import panel
 from ui.controls.text import plain
-from ui.server import analyses, hosted, runs
+from ui.server import analyses, runs
+from ui.server.hosting import hosted
 from ui.server.opened import Opened
 from ui.server.runs import Drawing
 from ui.shell import sampling

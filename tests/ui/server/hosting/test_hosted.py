@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, Hub
-from ui.server import hosted, hub_models
-from ui.server.hosted import CHARACTERS, DRAWS, HYPOTHESES, PER_MINUTE, Bounds, Rate
+from ui.server import hub_models
+from ui.server.hosting import hosted
+from ui.server.hosting.hosted import CHARACTERS, DRAWS, HYPOTHESES, PER_MINUTE, Bounds, Rate
 from ui.server.workshop.limits import SWITCH as TRAIN
 from ui.server.workshop.limits import closed
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 LONG = "one " * 200
 WRITES = """
 import os, sys, tempfile
