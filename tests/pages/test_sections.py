@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from app_pages import PAGES, run
 from firefox_files import random_model, write_firefox
-from random_models import random_recurrent
+from random_models import random_recurrent, randomised
 
-from transformer.runs.translator import Translator
+from transformer.model.transformer import Transformer
+from transformer.runs.translator import Translator, load_translator
 from transformer.storage.directory import save_checkpoint
+from transformer.training.runs.distilled import student_config
 from ui.address.state import VIEWS
 
 SECTIONS = {
@@ -32,8 +35,20 @@ SECTIONS = {
 ADDRESSES = [(page, view) for page in PAGES for view in (None, *SECTIONS.get(page, ()))]
 ARCHITECTURES: dict[str, Callable[[Path, Translator], None]] = {
     "firefox": lambda path, _: write_firefox(path, random_model()),
+    "distilled": lambda path, _: _distilled(path),
     "recurrent": lambda path, translator: _save(path, translator),
 }
+
+
+def _distilled(path: Path) -> None:
+    """A model of the shape of en-pt: post-norm, a start of zeros, no `<s>`, masked self-attention."""
+    write_firefox(teacher := path.parent / "distilled-teacher", random_model())
+    taught = load_translator(teacher)
+    config = student_config(taught.config, 3)
+    assert (config.norm, config.decoder_unit, config.bos_id) == ("post", "self_attention", config.vocab_size)
+    model = randomised(Transformer(config))
+    save_checkpoint(path, config, model.state_dict(), taught.tokenizer)
+    shutil.rmtree(teacher)
 
 
 def _save(path: Path, translator: Translator) -> None:

@@ -75,6 +75,62 @@ def test_a_recording_of_another_run_is_not_verified(translator, run):
     assert not unit_step(translator.model, forged, 0, 1).audit.passed
 
 
+def forged(run, layer: int, change) -> object:
+    """The run with another recording of a unit, the sums of the stream kept true."""
+    place = Sublayer("decoder", layer, "recurrence")
+    residuals = dict(run.attention.residuals)
+    residuals[place] = change(residuals[place])
+    return replace(run.attention, residuals=residuals)
+
+
+def test_the_audit_of_a_whole_run_proves_the_unit_in_every_layer(translator, run):
+    assert run.attention.audit().passed
+    for layer in range(translator.config.n_decoder_layers):
+        for row in (0, 2, len(run.steps) - 1):
+
+            def read(trace, row=row):  # another input makes other gates and states, also of later rows
+                other = trace.read.clone()
+                other[row] += 0.05
+                return replace(trace, read=other, stream=other)
+
+            def output(trace, row=row):
+                other = trace.update.clone()
+                other[row, 3] += 0.05
+                return replace(trace, update=other)
+
+            for change in (read, output):
+                assert not forged(run, layer, change).audit().passed
+
+
+@pytest.mark.parametrize("part", ["gate", "state"])
+def test_an_output_made_by_another_gate_or_state_turns_the_audit_red(translator, run, part):
+    """Whatever was recorded of the rest follows from it, as if the unit had computed it so."""
+    place = Sublayer("decoder", 0, "recurrence")
+    trace, unit = run.stream(place), translator.model.layer("decoder", 0).recurrence
+    gate = torch.sigmoid(unit.forget(trace.read))
+    if part == "gate":
+        gate[1] = (gate[1] + 0.3).clamp(max=1)
+    states, state = [], torch.full_like(gate[0], 0.2 if part == "state" else 0.0)
+    for forget, entering in zip(gate, unit.input(trace.read), strict=True):
+        state = forget * state + (1 - forget) * entering
+        states.append(state)
+    update = torch.stack(states).relu().detach()
+    norm = translator.model.residual(place).norm
+    output = norm(trace.stream + update).detach()
+    residuals = dict(run.attention.residuals)
+    residuals[place] = replace(trace, update=update, output=output)
+    following = list(residuals)[list(residuals).index(place) + 1]
+    residuals[following] = replace(residuals[following], stream=output, read=output)
+    checks = replace(run.attention, residuals=residuals).audit().checks
+    assert not all(check.passed for check in checks)
+    own = replace(trace, update=update)
+    assert not unit_memory(
+        translator.model,
+        replace(run, attention=replace(run.attention, residuals={**run.attention.residuals, place: own})),
+        0,
+    ).audit.passed
+
+
 def test_a_layer_with_self_attention_has_no_such_memory(translator, tmp_path):
     with pytest.raises(ValueError, match="no recurrent unit"):
         unit_memory(random_model(replace(CONFIG, decoder_unit="self_attention")), None, 0)
