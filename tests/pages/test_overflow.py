@@ -18,7 +18,10 @@ from transformer.text.vocabulary import Tokenizer
 LARGEST = float(torch.finfo(torch.float16).max)
 NAME = "largest"
 ELSEWHERE = {"pages/positions.py", "pages/open_file.py", "pages/heads.py"}
-ELSEWHERE |= {"pages/language_model.py", "pages/recurrent.py", "pages/train_here.py", "pages/glossary.py"}
+ELSEWHERE |= {
+    f"pages/{name}.py"
+    for name in ("language_model", "recurrent", "train_here", "glossary", "lessons", "paper")
+}
 """Pages that open without a translation, or with models of another sort."""
 VIEWS = (
     *((page, {}) for page in PAGES),

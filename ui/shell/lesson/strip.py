@@ -27,9 +27,8 @@ from ui.shell.models import needs
 
 _STYLE = """
 <style>
-.st-key-lesson { border-inline-start: 4px solid currentColor; }
 .st-key-lesson { background: color-mix(in srgb, currentColor 6%, var(--st-background-color, Canvas)); }
-.st-key-lesson { gap: .35rem; padding: .35rem .8rem .5rem 1rem; margin-bottom: .4rem; border-radius: .3rem; }
+.st-key-lesson { border-inline-start: 4px solid; gap: .35rem; padding: .35rem .8rem .5rem 1rem; }
 .st-key-lesson [data-testid="stMarkdownContainer"] { margin-bottom: 0; }
 .st-key-lesson p { max-width: 68rem; margin-bottom: 0; line-height: 1.45; }
 .st-key-lesson-head, .st-key-lesson-options { row-gap: .2rem; column-gap: .4rem; }

@@ -64,8 +64,7 @@ def _go_on(lessons: dict[str, Lesson], at: tuple[str, int] | None) -> None:
         where = f"Continue: {open_lesson.title}, step {labels.count(step)} of {len(open_lesson.steps)}"
         _button(open_lesson, step, where)
         return
-    unfinished = (each for each in lessons.values() if _done(each) < len(each.steps))
-    following = next(unfinished, None)
+    following = next((each for each in lessons.values() if _done(each) < len(each.steps)), None)
     if following is not None:
         begins = "Continue with" if session.lesson_notes() else "Begin:"
         seen = session.lesson_notes().get(following.name, {})
@@ -79,17 +78,17 @@ def _button(lesson: Lesson, step: int, label: str) -> None:
 
 
 def _row(number: int, lesson: Lesson) -> None:
-    done, steps = _done(lesson), len(lesson.steps)
     with st.container(horizontal=True, vertical_alignment="center", key=f"lesson-row-{lesson.name}"):
         with st.container():
             link(lesson, 0, f"{number}. {lesson.title}")
             st.caption(plain(lesson.purpose))
         hour = f" · {_HOUR}" * lesson.first_hour
-        st.caption(f"{lesson.minutes} min{hour} · {_state(lesson, done, steps)}", width=320)
+        st.caption(f"{lesson.minutes} min{hour} · {_state(lesson)}", width=320)
 
 
-def _state(lesson: Lesson, done: int, steps: int) -> str:
+def _state(lesson: Lesson) -> str:
     """How far the visitor has come in a lesson."""
+    done, steps = _done(lesson), len(lesson.steps)
     if not done:
         return f"{steps} steps"
     notes = [note for note in session.lesson_notes()[lesson.name].values() if note is not None]
