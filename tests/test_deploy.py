@@ -1,0 +1,172 @@
+"""What deploy/ says fits together, and fits the app: names, ports, paths, bounds, and nginx's own check."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from streamlit.web.server.starlette import starlette_routes as routes
+
+from transformer.hub.settings import HOSTED_VARIABLE
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+HEALTH, METRICS = f"/{routes.ROUTE_HEALTH}", f"/{routes.ROUTE_METRICS}"
+NAME = "attention-explorer"
+CONTAINERFILE = re.sub(r"\\\n\s*", "", (DEPLOY / "Containerfile").read_text())
+NGINX = (DEPLOY / "nginx.conf").read_text()
+
+
+def kinds() -> dict[str, dict[str, Any]]:
+    """The parts of the manifest, by kind."""
+    return {each["kind"]: each for each in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())}
+
+
+def container() -> dict[str, Any]:
+    found: list[dict[str, Any]] = kinds()["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert len(found) == 1
+    return found[0]
+
+
+def unit() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read(DEPLOY / "attention-explorer@.service")
+    return parser
+
+
+def test_the_parts_of_the_manifest_name_each_other() -> None:
+    found = kinds()
+    assert set(found) == {"Deployment", "Service", "Ingress", "HorizontalPodAutoscaler"}
+    assert {each["metadata"]["name"] for each in found.values()} == {NAME}
+    spec = found["Deployment"]["spec"]
+    labels = spec["template"]["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"] == found["Service"]["spec"]["selector"] == labels
+    scaled = found["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]
+    assert (scaled["kind"], scaled["name"]) == ("Deployment", NAME)
+    ports = {each["name"]: each["containerPort"] for each in container()["ports"]}
+    service = found["Service"]["spec"]["ports"][0]
+    assert service["targetPort"] in ports
+    backend = found["Ingress"]["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]
+    assert backend == {"name": NAME, "port": {"number": service["port"]}}
+    assert f"--server.port={ports['http']}" in CONTAINERFILE
+    assert f"EXPOSE {ports['http']}" in CONTAINERFILE
+
+
+def test_a_pod_is_asked_for_its_health_and_takes_bounded_resources() -> None:
+    for probe in ("readinessProbe", "livenessProbe"):
+        asked = container()[probe]["httpGet"]
+        assert asked == {"path": HEALTH, "port": "http"}
+    resources = container()["resources"]
+    assert set(resources["requests"]) == set(resources["limits"]) == {"cpu", "memory"}
+    scaler = kinds()["HorizontalPodAutoscaler"]["spec"]
+    assert 1 < scaler["minReplicas"] == kinds()["Deployment"]["spec"]["replicas"] < scaler["maxReplicas"]
+    assert scaler["metrics"][0]["resource"]["name"] in resources["requests"]
+
+
+def test_a_pod_has_no_rights_and_writes_only_to_its_temporary_folder() -> None:
+    pod = kinds()["Deployment"]["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert f"USER {pod['securityContext']['runAsUser']}\n" in CONTAINERFILE
+    own = container()["securityContext"]
+    assert own["readOnlyRootFilesystem"] is True
+    assert own["allowPrivilegeEscalation"] is False
+    assert own["capabilities"] == {"drop": ["ALL"]}
+    volumes = {each["name"]: each["mountPath"] for each in container()["volumeMounts"]}
+    assert volumes == {"tmp": "/tmp"}
+    assert [each["name"] for each in pod["volumes"]] == ["tmp"]
+
+
+def test_one_visitor_stays_at_one_pod() -> None:
+    found = kinds()
+    assert found["Service"]["spec"]["sessionAffinity"] == "ClientIP"
+    assert found["Ingress"]["metadata"]["annotations"]["nginx.ingress.kubernetes.io/affinity"] == "cookie"
+
+
+def test_the_manifest_follows_the_published_schemas() -> None:
+    validate = pytest.importorskip(
+        "kubernetes_validate", reason="kubernetes-validate is not installed: 17,000 files of schemas"
+    )
+    for each in kinds().values():
+        validate.validate(each, validate.latest_version(), strict=True)
+
+
+def test_the_image_has_what_the_app_needs_and_starts_it_without_rights() -> None:
+    lines = [line for line in CONTAINERFILE.splitlines() if line and not line.startswith("#")]
+    words = [line.split()[0] for line in lines]
+    assert words[0] == "FROM"
+    assert "-slim" in lines[0]
+    assert words.index("USER") > max(i for i, word in enumerate(words) if word in ("COPY", "RUN"))
+    assert "USER root" not in CONTAINERFILE
+    pinned = re.search(r"^torch==\S+$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert pinned
+    assert f"pip install --no-cache-dir {pinned[0]} " in CONTAINERFILE
+    assert f"http://127.0.0.1:8501{HEALTH}" in CONTAINERFILE
+    compiled = re.search(r"compileall -q (.+)", CONTAINERFILE)
+    assert compiled
+    assert all((ROOT / name).exists() for name in compiled[1].split())
+    command = yaml.safe_load(CONTAINERFILE.splitlines()[-1].removeprefix("CMD "))
+    assert command[:3] == ["streamlit", "run", "app.py"]
+    left_out = (ROOT / ".dockerignore").read_text().split()
+    assert {".git", ".venv"} <= set(left_out)
+    needed = {"app.py", "pages", "ui", "figures", "transformer", "lab", "static", "assets", ".streamlit"}
+    assert not needed & set(left_out)
+
+
+def test_everything_that_is_hosted_is_bounded() -> None:
+    assert f"{HOSTED_VARIABLE}=on" in CONTAINERFILE
+    assert f"{HOSTED_VARIABLE}=on" in (DEPLOY / "attention-explorer@.service").read_text()
+
+
+def test_the_unit_starts_the_app_where_only_the_proxy_reaches_it() -> None:
+    service = unit()["Service"]
+    command = shlex.split(service["ExecStart"])
+    assert command[0].endswith("/bin/streamlit")
+    assert command[1:3] == ["run", "app.py"]
+    options = dict(zip(command[3::2], command[4::2], strict=True))
+    assert options["--server.address"] == "127.0.0.1"
+    assert options["--server.port"] == "%i"
+    assert command[0].startswith(service["WorkingDirectory"])
+    assert (service["DynamicUser"], service["ProtectSystem"], service["NoNewPrivileges"]) == (
+        "yes",
+        "strict",
+        "yes",
+    )
+
+
+def test_the_proxy_keeps_a_visitor_at_one_process_and_the_metrics_to_itself() -> None:
+    upstream = re.search(r"upstream (\w+) \{(.*?)\}", NGINX, re.DOTALL)
+    assert upstream
+    assert "hash $visitor" in upstream[2]
+    assert len(re.findall(r"server 127\.0\.0\.1:\d+", upstream[2])) > 1
+    passed = re.findall(r"proxy_pass http://(\w+);", NGINX)
+    assert set(passed) == {upstream[1]}
+    denied = [
+        place for place, what in re.findall(r"location (?:~ |= )?(\S+) \{([^}]*)\}", NGINX) if "deny" in what
+    ]
+    assert any(re.search(place, METRICS) for place in denied)
+    for place in ("/_stcore/stream", "/_stcore/upload_file/1/2"):
+        assert any(re.search(found, place) for found in re.findall(r"location ~ (\S+) ", NGINX))
+    largest = re.search(r"maxUploadSize = (\d+)", (ROOT / ".streamlit" / "config.toml").read_text())
+    assert largest
+    assert f"client_max_body_size {largest[1]}m" in NGINX
+
+
+def test_nginx_takes_its_configuration(tmp_path: Path) -> None:
+    nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/usr/local/sbin")
+    if nginx is None:
+        pytest.skip("nginx is not installed")
+    whole = f"pid {tmp_path}/pid; error_log stderr;\nevents {{}}\nhttp {{ include {DEPLOY}/nginx.conf; }}\n"
+    (tmp_path / "nginx.conf").write_text(whole)
+    command = [nginx, "-t", "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
