@@ -8,20 +8,21 @@ const ACTS = {
   off: ["⏻", "Switch this head off, or on again, and translate anew"],
 };
 
-// The buttons of a map, as its feed names them.
-export function acts(view, { kind, head, acts: offered = [] }) {
-  return offered.map((name) => {
+// The buttons of a cell, as its feed names them; they ask for the head that the cell shows when they are clicked.
+export function acts(cell) {
+  const { view } = cell;
+  return (cell.data?.acts ?? []).map((name) => {
     const [sign, told] = ACTS[name];
     const look = { type: "button", title: told, "aria-label": told, "data-act": name };
     const button = element("button", "lv-act", sign, look);
-    button.addEventListener("click", () => view.guard(() => DOES[name](view, kind, head)));
+    button.addEventListener("click", () => view.guard(() => DOES[name](view, cell.data)));
     return button;
   });
 }
 
 const DOES = {
-  inside: (_view, kind) => document.querySelectorAll(LINKS).forEach((link) => leads(link, kind) && link.click()),
-  off: (view, kind, head) => view.tell({ off: [kind, ...head] }),
+  inside: (_view, { kind }) => document.querySelectorAll(LINKS).forEach((link) => leads(link, kind) && link.click()),
+  off: (view, { kind, head }) => view.tell({ off: [kind, ...head] }),
 };
 
 const leads = (link, kind) => link.textContent.trim().endsWith(`: ${kind}`);

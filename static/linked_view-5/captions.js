@@ -13,10 +13,8 @@ export class Full {
   }
 
   follow(data, strips, at) {
-    if (this.data !== data) {
-      this.data = data;
-      this.acts = acts(this.cell.view, data);
-    }
+    if (this.offered !== `${data.acts}`) this.acts = acts(this.cell);
+    this.offered = `${data.acts}`;
     const told = element("span", "lv-about", about(data, strips, at));
     this.title.replaceChildren(element("b", "", data.title), ...this.acts, told);
     this.caption.replaceChildren(element("span", "", captionAt(data, strips, at)));
@@ -67,11 +65,9 @@ export class Brief {
     this.caption.replaceChildren(under, this.note);
   }
 
-  // The buttons stay in their place while the head stays, so that they keep the focus.
   own(data) {
-    const key = `${data.kind} ${data.head} ${data.acts}`;
-    if (this.key !== key) this.acts = acts(this.cell.view, data);
-    this.key = key;
+    if (this.offered !== `${data.acts}`) this.acts = acts(this.cell);
+    this.offered = `${data.acts}`;
     return this.acts;
   }
 

@@ -25,11 +25,10 @@ def goto(visitor: Visitor, path: str, maps: int, **params: str) -> None:
 
 
 def test_another_way_of_masking_and_a_batch_are_in_the_address_and_come_back(visitor: Visitor) -> None:
-    goto(visitor, "masks", 6, **case_link("copy", sentences="one two\nnine ten eight six"))
-    visitor.page.get_by_label("How the mask acts").click()
-    visitor.page.get_by_role("option", name="0 before the softmax").click()
-    visitor.until("location.search.includes('mask=zero')")
-    visitor.until(f"document.querySelectorAll('{MAPS}').length === 8")
+    goto(visitor, "masks", 8, **case_link("copy", sentences="one two\nnine ten eight six"))
+    visitor.page.get_by_label("Another way of masking").click()
+    visitor.page.get_by_role("option", name="0 after the softmax").click()
+    visitor.until("location.search.includes('mask=after')")
     visitor.page.wait_for_selector("text=not the model's computation", timeout=PATIENCE)
     visitor.page.get_by_role("radio", name="in a batch").click()
     visitor.until("location.search.includes('view=batch')")
@@ -37,7 +36,7 @@ def test_another_way_of_masking_and_a_batch_are_in_the_address_and_come_back(vis
     visitor.page.go_back()
     visitor.page.wait_for_selector("text=make a rectangle of", state="detached", timeout=PATIENCE)
     visitor.page.go_back()
-    visitor.until(f"!location.search.includes('mask=') && document.querySelectorAll('{MAPS}').length === 6")
+    visitor.until(f"!location.search.includes('mask=') && document.querySelectorAll('{MAPS}').length === 8")
 
 
 def test_a_comparison_follows_its_control_and_its_link(visitor: Visitor) -> None:
@@ -101,5 +100,5 @@ CROWDED = """() => {
 @pytest.mark.parametrize("path", ["masks", "compare"])
 def test_long_labels_never_reach_the_titles(visitor: Visitor, path: str) -> None:
     text = "wwwwwwwwwwwwwwwwwwwwwww mmmmmmmmmmmmmmm onetwothreefour 日本語日本語日本語日本語"
-    goto(visitor, path, {"masks": 6, "compare": 3}[path], model="random", text=text, kind="encoder")
+    goto(visitor, path, {"masks": 8, "compare": 3}[path], model="random", text=text, kind="encoder")
     assert visitor.page.evaluate(CROWDED) == []
