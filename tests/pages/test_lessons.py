@@ -170,6 +170,6 @@ def test_a_damaged_own_lesson_is_named_on_the_page(tmp_path: Path, monkeypatch: 
     assert [plain("bad.json, line 1: this is not JSON in UTF-8.")] == [each.value for each in at.warning]
 
 
-def test_pages_of_lessons_exist():
+def test_what_lessons_need_is_there():
     assert {lesson.page for each in SHIPPED.values() for lesson in each.steps} <= {*PAGES}
     assert (ROOT / "docs" / "lessons.md").is_file()

@@ -17,11 +17,8 @@ from transformer.text.vocabulary import Tokenizer
 
 LARGEST = float(torch.finfo(torch.float16).max)
 NAME = "largest"
-ELSEWHERE = {"pages/positions.py", "pages/open_file.py", "pages/heads.py"}
-ELSEWHERE |= {
-    f"pages/{name}.py"
-    for name in ("language_model", "recurrent", "train_here", "glossary", "lessons", "paper")
-}
+WITHOUT = "positions open_file heads language_model recurrent train_here glossary lessons paper"
+ELSEWHERE = {f"pages/{name}.py" for name in WITHOUT.split()}
 """Pages that open without a translation, or with models of another sort."""
 VIEWS = (
     *((page, {}) for page in PAGES),
