@@ -177,3 +177,24 @@ def test_a_recurrent_unit_has_no_such_shares(tmp_path):
     for measure in (lambda: alti(model.model, run), lambda: rollout(run)):
         with pytest.raises(UnmeasuredError):
             measure()
+
+
+def test_rollout_multiplies_half_and_half_block_by_block(translator):
+    run = forced(made(translator))
+    source, prefix = rollout(run)
+
+    def block(kind: str, layer: int) -> np.ndarray:
+        heads = range(run.config.n_heads)
+        return np.mean([run.weights(kind, layer, head) for head in heads], axis=0)
+
+    encoder = np.eye(len(run.source_tokens))
+    for layer in range(run.config.n_encoder_layers):
+        encoder = (np.eye(len(encoder)) + block("encoder", layer)) / 2 @ encoder
+    steps = len(run.decoder_input_tokens)
+    joint = np.hstack([np.zeros((steps, len(encoder))), np.eye(steps)])
+    for layer in range(run.config.n_decoder_layers):
+        joint = (np.eye(steps) + block("decoder", layer)) / 2 @ joint
+        read = np.hstack([block("cross", layer) @ encoder, np.zeros((steps, steps))])
+        joint = (joint + read) / 2
+    np.testing.assert_allclose(source, joint[:, : len(encoder)], atol=1e-5)
+    np.testing.assert_allclose(prefix, joint[:, len(encoder) :], atol=1e-5)

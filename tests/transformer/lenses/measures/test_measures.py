@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +15,7 @@ from random_models import random_model
 from transformer import Capture, interventions
 from transformer.lenses.measures.attribution import attribution
 from transformer.lenses.measures.carried import carried
-from transformer.lenses.measures.drafts import decoder_lens, drafts
+from transformer.lenses.measures.drafts import LONGER, Draft, decoder_lens, drafts
 from transformer.lenses.measures.effect import WAYS, Cut, Effects, effect
 from transformer.lenses.measures.gradients import saliency
 from transformer.lenses.measures.score_parts import score_parts
@@ -24,6 +27,7 @@ from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator, load_translator
 
 TEXT = "one two three nine"
+BUNDLED = Path(__file__).parents[4] / "assets" / "models" / "en-de"
 MODELS = [("pre", name) for name in REGISTRY] + [("post", "sinusoidal"), ("post", "t5"), ("ssru", "")]
 Run = tuple[Translator, Translation]
 
@@ -259,6 +263,31 @@ def test_the_last_draft_is_the_translation(run: Run):
     found = drafts(model, translation)
     assert [each.layers for each in found] == list(range(model.config.n_encoder_layers + 1))
     assert found[-1].tokens == translation.target_tokens
+
+
+def test_a_draft_is_what_a_model_with_fewer_encoder_layers_writes(run: Run):
+    _check_drafts(run[0], TEXT)
+
+
+@pytest.mark.skipif(not BUNDLED.is_dir(), reason="the bundled models are not here")
+def test_drafts_of_a_trained_model_are_those_of_models_with_fewer_encoder_layers():
+    made = _check_drafts(load_translator(BUNDLED), "The old house is not for sale.")
+    assert len({each.text for each in made}) > 1
+
+
+def _check_drafts(model: Translator, text: str) -> tuple[Draft, ...]:
+    translation = model.translate(text, capture=Capture(residual=True))
+    limit = min(model.limit(len(translation.source_tokens)), len(translation.steps) + LONGER)
+    found = drafts(model, translation)
+    for draft in found:
+        cut = copy.deepcopy(model.model)
+        cut.encoder.layers = cut.encoder.layers[: max(1, draft.layers)]
+        if not draft.layers:
+            cut.encoder.layers[0].forward = lambda x, *_, **__: x
+        shorter = Translator(cut, model.tokenizer, name="cut", rules=model.rules)
+        written = shorter.translate(text, beam_size=1, capture=False, max_length=limit)
+        assert draft.tokens == written.target_tokens, draft.layers
+    return found
 
 
 def test_the_last_row_of_the_lens_is_the_model_s_own(run: Run):
