@@ -49,7 +49,7 @@ MOST_LINES = {
     "figures": 7_090,
     "ui/linked_view address server controls shell maps": 10_690,
     "ui/views": 17_660,
-    "tests": 40_340,
+    "tests": 40_400,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {
