@@ -35,6 +35,9 @@ _STYLE = """
 .st-key-lesson :is(a, button) { min-height: 0; padding-block: .12rem; }
 .st-key-lesson-next a { background: rgb(128 128 128 / .28); }
 .st-key-lesson-head > :first-child { flex: 1 1 auto; }
+@media (max-height: 800px) {
+  .stMainBlockContainer:has(.st-key-lesson):has(.lv-home) .st-key-examples { display: none; }
+}
 @media (max-width: 640px) {
   .st-key-lesson p { font-size: .9rem; }
   .st-key-lesson-text { max-height: 4.1rem; overflow-y: auto; }
