@@ -1,7 +1,7 @@
 """Places on a page whose texts and figures follow the cursor, while the page around them stays as it is.
 
 The page draws its frame once, with empty slots in it. At each step one feed fills them all, and
-`static/page-1/slots.js` redraws what has changed. (`st.plotly_chart` builds a chart anew whenever one number
+`static/page-2/slots.js` redraws what has changed. (`st.plotly_chart` builds a chart anew whenever one number
 changes, and Streamlit compares every element of a fragment that runs again.)
 """
 
@@ -15,7 +15,7 @@ import streamlit as st
 
 from figures.base import style
 
-_SCRIPT = 'import(new URL("app/static/page-1/slots.js", document.baseURI))'
+_SCRIPT = 'import(new URL("app/static/page-2/slots.js", document.baseURI))'
 _slot = st.components.v2.component(
     "slot", js=f"export default async (part) =>\n  (await {_SCRIPT}).slot(part);", isolate_styles=False
 )

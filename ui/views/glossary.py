@@ -12,7 +12,7 @@ from ui.address import session
 from ui.shell import doors, frame
 from ui.shell.models.model_picker import pick_model
 
-FILE = Path(__file__).resolve().parents[2] / "static" / "page-1" / "glossary.json"
+FILE = Path(__file__).resolve().parents[2] / "static" / "page-2" / "glossary.json"
 """Read by the browser too, which underlines the first use of each word (`words.js` beside it)."""
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from figures.base import labels
 
-_SCRIPT = 'import(new URL("app/static/page-1/contents.js", document.baseURI))'
+_SCRIPT = 'import(new URL("app/static/page-2/contents.js", document.baseURI))'
 _list = st.components.v2.component(
     "contents", js=f"export default async (part) =>\n  (await {_SCRIPT}).show(part);", isolate_styles=False
 )
