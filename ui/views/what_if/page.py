@@ -43,6 +43,7 @@ _SEEING = (
 )
 _FORMULA = r"\Delta\log p = \log q(y_t) - \log p(y_t), \qquad \mathrm{KL} = \sum_v p_v \log\frac{p_v}{q_v}"
 SPACE = "▁"
+_JOIN = "\u2060"  # between ** and a sign, or Markdown takes ** after a letter for two stars
 _SEED = 0
 
 
@@ -116,8 +117,9 @@ def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
     piece = (one, other)[side]
     if piece is None or labels.is_special(piece):
         return ""
-    bare = plain(piece.removeprefix(SPACE))
-    return " " * piece.startswith(SPACE) + (bare if one == other or not bare else f"**{bare}**")
+    word = piece.removeprefix(SPACE)
+    bare, join = plain(word), "" if word.isalnum() else _JOIN
+    return " " * piece.startswith(SPACE) + (bare if one == other or not bare else f"**{join}{bare}{join}**")
 
 
 def _steps(found: RunDifference, forced: bool) -> None:
