@@ -66,7 +66,7 @@ def fit_position(what: str, asked: int | None, length: int) -> tuple[int | None,
     """A position inside the sentence (from 0), and a notice if it was outside; None stays None."""
     if asked is None or asked < length:
         return asked, []
-    return length - 1, [f"This sentence has {length} {what}s; {what} {length} is shown."]
+    return length - 1, [f"This sentence has {length} {what}{'s' * (length > 1)}; {what} {length} is shown."]
 
 
 def noticed(fitted: tuple[T, list[str]]) -> T:

@@ -22,4 +22,5 @@ def test_heads_out_of_range_become_the_nearest_and_are_named():
 def test_positions_beyond_the_sentence_are_named():
     assert fit_position("step", 40, 5)[0] == 4
     assert fit_position("step", 4, 5) == (4, [])
+    assert fit_position("step", 4, 1) == (0, ["This sentence has 1 step; step 1 is shown."])
     assert fit_position("step", None, 5) == (None, [])
