@@ -12,10 +12,10 @@ const REST = 400; // ms without a change after which the page is read again
 
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 
-// What finds each word of the glossary: [word, pattern]. Words in small letters may begin a sentence.
+// What finds each word of the glossary: [word, pattern]. Words in small letters may begin a sentence; σ is not Σ.
 export function patterns(glossary) {
   return Object.entries(glossary).map(([word, { written }]) => {
-    const small = written.every((each) => each === each.toLowerCase());
+    const small = written.every((each) => each.length > 1 && each === each.toLowerCase());
     const longest = [...written].sort((a, b) => b.length - a.length).map(escaped).join("|");
     return [word, new RegExp(`(?<![\\p{L}\\p{N}_])(?:${longest})(?![\\p{L}\\p{N}_])`, small ? "iu" : "u")];
   });

@@ -168,6 +168,7 @@ GLOSSARY = {
     "induction head": {"written": ["induction head", "induction heads"]},
     "KL": {"written": ["KL"]},
     "</s>": {"written": ["</s>"]},
+    "σ": {"written": ["σ"]},
 }
 
 
@@ -179,7 +180,7 @@ def found(call: Call, *texts: str) -> list[tuple[str, int, str]]:
 
 def test_a_word_is_found_once_where_it_is_used_first_even_at_the_start_of_a_sentence(call: Call) -> None:
     assert found(call, "Heads", "a head", "Head 3, and head 4") == [("head", 1, "head")]
-    assert found(call, "ahead of kl") == []
+    assert found(call, "ahead of kl, Σ of all") == []
     assert found(call, "it rests on </s>.", "KL of two") == [("KL", 1, "KL"), ("</s>", 0, "</s>")]
 
 
