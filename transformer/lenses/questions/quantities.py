@@ -6,7 +6,7 @@ Where a change is measured, the model runs again with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -137,10 +137,18 @@ def candidate(at: Asking) -> Measured:
     best = taken[0].token_id if taken else -1
     taken = tuple(sorted(taken, key=lambda each: (each.token, each.token_id)))
     more = ", ".join(f"“{at.name(each.token)}”" for each in step.alternatives[: rank - 1])
-    asks = f"At step {at.place.step + 1}: which token is the most probable{f' after {more}' * bool(more)}?"
+    apart = f"apart from {more}, " * bool(more)
+    asks = f"At step {at.place.step + 1}: {apart}which token is the most probable?"
     names = [f"“{at.name(each.token)}”" for each in taken]
     place = [each.token_id for each in taken].index(best) if taken else 0
-    return _measured(asks, names, [each.log_prob for each in taken], " nats", place)
+    found = _measured(asks, names, [each.log_prob for each in taken], "", place)
+    return replace(found, options=tuple(replace(each, shown=_share(each.value)) for each in found.options))
+
+
+def _share(log_prob: float) -> str:
+    """A probability in per cent, with three digits that count."""
+    share = 100 * float(np.exp(log_prob))
+    return f"{share:.{max(1, 2 - int(np.floor(np.log10(share))))}f} %" if share > 1e-6 else "0.0 %"
 
 
 KEYS: Mapping[str, Callable[[int], int]] = {

@@ -127,6 +127,8 @@ def test_a_candidate_is_named_by_its_probability(run: Translation, place: Place,
     log_probs = np.sort(run.distributions()[3].numpy())[::-1]
     assert numbers(found)[found.best] == pytest.approx(log_probs[rank - 1], abs=1e-3)
     assert sorted(numbers(found))[::-1] == pytest.approx(log_probs[rank - 1 : rank + 3], abs=1e-3)
+    shown = [float(each.shown.removesuffix(" %")) / 100 for each in found.options]
+    assert shown == pytest.approx(np.exp(numbers(found)), rel=6e-3, abs=1e-8)
 
 
 @pytest.mark.parametrize(
