@@ -139,6 +139,13 @@ def test_progress_is_shown_on_the_page_which_goes_on_after_it():
     assert "lesson=map.2" in go_on.query_string
 
 
+def test_after_its_last_step_a_lesson_of_the_first_hour_leads_to_the_next_of_that_hour():
+    for name, following in (("heads", "stacks"), ("stacks", "decoding")):
+        at = step(name, len(SHIPPED[name].steps) - 1)
+        links = [each.proto for each in at.get("page_link") if each.proto.label == "Next lesson"]
+        assert [f"lesson={following}.1" in each.query_string for each in links] == [True]
+
+
 def test_a_lesson_that_is_begun_says_how_far():
     at = step("scale", 0)
     at.query_params["lesson"] = ["scale.1"]

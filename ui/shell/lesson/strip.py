@@ -20,7 +20,7 @@ from ui.controls.part import part
 from ui.controls.text import plain
 from ui.server import catalogue
 from ui.server.lessons import asking
-from ui.server.lessons.files import Lesson, Step, find
+from ui.server.lessons.files import Lesson, Step, every, find
 from ui.server.opened import Opened
 from ui.shell import doors, menu
 from ui.shell.models import needs
@@ -35,6 +35,11 @@ _STYLE = """
 .st-key-lesson :is(a, button) { min-height: 0; padding-block: .12rem; }
 .st-key-lesson-next a { background: rgb(128 128 128 / .28); }
 .st-key-lesson-head > :first-child { flex: 1 1 auto; }
+@media (min-width: 641px) and (min-height: 801px) {
+  .stMainBlockContainer:not(:has(.lv-home, .con)) :is(.st-key-lesson, :has(> .st-key-lesson)) {
+    position: sticky; top: 0; z-index: 50;
+  }
+}
 @media (max-height: 800px) {
   .stMainBlockContainer:has(.st-key-lesson):has(.lv-home) .st-key-examples { display: none; }
 }
@@ -116,6 +121,9 @@ def _head(lesson: Lesson, at: int, moved: bool) -> None:
             with st.container(width="content", key="lesson-next"):
                 link(lesson, at + 1, "Next", ":material/arrow_forward:")
         else:
+            if (following := after(lesson)) is not None:
+                with st.container(width="content", key="lesson-next"):
+                    link(following, 0, "Next lesson", ":material/arrow_forward:")
             menu.link(doors.LESSONS, "All lessons", doors.PAGES[doors.LESSONS].icon, "content")
         st.button(
             "Leave the lesson",
@@ -124,6 +132,15 @@ def _head(lesson: Lesson, at: int, moved: bool) -> None:
             icon=":material/close:",
             on_click=_leave,
         )
+
+
+def after(lesson: Lesson) -> Lesson | None:
+    """The lesson after one; after one of the first hour, the next one of that hour if there is one."""
+    lessons = list(every()[0].values())
+    names = [each.name for each in lessons]
+    later = lessons[names.index(lesson.name) + 1 :] if lesson.name in names else []
+    hour = [each for each in later if each.first_hour] if lesson.first_hour else []
+    return next(iter(hour or later), None)
 
 
 def _leave() -> None:
@@ -160,10 +177,6 @@ def _question(opened: Opened, question: Question, at: Place, step: tuple[str, in
     if noted is not None and noted["asked"] == found.asks and noted["sentence"] == opened.asked.text:
         chosen = next((i for i, each in enumerate(found.options) if each.name == noted["chose"]), None)
     st.markdown(f"*{plain(found.asks)}*")
-    if chosen is not None:
-        right = chosen == found.best
-        mark = ":material/check: **Right.**" if right else ":material/close: **Not so.**"
-        st.markdown(f"{mark} {plain(found.reason(chosen))} {_numbers(found)}")
     with st.container(horizontal=True, key="lesson-options"):
         for i, option in enumerate(found.options):
             st.button(
@@ -173,6 +186,10 @@ def _question(opened: Opened, question: Question, at: Place, step: tuple[str, in
                 on_click=_choose,
                 args=(opened, found, i, step),
             )
+    if chosen is not None:
+        right = chosen == found.best
+        mark = ":material/check: **Right.**" if right else ":material/close: **Not so.**"
+        st.markdown(f"{mark} {plain(found.reason(chosen))} {_numbers(found)}")
 
 
 def _numbers(found: Measured) -> str:

@@ -59,14 +59,15 @@ def _done(lesson: Lesson) -> int:
 def _go_on(lessons: dict[str, Lesson], at: tuple[str, int] | None) -> None:
     """Draws the link to where the visitor is, or to the first lesson that is not finished."""
     open_lesson = lessons.get(at[0]) if at is not None else None
-    if open_lesson is not None and at is not None:
+    if open_lesson is not None and at is not None and _done(open_lesson) < len(open_lesson.steps):
         step = min(at[1], len(open_lesson.steps) - 1)
         where = f"Continue: {open_lesson.title}, step {labels.count(step)} of {len(open_lesson.steps)}"
         _button(open_lesson, step, where)
         return
-    following = next((each for each in lessons.values() if _done(each) < len(each.steps)), None)
+    left = [each for each in lessons.values() if _done(each) < len(each.steps)]
+    following = min(left, key=lambda each: not each.first_hour, default=None)
     if following is not None:
-        begins = "Continue with" if session.lesson_notes() else "Begin:"
+        begins = "Continue with" if _done(following) else "Begin:"
         seen = session.lesson_notes().get(following.name, {})
         step = next(i for i in range(len(following.steps)) if i not in seen)
         _button(following, step, f"{begins} {following.title}")
