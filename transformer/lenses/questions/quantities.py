@@ -311,7 +311,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
     ),
     "encoder-positions": ("the encoder has no positions", lambda at: do.no_positions("encoder")),
     "decoder-positions": ("the decoder has no positions", lambda at: do.no_positions("decoder")),
-    "source": ("no query sees source token {source}", lambda at: do.hide(at.place.source)),
+    "source": ("cross-attention does not see source token {source}", lambda at: do.hide(at.place.source)),
 }
 """Changes that a question may name, in words and as an intervention at the place where it is asked."""
 
