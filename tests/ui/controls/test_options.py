@@ -48,7 +48,6 @@ def test_the_head_that_opens_first_is_marked_and_no_other():
 def test_a_head_is_named_with_what_it_does_over_many_sentences():
     found = options.heads((1, 3), (0, 1), [["", "alignment", "sink"]])
     assert list(found.values()) == ["L1 H1", "L1 H2 · alignment · default", "L1 H3 · sink"]
-    assert found[0, 2] == "layer 1, head 3"
 
 
 def test_a_key_is_named_by_its_place_and_token_alone():

@@ -50,22 +50,19 @@ def show(opened: Opened, now: State) -> None:
     if not runs:
         st.info(_NO_RUN, icon=":material/info:")
         return
+    if now.snapshot is None:  # the page opens at the first snapshot, and plays
+        now = session.resolve(play=True)
     name = _chosen_run(opened, now, list(runs))
     text, target = clean(export.sentence_of(now)), opened.translation.text
     frames = _through(name, text, target, len(runs[name]))
     _controls(name, list(runs), now)
     given = opened.asked.model if now.target is None else None
     seen = Seen(name, frames, given)
-    if _plays(now):
+    if now.play:
         part(play, run_every=_TICK)(seen)
     else:
         part(show_snapshot)(seen)
     appearing.show(births.born(name), name)
-
-
-def _plays(now: State) -> bool:
-    """Whether the snapshots follow one another; they do when the page opens, from the first one on."""
-    return now.play or now.snapshot is None
 
 
 def _through(name: str, text: str, target: str, count: int) -> tuple[Frame, ...]:
@@ -100,8 +97,7 @@ def _controls(name: str, runs: list[str], now: State) -> None:
                 names = {each: each for each in runs}
                 pickers.choose("run", "Training run", names, name, _take_run, texts=True)
         pickers.kind_picker(now.kind or "cross", born=None)
-        playing = _plays(now)
-        st.toggle("Play", playing, **pickers.control("birth.play", playing, _take_play))
+        st.toggle("Play", now.play, **pickers.control("birth.play", now.play, _take_play))
 
 
 def _take_play(play: bool) -> None:
@@ -140,7 +136,7 @@ def show_snapshot(seen: Seen) -> None:
     now = session.current()
     chosen = place(seen.steps, now.snapshot)
     frame, kind = seen.frames[chosen], now.kind or "cross"
-    _slider(seen, chosen, _plays(now))
+    _slider(seen, chosen, now.play)
     st.markdown(snapshot(seen.frames, chosen, seen.given))
     size, first = catalogue.sizes(seen.run)[kind], runs.default_head(seen.run, kind)
     head, _ = fit_head(kind, now.born, size, first)
@@ -192,7 +188,7 @@ def _map(view: HeadView) -> None:
         audit=view.audit,
         width="content",
         scrolls=True,
-        saved=not _plays(session.current()),
+        saved=not session.current().play,
     )
 
 
@@ -228,7 +224,7 @@ def _losses(seen: Seen, chosen: int) -> None:
         f"Loss of the given translation in nats per token, by training step · {seen.run}",
         lambda: table(seen),
         take=choose,
-        saved=not _plays(session.current()),
+        saved=not session.current().play,
     )
 
 
