@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import os
 import random
 import shutil
 import statistics
@@ -267,6 +268,13 @@ def proxy(ports: Sequence[int], listen: int = 8790) -> Iterator[str]:
             running.wait(timeout=20)
 
 
+def busy_seconds() -> float:
+    """Seconds that all processors of this machine have computed, for whomever."""
+    fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+    user, nice, system = map(int, fields[:3])
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK")
+
+
 def percentile(values: Sequence[float], share: float) -> float:
     """A percentile; not a number without values."""
     ordered = sorted(values)
@@ -288,7 +296,7 @@ def report(what: str, found: Sequence[float], quiet: Sequence[float], goal: floa
 
 def measure(served: Served, visitors: int, options: argparse.Namespace, quiet: Seen, seed: int) -> Seen:
     """One run with some visitors, printed."""
-    before, worked, own = served.memory(), served.seconds(), time.process_time()
+    before, worked, own, whole = served.memory(), served.seconds(), time.process_time(), busy_seconds()
     began = time.perf_counter()
     seen = asyncio.run(visit(served.url, visitors, options.seconds, sentences(seed)))
     took = time.perf_counter() - began
@@ -302,10 +310,14 @@ def measure(served: Served, visitors: int, options: argparse.Namespace, quiet: S
     for what, count in Counter(seen.errors).most_common(5):
         print(f"  error, {count} ×: {what:.200}")
     if served.pids and seen.requests:
-        busy = served.seconds() - worked
+        busy, mine, everybody = (
+            served.seconds() - worked,
+            time.process_time() - own,
+            busy_seconds() - whole,
+        )
         print(
             f"  processor: server {busy / took:.2f} cores, {1000 * busy / seen.requests:.0f} ms an answer; "
-            f"the client {(time.process_time() - own) / took:.2f} cores",
+            f"the client {mine / took:.2f} cores, all others {(everybody - busy - mine) / took:.2f}",
             flush=True,
         )
         crowded = served.memory()

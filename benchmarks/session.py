@@ -146,9 +146,7 @@ class Session:
     async def _send(self, fragment: str | None) -> None:
         message = BackMsg()
         asked = message.rerun_script
-        asked.query_string, asked.page_script_hash = self._query, self._hash
-        if not self._hash:
-            asked.page_name = self._page
+        asked.query_string, asked.page_script_hash, asked.page_name = self._query, self._hash, self._page
         if fragment:
             asked.fragment_id = fragment
         asked.cached_message_hashes.extend(self._cache)
@@ -180,8 +178,9 @@ class Session:
         elif message.metadata.cacheable:
             self._cache[message.hash] = message
         match message.WhichOneof("type"):
-            case "new_session":
-                self._hash = message.new_session.page_script_hash
+            case "navigation":
+                names = {each.url_pathname: each.page_script_hash for each in message.navigation.app_pages}
+                self._hash = names[self._page]
             case "page_info_changed":
                 self._query = message.page_info_changed.query_string
             case "script_finished":
