@@ -96,7 +96,7 @@ def test_every_page_has_contrast_and_names_in_light_and_dark(
 
 
 def test_the_snapshots_of_a_run_have_contrast_and_names(visitor: Visitor, grown: str) -> None:
-    link = case_link("copy") | {"view": "birth", "run": grown}
+    link = case_link("copy") | {"view": "birth", "run": grown, "snapshot": "16"}
     visitor.page.goto(f"{visitor.base}/training?" + "&".join(f"{k}={v}" for k, v in link.items()))
     drawn(visitor)
     assert objections(visitor) == []

@@ -64,7 +64,7 @@ def test_playing_shows_one_snapshot_after_another_and_stops_at_the_last(visitor:
     visitor.until("location.search.includes('play=yes')")
     visitor.until(said, "After 8 steps")
     visitor.until(said, "After 16 steps")
-    visitor.until("!location.search.includes('play') && !location.search.includes('snapshot')")
+    visitor.until("!location.search.includes('play') && location.search.includes('snapshot=16')")
     visitor.until("!document.querySelector('.stCheckbox input, .stToggle input').checked")
 
 

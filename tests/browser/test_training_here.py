@@ -71,6 +71,6 @@ def test_a_visitor_trains_a_model_and_opens_it_everywhere(
     visitor.page.get_by_role("textbox", name="Name of the model").fill(NAME)
     button(visitor, "Keep").click()
     visitor.until("name => location.search.includes(`model=${name}`)", NAME)
-    visitor.page.get_by_role("link", name="Cross-attention").click()
+    visitor.link("cross_attention").click()
     visitor.ready()
     assert visitor.params()["model"] == NAME
