@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -65,9 +66,10 @@ def feed(look: Looking, now: State) -> TilesFeed:
     """The feed of the tiled map."""
     opened, kind, tiles = look.opened, look.kind, look.tiles()
     layers, heads = len(tiles), len(tiles[0])
-    ordered, measured = order(opened, kind, now.order), measure(opened, kind, now.color)
-    notes = {(i, j): note(look, now, (i, j)) for i in range(layers) for j in range(heads)}
-    figure = overview_spec(tiles, kind, look.head, notes, ordered, measured)
+    ordered, coloured = order(opened, kind, now.order), measure(opened, kind, now.color)
+    roles = measured.roles(opened.asked.model).get(kind, [])
+    notes = {(i, j): note(look, now, (i, j), roles) for i in range(layers) for j in range(heads)}
+    figure = overview_spec(tiles, kind, look.head, notes, ordered, coloured)
     tile = tiles[0][0]
     said = " (shares carried)" if look.measure == "carried" else " (weights)" * (look.measure == "effect")
     parts = [f"each tile is a head: queries down, keys across, {linked_view.colour_note(now.scale)}{said}"]
@@ -75,11 +77,11 @@ def feed(look: Looking, now: State) -> TilesFeed:
         parts.append(f"each cell is the maximum over {tile.rows}×{tile.columns} cells")
     if ordered is not None:
         parts.append(f"ordered in each layer by {name(now.order)}")
-    if measured is not None:
+    if coloured is not None:
         parts.append(f"strip under a tile: {name(now.color)}")
     proof = captions.badge(opened.translation.map(kind, *look.head).audit, derived=True)
     parts += [str(proof["text"]), "click a tile to open it"]
-    legend = None if measured is None else {"title": _LABELS[now.color or ""], "marks": measured.legend()}
+    legend = None if coloured is None else {"title": _LABELS[now.color or ""], "marks": coloured.legend()}
     return linked_view.overview_feed(
         opened.trace,
         figure,
@@ -96,15 +98,14 @@ def name(statistic: str | None) -> str:
     return f"{_LABELS[statistic or '']} (over {over})"
 
 
-def note(look: Looking, now: State, chosen: Head) -> str:
-    """The hover text of a head: its alignment error, the chosen statistics, and its largest mass."""
+def note(look: Looking, now: State, chosen: Head, roles: Sequence[Sequence[str]] = ()) -> str:
+    """The hover text of a head: role, alignment error, the chosen statistics, and its largest mass."""
     opened, kind, (layer, head) = look.opened, look.kind, chosen
     told = [each for each in (_SAMPLE, now.order, now.color) if each is not None]
     found = analyses.statistics(opened.asked, opened.translation, kind)[layer][head]
     masses = [each for each in ORDERS if each.endswith("_mass") and each in found]
     told += sorted(masses, key=lambda each: -found[each])[:1]
-    role = measured.roles(opened.asked.model).get(kind, [])
-    lines = [f"role: {role[layer][head]}"] if role and role[layer][head] else []
+    lines = [f"role: {roles[layer][head]}"] if roles and roles[layer][head] else []
     for statistic in dict.fromkeys(told):
         grid = values(opened, kind, statistic)
         if grid is not None and grid[layer][head] == grid[layer][head]:

@@ -64,9 +64,10 @@ def roles(model: str) -> dict[str, list[list[str]]]:
 
 
 def _roles(directory: Path) -> dict[str, list[list[str]]]:
-    survey, found = read_json(directory / SURVEY_FILE), {}
-    if survey["digests"] != model_digests(directory):
-        return {}
+    found: dict[str, list[list[str]]] = {}
+    survey = read_json(path) if (path := directory / SURVEY_FILE).is_file() else None
+    if survey is None or survey["digests"] != model_digests(directory):
+        return found
     for kind, grid in survey["heads"].items():
         cells = [[each["statistics"] for each in layer] for layer in grid]
         means = {name: np.array([[each[name] for each in layer] for layer in cells]) for name in cells[0][0]}

@@ -56,13 +56,20 @@ def show(opened: Opened, now: State) -> None:
     text, target = clean(export.sentence_of(now)), opened.translation.text
     frames = _through(name, text, target, len(runs[name]))
     _controls(name, list(runs), now)
-    given = opened.asked.model if now.target is None else None
-    seen = Seen(name, frames, given)
+    seen = Seen(name, frames, _whose(opened, now))
     if now.play:
         part(play, run_every=_TICK)(seen)
     else:
         part(show_snapshot)(seen)
     appearing.show(births.born(name), name)
+
+
+def _whose(opened: Opened, now: State) -> str:
+    if now.target is not None:
+        return "your translation"
+    return (
+        f"the translation of {plain(opened.asked.model)}" if opened.asked.target is None else "the reference"
+    )
 
 
 def _through(name: str, text: str, target: str, count: int) -> tuple[Frame, ...]:
@@ -114,7 +121,7 @@ class Seen:
 
     run: str  # name of the run
     frames: tuple[Frame, ...]  # the sentence at each snapshot
-    given: str | None  # the model whose translation every snapshot reads; None if the visitor wrote it
+    whose: str  # translation that every snapshot reads
 
     @property
     def steps(self) -> list[int]:
@@ -137,7 +144,7 @@ def show_snapshot(seen: Seen) -> None:
     chosen = place(seen.steps, now.snapshot)
     frame, kind = seen.frames[chosen], now.kind or "cross"
     _slider(seen, chosen, now.play)
-    st.markdown(snapshot(seen.frames, chosen, seen.given))
+    st.markdown(snapshot(seen.frames, chosen, seen.whose))
     size, first = catalogue.sizes(seen.run)[kind], runs.default_head(seen.run, kind)
     head, _ = fit_head(kind, now.born, size, first)
     left, right = st.columns([1.05, 1], gap="medium")
@@ -243,10 +250,9 @@ def table(seen: Seen) -> Table:
     return [("step", "loss", "translation"), *((each.step, each.loss, each.written) for each in seen.frames)]
 
 
-def snapshot(frames: Sequence[Frame], chosen: int, given: str | None) -> str:
+def snapshot(frames: Sequence[Frame], chosen: int, whose: str) -> str:
     """The loss of the translation at a snapshot, and what the model writes there on its own."""
     frame, first = frames[chosen], frames[0]
-    whose = "your translation" if given is None else f"the translation of {plain(given)}"
     text = f"**{_capital(after(frame.step))}**, {whose} costs **{labels.number(frame.loss)} nats** per token"
     if chosen:
         text += f" ({after(first.step)}: {labels.number(first.loss)})"

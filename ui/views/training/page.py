@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from transformer.interventions import Intervention
 from ui.address import session
 from ui.server.opened import Opened
@@ -30,4 +32,6 @@ def untouched(_change: Intervention) -> bool:
 def show(opened: Opened) -> None:
     """Draws the page."""
     now = session.current()
+    if opened.asked.target is not None and now.target is None:
+        st.caption("The target is a reference that a person wrote, as in training, not the model's output.")
     sections.draw("training", _SECTIONS, now, opened, now)
