@@ -9,9 +9,9 @@ const ACTS = {
 };
 
 // The buttons of a cell, as its feed names them; they ask for the head that the cell shows when they are clicked.
-export function acts(cell) {
+export function acts(cell, offered) {
   const { view } = cell;
-  return (cell.data?.acts ?? []).map((name) => {
+  return offered.map((name) => {
     const [sign, told] = ACTS[name];
     const look = { type: "button", title: told, "aria-label": told, "data-act": name };
     const button = element("button", "lv-act", sign, look);

@@ -1,6 +1,5 @@
 // What is written about a cell: in full under a picture, or in brief, with the details behind the badge.
 
-import { acts } from "./acts.js";
 import { element } from "./dom.js";
 import { filled } from "./text.js";
 
@@ -13,10 +12,8 @@ export class Full {
   }
 
   follow(data, strips, at) {
-    if (this.offered !== `${data.acts}`) this.acts = acts(this.cell);
-    this.offered = `${data.acts}`;
     const told = element("span", "lv-about", about(data, strips, at));
-    this.title.replaceChildren(element("b", "", data.title), ...this.acts, told);
+    this.title.replaceChildren(element("b", "", data.title), ...this.cell.acts, told);
     this.caption.replaceChildren(element("span", "", captionAt(data, strips, at)));
     if (data.badge) this.caption.append(" · ", badge(data.badge));
     const note = this.cell.noted();
@@ -57,18 +54,12 @@ export class Brief {
     this.data = data;
     this.name.textContent = data.choice ? data.choice.name : data.title;
     const heads = data.choice ? [this.heads(data)] : [];
-    const parts = [this.name, ...heads, ...this.own(data), this.about, ...(data.badge ? [this.details] : [])];
+    const parts = [this.name, ...heads, ...this.cell.acts, this.about, ...(data.badge ? [this.details] : [])];
     if (parts.some((part, i) => this.title.children[i] !== part)) this.title.replaceChildren(...parts);
     if (data.badge) this.mark(data.badge);
     const { caption } = data;
     const under = data.legend ? legend(data.legend) : element("span", "lv-words", caption, { title: caption });
     this.caption.replaceChildren(under, this.note);
-  }
-
-  own(data) {
-    if (this.offered !== `${data.acts}`) this.acts = acts(this.cell);
-    this.offered = `${data.acts}`;
-    return this.acts;
   }
 
   heads({ kind, choice }) {

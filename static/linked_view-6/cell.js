@@ -1,6 +1,7 @@
 // Base of all cells of the linked view. A cell draws when its feed arrives, and then follows the cursor without
 // drawing again.
 
+import { acts } from "./acts.js";
 import { Brief, Full } from "./captions.js";
 import { element } from "./dom.js";
 import { holding, marked } from "./spans.js";
@@ -17,6 +18,13 @@ export class Cell {
   // The feed, if it belongs to the translation on the screen.
   get data() {
     return this.view.current(this.name);
+  }
+
+  // The buttons for what can be done with the head; they stay the same while that does, so that they keep the focus.
+  get acts() {
+    const offered = this.data?.acts ?? [];
+    if (this.offered !== `${offered}`) Object.assign(this, { offered: `${offered}`, made: acts(this, offered) });
+    return this.made;
   }
 
   // Draws if there is something new, and returns whether the cell is up to date.

@@ -4,6 +4,8 @@
 // its step shows, and keeps only the sentence and the cursor.
 
 const LINKS = ":is(.st-key-menu, .st-key-beside, .st-key-next, [class*=st-key-paper-row]) a";
+// Links in the words of the glossary, which the browser itself opens if the menu has no such page.
+const WORDS = ":is(.glossary, .glossary-page) a";
 const STEPS = '[class*="st-key-lesson"] a[data-testid="stPageLink-NavLink"]';
 const TOUCHES = ["pointerover", "pointerdown", "focusin", "contextmenu"];
 
@@ -72,7 +74,7 @@ function other(link) {
 
 // The link of the menu or of a lesson under an event, with its full address; null for everything else.
 function touched(event) {
-  const link = event.target.closest?.(`${LINKS}, ${STEPS}`);
+  const link = event.target.closest?.(`${LINKS}, ${STEPS}, ${WORDS}`);
   if (!link) return null;
   const path = link.getAttribute("href").split("?")[0];
   const kept = link.matches(STEPS) ? step(link) : other(link);
@@ -84,7 +86,7 @@ function touched(event) {
 // other click moves to the page's address at once, marked as passing: Streamlit reports page and state in any order.
 function clicked(event) {
   const link = touched(event);
-  if (!link) return;
+  if (!link || link.matches(WORDS)) return;
   if (event.ctrlKey || event.metaKey || event.shiftKey) event.stopPropagation();
   else if (link.pathname !== location.pathname) history.pushState({}, "", marked(link.href));
 }

@@ -60,9 +60,11 @@ export class Presenting {
 
   // Marks the cell on the screen, and offers the others.
   arrange() {
+    this.choice.hidden = true;
+    if (!this.on) return;
     const { offered, name, view } = this;
     for (const cell of view.all()) cell.root.classList.toggle("lv-shown", cell.name === name);
-    this.choice.hidden = !this.on || offered.length < 2;
+    this.choice.hidden = offered.length < 2;
     this.choice.replaceChildren(...offered.map((each) => this.button(each)));
   }
 

@@ -48,7 +48,6 @@ class Words {
     document.addEventListener("click", (event) => this.clicked(event));
     document.addEventListener("keydown", (event) => event.key === "Escape" && this.close());
     document.addEventListener("pointermove", (event) => this.over(event), { passive: true });
-    this.soon();
   }
 
   soon() {
@@ -150,30 +149,24 @@ function range(node, start, end) {
   return made;
 }
 
-// The address of a place, with the sentence and the heads of this one.
+// The path and section of a place; `menu.js` adds what another page keeps when the link is touched.
 export function address(see) {
   const [page, view] = see.split("/");
-  const kept = new URLSearchParams(globalThis.location?.search ?? "");
-  for (const name of ["keep", "view"]) kept.delete(name);
-  if (view) kept.set("view", view);
-  return `${page === "app" ? "./" : page}${kept.size ? `?${kept}` : ""}`;
+  return `${page === "app" ? "./" : page}${view ? `?view=${view}` : ""}`;
 }
 
-let words;
-
-// Called once for each page, with the place in the menu for the list.
-export async function begin(host) {
-  let list = host.querySelector(".glossary-list");
-  if (!list) {
-    list = element("details", "glossary-list", undefined, { hidden: "" });
-    host.replaceChildren(list);
-  }
-  if (words) {
-    delete list.dataset.words;
-    words.soon();
-    return;
-  }
-  words = "loading";
+async function load() {
   document.head.append(element("link", "", undefined, { rel: "stylesheet", href: STYLE }));
-  words = new Words(await (await fetch(FILE)).json());
+  return new Words(await (await fetch(FILE)).json());
+}
+
+let words; // promised once for all pages of a visit
+
+// Called by each page, with the place in the menu for the list.
+export async function begin(host) {
+  if (!host.querySelector(".glossary-list")) {
+    host.replaceChildren(element("details", "glossary-list", undefined, { hidden: "" }));
+  }
+  words ??= load();
+  (await words).soon();
 }

@@ -39,6 +39,25 @@ class Strips:
 
 
 USUAL = Strips()
+_SIDES = {"encoder": ("source",), "decoder": ("target",), "cross": ("source", "target")}
+
+
+def no_more(now: State, looks: Looks) -> Mapping[str, Feed]:
+    """Returns no payloads, for a view whose only figures are its maps."""
+    return {}
+
+
+def nothing(now: State, looks: Looks) -> None:
+    """Draws nothing, for a view without controls."""
+
+
+def strips_only(
+    view: str,  # name of the page's views
+    kind: str,  # encoder, decoder or cross
+) -> Layout:
+    """Strips and cursor without a map, for a page whose own pictures follow the cursor."""
+    cursor = "source" if kind == "encoder" else "step"
+    return Layout(f"{view}-{kind}", "page", _SIDES[kind], (), kind, cursor)
 
 
 @dataclass(frozen=True)
@@ -49,8 +68,9 @@ class Scene:
     layout: Layout | Callable[[State, Looks], Layout]
     opened: Opened  # the opened sentence
     kinds: tuple[str, ...]  # the kinds of attention whose chosen head is drawn as a map
-    extra: Callable[[State, Looks], Mapping[str, Feed]]  # returns the payloads of the other figures, by name
-    below: Callable[[State, Looks], None]  # draws the controls under the view
+    # returns the payloads of the other figures, by name
+    extra: Callable[[State, Looks], Mapping[str, Feed]] = no_more
+    below: Callable[[State, Looks], None] = nothing  # draws the controls under the view
     tour: tuple[tuple[str, str], ...] = ()  # the stops of the tour, each a part of the view and its text
     fade: bool = True  # whether the rows of later steps are faded
     largest: int = 360  # the longest side that a map may have, in px
@@ -74,11 +94,6 @@ class Scene:
         """Range of the cursor."""
         translation = self.opened.translation
         return Limits(self.opened.trace, len(translation.target_tokens), len(translation.source_tokens))
-
-
-def no_more(now: State, looks: Looks) -> Mapping[str, Feed]:
-    """Returns no payloads, for a view whose only figures are its maps."""
-    return {}
 
 
 @part(key=_KEY)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from transformer.lenses.questions.question import KINDS as ATTENTION
-from transformer.lenses.questions.question import Question
+from transformer.what_if.questions.question import KINDS as ATTENTION
+from transformer.what_if.questions.question import Question
 from ui.address.kinds import LESSON
 from ui.address.parameters import parse
 from ui.address.state import KINDS

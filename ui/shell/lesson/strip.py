@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.base import labels
-from transformer.lenses.questions.question import Measured, Place, Question
+from transformer.what_if.questions.question import Measured, Place, Question
 from ui.address import session
 from ui.address.parameters import KEEP, parse
 from ui.address.state import KINDS, State

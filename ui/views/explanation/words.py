@@ -42,32 +42,28 @@ def show(opened: Opened, now: State, kind: str, step: int) -> None:
     st.markdown(told(found, columns, token))
     rows = [Row(f"word {_WAYS[each]}", found.everywhere[each], True) for each in _WAYS]
     rows.append(Row("word left out of the text", found.left_out, True))
-    wide = 180 + 56 * len(columns)
-    panel(
-        "words",
-        lambda ink: measures_map(rows, columns, ink),
-        f"{about}, all pieces of each word taken away for every query, in every layer and head · "
-        f"{opened.asked.model}",
-        lambda: [["measure", *columns], *([row.name, *map(float, row.values)] for row in rows)],
-        seeing=_SEEING,
-        formula=_FORMULA,
-        inked=True,
-        scrolls=wide,
-    )
+    everywhere = "all pieces of each word taken away for every query, in every layer and head"
+    _map("words", rows, columns, f"{about}, {everywhere} · {opened.asked.model}")
     st.markdown("#### The whole word, in one layer alone")
     pickers.switch("way", "The word is", _WAYS, way)
     layers = [Row(f"layer {labels.count(i)}", values, True) for i, values in enumerate(found.layers)]
     layers.append(Row("sum of the layers", found.layers.sum(0), True))
     layers.append(Row("all layers at once", found.everywhere[way], True))
+    alone = f"each word {_WAYS[way]} in all heads of one layer"
+    caveat = "the sum is not what happens in all layers at once"
+    _map("words by layer", layers, columns, f"{about}, {alone}; {caveat} · {opened.asked.model}")
+
+
+def _map(name: str, rows: list[Row], columns: list[str], caption: str) -> None:
     panel(
-        "words by layer",
-        lambda ink: measures_map(layers, columns, ink),
-        f"{about}, each word {_WAYS[way]} in all heads of one layer; the sum is not what happens in "
-        f"all layers at once · {opened.asked.model}",
-        lambda: [["layer", *columns], *([row.name, *map(float, row.values)] for row in layers)],
+        name,
+        lambda ink: measures_map(rows, columns, ink),
+        caption,
+        lambda: [["", *columns], *([row.name, *map(float, row.values)] for row in rows)],
         seeing=_SEEING,
+        formula=_FORMULA,
         inked=True,
-        scrolls=wide,
+        scrolls=180 + 56 * len(columns),
     )
 
 

@@ -19,8 +19,8 @@ from ui.address.state import State
 from ui.controls import options, pickers
 from ui.controls.panel import seen
 from ui.controls.slots import Content, feed
-from ui.linked_view import Head, Layout, window_around
-from ui.maps.explorer import Scene, explorer, no_more
+from ui.linked_view import Head, window_around
+from ui.maps.explorer import Scene, explorer, strips_only
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import analyses
 from ui.server.opened import Opened
@@ -33,7 +33,6 @@ from ui.views.inside.notation import NAMES, notation
 
 KINDS = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross-attention"}
 USUAL = "cross"
-_STRIPS = {"encoder": ("source",), "decoder": ("target",), "cross": ("source", "target")}
 _SEEING = (
     "You see one query of one head: everything that the head reads from the residual stream, and everything "
     "that happens until its result is added back. Purple is positive, amber is negative, clear is zero. "
@@ -105,8 +104,6 @@ def show(opened: Opened) -> None:
 
 def _frames(opened: Opened, now: State, kind: str) -> None:
     """The sections; the text under the cursor names the head, but no map shows it."""
-    cursor = "source" if kind == "encoder" else "step"
-    layout = Layout(f"inside-{kind}", "page", _STRIPS[kind], (), kind, cursor)
     looking = looks_of(opened, now)[kind]
     look = _look(looking, now)
     heads, letters, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
@@ -125,8 +122,8 @@ def _frames(opened: Opened, now: State, kind: str) -> None:
         look = _look(looks_of(opened, now)[kind], now)
         return look, parts_of(look, now)
 
-    above = _contents if _chosen(now) == ALL else _nothing
-    explorer(Scene(layout, opened, (kind,), no_more, _nothing, above=above, beside=beside))
+    above = _contents if _chosen(now) == ALL else None
+    explorer(Scene(strips_only("inside", kind), opened, (kind,), above=above, beside=beside))
     for name in _sections(now):
         if name == CHANGED[0] or (name in CHANGED and _chosen(now) != ALL):
             what_if.controls(look, now.what_if)
@@ -151,10 +148,6 @@ def _sections(now: State) -> tuple[str, ...]:
 
 def _contents(_now: State, _looks: Looks) -> None:
     contents()
-
-
-def _nothing(_now: State, _looks: Looks) -> None:
-    pass
 
 
 def _look(at: Looking, now: State) -> Look:

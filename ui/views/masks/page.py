@@ -25,15 +25,14 @@ from ui.controls import export, formula, options, pickers
 from ui.controls.panel import chart, panel, seen
 from ui.controls.part import part
 from ui.controls.text import plain
-from ui.linked_view import Head, Layout, window_around
-from ui.maps.explorer import Scene, explorer, no_more
+from ui.linked_view import Head, window_around
+from ui.maps.explorer import Scene, explorer, strips_only
 from ui.maps.looking import Looks, cells_of
 from ui.server import analyses, catalogue
 from ui.server.opened import Opened
 from ui.views.masks.padded import LONGER
 
 WHAT_IF = "what if, not the model's computation"
-_STRIPS = {"encoder": ("source",), "decoder": ("target",), "cross": ("source", "target")}
 _SIZE = 340
 _SMALL = 262
 _CELLS = 40
@@ -140,8 +139,6 @@ def show(opened: Opened) -> None:
     if batched:
         _padded(opened, kind)
         return
-    cursor = "source" if kind == "encoder" else "step"
-    layout = Layout(f"masks-{kind}", "page", _STRIPS[kind], (), kind, cursor)
 
     def above(now: State, _looks: Looks) -> None:
         _controls(opened, _alone(opened, now), kind)
@@ -151,7 +148,7 @@ def show(opened: Opened) -> None:
         _maps(subject, kind, _way(now))
         _objects(subject, opened.kinds)
 
-    explorer(Scene(layout, opened, (kind,), no_more, _nothing, above=above, beside=beside))
+    explorer(Scene(strips_only("masks", kind), opened, (kind,), above=above, beside=beside))
 
 
 @part
@@ -161,10 +158,6 @@ def _padded(opened: Opened, kind: str) -> None:
     _controls(opened, subject, kind)
     _maps(subject, kind, _way(now))
     _objects(subject, opened.kinds)
-
-
-def _nothing(_now: State, _looks: Looks) -> None:
-    pass
 
 
 def _way(now: State) -> str:

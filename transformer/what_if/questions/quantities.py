@@ -16,10 +16,11 @@ from transformer import interventions as do
 from transformer.interventions import Intervention
 from transformer.lenses.measures.effect import Cut, Effects
 from transformer.lenses.measures.stream import UnmeasuredError
-from transformer.lenses.questions.question import MOST, Measured, Option, Place, Question
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
+from transformer.what_if.arithmetic import softmax
+from transformer.what_if.questions.question import MOST, Measured, Option, Place, Question
 
 Floats = NDArray[np.float64]
 NAMES = {
@@ -244,13 +245,6 @@ def _scaled(at: Asking) -> tuple[str, list[str], Floats]:
     without = softmax(scores - raw / np.sqrt(width) + raw, view.mask[at.row])
     values = entropy_of(np.stack([view.weights[at.row], without]))
     return at.where(), [f"divided by √{width}", "not divided"], values
-
-
-def softmax(scores: Floats, seen: NDArray[np.bool_]) -> Floats:
-    """The softmax of one row over the keys that it sees."""
-    shifted = np.where(seen, scores - scores[seen].max(), -np.inf)
-    powers: Floats = np.exp(shifted)
-    return powers / powers.sum()
 
 
 Role = Callable[[NDArray[Any]], NDArray[Any]]

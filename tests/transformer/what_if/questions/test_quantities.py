@@ -11,11 +11,11 @@ import pytest
 from transformer import interventions as do
 from transformer import load_translator
 from transformer.lenses.measures.stream import UnmeasuredError
-from transformer.lenses.questions import question as words
-from transformer.lenses.questions.quantities import CHANGES, KEYS, OF, ROLES, measure
-from transformer.lenses.questions.question import ROUNDING, Measured, Option, Place, Question
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
+from transformer.what_if.questions import question as words
+from transformer.what_if.questions.quantities import CHANGES, KEYS, OF, ROLES, measure
+from transformer.what_if.questions.question import ROUNDING, Measured, Option, Place, Question
 
 MODELS = Path(__file__).resolve().parents[4] / "assets" / "models"
 SENTENCES = (
