@@ -1,10 +1,11 @@
-"""Measures a step of the cursor on the page "Inside a head": the time until its last section shows the step.
+"""Measures a step of the cursor on the page "Inside a head": the time until its last figure shows the step.
 
     python benchmarks/inside.py [--models DIR] [--tokens 13] [--repeats 8]
 
 One visitor presses the right arrow key; the clock runs in the browser, from the key press to the first frame
-in which the figure of the last section holds other numbers than before. A step is also taken on the bare page
-of `benchmarks/bare_page.py` in turn, so that two versions of this project that were measured at different
+in which the last figure holds other numbers than before: with one section on the screen (weights), as the page
+opens it, and with all ten (`section=all`). A step is also taken on the bare page of `benchmarks/bare_page.py`, in
+turn, so that two versions of this project that were measured at different
 times can be compared by their ratios to the same reference.
 """
 
@@ -48,8 +49,9 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
         with server("app.py", options.models) as url, server("benchmarks/bare_page.py", None) as bare:
-            for kind in ("encoder", "decoder", "cross"):
-                _compare(browser, url, bare, kind, options)
+            for section in ("weights", "all"):
+                for kind in ("encoder", "decoder", "cross"):
+                    _compare(browser, url, bare, kind, section, options)
         browser.close()
 
 
@@ -64,11 +66,13 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _compare(browser: Browser, url: str, bare: str, kind: str, options: argparse.Namespace) -> None:
+def _compare(
+    browser: Browser, url: str, bare: str, kind: str, section: str, options: argparse.Namespace
+) -> None:
     name, text = options.model, sentence(options.models, options.model, options.tokens)
     page, received = visit(browser, "about:blank"), []
     page.on("websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data))))
-    place = {"model": name, "text": text, "kind": kind, "step": 1, "source": 1}
+    place = {"model": name, "text": text, "kind": kind, "section": section, "step": 1, "source": 1}
     page.goto(f"{url}/inside_a_head?{urlencode(place)}")
     page.wait_for_function(READY, timeout=120_000)
     page.wait_for_function(f"({LAST})() !== ''", timeout=120_000)
@@ -81,13 +85,13 @@ def _compare(browser: Browser, url: str, bare: str, kind: str, options: argparse
     ours = steps(page, options.repeats)
     size = sum(received) / options.repeats
     theirs = bare_steps(reference, options.repeats)
-    _report(f"{kind}, {options.tokens} source tokens", ours, theirs, size)
+    _report(f"{kind}, {section}, {options.tokens} tokens", ours, theirs, size)
     page.context.close()
     reference.context.close()
 
 
 def steps(page: Page, count: int) -> list[float]:
-    """Milliseconds from each of several key presses until the last section shows the step."""
+    """Milliseconds from each of several key presses until the last figure shows the step."""
     page.focus(".lv")
     taken = []
     for _ in range(count):
