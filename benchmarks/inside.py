@@ -3,10 +3,10 @@
     python benchmarks/inside.py [--models DIR] [--tokens 13] [--repeats 8]
 
 One visitor presses the right arrow key; the clock runs in the browser, from the key press to the first frame
-in which the last figure holds other numbers than before: with one section on the screen (weights), as the page
-opens it, and with all ten (`section=all`). A step is also taken on the bare page of `benchmarks/bare_page.py`, in
-turn, so that two versions of this project that were measured at different
-times can be compared by their ratios to the same reference.
+in which the last figure holds other numbers than before: with one section on the screen (weights), as the
+page opens, and with all ten (`section=all`). A step is also taken on the bare page of
+`benchmarks/bare_page.py` in turn, so that two versions of this project that were measured at different times
+can be compared by their ratios to the same reference.
 """
 
 from __future__ import annotations
