@@ -52,6 +52,25 @@ def beside(model: str, read: Callable[[Path], T]) -> T:
     return found
 
 
+def described(
+    model: str,
+    file: str,  # a JSON file of `transformer.storage.description`
+) -> dict[str, Any]:
+    """What a file beside a model says; empty if there is none, or if it was measured on other weights.
+
+    Raises:
+        KeyError: there is no model of that name.
+        ValueError: the file is damaged.
+    """
+    from transformer.storage import marks  # loads PyTorch, which pages with such a file have
+
+    handle = catalogue.find(model)
+    found: dict[str, Any] = kept("measured").get(
+        (file, handle.key), lambda: marks.measured(handle.path, file) or {}
+    )
+    return found
+
+
 def roles(model: str) -> dict[str, list[list[str]]]:
     """What every head does over many sentences, by kind, layer and head; an empty text for a mixed head.
 

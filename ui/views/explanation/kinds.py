@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from figures.base import captions, labels, style
 from figures.maps.measures import by_layer
-from transformer.storage import marks
 from transformer.storage.description import WEIGHT_EFFECT_FILE
 from ui.controls import text
 from ui.controls.export import Table
@@ -43,11 +41,7 @@ _SORTS = (
 
 def shipped(model: str) -> Json:
     """Content of a model's `weight_effect.json`; empty if the model has none."""
-    return measured.beside(model, _read)
-
-
-def _read(directory: Path) -> Json:
-    return marks.measured(directory, WEIGHT_EFFECT_FILE) or {}
+    return measured.described(model, WEIGHT_EFFECT_FILE)
 
 
 def show(opened: Opened) -> None:

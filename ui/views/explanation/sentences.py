@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from figures.base import labels, style
 from figures.maps.measures import curves
-from transformer.storage import marks
 from transformer.storage.description import FAITHFULNESS_FILE
 from ui.address.state import State
 from ui.controls import text
@@ -35,11 +33,7 @@ _UNLEARNED = 0.5
 
 def shipped(model: str) -> Json:
     """Content of a model's `faithfulness.json`; empty if the model has none."""
-    return measured.beside(model, _faithfulness)
-
-
-def _faithfulness(directory: Path) -> Json:
-    return marks.measured(directory, FAITHFULNESS_FILE) or {}
+    return measured.described(model, FAITHFULNESS_FILE)
 
 
 def show(opened: Opened, _now: State) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from figures.maps.measures import curves
 from figures.pages.heads import Cell, head_grid
 from lab.heads.measures import STATISTICS
 from transformer.lenses.measures.agreement import agreement
-from transformer.storage import marks
 from transformer.storage.description import IMPORTANCE_FILE
 from ui.address import session
 from ui.address.state import State
@@ -42,11 +40,7 @@ _LABELS = {each.name: each.label for each in STATISTICS} | {"aer": "alignment er
 
 def shipped(model: str) -> Json:
     """Content of a model's `importance.json`; empty if the model has none."""
-    return measured.beside(model, _importance)
-
-
-def _importance(directory: Path) -> Json:
-    return marks.measured(directory, IMPORTANCE_FILE) or {}
+    return measured.described(model, IMPORTANCE_FILE)
 
 
 def show(model: str, kind: str, now: State) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -12,7 +11,6 @@ from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.pages.heads import Follower, relation_dots
 from lab.relations.relations import LEAST_ARCS
-from transformer.storage import marks
 from transformer.storage.description import PROBES_FILE
 from ui.controls import text
 from ui.controls.panel import how, panel
@@ -55,11 +53,7 @@ _SEEING = (
 
 def probes(model: str) -> dict[str, Any]:
     """Content of a model's `probes.json`; empty if the model has none."""
-    return measured.beside(model, _probes)
-
-
-def _probes(directory: Path) -> dict[str, Any]:
-    return marks.measured(directory, PROBES_FILE) or {}
+    return measured.described(model, PROBES_FILE)
 
 
 def show(model: str, kind: str) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from transformer.storage import marks
 from transformer.storage.description import LANGUAGE_FILE, WEIGHTS_FILE
 from transformer.storage.marks import DIGESTS
 from ui.server import measured as server
@@ -19,7 +17,7 @@ Json = dict[str, Any]
 def known(model: str, part: str) -> Json | None:
     """One part of the measurements that came with a model; says so if there is none."""
     with suppress(KeyError, OSError, ValueError):
-        found = server.beside(model, _of_model)
+        found = server.described(model, LANGUAGE_FILE)
         return found[part] | {"weights": found[DIGESTS][WEIGHTS_FILE][:12]}
     st.info(
         "No such measurement came with this model. `python -m lab language` makes it and writes "
@@ -27,10 +25,6 @@ def known(model: str, part: str) -> Json | None:
         icon=":material/info:",
     )
     return None
-
-
-def _of_model(directory: Path) -> Json:
-    return marks.measured(directory, LANGUAGE_FILE) or {}
 
 
 def measured(model: str, found: Json) -> str:
