@@ -34,11 +34,12 @@ def link(
     label: str = "",  # the text; the name of the place if empty
     icon: str | None = None,  # before it
     width: Literal["stretch", "content"] = "stretch",  # as `st.page_link` has it
+    **named: str,  # parameters of the address that the link sets
 ) -> None:
-    """Draws a link to a place, which keeps this session's state."""
+    """Draws a link to a place, which keeps the rest of this session's state."""
     page, _, view = name.partition("/")
     first = not view or view == next(iter(doors.PAGES[page].sections))
-    query = KEEP if first else {**KEEP, "view": view}
+    query = {**KEEP, **({} if first else {"view": view}), **named}
     text = label or doors.place(name).name
     st.page_link(doors.script(name), label=text, icon=icon, query_params=query, width=width)
 
@@ -59,8 +60,7 @@ def draw() -> None:
                 link(entry[0], name, icon)
         with st.container(key="inside-links"):  # clicked by the maps (`acts.js`)
             for kind in KINDS:
-                query = {**KEEP, "kind": kind}
-                st.page_link(doors.script("inside_a_head"), label=f"Inside: {kind}", query_params=query)
+                link("inside_a_head", f"Inside: {kind}", kind=kind)
         sorts = {
             Path(doors.script(name)).stem: page.sort
             for name, page in doors.PAGES.items()

@@ -8,8 +8,7 @@ from urllib.parse import parse_qsl
 import streamlit as st
 
 from ui.address import session
-from ui.address.parameters import KEEP
-from ui.shell import doors, frame
+from ui.shell import frame, menu
 from ui.shell.models.model_picker import pick_model
 
 PAGE = "paper"
@@ -228,6 +227,4 @@ def _row(item: Item) -> None:
     with right:
         for label, address in item.links:
             page, _, query = address.partition("?")
-            params = {**KEEP, **dict(parse_qsl(query))}
-            icon = ":material/arrow_forward:"
-            st.page_link(doors.script(page), label=label, icon=icon, query_params=params)
+            menu.link(page, label, ":material/arrow_forward:", "content", **dict(parse_qsl(query)))
