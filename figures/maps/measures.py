@@ -244,13 +244,18 @@ def curves(
         "xaxis": {"title": {"text": titles[0]}, "rangemode": "tozero"},
         "yaxis": {"title": {"text": titles[1]}, "rangemode": "tozero"},
         "height": 280,
-        "margin": {"l": 56, "t": 34, "r": 8, "b": 44},
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "showlegend": True,
-        "dragmode": False,
-        "hovermode": "closest",
     }
-    return style.figure(style.spec(lines, layout))
+    return style.figure(style.spec(lines, layout | _LEGENDED))
+
+
+_LEGENDED = {
+    "margin": {"l": 56, "t": 34, "r": 8, "b": 44},
+    "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+    "showlegend": True,
+    "dragmode": False,
+    "hovermode": "closest",
+}
+"""Layout of a figure with named series."""
 
 
 def by_layer(
@@ -287,10 +292,5 @@ def by_layer(
         "xaxis": {"title": {"text": "layer"}, "dtick": 1, "zeroline": False},
         "yaxis": {"title": {"text": title}, "range": [-0.25, 1.02], "zeroline": True},
         "height": 300,
-        "margin": {"l": 56, "t": 34, "r": 8, "b": 44},
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "showlegend": True,
-        "dragmode": False,
-        "hovermode": "closest",
     }
-    return style.figure(style.spec(marks, layout))
+    return style.figure(style.spec(marks, layout | _LEGENDED))
