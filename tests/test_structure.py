@@ -47,7 +47,7 @@ MOST_LINES = {
     "transformer/lenses what_if exports commands": 9_257,
     "lab": 7_494,
     "figures": 7_086,
-    "ui/linked_view address server controls shell maps": 10_715,
+    "ui/linked_view address server controls shell maps": 10_734,
     "ui/views": 17_644,
     "tests": 40_407,
 }

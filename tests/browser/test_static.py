@@ -350,7 +350,7 @@ def test_a_gloss_says_where_it_comes_from(scripts_alone: Any) -> None:
 def test_only_a_failed_check_is_drawn_as_failed(scripts_alone: Any, caption: str, passed: bool) -> None:
     badge = {"passed": passed, "text": "✓ verified" if passed else "✗ check failed", "title": "why"}
     script = """({ script, caption, badge }) => import(script).then((captions) => {
-      const made = new captions[caption]({ noted: () => "", view: {} });
+      const made = new captions[caption]({ acts: [], noted: () => "", view: {} });
       made.follow({ title: "", about: "", caption: "", badge }, { names: {}, steps: 1 }, 0);
       const shown = [made.title, made.caption].map((e) => e.querySelector(".lv-badge")).find(Boolean);
       return [shown.textContent, shown.classList.contains("lv-failed")];

@@ -49,7 +49,7 @@ def test_a_link_with_three_changes_shows_them_and_counts_them_in_the_badge(visit
     visitor.open("cross_attention", **link(*THREE))
     visitor.page.get_by_text("3 changes are active").wait_for(timeout=PATIENCE)
     for text in ("source token 2, “two”, is hidden", "head 2 times 3", "head 1 with temperature 2"):
-        assert visitor.page.get_by_role("button", name=text).count() == 1, text
+        visitor.page.get_by_role("button", name=text).wait_for(timeout=PATIENCE)
     assert "✓ verified, with 3 changes" in badge(visitor)
 
 
