@@ -41,15 +41,15 @@ ROOMS = {
 MOST_FILES = 13
 """A room with more files than this needs a folder inside."""
 MOST_LINES = {
-    "transformer/text model trace decode storage families training hub": 13_209,
-    "transformer/interventions": 2_067,
+    "transformer/text model trace decode storage families training hub": 12_774,
+    "transformer/interventions": 2_043,
     "transformer/runs": 2_043,
-    "transformer/lenses what_if exports commands": 9_257,
-    "lab": 7_494,
+    "transformer/lenses what_if exports commands": 9_033,
+    "lab": 7_477,
     "figures": 7_086,
     "ui/linked_view address server controls shell maps": 10_734,
-    "ui/views": 17_644,
-    "tests": 40_407,
+    "ui/views": 17_611,
+    "tests": 40_406,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -45,11 +45,8 @@ def backup_heads(
 ) -> Iterator[BackupHeads]:
     """Ablates heads of one kind, alone and in pairs, and scores each sentence's own translation.
 
-    Yields:
-        The effects so far, after each sentence; one that is too long for the model is left out.
-
-    Raises:
-        InterventionError: The model has no such attention, or no mean outputs.
+    Yields the effects so far after each sentence that is not too long for the model; InterventionError if it
+    has no such attention, or no mean outputs.
     """
     kind, heads = _checked(translator, kind, by)
     count = len(heads)

@@ -36,9 +36,8 @@ def frames(
 ) -> Iterator[Frame]:
     """Reads a sentence with every snapshot; the target is the same for all, so their maps can be compared.
 
-    Raises:
-        CheckpointError: A snapshot is damaged or belongs to another model.
-        InputError: A text is empty, or has more than ``LONGEST`` tokens.
+    CheckpointError if a snapshot is damaged or of another model; InputError if a text is empty, or has more
+    than ``LONGEST`` tokens.
     """
     for step, translator in opened(directory, title):
         forced = translator.force(text, target)

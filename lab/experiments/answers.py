@@ -59,8 +59,7 @@ class Answer:
 def answers(translator: Translator, experiment: Experiment, heads: Mapping[str, Any]) -> Iterator[Answer]:
     """Puts a model, of which `heads.json` says something, to a question, with each set of changes.
 
-    Raises:
-        ValueError: The model cannot read the sentence or a word of it, or does not take the changes.
+    ValueError if it cannot read the sentence or a word of it, or does not take the changes.
     """
     base = translator.translate(experiment.text, capture=False)
     for variant, changes in experiment.variants(Bench(translator, heads, base)).items():

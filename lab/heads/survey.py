@@ -38,8 +38,7 @@ class Line:
 def read_upload(content: bytes, translator: Translator) -> tuple[Line, ...]:
     """Reads a visitor's file: one sentence or `source<TAB>target` per line; empty lines are skipped.
 
-    Raises:
-        DataError: The file is too large or not UTF-8 text, or a line cannot be used; the message says which.
+    DataError if it is too large or not UTF-8 text, or a line cannot be used; the message says which.
     """
     if len(content) > MOST_BYTES:
         raise DataError(f"The file has {len(content):,} bytes; the limit is {MOST_BYTES:,} bytes.")
@@ -203,11 +202,7 @@ class Surveyor:
             self._totals = {kind: total + found[kind] for kind, total in self._totals.items()}
 
     def survey(self) -> Survey:
-        """The results so far.
-
-        Raises:
-            ValueError: No sentence has been read yet.
-        """
+        """The results so far; ValueError if no sentence has been read yet."""
         with self._lock:
             found, totals = list(self._found), self._totals
             gold = tuple(self._aligned)

@@ -90,9 +90,7 @@ class Forced:
     def losses(self, observer: Observer = UNWATCHED, encoder: bool = True) -> Floats:
         """(pairs, 2): negative log-probability of each target in nats, and its tokens with ``</s>``.
 
-        Args:
-            observer: what is changed.
-            encoder: whether the observer changes the encoder.
+        ``encoder`` says whether the observer changes the encoder too.
         """
         found = np.zeros((self.count, 2))
         with torch.inference_mode():

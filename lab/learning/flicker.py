@@ -67,9 +67,7 @@ def flicker(
     """Runs a pair, once per seed, through a copy of a model in training mode; the model stays as it is.
 
     Dropout acts as in training: on embeddings, and on what a sub-layer adds to the stream (section 5.4).
-
-    Raises:
-        InputError: The source is empty or too long.
+    InputError if the source is empty or too long.
     """
     model = copy.deepcopy(translator.model).train()
     source = (*translator.ids(text), translator.config.eos_id)

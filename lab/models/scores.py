@@ -93,10 +93,9 @@ def _outputs(translator: Translator, pairs: Sequence[SentencePair], beam_size: i
 
 
 def compared(outputs: Sequence[str], others: Sequence[str], pairs: Sequence[SentencePair]) -> Json:
-    """BLEU of two models' translations of the same sentences, and the difference, first − second.
+    """BLEU of two models on the same sentences, "own" and "other", and their "difference", first − second.
 
-    Returns:
-        "own", "other" and "difference", each a value with the 95 % interval over shared resamples.
+    Each is a value with the 95 % interval over shared resamples.
     """
     references = [pair.target for pair in pairs]
     tables = {

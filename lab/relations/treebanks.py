@@ -108,9 +108,7 @@ def _arcs(dependencies: Sequence[tuple[int, int, str]], written: dict[int, int])
 def read_pronouns(path: str | Path) -> tuple[list[PronounCase], int]:
     """Reads WinoMT's `gender<TAB>index<TAB>sentence<TAB>occupation` lines.
 
-    Returns:
-        The cases, and the number of sentences left out because they lack two people and a pronoun after one
-        of them.
+    The cases, and how many sentences are left out: they lack two people and a pronoun after one of them.
     """
     rows = []
     for number, line in read_lines(path):

@@ -100,11 +100,7 @@ def shown(path: str | Path) -> str:
 
 
 def choose_device(name: str) -> torch.device:
-    """The torch device for `auto`, `cpu` or `cuda`.
-
-    Raises:
-        ValueError: The device does not exist here.
-    """
+    """The torch device for `auto`, `cpu` or `cuda`; ValueError if the device does not exist here."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name not in ("cpu", "cuda"):

@@ -35,11 +35,7 @@ def add_command(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Writes the new directory; what was measured on the model has to be measured on it again.
-
-    Raises:
-        CheckpointError: A model cannot be opened, or has no vocabulary of this package.
-    """
+    """Writes the new directory; what was measured on the model has to be measured on it again."""
     output: Path = arguments.output
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise CheckpointError(f"{output} already exists and is not an empty directory; choose a new one.")

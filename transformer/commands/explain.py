@@ -45,11 +45,7 @@ def add_command(commands: Any) -> None:
 
 
 def explain(arguments: argparse.Namespace) -> int:
-    """`explain`: prints the values of one measure; returns the exit status.
-
-    Raises:
-        ValueError: There is no such token, head or measure.
-    """
+    """`explain`: prints the values of one measure; ValueError if there is no such token, head or measure."""
     translator = open_model(arguments)
     run = translator.translate(arguments.text, beam_size=arguments.beam_size, capture=Capture(residual=True))
     step = _step(run, arguments.target)

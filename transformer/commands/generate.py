@@ -93,11 +93,7 @@ def generate(arguments: argparse.Namespace) -> int:
 
 
 def perplexity(arguments: argparse.Namespace) -> int:
-    """`perplexity`: prints one line for each file and model.
-
-    Raises:
-        DataError: A file cannot be used or has no texts.
-    """
+    """`perplexity`: prints one line for each file and model; DataError if a file has no texts."""
     generator = load_language_model(arguments.model, choose_device(arguments.device))
     texts = {path: _texts(path) for path in arguments.data}
     logs = {path: {MODEL: log_probs(generator, each)} for path, each in texts.items()}

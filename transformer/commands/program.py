@@ -20,11 +20,7 @@ def run_program(
     parser: Callable[[], argparse.ArgumentParser],
     argv: Sequence[str] | None = None,  # the words after the program's name; None for those of the process
 ) -> int:
-    """Runs one command.
-
-    Returns:
-        The exit status: 0 for success, 2 for bad input (one sentence on standard error), 130 if interrupted.
-    """
+    """Runs one command; the exit status: 0, 2 for bad input (one sentence on stderr), 130 if interrupted."""
     try:
         arguments = parser().parse_args(argv)
         return int(arguments.run(arguments))

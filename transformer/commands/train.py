@@ -123,11 +123,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Trains a model; returns the exit status.
-
-    Raises:
-        ValueError: The data, options or output directory cannot be used.
-    """
+    """Trains a model; ValueError if the data, options or output directory cannot be used."""
     return run_on(arguments, lambda *place: _run(arguments, *place))
 
 
@@ -193,12 +189,7 @@ def _data(
 
 
 def _language_model(path: Path, tokenizer: Tokenizer) -> LanguageModel:
-    """The language model that becomes the encoder.
-
-    Raises:
-        CheckpointError: It is missing or damaged, or is of another sort.
-        ValueError: Its pieces are others.
-    """
+    """The language model that becomes the encoder; ValueError if it is of another sort or other pieces."""
     found = load_checkpoint(path)
     if not isinstance(found.model, LanguageModel):
         raise CheckpointError(f"{path} holds no language model; --encoder-from needs one.")

@@ -70,11 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Trains a language model; returns the exit status.
-
-    Raises:
-        ValueError: The texts, options or output directory cannot be used.
-    """
+    """Trains a language model; ValueError if the texts, options or output directory cannot be used."""
     return run_on(arguments, lambda *place: _run(arguments, *place))
 
 
@@ -105,11 +101,7 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, 
 
 
 def _texts(files: list[str]) -> list[str]:
-    """The texts of all files.
-
-    Raises:
-        DataError: A file cannot be used, or there is no text.
-    """
+    """The texts of all files; DataError if a file cannot be used, or there is no text."""
     texts = [text for file in files for text in read_texts(*_parted(file))]
     if not texts:
         raise DataError(f"There is no text in {', '.join(files)}.")

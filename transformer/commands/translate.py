@@ -103,11 +103,7 @@ def _translate_file(arguments: argparse.Namespace, translator: Translator) -> in
 
 
 def _translated(output: Path, texts: Sequence[str]) -> int:
-    """Number of texts in an output; a last line that was cut off is taken out of it.
-
-    Raises:
-        DataError: It has other texts.
-    """
+    """Number of texts in an output, without a last line that was cut off; DataError if it has other texts."""
     if not output.exists():
         return 0
     whole, _, cut = output.read_bytes().rpartition(b"\n")

@@ -142,11 +142,7 @@ def beam_search(
     rules: SearchRules = FREE,  # how to score, when to stop, and forbidden or forced tokens
     watchers: Sequence[Watcher] = (),  # one for each sentence, or none at all
 ) -> Decoding:
-    """Keeps the ``beam_size`` best hypotheses by ``SearchRules.score``.
-
-    Raises:
-        ValueError: ``beam_size`` is not from 1 to 64.
-    """
+    """Keeps the ``beam_size`` best hypotheses by ``SearchRules.score``; ValueError if not from 1 to 64."""
     if not 1 <= beam_size <= 64:
         raise ValueError(f"beam_size is {beam_size}; it must be from 1 to 64.")
     limits = as_limits(max_length, request.sentences)

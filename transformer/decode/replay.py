@@ -23,8 +23,7 @@ def replay(
 ) -> Tensor:
     """(target, vocab_size) log-probabilities at every position of a given output; arguments as ``reread``.
 
-    Raises:
-        OverflowedError: The model's numbers overflow.
+    OverflowedError if the model's numbers overflow.
     """
     features = reread(model, memory, token_ids, cache=cache, observer=observer)
     return numbers(model.logits(features).float().log_softmax(-1))
@@ -40,12 +39,9 @@ def reread(
     cache: Cache | None = None,
     observer: Observer = UNWATCHED,  # who watches
 ) -> Tensor:
-    """Runs a given output through the decoder in one teacher-forced pass.
+    """(target, d_model) the decoder's output for a given output, in one teacher-forced pass.
 
     Because of the causal mask, every step gets the same attention as in step-by-step decoding.
-
-    Returns:
-        (target, d_model) the decoder's output.
     """
     inputs = torch.tensor([[model.config.bos_id, *token_ids[:-1]]], device=memory.device)
     return model.decode(inputs, memory, cache=cache, observer=observer)[0]

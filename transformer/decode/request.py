@@ -19,11 +19,7 @@ class OverflowedError(ValueError):
 
 
 def numbers(log_probs: Tensor) -> Tensor:
-    """The log-probabilities themselves.
-
-    Raises:
-        OverflowedError: One of them is not a number.
-    """
+    """The log-probabilities themselves; OverflowedError if one of them is not a number."""
     if bool(log_probs[:, 0].isnan().any()):  # a softmax with one such number consists of them
         raise OverflowedError(
             "This model cannot be shown: its weights are so large that its numbers overflow, "
@@ -33,13 +29,7 @@ def numbers(log_probs: Tensor) -> Tensor:
 
 
 class Request(Protocol):
-    """A batch of sequences being written, one token at a time: what every search needs of a model.
-
-    Attributes:
-        config: The model's config.
-        sentences: How many sequences.
-        device: Where the model computes.
-    """
+    """A batch of sequences being written, one token at a time: what every search needs of a model."""
 
     @property
     def config(self) -> ModelConfig: ...
@@ -54,11 +44,7 @@ class Request(Protocol):
         """(batch,) the last token that is given for each sequence."""
 
     def log_probs(self, token_ids: Tensor) -> Tensor:
-        """(rows,) last tokens → (rows, vocab_size) log-probabilities of the next.
-
-        Raises:
-            OverflowedError: The model's numbers overflow.
-        """
+        """(rows,) last tokens → (rows, vocab_size) log-probabilities of the next; as ``numbers``."""
 
     def select(self, rows: Tensor, *, same_source: bool) -> None:
         """Keeps, repeats or reorders rows; ``same_source`` says that every row keeps its sentence."""

@@ -57,11 +57,7 @@ class SearchRules:
         last: Sequence[bool],  # for each row, whether the limit leaves room for only one token
         step: int = 0,  # the step of the output, from 0
     ) -> Tensor:
-        """The distribution that a search chooses from.
-
-        Returns:
-            (rows, pieces): -inf for every forbidden token; ``log_probs`` itself if no rule applies.
-        """
+        """(rows, pieces) to choose from: -inf if forbidden; ``log_probs`` itself if no rule applies."""
         if not self.forbidden and not (self.forced_end is not None and any(last)):
             return log_probs
         allowed = log_probs.clone()

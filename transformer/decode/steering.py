@@ -51,8 +51,7 @@ def steered(
 ) -> SearchRules:
     """The rules with what some interventions add; the rules themselves if none is about the output.
 
-    Raises:
-        InterventionError: A token is unknown, or chosen after the end or although it is forbidden.
+    InterventionError if a token is unknown, or chosen after the end or although it is forbidden.
     """
     chosen, barred = list[tuple[int, int]](), list[tuple[int | None, int]]()
     for each in changes:

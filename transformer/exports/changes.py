@@ -38,11 +38,7 @@ def change_arrays(trace: AttentionTrace) -> Arrays:
 
 
 def read_changes(run: Translation, arrays: Mapping[str, Any], read: Read) -> tuple[Change, ...]:
-    """The changes of a run with what they put in.
-
-    Raises:
-        TraceFileError: What a change put in is missing or has a wrong shape.
-    """
+    """A run's changes with what they put in; TraceFileError if that is missing or has a wrong shape."""
     found = list[Change]()
     for i, value in enumerate(run.interventions):
         shape = _shape(value, run, arrays.get(f"change.{i}"))

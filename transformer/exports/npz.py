@@ -264,11 +264,7 @@ def _translation(meta: dict[str, Any], arrays: Arrays) -> Translation:
 
 
 def _biased(run: Translation, layers: Mapping[AttentionKind, Sequence[LayerTrace]]) -> set[Side]:
-    """The sides whose self-attention has a bias in every layer.
-
-    Raises:
-        TraceFileError: Only some layers have one.
-    """
+    """Sides whose self-attention has a bias in every layer; TraceFileError if only some layers have one."""
     found = set[Side]()
     for kind, records in layers.items():
         have = [record.bias is not None for record in records]

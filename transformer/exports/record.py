@@ -74,11 +74,7 @@ def in_one_sentence() -> Iterator[None]:
 
 
 def write_json(values: dict[str, Any]) -> bytes:
-    """Writes strict JSON in UTF-8.
-
-    Raises:
-        TraceFileError: A number is not finite.
-    """
+    """Writes strict JSON in UTF-8; TraceFileError if a number is not finite."""
     try:
         return json.dumps(values, ensure_ascii=False, allow_nan=False).encode()
     except ValueError as error:
@@ -86,13 +82,7 @@ def write_json(values: dict[str, Any]) -> bytes:
 
 
 def read_json(content: bytes) -> dict[str, Any]:
-    """Reads an object from strict JSON in UTF-8.
-
-    Raises:
-        TraceFileError: The text is larger than 4 MiB.
-        ValueError: The text is damaged, not an object, or holds NaN or Infinity.
-        RecursionError: The text is nested too deeply.
-    """
+    """An object from strict JSON in UTF-8; ValueError or RecursionError if it is none, or over 4 MiB."""
     if len(content) > MOST_JSON:
         raise TraceFileError(
             f"The file holds more than {MOST_JSON // 2**20} MiB of text, the limit for opening a file."
@@ -140,9 +130,8 @@ def _step_to_dict(step: DecodeStep) -> dict[str, Any]:
 def run_from_dict(values: Any) -> Translation:
     """The translation that ``run_to_dict`` wrote, without attention.
 
-    Raises:
-        TraceFileError: The parts contradict each other.
-        ValueError, KeyError, TypeError: A part is missing, or has the wrong type or value.
+    TraceFileError if its parts contradict each other; ValueError, KeyError or TypeError if one is missing or
+    of a wrong type or value.
     """
     source, target = tokens(values["source_tokens"]), tokens(values["target_tokens"])
     reads = tokens(values["decoder_input_tokens"])

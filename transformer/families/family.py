@@ -35,11 +35,7 @@ class Family(ABC):
 
     @abstractmethod
     def config(self, directory: Path) -> ModelConfig:
-        """The config of a model, read without its weights.
-
-        Raises:
-            CheckpointError: The files do not describe a model that the package can open.
-        """
+        """The config of a model, read without its weights; CheckpointError if the package cannot open it."""
 
     def describe(self, directory: Path) -> Description | None:
         """Description from the files beside the weights; None if only the opened model knows."""
@@ -47,8 +43,4 @@ class Family(ABC):
 
     @abstractmethod
     def load(self, directory: Path) -> Checkpoint:
-        """Opens a model.
-
-        Raises:
-            CheckpointError: A file is missing, damaged, of another model, or needs an unsupported feature.
-        """
+        """Opens a model; CheckpointError if a file is missing, damaged, another model's, or unsupported."""

@@ -49,10 +49,9 @@ _lock = threading.Lock()
 
 
 def check(path: Path, expected: str, folder: Path, name: str) -> None:
-    """Compares a file with its hash, once per process, and removes the file if they differ.
+    """Compares a file with its hash, once per process; removes it and raises HubError if they differ.
 
-    Raises:
-        HubError: They differ, or the file lies outside the model's folder.
+    HubError too if the file lies outside the model's folder.
     """
     real, what = path.resolve(), f"{name} of {folder.name.removeprefix('models--').replace('--', '/')}"
     if not real.is_relative_to(folder):
@@ -73,11 +72,7 @@ def check(path: Path, expected: str, folder: Path, name: str) -> None:
 
 
 def cached(name: str, revision: str | None = None, hub: Hub | None = None) -> Snapshot | None:
-    """A complete model in the cache, or None; no network is used.
-
-    Raises:
-        HubError: The name or the revision is not valid, or the name is not allowed here.
-    """
+    """A complete model in the cache, or None, without network; HubError if the name is not allowed."""
     hub = hub or Hub.from_environment()
     revision = revision or "main"
     check_name(name)
@@ -121,11 +116,7 @@ def _cached_models(hub: Hub) -> Iterator[Snapshot]:
 
 
 def verify(directory: Path) -> None:
-    """Compares the files of a snapshot with the hashes under which the cache keeps them.
-
-    Raises:
-        HubError: A file differs. The file is removed, so that the next download fetches it again.
-    """
+    """HubError if a snapshot's file differs from its hash; it is removed, so that it is fetched again."""
     folder = directory.resolve().parents[1]
     for name in needed([path.name for path in directory.iterdir()], folder.name):
         path = directory / name

@@ -44,11 +44,7 @@ _FOREIGN = (httpx2.HTTPError, OSError, ValueError, KeyError, TypeError, Attribut
 def find(
     name: str, revision: str | None = None, hub: Hub | None = None, progress: Progress | None = None
 ) -> Snapshot:
-    """Gets a model: the newest state on the Hub or, without a network, the one in the cache.
-
-    Raises:
-        HubError: The model cannot be downloaded and is not in the cache.
-    """
+    """A model's newest state on the Hub or, without a network, that in the cache; HubError if neither."""
     hub = hub or Hub.from_environment()
     if revision is not None and COMMIT.fullmatch(revision) and (known := cached(name, revision, hub)):
         return known
@@ -65,9 +61,8 @@ def find(
 def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offer:
     """Asks the Hub about a model; only the config is downloaded.
 
-    Raises:
-        UnreachableError: The Hub does not answer.
-        HubError: The model does not exist, is not allowed here, is too large, or is of an unsupported kind.
+    UnreachableError if the Hub does not answer; HubError if the model does not exist, is not allowed here, is
+    too large, or is of an unsupported kind.
     """
     hub = hub or Hub.from_environment()
     revision = revision or "main"
@@ -90,11 +85,7 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
 
 
 def _described(info: ModelInfo) -> tuple[str, str, dict[str, RemoteFile]]:
-    """Name, commit and files in an answer of the Hub.
-
-    Raises:
-        ValueError: The answer lacks one of them.
-    """
+    """Name, commit and files in an answer of the Hub; ValueError if the answer lacks one of them."""
     if info.sha is None or not COMMIT.fullmatch(info.sha):
         raise ValueError("no commit")
     check_name(info.id)
@@ -115,9 +106,8 @@ def fetch(
 ) -> Snapshot:
     """Downloads the files that are not yet in the cache, and compares every file with its hash.
 
-    Raises:
-        UnreachableError: The Hub stops answering.
-        HubError: A file is damaged or missing, or does not fit on the disk.
+    UnreachableError if the Hub stops answering; HubError if a file is damaged or missing, or does not fit on
+    the disk.
     """
     hub = hub or Hub.from_environment()
     folder = hub.folder(offer.name)
@@ -197,11 +187,7 @@ class _Meter:
 
 
 def _download(name: str, commit: str, file: RemoteFile, hub: Hub, meter: _Meter) -> Path:
-    """Gets one file from the cache or the Hub; a file with the wrong hash is deleted.
-
-    Raises:
-        HubError: The file cannot be downloaded or is damaged.
-    """
+    """Gets a file from the cache or the Hub, or HubError; one with the wrong hash is deleted."""
     meter.begin(file.size)
     try:
         path = Path(

@@ -60,11 +60,7 @@ def needed(
     names: Collection[str],  # names of all files of the model
     model: str,  # name of the model, for the error message
 ) -> list[str]:
-    """Chooses the files needed to open a model: small ones first, weights last.
-
-    Raises:
-        HubError: The package cannot open this model.
-    """
+    """The files needed to open a model, weights last; HubError if the package cannot open it."""
     family = published_family(names)
     weights = family.weights(names)
     missing = sorted({*family.required, *weights} - set(names))
@@ -77,11 +73,7 @@ def needed(
 
 
 def check_sizes(model: str, files: Iterable[RemoteFile], most_bytes: int, variable: str) -> None:
-    """Refuses a model that is too large, before downloading it.
-
-    Raises:
-        HubError: A file without weights is too large, or all files together are.
-    """
+    """HubError, before the download, if a file without weights, or all files together, are too large."""
     total = 0
     for file in files:
         total += file.size
@@ -95,11 +87,7 @@ def check_sizes(model: str, files: Iterable[RemoteFile], most_bytes: int, variab
 
 
 def check_config(directory: Path) -> ModelConfig:
-    """Reads the config of a model whose weights have not been downloaded yet.
-
-    Raises:
-        CheckpointError: The config does not describe a model that the package can open.
-    """
+    """The config of a model that is not downloaded yet; CheckpointError if the package cannot open it."""
     return family_of(directory).config(directory)
 
 

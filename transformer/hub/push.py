@@ -57,9 +57,7 @@ def push_to_hub(
 ) -> Pushed:
     """Publishes a model directory after opening it without errors.
 
-    Raises:
-        CheckpointError: The directory holds no usable model, its card lacks a license or languages, or the
-            Hub refuses it.
+    CheckpointError if it holds no usable model, its card lacks a license or languages, or the Hub refuses it.
     """
     hub = hub or Hub.from_environment()
     check_name(name)
@@ -105,8 +103,7 @@ def published_card(
 ) -> str:
     """Completes the YAML header of a card, by which the Hub finds models; existing entries stay.
 
-    Raises:
-        HubError: The header is damaged, or license or languages are missing.
+    HubError if the header is damaged, or license or languages are missing.
     """
     text = card if card.lstrip().startswith("---") else f"---\n{{}}\n---\n{card}"
     try:

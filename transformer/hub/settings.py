@@ -51,11 +51,7 @@ class Hub:
 
     @classmethod
     def from_environment(cls) -> Hub:
-        """The Hub as the environment describes it.
-
-        Raises:
-            HubError: ``TRANSFORMER_HUB_GB`` is not a number.
-        """
+        """The Hub as the environment describes it; HubError if ``TRANSFORMER_HUB_GB`` is not a number."""
         limit, allowed = os.environ.get(LIMIT_VARIABLE), os.environ.get(ALLOWED_VARIABLE)
         if allowed is None and is_hosted():
             allowed = ""
@@ -83,11 +79,7 @@ class Hub:
         return self.cache / f"models--{name.replace('/', '--')}"
 
     def check_allowed(self, name: str) -> None:
-        """Refuses a name that this installation does not open.
-
-        Raises:
-            HubError: The name is not among the allowed ones.
-        """
+        """HubError if this installation does not open a model of this name."""
         if self.allowed is not None and not any(fnmatch.fnmatchcase(name, each) for each in self.allowed):
             names = " or ".join(self.allowed[:4]) or "no model at all"
             raise HubError(f"{name} may not be opened here; {ALLOWED_VARIABLE} allows {names}.")
@@ -104,20 +96,12 @@ def is_name(text: str) -> bool:
 
 
 def check_name(name: str) -> None:
-    """Refuses a text that is not a model name on the Hub, such as a path.
-
-    Raises:
-        HubError: The text is not a valid name.
-    """
+    """HubError if a text is not a model name on the Hub, such as a path."""
     if not _NAME.fullmatch(name):
         raise HubError(f"{name!r:.120} is not a model name on the Hub; names have the form owner/model.")
 
 
 def check_revision(revision: str) -> None:
-    """Refuses a text that cannot be a branch, tag or commit.
-
-    Raises:
-        HubError: The text is not a valid revision.
-    """
+    """HubError if a text cannot be a branch, tag or commit."""
     if not _REVISION.fullmatch(revision) or ".." in revision or "//" in revision or revision.endswith("/"):
         raise HubError(f"{revision!r:.120} is not a revision; give a branch, a tag or a commit.")

@@ -19,14 +19,7 @@ def open_model(
     path: str | Path,  # a directory, an archive that a family reads, or ``owner/model`` on the Hub
     revision: str | None = None,  # branch, tag or commit on the Hub; None for the newest state
 ) -> tuple[str, Checkpoint]:
-    """Reads a model.
-
-    Returns:
-        The name for captions, and the content of the model.
-
-    Raises:
-        CheckpointError: The model cannot be fetched, or this package cannot open it.
-    """
+    """The name for captions and the content of a model; CheckpointError if it cannot be fetched or opened."""
     directory = _directory(path, revision)
     name = hub_title(directory)
     if name is None:

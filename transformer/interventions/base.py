@@ -71,11 +71,7 @@ class Setting:
         return self.source if side == "encoder" else self.target
 
     def site(self, kind: AttentionKind, layer: int) -> Site:
-        """An attention of the model.
-
-        Raises:
-            InterventionError: The model has no such attention or layer.
-        """
+        """An attention of the model; InterventionError if the model has no such attention or layer."""
         site = self.config.sites.get(kind)
         if site is None:
             raise InterventionError(f"This model has no {SITES[kind]}.")

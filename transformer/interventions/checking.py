@@ -13,11 +13,7 @@ from transformer.model.sites import AttentionKind
 
 
 def as_interventions(values: Iterable[Intervention]) -> tuple[Intervention, ...]:
-    """Interventions as a tuple.
-
-    Raises:
-        InterventionError: One of them is not an intervention, or there are too many.
-    """
+    """Interventions as a tuple; InterventionError if one is something else, or there are too many."""
     found = (values,) if isinstance(values, Intervention) else tuple(values)
     for each in found:
         if not isinstance(each, Intervention):
@@ -55,11 +51,7 @@ def edited(
     changes: Iterable[Intervention],  # all changes
     names: Mapping[EditSource, int],  # ids of the tokens of ``EditSource``
 ) -> tuple[int, ...]:
-    """The source as the model reads it.
-
-    Raises:
-        InterventionError: No token is left.
-    """
+    """The source as the model reads it; InterventionError if no token is left."""
     read: dict[int, int] = dict(enumerate(ids))
     for each in changes:
         if isinstance(each, EditSource):

@@ -213,11 +213,7 @@ class Patch(InAttention):
         there: int,  # positions of the other run
         here: int | None,  # positions of this run, if they are known
     ) -> tuple[int, ...]:
-        """The positions of the other run that the patch takes.
-
-        Raises:
-            InterventionError: The lengths differ and no positions are named, or a position does not exist.
-        """
+        """The positions that the patch takes from the other run; InterventionError if one does not exist."""
         if self.positions is None and here != there:
             raise InterventionError(
                 f"The other run has {there} positions in the {self.place.side} and this one {here}; "

@@ -173,11 +173,7 @@ def _text(change: Intervention) -> str:
 
 
 def read_text(text: str) -> tuple[Intervention, ...]:
-    """Reads what ``write_text`` wrote.
-
-    Raises:
-        InterventionError: The text is too long, or holds something else.
-    """
+    """Reads what ``write_text`` wrote; InterventionError if the text is too long, or holds something else."""
     if len(text) > LONGEST:
         raise InterventionError(f"The changes take more than {LONGEST:,} characters.")
     return few([_read(each) for each in text.split("~")] if text else [])
@@ -203,11 +199,7 @@ def to_json(changes: Iterable[Intervention]) -> list[Json]:
 
 
 def from_json(values: Any) -> tuple[Intervention, ...]:
-    """Reads what ``to_json`` wrote.
-
-    Raises:
-        InterventionError: The values are something else.
-    """
+    """Reads what ``to_json`` wrote; InterventionError if the values are something else."""
     if not isinstance(values, list) or not all(isinstance(each, dict) for each in values):
         raise InterventionError("Changes are a list of objects.")
     return few([_from_json(each) for each in values])

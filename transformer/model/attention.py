@@ -26,12 +26,7 @@ class Attention(nn.Module):
 
 
 class MultiHeadAttention(Attention):
-    """MultiHead(Q, K, V) = Concat(head_1, …, head_h) W^O (section 3.2.2).
-
-    Attributes:
-        joined: Queries, keys and values of self-attention in one product, (batch, length, d_model) →
-            (batch, length, 3 d_model); None if three products are as fast.
-    """
+    """MultiHead(Q, K, V) = Concat(head_1, …, head_h) W^O (section 3.2.2)."""
 
     def __init__(
         self,
@@ -46,6 +41,8 @@ class MultiHeadAttention(Attention):
         self.k_proj = nn.Linear(config.d_model, config.d_model)
         self.v_proj = nn.Linear(config.d_model, config.d_model)
         self.out_proj = nn.Linear(config.d_model, config.d_model)
+        # queries, keys and values of self-attention in one product, (batch, length, d_model) →
+        # (batch, length, 3 d_model); None if three products are as fast
         self.joined: Callable[[Tensor], Tensor] | None = None
 
     def forward(
@@ -59,11 +56,7 @@ class MultiHeadAttention(Attention):
         cache: Cache | None = None,  # keys and values of earlier calls; this call adds its own
         observer: Observer = UNWATCHED,  # who watches, and what changes the computation
     ) -> Tensor:
-        """Attends from ``x`` to ``memory``, or to ``x`` itself.
-
-        Returns:
-            (batch, queries, d_model).
-        """
+        """(batch, queries, d_model): attends from ``x`` to ``memory``, or to ``x`` itself."""
         query, project_source = self._project(x, memory)
         rule = None
         if positions is not None:

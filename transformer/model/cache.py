@@ -81,16 +81,11 @@ Cache = GrowingCache | FixedCache
 
 
 class CellCache:
-    """The state of one recurrent layer: every update replaces it.
-
-    Attributes:
-        state: (batch, d_model) after the last position kept; None before the first.
-        length: Number of positions kept.
-    """
+    """The state of one recurrent layer: every update replaces it."""
 
     def __init__(self) -> None:
-        self.state: Tensor | None = None
-        self.length = 0
+        self.state: Tensor | None = None  # (batch, d_model) after the last position; None before the first
+        self.length = 0  # positions kept
 
     def advance(self, state: Tensor, steps: int) -> None:
         """Keeps the state after some more positions."""
@@ -103,16 +98,12 @@ class CellCache:
 
 
 class KVCache:
-    """The caches of all decoder layers for one request.
-
-    Attributes:
-        decoder: One cache per layer for masked self-attention, or for what stands in its place.
-        cross: One cache per layer for cross-attention.
-    """
+    """The caches of all decoder layers for one request."""
 
     def __init__(
         self, n_decoder_layers: int, own: type[GrowingCache] | type[CellCache] = GrowingCache
     ) -> None:
+        # one per layer for masked self-attention, or for what stands in its place
         self.decoder: Sequence[GrowingCache | CellCache] = [own() for _ in range(n_decoder_layers)]
         self.cross = [FixedCache() for _ in range(n_decoder_layers)]
 
@@ -124,9 +115,8 @@ class KVCache:
     def select(self, rows: Tensor, *, same_source: bool = False) -> None:
         """Keeps, repeats or reorders rows of the batch, as a beam does with its hypotheses.
 
-        Args:
-            rows: (new batch,) indices into the present batch.
-            same_source: Whether every row keeps its source sentence, so that cross-attention need not change.
+        ``rows`` (new batch,) are indices into the present batch. With ``same_source`` every row keeps its
+        source sentence, so that cross-attention need not change.
         """
         for cache in self.decoder:
             cache.select(rows)
@@ -136,11 +126,7 @@ class KVCache:
 
 
 class StateCache(CellCache):
-    """The state of a recurrent decoder for one request, and the keys and values of its attention.
-
-    Attributes:
-        cross: Keys and values of cross-attention.
-    """
+    """The state of a recurrent decoder for one request, and the keys and values of its attention."""
 
     def __init__(self) -> None:
         super().__init__()

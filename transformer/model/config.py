@@ -39,11 +39,7 @@ LIMITS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """Base of the configs of this package.
-
-    Raises:
-        ValueError: A size is not a whole number within ``LIMITS``, or two fields contradict each other.
-    """
+    """Base of the configs of this package; ValueError if a size is out of ``LIMITS`` or fields disagree."""
 
     vocab_size: int  # number of pieces
     d_model: int = 512  # width of the residual stream, or of the states
@@ -159,8 +155,7 @@ class ModelConfig:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Reads a flat dictionary, as ``config.json`` holds it.
 
-        Raises:
-            ValueError: A name is unknown or missing, or a value is out of range.
+        ValueError if a name is unknown or missing, or a value is out of range.
         """
         known = {field.name for field in fields(cls)}
         unknown = sorted(set(values) - known)
@@ -299,9 +294,6 @@ class RecurrentConfig(ModelConfig):
 
     Half of ``d_model`` reads the source forwards, the other half backwards. ``d_ff``, ``norm`` and
     ``activation`` have no meaning here.
-
-    Raises:
-        ValueError: As for ``ModelConfig``, or a choice is none of those above.
     """
 
     architecture: Literal["recurrent"] = "recurrent"  # always "recurrent"; ``config.json`` says so
@@ -354,8 +346,7 @@ ARCHITECTURES: dict[str, type[ModelConfig]] = {
 def config_from(values: dict[str, Any]) -> ModelConfig:
     """Reads a flat dictionary, as ``config.json`` holds it, of any architecture.
 
-    Raises:
-        ValueError: The architecture or a name is unknown or missing, or a value is out of range.
+    ValueError if the architecture or a name is unknown or missing, or a value is out of range.
     """
     architecture = values.get("architecture", "transformer")
     check_choice("architecture", architecture, tuple(ARCHITECTURES))

@@ -77,11 +77,7 @@ def padding_mask(
     token_ids: Tensor,  # (batch, length) ids
     pad_id: int,  # id of the padding token
 ) -> Tensor | None:
-    """Marks the tokens of a padded batch.
-
-    Returns:
-        (batch, length) bool, True for tokens; None if nothing is padded.
-    """
+    """(batch, length) bool, True for the tokens of a padded batch; None if nothing is padded."""
     mask = token_mask(token_ids, pad_id)
     return None if bool(mask.all()) else mask
 

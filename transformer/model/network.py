@@ -167,11 +167,7 @@ class EncoderDecoder(Network):
         src_ids: Tensor,  # (batch, source) ids, padded with ``pad_id``
         tgt_ids: Tensor,  # (batch, target) decoder input, starting with ``bos_id``, padded with ``pad_id``
     ) -> Tensor:
-        """Logits of the next token at every target position, all at once (teacher forcing).
-
-        Returns:
-            (batch, target, vocab_size) logits.
-        """
+        """(batch, target, vocab_size) logits of the next token at every position (teacher forcing)."""
         return self.logits(self.features(src_ids, tgt_ids))
 
     def features(self, src_ids: Tensor, tgt_ids: Tensor, observer: Observer = UNWATCHED) -> Tensor:

@@ -57,13 +57,10 @@ class PackedLinear(nn.Linear):
 
 @cache
 def check_bfloat16() -> None:
-    """Multiplies in bfloat16 in a process of its own, once.
+    """Multiplies in bfloat16 in a process of its own, once; ValueError if the product ended the process.
 
     Some virtual machines report a processor's matrix units but forbid their use: the first product ends the
     process.
-
-    Raises:
-        ValueError: The product ended the process.
     """
     product = "import torch; x = torch.ones(64, 64).bfloat16(); torch.nn.functional.linear(x, x)"
     if subprocess.run([sys.executable, "-c", product], capture_output=True, check=False).returncode:

@@ -127,11 +127,7 @@ class CrossAttention(Attention):
         cache: FixedCache | None = None,  # the keys and values of earlier calls
         observer: Observer = UNWATCHED,  # who watches, and what changes the computation
     ) -> Tensor:
-        """W_c c_t for the contexts c_t = Σ_j α_tj m_j.
-
-        Returns:
-            (batch, queries, d_model).
-        """
+        """(batch, queries, d_model) W_c c_t for the contexts c_t = Σ_j α_tj m_j."""
 
         def project() -> KeyValue:
             return self.compare.key(memory)[:, None], memory[:, None]

@@ -51,11 +51,7 @@ def attention_scores(
     key: Tensor,  # (…, keys, d_head)
     bias: Tensor | None = None,  # numbers to add, broadcast to (…, queries, keys)
 ) -> Tensor:
-    """Q Kᵀ / √d_k + bias, before the mask (equation 1).
-
-    Returns:
-        (…, queries, keys).
-    """
+    """(…, queries, keys): Q Kᵀ / √d_k + bias, before the mask (equation 1)."""
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
     return scores if bias is None else scores + bias
 
@@ -66,11 +62,7 @@ def attention_weights(
     # factors on the weights, after which a row sums to less than 1; None for none
     focus: Focus | None = None,
 ) -> Tensor:
-    """softmax(scores) over the unmasked keys; a row that sees no key is all zeros.
-
-    Returns:
-        (…, queries, keys); a masked weight is exactly 0.
-    """
+    """(…, queries, keys) softmax of the unmasked scores, exactly 0 elsewhere; zeros if a row sees no key."""
     if mask is None:
         weights = scores.softmax(-1)
     else:
@@ -94,11 +86,7 @@ class ScoreRule:
         key: Tensor,  # (…, keys, d_head), likewise
         heads: Heads = ALL_HEADS,  # the heads that they hold
     ) -> Tensor:
-        """Scores without bias.
-
-        Returns:
-            (…, queries, keys).
-        """
+        """(…, queries, keys) scores without bias."""
         return attention_scores(query, key)
 
     def attend(
@@ -167,11 +155,7 @@ SCALED_DOT = ScoreRule()
 
 
 def score_rule(name: str, arrays: dict[str, Tensor], n_heads: int, d_head: int) -> ScoreRule:
-    """Rebuilds a rule from the arrays of ``ScoreRule.arrays``.
-
-    Raises:
-        ValueError: The name is unknown, or the arrays do not fit the rule and the sizes.
-    """
+    """Rebuilds a rule from ``ScoreRule.arrays``; ValueError if it is unknown, or the arrays do not fit."""
     if name == Additive.name and set(arrays) == {"vector"}:
         if arrays["vector"].shape != (n_heads, d_head):
             raise ValueError(f"The vector of additive scores must have the shape {(n_heads, d_head)}.")

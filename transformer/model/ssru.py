@@ -39,11 +39,7 @@ def run_cells(
     entering: Tensor,  # (batch, length, d_model) u, what enters the state at each position
     before: Tensor | None = None,  # (batch, d_model) the state before the first position; None for zeros
 ) -> Tensor:
-    """The states c_t = f_t ⊙ c_{t−1} + u_t.
-
-    Returns:
-        (batch, length, d_model).
-    """
+    """(batch, length, d_model) states c_t = f_t ⊙ c_{t−1} + u_t."""
     state = torch.zeros_like(entering[:, 0]) if before is None else before
     states = []
     for kept, new in zip(forget.unbind(1), entering.unbind(1), strict=True):

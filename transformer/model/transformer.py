@@ -116,10 +116,7 @@ def convert(
 
     On a CPU the encoder still computes in float32, from embeddings of the new type. The encoder reads its
     weights once per sentence, for many rows; 16 bits then gain little, or even lose on processors without
-    units for them.
-
-    Raises:
-        ValueError: This processor cannot multiply in bfloat16.
+    units for them. ValueError if this processor cannot multiply in bfloat16.
     """
     for parameter in model.parameters():
         parameter.data = input_major(parameter.data)

@@ -61,11 +61,7 @@ def with_results(
     name: str,  # name of the model
     results: Sequence[Result],  # the results, those on the same data one after the other
 ) -> str:
-    """A card whose YAML header (``model-index``) holds these results and no others.
-
-    Raises:
-        ValueError: The header cannot be read.
-    """
+    """A card whose YAML header (``model-index``) holds these results alone; ValueError if it is damaged."""
     try:
         found = ModelCard(card, ignore_metadata_errors=True)
     except yaml.YAMLError as error:

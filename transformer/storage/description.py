@@ -47,22 +47,14 @@ class Description:
 
 
 def describe(directory: Path) -> Description:
-    """Reads what one of this package's model directories says of its model.
-
-    Raises:
-        CheckpointError: A file is missing, damaged, or belongs to another model.
-    """
+    """What a model directory says of its model; CheckpointError if a file is damaged or another model's."""
     config, heads = read_config(directory), read_heads(directory)
     check_heads(directory, heads, config)
     return Description(config, heads)
 
 
 def read_heads(directory: Path) -> dict[str, Any] | None:
-    """The content of `heads.json`; None if there is no such file.
-
-    Raises:
-        CheckpointError: The file is not a JSON object.
-    """
+    """The content of `heads.json`, or None; CheckpointError if it is not a JSON object."""
     return read_json(directory / HEADS_FILE) if (directory / HEADS_FILE).exists() else None
 
 
@@ -108,11 +100,7 @@ def languages_of(directory: Path) -> tuple[str, str] | None:
 
 
 def read_config(directory: Path) -> ModelConfig:
-    """Reads and checks `config.json`.
-
-    Raises:
-        CheckpointError: The file is missing, is not a JSON object, or describes no model that can be built.
-    """
+    """Reads and checks `config.json`; CheckpointError if it describes no model that can be built."""
     if not directory.is_dir():
         raise CheckpointError(f"There is no model directory {directory}.")
     values = read_json(directory / CONFIG_FILE)
@@ -130,11 +118,7 @@ def read_config(directory: Path) -> ModelConfig:
 
 
 def check_parameters(path: Path, config: ModelConfig) -> None:
-    """Refuses a config of more than ``MAX_PARAMETERS`` parameters.
-
-    Raises:
-        CheckpointError: The config describes more; the message names ``path``.
-    """
+    """CheckpointError, naming ``path``, if a config describes more than ``MAX_PARAMETERS`` parameters."""
     if parameter_count(config) > MAX_PARAMETERS:
         raise CheckpointError(
             f"{path} describes a model of {parameter_count(config):,} parameters; "
@@ -150,11 +134,7 @@ def parameter_count(config: ModelConfig) -> int:
 
 
 def check_heads(directory: Path, heads: dict[str, Any] | None, config: ModelConfig) -> None:
-    """Refuses a `heads.json` that lacks the shape its readers rely on, or names heads the model lacks.
-
-    Raises:
-        CheckpointError: The content does not fit the config; the message names the file.
-    """
+    """CheckpointError if a `heads.json` lacks what its readers rely on, or names heads the model lacks."""
     if not _fits(heads or {}, config):
         raise CheckpointError(
             f"{directory / HEADS_FILE} is damaged or describes the heads of another model; remove it."

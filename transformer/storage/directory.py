@@ -69,22 +69,14 @@ class Checkpoint:
 
     @property
     def translating(self) -> EncoderDecoder:
-        """The model, if it translates.
-
-        Raises:
-            CheckpointError: It is a model of another sort.
-        """
+        """The model, if it translates; CheckpointError if it is a model of another sort."""
         if isinstance(self.model, EncoderDecoder):
             return self.model
         raise CheckpointError("This is a language model, which cannot translate; continue a text with it.")
 
 
 def half_precision(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Converts weights for storage: float16, contiguous, on the CPU.
-
-    Raises:
-        CheckpointError: A weight is not finite in float16.
-    """
+    """Weights for storage: contiguous float16 on the CPU; CheckpointError if one is not finite in float16."""
     stored = {name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in state.items()}
     for name, tensor in stored.items():
         if not bool(tensor.isfinite().all()):
@@ -108,9 +100,7 @@ def save_checkpoint(
 ) -> None:
     """Writes a model directory, each file atomically and the weights last.
 
-    Raises:
-        CheckpointError: A weight is not finite.
-        OSError: The directory cannot be written.
+    CheckpointError if a weight is not finite; OSError if the directory cannot be written.
     """
     directory = Path(path)
     tensors = stored(state)
@@ -129,12 +119,7 @@ def share(
     directory: Path,  # a model directory of this package
     other: Path,  # another one beside it
 ) -> list[str]:
-    """Removes from a directory what another has too, and names it there; returns the names of the tensors.
-
-    Raises:
-        CheckpointError: One of the directories is damaged.
-        OSError: A file cannot be written.
-    """
+    """Removes from a directory what another has too, and names it there; returns the names of the tensors."""
     own, lent = (_numbers(_stored(each / WEIGHTS_FILE)) for each in (directory, other))
     same = [name for name in own if name in lent and torch.equal(own[name], lent[name])]
     same = [name for name in same if {name, name + MULTIPLIER} & own.keys() <= {*same}]
@@ -166,11 +151,7 @@ def whole(directory: Path, name: str) -> bytes:
 
 
 def step_of(directory: Path) -> int | None:
-    """The training step of a model's weights, as their file notes it; None if it does not.
-
-    Raises:
-        CheckpointError: The file is missing or damaged.
-    """
+    """The training step that a file of weights notes, or None; CheckpointError if it is damaged."""
     noted = _notes(directory / WEIGHTS_FILE).get("step", "")
     return int(noted) if noted.isdecimal() else None
 
@@ -187,12 +168,9 @@ def load_checkpoint(
     path: str | Path,  # the directory
     weights: str = WEIGHTS_FILE,  # the file of weights in it
 ) -> Checkpoint:
-    """Reads a model directory.
+    """Reads a model directory; CheckpointError if a file is missing, damaged or another model's.
 
     The config is checked before memory is allocated, the shapes of all weights before the weights are read.
-
-    Raises:
-        CheckpointError: The directory or one of its files is missing, damaged, or belongs to another model.
     """
     directory = Path(path)
     config = read_config(directory)
@@ -279,8 +257,7 @@ def _numbers(stored: dict[str, StoredTensor]) -> dict[str, Tensor]:
 def empty_model(directory: Path, config: ModelConfig) -> Network:
     """A model whose parameters have shapes but no memory (meta device); its sinusoids are computed.
 
-    Raises:
-        CheckpointError: The config does not describe a model that can be built.
+    CheckpointError if the config describes no model that can be built.
     """
     try:
         with _WithoutMemory():
@@ -290,11 +267,7 @@ def empty_model(directory: Path, config: ModelConfig) -> Network:
 
 
 def check_sizes(path: Path, config: ModelConfig, found: dict[str, tuple[int, ...]]) -> None:
-    """Refuses a config far larger than the stored weights, before memory is allocated for it.
-
-    Raises:
-        CheckpointError: The config is too large; ``found`` maps stored weights to shapes.
-    """
+    """CheckpointError, before memory is allocated, if a config is far larger than the weights' shapes."""
     held, described = sum(map(math.prod, found.values())), parameter_count(config)
     if described > 4 * held + 10_000_000:
         raise CheckpointError(

@@ -26,9 +26,7 @@ def packed(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Weights as a file holds them: matrices in 8 bits, vectors in float16 or, if that loses, in float32.
 
     A matrix that comes from 8 bits with one multiplier, as Firefox's do, is stored without a loss.
-
-    Raises:
-        CheckpointError: A weight is not finite.
+    CheckpointError if a weight is not finite.
     """
     stored: dict[str, Tensor] = {}
     for name, tensor in state.items():
@@ -49,11 +47,7 @@ def packed(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def stored_as(path: Path) -> str:
-    """How a safetensors file holds the matrices of its model, such as ``8 bits`` or ``float16``.
-
-    Raises:
-        CheckpointError: The file cannot be read.
-    """
+    """How a safetensors file holds the matrices of its model, such as ``8 bits`` or ``float16``."""
     try:
         with safe_open(path, framework="np") as file:
             kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
@@ -86,11 +80,7 @@ def weight_names(names: Collection[str]) -> list[str]:
 
 
 def unpacked(path: Path, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Yields the weights of a file in float32.
-
-    Raises:
-        CheckpointError: The numbers of 8 bits have no multipliers, or ones that cannot be theirs.
-    """
+    """Yields the weights of a file in float32; CheckpointError if 8 bits lack multipliers that fit."""
     for name in weight_names(tensors):
         weight, multiplier = tensors[name], tensors.get(name + MULTIPLIER)
         if weight.dtype != torch.int8 and multiplier is None:

@@ -22,11 +22,7 @@ UNFINISHED = ".*.part"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file atomically: a reader sees either the old or the new content, even after a crash.
-
-    Raises:
-        OSError: The file cannot be written, for example because the disk is full; the message says why.
-    """
+    """Writes a file: readers see the old or the new content, even after a crash; OSError says why not."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:
@@ -58,11 +54,7 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Reads a JSON object.
-
-    Raises:
-        CheckpointError: The file is missing, unreadable, or not a JSON object.
-    """
+    """Reads a JSON object; CheckpointError if the file is missing, unreadable, or not a JSON object."""
     if path.exists() and not path.is_file():
         raise CheckpointError(f"{path} is not a file.")
     if path.is_file() and path.stat().st_size > MAX_JSON_BYTES:

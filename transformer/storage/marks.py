@@ -81,11 +81,7 @@ def of_another_model(directory: Path) -> list[str]:
 
 
 def measured(directory: Path, name: str) -> dict[str, Any] | None:
-    """Content of one of ``MEASURED``; None if there is no such file, or one of another model.
-
-    Raises:
-        CheckpointError: The file is damaged.
-    """
+    """Content of one of ``MEASURED``; None if absent or another model's; CheckpointError if damaged."""
     path = directory / name
     if not path.is_file():
         return None

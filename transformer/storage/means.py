@@ -25,10 +25,9 @@ def write_means(directory: Path, means: HeadMeans) -> None:
 
 
 def read_means(directory: Path, config: ModelConfig) -> HeadMeans | None:
-    """The content of `means.safetensors`; None if there is no such file, or if it belongs to other weights.
+    """The content of `means.safetensors`; None if there is no such file, or it belongs to other weights.
 
-    Raises:
-        CheckpointError: The file is damaged, or describes the heads of another model.
+    CheckpointError if it is damaged, or describes the heads of another model.
     """
     path = directory / MEANS_FILE
     if not path.is_file():

@@ -19,9 +19,8 @@ SHARED_FILE = "shared.json"
 def shared_file(directory: Path, name: str) -> Path | None:
     """The other model's file that a directory names for one of its own; None if it names none.
 
-    Raises:
-        CheckpointError: The file is missing, was changed, is the directory's own, is itself only named there,
-            or stands outside the folder that holds the directory.
+    CheckpointError if the file is missing, was changed, is the directory's own, is itself only named there,
+    or stands outside the folder that holds the directory.
     """
     path = directory / SHARED_FILE
     if not path.exists():

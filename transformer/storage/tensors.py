@@ -53,9 +53,7 @@ class StoredTensor:
 def weight_files(directory: Path) -> tuple[Path, ...]:
     """The files that hold a model's weights: safetensors before PyTorch, one file before shards.
 
-    Raises:
-        CheckpointError: There are no weights, or the index of the shards names a file that is not in the
-            directory.
+    CheckpointError if there are none, or the index of the shards names a file outside the directory.
     """
     for name in (SAFETENSORS, PYTORCH):
         if (directory / name).is_file():
@@ -89,8 +87,7 @@ def stored_tensors(
 ) -> dict[str, StoredTensor]:
     """Every tensor of the files, by name, without its numbers (PyTorch files before 1.6 are read whole).
 
-    Raises:
-        CheckpointError: A file is damaged or holds more than numbers, or a name occurs twice.
+    CheckpointError if a file is damaged or holds more than numbers, or a name occurs twice.
     """
     found: dict[str, StoredTensor] = {}
     for path in paths:
@@ -129,8 +126,7 @@ def _view(path: Path, tensor: Tensor) -> StoredTensor:
 def read_tensors(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
     """Yields the named tensors, large ones first; copy each before asking for the next (files are mapped).
 
-    Raises:
-        CheckpointError: A file has changed or is damaged.
+    CheckpointError if a file has changed or is damaged.
     """
     for path in dict.fromkeys(tensor.path for tensor in stored.values()):
         names = [name for name, tensor in stored.items() if tensor.path == path]

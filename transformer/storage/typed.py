@@ -15,11 +15,7 @@ T = TypeVar("T")
 
 
 def read_typed(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
-    """Content of a JSON file, as ``read`` understands it.
-
-    Raises:
-        CheckpointError: The file is missing or damaged.
-    """
+    """Content of a JSON file, as ``read`` understands it; CheckpointError if missing or damaged."""
     values = read_json(path)
     try:
         return read(values)
@@ -30,8 +26,7 @@ def read_typed(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
 def typed(kind: type[T], value: Any) -> T:
     """A value of JSON as a type; what a dataclass has no field for is left out.
 
-    Raises:
-        ValueError: The value is of another type, a field is missing, or a number is not finite.
+    ValueError if the value is of another type, a field is missing, or a number is not finite.
     """
     found: T = _typed(kind, value, "the file")
     return found

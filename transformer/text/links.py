@@ -26,9 +26,7 @@ class GoldPair:
 def read_gold(path: str | Path, bounds: Bounds = TRUSTED) -> list[GoldPair]:
     """Reads `source<TAB>target<TAB>links` lines; `i-j` is a sure link, `ipj` a possible one, source first.
 
-    Raises:
-        DataError: A line does not have this form, a link points outside its sentence, or the file exceeds
-            the bounds.
+    DataError if a line has another form, a link points outside its sentence, or the bounds are exceeded.
     """
     pairs = [_gold_pair(f"{path}:{number}", line) for number, line in read_lines(path, bounds)]
     if not pairs:

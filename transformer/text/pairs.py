@@ -40,8 +40,7 @@ TRUSTED = Bounds()
 def read_lines(path: str | Path, bounds: Bounds = TRUSTED) -> Iterator[tuple[int, str]]:
     """Yields the lines of a UTF-8 text file, numbered from 1; `.gz` files are unpacked.
 
-    Raises:
-        DataError: The file is missing, is damaged, is not UTF-8, or exceeds the bounds.
+    DataError if the file is missing, is damaged, is not UTF-8, or exceeds the bounds.
     """
     path = Path(path)
     number, left = 0, bounds.total
@@ -72,12 +71,7 @@ def _size(n_bytes: int) -> str:
 
 
 def read_pairs(path: str | Path, bounds: Bounds = TRUSTED) -> list[SentencePair]:
-    """Reads `source<TAB>target` lines.
-
-    Raises:
-        DataError: A line does not have two columns, a column is empty, the file has no lines, or exceeds the
-            bounds.
-    """
+    """Reads `source<TAB>target` lines; DataError as for ``read_lines``, or if one has not two columns."""
     pairs = [_pair(path, number, line) for number, line in read_lines(path, bounds)]
     if not pairs:
         raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target` pair per line.")
@@ -89,11 +83,7 @@ def read_texts(
     column: int | None = None,  # which column of a file with tabs, from 1; None for the whole line
     bounds: Bounds = TRUSTED,  # how much to read
 ) -> Iterator[str]:
-    """Yields the texts of a file, one a line; empty lines are left out.
-
-    Raises:
-        DataError: The file cannot be used, or a line has no such column.
-    """
+    """Yields the texts of a file, one a line, without empty ones; DataError also if a column is missing."""
     for number, line in read_lines(path, bounds):
         columns = [line] if column is None else line.split("\t")
         if column is not None and not 1 <= column <= len(columns):

@@ -192,11 +192,9 @@ def piece_words(
     pieces: Sequence[str],  # pieces of the sentence, including special pieces
     words: Sequence[str],  # words of the sentence; without spaces, words and pieces must spell the same text
 ) -> NDArray[np.float32] | None:
-    """Finds which pieces spell which words.
+    """(words, pieces) 1 if a piece begins in a word, else 0.
 
-    Returns:
-        (words, pieces) 1 if a piece begins in a word, else 0. None if the texts differ, or if no piece begins
-        in some word.
+    None if the texts differ, or if no piece begins in some word.
     """
     ends = np.cumsum([len(word.encode()) for word in words])
     spelled = b"".join(map(_bytes, pieces))

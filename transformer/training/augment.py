@@ -100,10 +100,9 @@ def augmented(
     shares: Mapping[str, float],
     seed: int,  # seed of the random draws
 ) -> list[SentencePair]:
-    """The given pairs and the extra ones; the other makers also draw from the joined texts.
+    """The given pairs and the extra ones, of which other makers draw from the joined texts too.
 
-    Raises:
-        ValueError: A share is below 0 or above 1.
+    ValueError if a share is below 0 or above 1.
     """
     for name, share in shares.items():
         if not 0 <= share <= 1:

@@ -38,11 +38,10 @@ def step_flops(config: ModelConfig, batch: AnyBatch) -> float:
 
 
 def peak(device: torch.device, dtype: torch.dtype) -> tuple[float, str]:
-    """The speed that products can reach on a device.
+    """The speed in FLOP/s that products can reach on a device, and where the number comes from.
 
-    Returns:
-        FLOP/s, and where the number comes from: a data sheet, or the best of three products of 512 × 512
-        matrices made now with this process's threads.
+    That is a data sheet, or the best of three products of 512 × 512 matrices made now with this process's
+    threads.
     """
     if device.type == "cuda" and dtype == torch.bfloat16:
         name = torch.cuda.get_device_name(device)

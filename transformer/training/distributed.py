@@ -158,13 +158,10 @@ def _lost_processes_named() -> Iterator[None]:
 def joined(
     device: torch.device,  # the chosen kind of device
 ) -> Iterator[tuple[Workers, torch.device]]:
-    """Joins the group that torchrun has started, if any.
+    """Joins the group that torchrun has started, if any; this process among the others, and its own device.
 
     After a restart torchrun keeps its store, with the addresses of the processes that have ended. Each
     attempt therefore writes under a prefix of its own.
-
-    Yields:
-        This process among the others, and the device that it computes on.
     """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:

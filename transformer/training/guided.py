@@ -34,11 +34,7 @@ class GuidedHead:
 
     @classmethod
     def read(cls, text: str, config: ModelConfig) -> GuidedHead:
-        """Reads `LAYER.HEAD`, both counted from 1.
-
-        Raises:
-            ValueError: It has another form, or the model has no such head.
-        """
+        """Reads `LAYER.HEAD`, from 1; ValueError if it has another form, or the model has no such head."""
         layers, heads = config.sites[AttentionKind.CROSS].n_layers, config.n_heads
         for layer in range(layers):
             for head in range(heads):
@@ -50,18 +46,15 @@ class GuidedHead:
 
 
 class Guide(Bystander):
-    """Watches one head of cross-attention, and keeps where it looks.
-
-    Attributes:
-        log_weights: (batch, queries, keys) natural logarithms of its weights, with their gradient; −∞ where
-            the mask hides a key. None before the head was asked.
-    """
+    """Watches one head of cross-attention, and keeps where it looks."""
 
     def __init__(
         self,
         guided: GuidedHead,  # the head
     ) -> None:
         self._guided = guided
+        # (batch, queries, keys) natural logarithms of its weights, with their gradient; −∞ where the mask
+        # hides a key; None before the head was asked
         self.log_weights: Tensor | None = None
 
     def attention(self, asked: AttentionInputs) -> Attended:

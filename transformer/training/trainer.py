@@ -69,11 +69,7 @@ class Quality(Protocol):
 
 
 class Trainer:
-    """Holds a model in training and everything that changes from step to step.
-
-    Attributes:
-        used: Batches that all processes have used so far.
-    """
+    """Holds a model in training and everything that changes from step to step."""
 
     def __init__(
         self,
@@ -93,7 +89,7 @@ class Trainer:
         self.options = options
         self.data = data
         self.workers = workers
-        self.step = self.used = 0
+        self.step = self.used = 0  # steps done; batches that all processes have used
         self.device = model.embedding.weight.device
         self.dtype = product_type(options.precision, self.device)
         if self.device.type == "cpu":
@@ -196,12 +192,7 @@ class Trainer:
         return states
 
     def load_state_tensors(self, tensors: dict[str, Tensor], step: int) -> None:
-        """Resumes from tensors that `state_tensors` returned after `step` steps.
-
-        Raises:
-            KeyError: A tensor is missing.
-            RuntimeError: The shape of a tensor does not fit this model.
-        """
+        """Resumes from `state_tensors`; KeyError if one is missing, RuntimeError if one does not fit."""
         self.model.load_state_dict(_under(tensors, "model/"))
         if self.average:
             self.average = {

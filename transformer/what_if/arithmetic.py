@@ -131,10 +131,8 @@ def predicted_centre(
 ) -> float:
     """S · sigmoid(vᵀ tanh(W q)): where "local-p" puts the middle of its window (Luong 2015, equation 9).
 
-    Luong learns W and v; here W = identity and v = (1, …, 1) / √d_k. The formula counts positions from 1.
-
-    Returns:
-        A position from 0, not a whole number, above -1 and below ``keys`` - 1.
+    Luong learns W and v; here W = identity and v = (1, …, 1) / √d_k. The formula counts positions from 1; the
+    result, not a whole number, counts from 0 and lies above -1 and below ``keys`` - 1.
     """
     raised = np.tanh(query.astype(np.float64)).sum() / np.sqrt(len(query))
     return float(keys / (1 + np.exp(-raised)) - 1)

@@ -14,17 +14,14 @@ from transformer.runs.wording import InputError
 
 
 class Averager:
-    """Runs sentences through a model one by one, and averages what each head puts out, over all rows.
+    """Runs sentences through a model one by one, and averages what each head puts out, over all rows."""
 
-    Args:
-        translator: The model.
-        pairs: The sentences with their targets, which are forced; without a target, they are translated.
-
-    Attributes:
-        read: Number of sentences read so far.
-    """
-
-    def __init__(self, translator: Translator, pairs: Sequence[tuple[str, str | None]]) -> None:
+    def __init__(
+        self,
+        translator: Translator,  # the model
+        # the sentences with their targets, which are forced; without a target, they are translated
+        pairs: Sequence[tuple[str, str | None]],
+    ) -> None:
         self._translator, self._pairs = translator, tuple(pairs)
         config = translator.config
         self._sums = {
@@ -32,7 +29,7 @@ class Averager:
             for kind, site in config.sites.items()
         }
         self._rows = dict.fromkeys(config.sites, 0)
-        self.read = 0
+        self.read = 0  # sentences read so far
 
     @property
     def total(self) -> int:
@@ -61,11 +58,7 @@ class Averager:
         self,
         about: Mapping[str, str],  # what was measured: data, command, date
     ) -> HeadMeans:
-        """The means so far.
-
-        Raises:
-            ValueError: No sentence has been read yet.
-        """
+        """The means so far; ValueError if no sentence has been read yet."""
         if not self.read:
             raise ValueError("No sentence has been read yet.")
         return HeadMeans({kind: self._mean(kind) for kind in self._sums}, dict(about))

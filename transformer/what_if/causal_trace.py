@@ -69,10 +69,8 @@ class CausalTrace:
     ) -> Doubles:
         """The share of the gap that comes back: 0 as with the changed sentence, 1 as with the base.
 
-        Shares can lie below 0 or above 1, and those of different places need not add up to 1.
-
-        Returns:
-            ``patched`` without its last axis; NaN if the changed word makes hardly any difference.
+        Shares can lie below 0 or above 1, and those of different places need not add up to 1. ``patched``
+        without its last axis; NaN if the changed word makes hardly any difference.
         """
         gap = self.gap(step)
         back: Doubles = np.asarray(_scored(patched - self.changed, step))
@@ -93,12 +91,9 @@ def causal_trace(
 ) -> CausalTrace:
     """Patches every place of the changed sentence's run from the base sentence's run.
 
-    One batched forward pass for each layer and sort of place; long sentences take several.
-
-    Raises:
-        InputError: A text is empty or too long, the sentences do not differ in one word of equal length, or
-            the model is a recurrent one, which has no residual stream.
-        InterventionError: The target names an unknown token.
+    One batched forward pass for each layer and sort of place; long sentences take several. InputError as for
+    ``changed_positions``, or for a recurrent model, which has no residual stream; InterventionError if the
+    target names an unknown token.
     """
     if not translator.config.stacks["encoder"].passed():
         raise InputError("This model has no residual stream that could be traced from layer to layer.")
@@ -132,9 +127,8 @@ def causal_trace(
 def changed_positions(translator: Translator, base_text: str, changed_text: str) -> tuple[int, ...]:
     """Positions, from 0, of the tokens in which two sentences differ: those of one word.
 
-    Raises:
-        InputError: The sentences are the same, differ in more than one word, or in the number of tokens; or
-            a text is empty or too long.
+    InputError if they are the same, differ in more than one word or in the number of tokens, or one is empty
+    or too long.
     """
     ids = [translator.ids(text) for text in (base_text, changed_text)]
     if ids[0] == ids[1]:

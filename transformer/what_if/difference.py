@@ -22,10 +22,8 @@ Pair = tuple[int | None, int | None]
 def align_tokens(first: Sequence[str], second: Sequence[str]) -> tuple[Pair, ...]:
     """Pairs the tokens of two sequences with the fewest insertions, deletions and replacements (Levenshtein).
 
-    If several alignments are equally short, one that keeps the common beginning is chosen.
-
-    Returns:
-        Pairs in the order of both sequences; a replacement is a pair too.
+    The pairs are in the order of both, and a replacement is one. If several alignments are equally short, one
+    that keeps the common beginning is chosen.
     """
     start = 0
     while start < min(len(first), len(second)) and first[start] == second[start]:

@@ -44,11 +44,7 @@ def masked_weights(
     mask: Bools,  # (queries, keys), True if a query may attend to the key
     way: Masking,  # how the mask acts
 ) -> Floats:
-    """The weights that a way of masking gives.
-
-    Returns:
-        (queries, keys); a row without any remaining weight is all zeros.
-    """
+    """(queries, keys) weights that a way of masking gives; a row with no weight left is all zeros."""
     received = masked_scores(scores, mask, way).astype(np.float64)
     highest = received.max(-1, keepdims=True)
     powers = np.exp(received - np.where(np.isfinite(highest), highest, 0.0))

@@ -65,10 +65,8 @@ def random_heads(
 ) -> RandomHeads:
     """Measures a change of heads, and the same change at other heads of the same kind and layer.
 
-    Raises:
-        InputError: A text is empty or too long.
-        InterventionError: A change does not fit, is not one of heads, or leaves too few heads for a control.
-        ValueError: ``count`` is below 1.
+    InputError if a text is empty or too long; InterventionError if a change does not fit, is not one of
+    heads, or leaves too few heads for a control; ValueError if ``count`` is below 1.
     """
     controls, complete = same_change_elsewhere(change, translator.config, count, seed)
     others = tuple(beside)
@@ -92,9 +90,7 @@ def same_change_elsewhere(
 ) -> tuple[tuple[Intervention, ...], bool]:
     """A change at as many other heads of its layer; and whether these are all ways to choose such heads.
 
-    Raises:
-        InterventionError: The change is not one of heads, or leaves too few heads.
-        ValueError: ``count`` is below 1.
+    Errors as for ``random_heads``.
     """
     if count < 1:
         raise ValueError(f"count is {count}; it must be at least 1.")

@@ -56,8 +56,7 @@ class Moved(PositionalEncoding):
 def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTrace:
     """Encoder self-attention of a text whose first token is at position ``offset``, without padding.
 
-    Raises:
-        InputError: The text is empty or too long, or the model has no such positions.
+    InputError if the text is empty or too long, or the model has no such positions.
     """
     model, recorder = translator.model, Recorder(Capture())
     ids = [*translator.ids(text), translator.config.eos_id]
@@ -93,11 +92,7 @@ def words_of(tokens: tuple[str, ...]) -> tuple[Group, ...]:
 
 
 def swapped_order(tokens: tuple[str, ...], one: int, other: int) -> tuple[int, ...]:
-    """The order of all tokens after two words (from 0, of ``words_of``) are exchanged.
-
-    Raises:
-        IndexError: One of the words does not exist.
-    """
+    """The order of all tokens after two words (from 0, of ``words_of``) are exchanged."""
     words = words_of(tokens)
     if not min(one, other) >= 0 or not max(one, other) < len(words):
         raise IndexError(
@@ -115,9 +110,8 @@ def swapped_order(tokens: tuple[str, ...], one: int, other: int) -> tuple[int, .
 def swap_words(translator: Translator, text: str, one: int, other: int) -> Swapped:
     """Translates a text with two words exchanged, and measures how far each token's encoding moved.
 
-    Raises:
-        InputError: The text is empty or too long, or the exchanged words are split into other pieces.
-        IndexError: One of the words does not exist.
+    InputError if the text is empty or too long, or the exchanged words are split into other pieces;
+    IndexError if there is no such word.
     """
     eos_id = translator.config.eos_id
     ids = (*translator.ids(text), eos_id)

@@ -97,11 +97,9 @@ class RunDifference(Brief):
         return Common(self._common(site.query_side), self._common(site.key_side))
 
     def maps(self, kind: AttentionKind | str, layer: int) -> Floats:
-        """(heads, rows, columns): changed − base weights of every head of a layer on ``common(kind)``.
+        """(heads, rows, columns) changed − base weights of a layer (from 0), on ``common(kind)``.
 
-        Raises:
-            IndexError: There is no such layer, from 0.
-            NotCapturedError: A run was made without capture.
+        NotCapturedError if a run was made without capture.
         """
         return np.stack([self.map(kind, layer, head) for head in range(self.base.config.n_heads)])
 
@@ -116,11 +114,7 @@ class RunDifference(Brief):
         return found
 
     def largest(self, kind: AttentionKind | str) -> Floats:
-        """(layers, heads): the largest |changed − base| of each head on ``common(kind)``.
-
-        Raises:
-            NotCapturedError: A run was made without capture.
-        """
+        """(layers, heads): the largest |changed − base| of each; NotCapturedError as for ``maps``."""
         return self._largest[AttentionKind(kind)]
 
     @cached_property

@@ -48,9 +48,5 @@ def untrained_twin(
 
 
 def same_tokens(translator: Translator, translation: Translation) -> Translation:
-    """Runs the same source and target tokens of a finished translation through another model.
-
-    Raises:
-        InputError: The text is empty or too long for that model.
-    """
+    """Runs a finished translation's tokens through another model; InputError if they are too many for it."""
     return translator.force(translation.source_text, tuple(step.token_id for step in translation.steps))

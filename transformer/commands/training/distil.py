@@ -97,11 +97,7 @@ def add_command(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Trains a student; returns the exit status.
-
-    Raises:
-        ValueError: The teacher, the data, the options or the output directory cannot be used.
-    """
+    """Trains a student; ValueError if the teacher, data, options or output directory cannot be used."""
     return run_on(arguments, lambda *place: _run(arguments, *place))
 
 

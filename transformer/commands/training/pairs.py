@@ -18,9 +18,7 @@ def training_pairs(
 ) -> tuple[Sequence[SentencePair], list[float] | None, Sequence[SentencePair], Sequence[str]]:
     """The training pairs with their weights, the validation pairs, and words for the vocabulary alone.
 
-    Raises:
-        ValueError: The arguments name no pairs, or both files and a toy task.
-        DataError: A file cannot be used.
+    ValueError if the arguments name no pairs, or both files and a toy task, or a file cannot be used.
     """
     if arguments.toy and (arguments.train or arguments.valid):
         raise ValueError("--toy makes its own pairs; leave out --train and --valid.")

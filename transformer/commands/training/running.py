@@ -124,11 +124,7 @@ def flag(name: str) -> str:
 
 
 def run_on(arguments: argparse.Namespace, work: Callable[[Workers, torch.device, Leash], int]) -> int:
-    """Does the work as this process's part of a job; returns its exit status.
-
-    Raises:
-        ValueError: The number of threads, or whatever the work refuses.
-    """
+    """Does the work as this process's part of a job; ValueError if it or the number of threads is refused."""
     if arguments.threads is not None and arguments.threads < 1:
         raise ValueError(f"--threads is {arguments.threads}; it must be at least 1.")
     leash = Leash()

@@ -86,11 +86,7 @@ class PairedVocabulary:
 
 
 def read_vocabulary(directory: Path) -> Tokenizer | PairedVocabulary:
-    """The pieces of both languages together, or of each.
-
-    Raises:
-        CheckpointError: A file is missing, damaged or too large, or two do not fit together.
-    """
+    """Pieces of both languages together, or of each; CheckpointError if a file is damaged or does not fit."""
     if not any(directory.glob("srcvocab.*.spm")):
         return _read_tokenizer(only(directory, "vocab.*.spm"))
     source, target = (_read_tokenizer(only(directory, f"{side}vocab.*.spm")) for side in ("src", "trg"))
@@ -114,11 +110,7 @@ def _read_tokenizer(path: Path) -> Tokenizer:
 
 
 def firefox_config(items: Items, tokenizer: Tokenizer | PairedVocabulary) -> TransformerConfig:
-    """Converts the settings inside a model to our config.
-
-    Raises:
-        CheckpointError: A setting is missing, out of range, or names an unsupported architecture.
-    """
+    """The settings inside a model as our config; CheckpointError if one is missing or unsupported."""
     settings = dict(_SETTING.findall(items.text(SETTINGS)))
     for name, required in REQUIRED.items():
         if settings.get(name, required) != required:
@@ -155,10 +147,6 @@ def firefox_config(items: Items, tokenizer: Tokenizer | PairedVocabulary) -> Tra
 
 
 def read_firefox_config(path: Path) -> TransformerConfig:
-    """The config of a folder or an archive, without its weights.
-
-    Raises:
-        CheckpointError: A file is missing or damaged, or describes a model that the package cannot open.
-    """
+    """The config of a folder or an archive, without its weights; CheckpointError if it cannot be opened."""
     with unpacked(path) as directory:
         return firefox_config(Items(only(directory, MODEL)), read_vocabulary(directory))

@@ -29,10 +29,9 @@ def has_firefox(path: Path) -> bool:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """The folder itself, or one with the model's files of an archive, which is then removed.
+    """The folder itself, or one with an archive's files, which is then removed.
 
-    Raises:
-        CheckpointError: The archive is damaged or too large.
+    CheckpointError if the archive is damaged or too large.
     """
     if path.is_dir():
         yield path
@@ -48,11 +47,7 @@ def unpacked(path: Path) -> Iterator[Path]:
 
 
 def only(directory: Path, pattern: str) -> Path:
-    """The one file of a name.
-
-    Raises:
-        CheckpointError: There is none, or more than one.
-    """
+    """The one file of a name; CheckpointError if there is none, or more than one."""
     found = sorted(directory.glob(pattern))
     if not found:
         raise CheckpointError(f"{directory} has no {pattern}, so it is no complete model of Firefox.")

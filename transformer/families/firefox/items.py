@@ -35,11 +35,7 @@ class Item:
 
 
 class Items:
-    """A file of items, whose sizes and offsets were checked.
-
-    Raises:
-        CheckpointError: The file is missing, cut off, or is none of this format.
-    """
+    """A file of items, whose sizes and offsets were checked; CheckpointError if it is none, or cut off."""
 
     def __init__(
         self,
@@ -61,11 +57,7 @@ class Items:
             raise self._damaged("its table of items is cut off or damaged") from error
 
     def text(self, name: str) -> str:
-        """The content of a text.
-
-        Raises:
-            CheckpointError: There is no such item, or it is no text.
-        """
+        """The content of a text; CheckpointError if there is no such item, or it is no text."""
         item = self._item(name, (TEXT,))
         try:
             return bytes(self._data(item)).rstrip(b"\0").decode()
@@ -73,17 +65,9 @@ class Items:
             raise self._damaged(f"its item {name} is no text") from error
 
     def numbers(self, name: str, *, rows_are_outputs: bool = True) -> np.ndarray:
-        """A copy of a matrix or vector as float32.
+        """A copy of a matrix or vector as float32; a stored transposed matrix is turned to (inputs, outputs).
 
-        Args:
-            name: The item.
-            rows_are_outputs: Whether a matrix of 8-bit numbers is stored as (outputs, inputs), row by row.
-
-        Returns:
-            The item's shape; a stored transposed matrix is turned to (inputs, outputs).
-
-        Raises:
-            CheckpointError: There is no such item, it holds no numbers, or one of them is not finite.
+        CheckpointError if there is no such item, it holds no numbers, or one of them is not finite.
         """
         item = self._item(name, (FLOAT32, INT8))
         data = self._data(item)

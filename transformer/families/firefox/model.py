@@ -69,10 +69,8 @@ DECODER_PARTS = {
 def load_firefox(path: str | Path) -> Checkpoint:
     """Reads a folder with a model and its vocabularies, as Firefox downloads them, or a zip or tar of it.
 
-    Sizes and offsets are checked before memory is allocated.
-
-    Raises:
-        CheckpointError: A file is missing, damaged, of another model, or needs an unsupported feature.
+    Sizes and offsets are checked before memory is allocated. CheckpointError if a file is missing, damaged,
+    of another model, or needs an unsupported feature.
     """
     with unpacked(Path(path)) as directory:
         try:

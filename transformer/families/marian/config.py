@@ -48,11 +48,7 @@ REQUIRED = {
 
 
 def marian_config(values: Json, path: Path) -> TransformerConfig:
-    """Converts the entries of a ``config.json`` to our config.
-
-    Raises:
-        CheckpointError: An entry is out of range or names an unsupported architecture.
-    """
+    """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or unsupported."""
     for name, required in REQUIRED.items():
         if values.get(name, required) != required:
             raise CheckpointError(

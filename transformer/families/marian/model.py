@@ -65,9 +65,7 @@ def load_marian(path: str | Path) -> Checkpoint:
     """Reads a model directory in the format of transformers and the Hub.
 
     The config is checked before memory is allocated; names and shapes of all weights before they are read.
-
-    Raises:
-        CheckpointError: A file is missing, damaged, of another model, or needs an unsupported feature.
+    CheckpointError if a file is missing, damaged, of another model, or needs an unsupported feature.
     """
     directory = Path(path)
     values = read_json(directory / CONFIG_FILE)
@@ -116,9 +114,7 @@ def resolve(
     """Maps our name of every weight to theirs, and adapts the config to the tables that the file holds.
 
     Tied tables are stored once, under any of their names, or several times with the same numbers.
-
-    Raises:
-        CheckpointError: A weight is missing, or a weight is present that no model of this config has.
+    CheckpointError if a weight is missing, or there is one that no model of this config has.
     """
     names = layer_names(config)
     tables = _tables(config, stored, directory)
@@ -247,9 +243,7 @@ def _copied(stored: dict[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
     """Yields a float32 copy of every tensor, laid out as ``model.input_major`` does.
 
     Each copied tensor is removed from ``stored``, which frees a tensor that was held in memory.
-
-    Raises:
-        CheckpointError: A number is NaN or infinite.
+    CheckpointError if a number is NaN or infinite.
     """
     for name, tensor in read_tensors(stored):
         copy = torch.empty(tensor.t().shape, dtype=torch.float32).copy_(tensor.t())
@@ -261,11 +255,7 @@ def _copied(stored: dict[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
 
 
 def _read_positions(model: Transformer, stored: dict[str, StoredTensor]) -> None:
-    """Copies stored position tables, which must match the formula up to rounding.
-
-    Raises:
-        CheckpointError: A table does not match.
-    """
+    """Copies stored position tables; CheckpointError if one does not match the formula up to rounding."""
     paths = {name: each.path for name, each in stored.items()}
     for name, tensor in _copied(stored):
         table = (model.encoder if name == POSITIONS["encoder"] else model.decoder).positions.added(

@@ -40,11 +40,7 @@ def search_rules(
     config_values: dict[str, Any],  # content of ``config.json``, which holds these entries in older models
     config: TransformerConfig,  # the same config, converted to ours
 ) -> tuple[SearchRules, tuple[str, ...]]:
-    """The search rules, and one sentence for each entry that is not applied.
-
-    Raises:
-        CheckpointError: The value of an entry is not valid.
-    """
+    """The search rules, and one sentence for each entry left unapplied; CheckpointError if one is invalid."""
     path = directory / GENERATION_FILE
     values = read_json(path) if path.exists() else config_values
     try:

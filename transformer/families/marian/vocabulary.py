@@ -28,12 +28,7 @@ _LANGUAGE_PIECE = re.compile(r">>[^\s<>]+<<")
 
 
 class PieceTable:
-    """Maps pieces to ids and back.
-
-    Attributes:
-        ids: The id of each piece.
-        pieces: The piece of each id; an id without a piece is called, for example, `<unused 7>`.
-    """
+    """Maps pieces to ids and back."""
 
     def __init__(
         self,
@@ -42,6 +37,7 @@ class PieceTable:
     ) -> None:
         self.ids = ids
         names = dict.fromkeys(range(size), "") | {number: piece for piece, number in ids.items()}
+        # the piece of each id
         self.pieces = tuple(names[number] or f"<unused {number}>" for number in range(size))
 
     def number(self, piece: str) -> int:
@@ -58,8 +54,7 @@ class PieceTable:
 class MarianVocabulary:
     """Splits source and target texts, each with its own sentencepiece model, and looks up the piece ids.
 
-    Raises:
-        CheckpointError: A sentencepiece model is damaged, or a table lacks `</s>`, `<unk>` or `<pad>`.
+    CheckpointError if a sentencepiece model is damaged, or a table lacks `</s>`, `<unk>` or `<pad>`.
     """
 
     def __init__(
@@ -144,8 +139,7 @@ def read_vocabulary(
 ) -> MarianVocabulary:
     """Reads the vocabulary files of a model directory.
 
-    Raises:
-        CheckpointError: A file is missing, damaged, too large, or has ids beyond the size of the model.
+    CheckpointError if one is missing, damaged, too large, or has ids beyond the size of the model.
     """
     settings = read_json(directory / SETTINGS_FILE) if (directory / SETTINGS_FILE).exists() else {}
     own_target = settings.get("separate_vocabs", False)

@@ -44,9 +44,7 @@ class Patched:
 def written_by(model: LanguageModel, run: Translation, writer: Place) -> Tensor:
     """(length, d_model) what a head adds to the stream, float64; b_O belongs to no head.
 
-    Raises:
-        UnmeasuredError: Something was changed in the run.
-        IndexError: There is no such head.
+    UnmeasuredError if something was changed in the run; IndexError if there is no such head.
     """
     record = recorded(run).layer(KIND, writer.layer, writer.head)
     return record.output[writer.head].double() @ output_rows(model, KIND, writer.layer)[0][writer.head]

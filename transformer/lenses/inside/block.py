@@ -27,11 +27,7 @@ class Block:
 
 
 def open_block(model: Network, translation: Translation, side: Side, layer: int, position: int) -> Block:
-    """Opens one layer (from 0) of a stack at one token (from 0).
-
-    Raises:
-        NotCapturedError: The residual stream was not recorded.
-    """
+    """Opens one layer (from 0) of a stack at one token (from 0); NotCapturedError if not recorded."""
     names = model.config.stacks[side].sublayers
     stack = [model.config.stacks[side].sublayer(layer, name) for name in names]
     traces = [translation.stream(sublayer) for sublayer in stack]

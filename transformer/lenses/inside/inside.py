@@ -99,12 +99,7 @@ def look_inside(
     # values and outputs of both must agree
     decoded: Translation | None = None,
 ) -> InsideHead:
-    """Opens one query of one head.
-
-    Raises:
-        NotCapturedError: The residual stream was not recorded.
-        IndexError: The layer, head or row does not exist.
-    """
+    """Opens one query of one head; NotCapturedError if no stream was recorded, IndexError if out of range."""
     kind, layer, head = AttentionKind(which[0]), which[1], which[2]
     whole = _record(translation, kind, layer, head)
     view = translation.head(kind, layer, head, Window(row, row + 1, 0, whole.shape[2]))
@@ -155,11 +150,7 @@ def recorded_sublayer(
 
 
 def memory(model: Network, translation: Translation) -> Tensor:
-    """The encoder output that cross-attention reads (source, d_model), float32.
-
-    Raises:
-        NotCapturedError: The residual stream was not recorded.
-    """
+    """(source, d_model) float32 encoder output that cross-attention reads; NotCapturedError if unrecorded."""
     last = translation.stream(model.config.stacks["encoder"].ends()[-1]).output
     encoder = model.stack("encoder")
     with torch.inference_mode():

@@ -39,14 +39,11 @@ def logit_lens(
     step: int,  # decode step, from 0
     count: int = 5,  # number of tokens per row
 ) -> tuple[tuple[LensRow, ...], tuple[Check, ...]]:
-    """Computes the next-token distribution from the decoder's stream after every layer.
+    """The next-token distribution of the decoder's input and of its stream after every layer, and the checks.
 
     The final norm (pre-norm only) and the output matrix are applied to each layer's stream as if that
     layer were the last. Only the last row is the model's own distribution; the check compares it with the
     decoded one.
-
-    Returns:
-        One row for the decoder's input and one per layer, and the checks.
     """
     decoder, written = model.stack("decoder"), translation.steps[step]
     stack = translation.config.stacks["decoder"]

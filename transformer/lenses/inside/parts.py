@@ -214,11 +214,7 @@ def leaves(translation: Translation, side: Side) -> Tensor:
 
 
 def embedding_trace(translation: Translation, side: Side) -> EmbeddingTrace:
-    """Record of the input of a stack.
-
-    Raises:
-        NotCapturedError: Nothing was recorded.
-    """
+    """Record of the input of a stack; NotCapturedError if nothing was recorded."""
     if translation.attention is None:
         raise NotCapturedError("Nothing was recorded; translate with capture=Capture(residual=True).")
     return translation.attention.embeddings[side]

@@ -75,12 +75,7 @@ def unit_step(
     layer: int,  # from 0
     position: int,  # from 0
 ) -> UnitStep:
-    """One layer's unit at one token.
-
-    Raises:
-        NotCapturedError: The residual stream was not recorded.
-        ValueError: The layer has no such unit.
-    """
+    """One layer's unit at one token; NotCapturedError if unrecorded, ValueError if there is no such unit."""
     run = _passed(model, translation, layer)
     kept = run.forget[position] * (run.states[position - 1] if position else 0.0)
     rows = (each[position] for each in (run.read, run.forget, run.entering, run.states, run.update))
@@ -94,12 +89,7 @@ def unit_memory(
     layer: int,  # from 0
     dimension: int | None = None,  # one dimension of the state, from 0; None for the mean over all
 ) -> UnitMemory:
-    """The memory of one layer's unit after each token.
-
-    Raises:
-        NotCapturedError: The residual stream was not recorded.
-        ValueError: The layer has no such unit.
-    """
+    """The memory of one layer's unit after each token; errors as for ``unit_step``."""
     run = _passed(model, translation, layer)
     rows, parts = [], np.zeros_like(run.forget)
     for row, kept in enumerate(run.forget):

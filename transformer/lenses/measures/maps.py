@@ -46,15 +46,10 @@ def effect_in(
     way: Way = "hidden",
     tell: Tell = silent,
 ) -> Array:
-    """Effect of each cell in a window (``effect``) on the token that its query predicts.
+    """(queries, keys) float32 effects (``effect``) of a window's cells on the token their query predicts.
 
-    The encoder's are effects on all tokens, Σ_t |Δ log p(y_t)|.
-
-    Returns:
-        (queries, keys) float32 of the window, in nats; not a number where the mask hides.
-
-    Raises:
-        UnmeasuredError: The model is no Transformer, or something was changed in the run.
+    The encoder's are effects on all tokens, Σ_t |Δ log p(y_t)|. In nats; not a number where the mask hides.
+    UnmeasuredError if the model is no Transformer, or something was changed in the run.
     """
     kind = AttentionKind(kind)
     rows, keys = range(window.query_start, window.query_stop), range(window.key_start, window.key_stop)

@@ -38,11 +38,7 @@ class UnmeasuredError(ValueError):
 
 
 def transformer_run(run: Translation) -> None:
-    """Refuses the run of a recurrent model.
-
-    Raises:
-        UnmeasuredError: The model is no Transformer.
-    """
+    """Refuses the run of a recurrent model; UnmeasuredError if the model is no Transformer."""
     if isinstance(run.config, RecurrentConfig):
         raise UnmeasuredError(
             "This measure needs a Transformer: a recurrent model has no sub-layers that write to a stream."
@@ -50,12 +46,7 @@ def transformer_run(run: Translation) -> None:
 
 
 def recorded(run: Translation) -> AttentionTrace:
-    """The trace of a run without changes.
-
-    Raises:
-        NotCapturedError: Attention was not recorded.
-        UnmeasuredError: The model is no Transformer, or something was changed in the run.
-    """
+    """The trace of a run; NotCapturedError if absent, UnmeasuredError if changed or no Transformer's."""
     transformer_run(run)
     if run.attention is None:
         raise NotCapturedError("Attention was not recorded; translate with capture=Capture(residual=True).")
@@ -111,12 +102,7 @@ class Written(NamedTuple):
 
 
 def written(model: Network, run: Translation, side: Side) -> tuple[Written, ...]:
-    """The sub-layers of a stack in their order.
-
-    Raises:
-        NotCapturedError: The residual stream was not recorded.
-        UnmeasuredError: Something was changed in the run.
-    """
+    """The sub-layers of a stack in their order; errors as for ``recorded``."""
     recorded(run)
     kinds = {(site.query_side, site.name): kind for kind, site in model.config.sites.items()}
     found = []
@@ -153,10 +139,9 @@ def values_written(model: Network, run: Translation, kind: AttentionKind, layer:
 def parts(
     model: Network, run: Translation, side: Side, reader: Sublayer | None = None
 ) -> tuple[tuple[Writer, ...], Tensor]:
-    """The parts of what a sub-layer reads, or, without one, of what leaves the stack.
+    """The writers of what a sub-layer reads, or, without one, of what leaves the stack; and their parts.
 
-    Returns:
-        The writers, and (writers, length, d_model) float64: their parts, which sum to what is read.
+    The parts, (writers, length, d_model) float64, sum to what is read.
     """
     embedded = embedding_trace(run, side)
     names = [Writer(BIASES), Writer(TOKEN)]

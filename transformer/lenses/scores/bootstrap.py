@@ -67,11 +67,7 @@ def compare(
     baseline: str | None = None,
     samples: int = SAMPLES,  # number of resamples
 ) -> dict[str, dict[str, Cell]]:
-    """The value of each model and its difference from the baseline, with intervals over shared resamples.
-
-    Returns:
-        Per model "value", and "difference" if there is a baseline and the model is another one.
-    """
+    """Per model "value", and but for the baseline "difference", with intervals over shared resamples."""
     weights = resamples(len(next(iter(statistics.values()))), samples)
     points = {name: float(measure(table.sum(0))) for name, table in statistics.items()}
     draws = {name: measure(weights @ table) for name, table in statistics.items()}

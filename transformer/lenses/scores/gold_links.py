@@ -49,11 +49,7 @@ class Traced(Protocol):
 
 
 def trace_of(translation: Traced) -> AttentionTrace:
-    """The recorded attention of a translation.
-
-    Raises:
-        ValueError: The translation has no recorded attention.
-    """
+    """The recorded attention of a translation; ValueError if the translation has no recorded attention."""
     if translation.attention is None:
         raise ValueError("Attention was not recorded; translate with capture=True.")
     return translation.attention

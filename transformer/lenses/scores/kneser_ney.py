@@ -126,11 +126,7 @@ def train(
     order: int = 5,  # number of pieces of the longest n-grams
     never: Sequence[int] = (PAD_ID, BOS_ID),  # ids that the model gives the probability 0
 ) -> KneserNey:
-    """Counts n-grams of 1 to ``order`` pieces and smooths them.
-
-    Raises:
-        ValueError: There is no sentence, or the order is below 1.
-    """
+    """Counts n-grams of 1 to ``order`` pieces and smooths them; ValueError without any sentence or order."""
     if not sentences or order < 1:
         raise ValueError(f"An n-gram model of order {order} cannot be made from {len(sentences)} sentences.")
     counted = _counted(Stream.of(sentences), vocab_size, order)

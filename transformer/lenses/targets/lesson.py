@@ -61,8 +61,7 @@ def lesson(
 ) -> Lesson:
     """Shows a model a pair as training does (teacher forcing), without dropout; changes nothing in it.
 
-    Raises:
-        InputError: The source is empty or too long.
+    InputError if the source is empty or too long.
     """
     config, model, device = translator.config, translator.model, translator.device
     source = torch.tensor([[*translator.ids(text), config.eos_id]], device=device)

@@ -66,11 +66,7 @@ def smoothed(
     position: int,  # from 0
     epsilon: float,  # from 0 to below 1; the paper uses 0.1
 ) -> SmoothedPosition:
-    """The loss of a position under a smoothing.
-
-    Raises:
-        ValueError: ``epsilon`` is out of range.
-    """
+    """The loss of a position under a smoothing; ValueError if ``epsilon`` is out of range."""
     if not 0 <= epsilon < 1:
         raise ValueError(f"The smoothing is {epsilon}; it must be from 0 to below 1.")
     features, right = lesson.features[position : position + 1], lesson.positions[position].token_id

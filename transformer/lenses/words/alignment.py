@@ -53,11 +53,7 @@ class Aligner:
 
 
 def score(alignments: Iterable[Links], gold: Sequence[GoldPair]) -> AlignmentScore:
-    """Scores one alignment per gold pair, all pairs together.
-
-    Raises:
-        ValueError: The numbers of alignments and pairs differ.
-    """
+    """Scores one alignment per gold pair, all pairs together; ValueError if their numbers differ."""
     found = sure = sure_found = possible_found = 0
     for links, pair in zip(alignments, gold, strict=True):
         found += len(links)
@@ -79,11 +75,7 @@ def merge_words(
     queries: Sequence[Group],  # words of the rows
     keys: Sequence[Group],  # words of the columns
 ) -> NDArray[np.float32]:
-    """Attention between words: summed over key pieces, averaged over query pieces; rows keep their sum.
-
-    Returns:
-        (…, query words, key words).
-    """
+    """(…, query words, key words): sums over key pieces, means over query pieces; rows keep their sum."""
     columns = [weights[..., group.start : group.stop].sum(-1) for group in keys]
     merged = np.stack(columns, axis=-1)
     rows = [merged[..., group.start : group.stop, :].mean(-2) for group in queries]
@@ -101,11 +93,7 @@ def word_weights(
     # a truncated translation) has no weight.
     rows: Rows,
 ) -> NDArray[np.float32]:
-    """Cross-attention between words.
-
-    Returns:
-        (…, target words, source words).
-    """
+    """(…, target words, source words) cross-attention between words."""
     return merge_words(rows_of_targets(weights, rows), target, source)
 
 
@@ -134,11 +122,7 @@ def link_words(
     rule: Rule = "strongest",
     least: float = 0.0,  # smallest weight for "above", from 0 to 1
 ) -> list[Links]:
-    """The links that attention between words implies.
-
-    Returns:
-        One alignment per head; a target word without any weight has no link.
-    """
+    """The links that attention between words implies, per head; a target word without weight has none."""
     chosen = weights >= least if rule == "above" else _strongest(weights, -1)
     if rule == "mutual":
         chosen &= _strongest(weights, -2)
@@ -159,10 +143,6 @@ def attention_links(
     *,
     rows: Rows,  # as in `word_weights`
 ) -> list[Links]:
-    """Alignments of the heads of one layer: each target word to its strongest source word.
-
-    Returns:
-        One alignment per head; words are separated by spaces and count from 0.
-    """
+    """Each head's links of target words to their strongest source words, separated by spaces, from 0."""
     source, target = (text_words(word_groups(tokens)) for tokens in (source_tokens, target_tokens))
     return link_words(word_weights(weights, source, target, rows=rows))

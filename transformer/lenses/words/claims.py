@@ -31,8 +31,7 @@ def heads_that_show(
 ) -> list[Shown]:
     """The heads whose row that predicts a target word has its largest weight on a source word.
 
-    Returns:
-        The head with the largest weight first; empty if the run lacks one of the words.
+    The head with the largest weight first; empty if the run lacks one of the words.
     """
     row, keys = find_word(run.target_tokens, target), find_word(run.source_tokens, source)
     if row is None or keys is None or run.attention is None:
@@ -52,9 +51,8 @@ def shared_heads(
 ) -> list[Shown | None]:
     """One head for each claim, so that as many claims as possible are shown by the same head.
 
-    Returns:
-        Per claim, the head that shows most of the claims (of several such heads, the one with the largest sum
-        of weights); if it does not show this claim, the claim's own best head; None if no head shows it.
+    Per claim, the head that shows most of the claims (of several such heads, the one with the largest sum of
+    weights); if it does not show this claim, the claim's own best head; None if no head shows it.
     """
     merits: dict[Place, tuple[int, float]] = {}
     for shown in (each for heads in found for each in heads):

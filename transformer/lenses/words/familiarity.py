@@ -143,11 +143,7 @@ def choose(
     texts: Sequence[Traits],  # traits of texts
     bad: Sequence[bool],  # whether the translation of each is bad
 ) -> Measure:
-    """Chooses weights and threshold.
-
-    Raises:
-        ValueError: There are fewer than two good or two bad translations.
-    """
+    """Chooses weights and threshold; ValueError if there are fewer than two good or two bad translations."""
     labels = np.array(bad, dtype=bool)
     if min(labels.sum(), (~labels).sum()) < 2:
         raise ValueError("The measure needs at least two good and two bad translations.")
@@ -201,11 +197,7 @@ def as_json(measure: Measure) -> dict[str, Any]:
 
 
 def read_measure(directory: Path) -> Measure | None:
-    """The measure beside a model; None if there is none.
-
-    Raises:
-        CheckpointError: The file is damaged.
-    """
+    """The measure beside a model; None if there is none; CheckpointError if the file is damaged."""
     path = directory / FAMILIARITY_FILE
     if not path.exists():
         return None

@@ -149,11 +149,7 @@ def read_map(
     rows: Axis,  # positions from the first query of the arrays
     columns: Axis,  # positions from the first key
 ) -> tuple[Array, BoolArray, Array]:
-    """Merges and hides the rows and columns of one head.
-
-    Returns:
-        (rows, columns) weights, (rows, columns) mask, and (rows,) the weight on hidden columns.
-    """
+    """(rows, columns) weights and mask of a head, merged and hidden, and (rows,) the hidden weight."""
     sizes = np.array([len(group.indices) for group in rows.groups], dtype=np.float32)
     merged = _sums(weights, rows, columns) / sizes[:, None]
     seen = _sums(mask.astype(np.float32), rows, columns) > 0
@@ -188,8 +184,7 @@ def reading_window(
 ) -> tuple[int, int]:
     """The part of an axis to draw: all of it, or up to ``size`` rows or columns that move by half a window.
 
-    Returns:
-        Index of the first piece and the index after the last, from 0.
+    Index of the first piece and the index after the last, from 0.
     """
     visible = read_axis(tokens, reading).visible
     if len(visible) <= size:

@@ -39,11 +39,7 @@ class BiasRule:
         columns: Tensor,  # (keys,) positions of the keys
         heads: Heads = ALL_HEADS,  # the heads that ``query`` holds
     ) -> Tensor:
-        """The bias for some queries and keys.
-
-        Returns:
-            (queries, keys) or (heads, queries, keys), with leading dimensions if the rule uses the query.
-        """
+        """(queries, keys) or (heads, queries, keys) bias, with leading dimensions if it uses the query."""
         raise NotImplementedError
 
     def arrays(self) -> dict[str, Tensor]:
@@ -110,11 +106,7 @@ RULES: dict[str, type[BiasRule]] = {rule.name: rule for rule in (LinearRule, Dis
 
 
 def rule_from(name: str, arrays: dict[str, Tensor], n_heads: int, d_head: int) -> BiasRule:
-    """Rebuilds a rule from the arrays of ``BiasRule.arrays``.
-
-    Raises:
-        ValueError: The name is unknown, or the table's shape does not fit the rule and the sizes.
-    """
+    """Rebuilds a rule from ``BiasRule.arrays``; ValueError if it is unknown, or its table does not fit."""
     if name not in RULES:
         raise ValueError(f"The bias rule {name!r} is unknown; use one of {', '.join(sorted(RULES))}.")
     rule, table = RULES[name], arrays.get("table")
@@ -148,17 +140,11 @@ def _geometric(n_heads: int) -> Tensor:
 
 
 def t5_buckets(distances: Tensor, *, causal: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    """The bucket of each distance j − i: exact for near keys, logarithmic for far ones (Raffel et al. 2020).
+    """The bucket, from 0, of each distance j − i of a key from its query (Raffel et al. 2020).
 
-    Args:
-        distances: Integers, key position minus query position.
-        causal: True gives all buckets to keys before the query (later keys share the query's own bucket, 0);
-            False gives one half to keys up to the query, the other half to keys after it.
-        buckets: Number of buckets.
-        max_distance: From this distance on, all keys share the last bucket.
-
-    Returns:
-        Integers from 0, shaped as ``distances``.
+    Near keys have buckets of their own, far ones share them logarithmically, and from ``max_distance`` on the
+    last one. ``causal`` gives all buckets to keys before the query (later keys share the query's own, 0);
+    otherwise one half is for keys up to the query, the other for keys after it.
     """
     if causal:
         return _bucket(-distances.clamp(max=0), buckets, max_distance)

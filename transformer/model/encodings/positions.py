@@ -50,19 +50,11 @@ class PositionalEncoding(nn.Module):
         """Draws the initial values of learned tables."""
 
     def added(self, length: int, first: int = 0) -> Tensor | None:
-        """(length, d_model) table for positions ``first`` to ``first + length - 1``, or None.
-
-        Raises:
-            ValueError: The positions reach beyond ``max_positions``.
-        """
+        """(length, d_model) table for positions from ``first`` on, or None; ValueError beyond the last."""
         return None
 
     def rotate(self, x: Tensor, first: int = 0) -> Tensor:
-        """Queries or keys (batch, heads, length, d_head), rotated by their positions.
-
-        Raises:
-            ValueError: The positions reach beyond ``max_positions``.
-        """
+        """Queries or keys (batch, heads, length, d_head), rotated by their positions; errors as ``added``."""
         return x
 
     def bias(self, layer: int) -> BiasRule | None:
@@ -161,9 +153,7 @@ class Rotary(PositionalEncoding):
     """Rotates each pair of dimensions (2i, 2i+1) of q, k by pos · 10000^(−2i/d_k) (Su et al. 2021, eq. 15).
 
     The product of a rotated query and a rotated key depends only on the difference of their positions.
-
-    Raises:
-        ValueError: The heads have an odd width.
+    ValueError if the heads have an odd width.
     """
 
     sine: Tensor
@@ -211,11 +201,7 @@ def sinusoidal_table(
     *,
     inclusive: bool = False,  # whether the last pair has this wavelength; otherwise the pair after it would
 ) -> Tensor:
-    """The sinusoids of section 3.5, computed in float64.
-
-    Returns:
-        (length, d_model) float64.
-    """
+    """(length, d_model) sinusoids of section 3.5, computed in float64."""
     angles = _angles(length, d_model, base, d_model - 2 if inclusive else d_model)
     table = torch.empty(length, d_model, dtype=torch.float64)
     table[:, 0::2] = torch.sin(angles)
@@ -240,16 +226,10 @@ def shift_matrix(
     d_model: int,  # number of dimensions, even
     base: float = BASE,  # as in ``sinusoidal_table``
 ) -> Tensor:
-    """The linear map that turns PE(pos) into PE(pos + offset), for every pos (section 3.5).
+    """(d_model, d_model) float64 M with PE(pos + offset) = M PE(pos), for every pos (section 3.5).
 
     One rotation per pair of dimensions: sin(a + b) = sin a cos b + cos a sin b, cos(a + b) = cos a cos b −
-    sin a sin b.
-
-    Returns:
-        (d_model, d_model) float64, M with PE(pos + k) = M PE(pos).
-
-    Raises:
-        ValueError: ``d_model`` is odd; its last sine has no cosine.
+    sin a sin b. ValueError if ``d_model`` is odd; its last sine has no cosine.
     """
     if d_model % 2:
         raise ValueError(f"d_model is {d_model}; sines and cosines come in pairs, so it must be even.")
@@ -279,11 +259,7 @@ def make_positions(
     n_layers: int = 1,  # layers of the stack
     causal: bool = False,  # whether the stack's queries see no later key
 ) -> PositionalEncoding:
-    """The encoding that the config names, for one stack.
-
-    Raises:
-        ValueError: The name is not in the registry, or the sizes do not suit the encoding.
-    """
+    """The encoding that the config names, for one stack; ValueError if unknown or if sizes do not fit."""
     if config.positions not in REGISTRY:
         raise ValueError(
             f"positions is {config.positions!r}; known encodings are {', '.join(sorted(REGISTRY))}."

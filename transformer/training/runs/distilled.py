@@ -38,14 +38,11 @@ def begin(
     teacher: Transformer,  # a model of the same width, heads and pieces
     fresh: bool = False,  # whether the student keeps the layers of its own decoder
 ) -> frozenset[str]:
-    """Copies into the student what it shares with the teacher, in place.
+    """Copies into the student what it shares with the teacher, in place; returns the names of these weights.
 
     The teacher's decoder layers are spread over the student's, the first and the last in their places. Every
     other layer begins close to the identity: its sub-layers add nothing, and its LayerNorms have the mean and
     spread that the output of the teacher's layer before them has if its normalised values are independent.
-
-    Returns:
-        Names of the student's weights that the teacher had.
     """
     own, given = student.state_dict(), teacher.state_dict()
     layers = student.config.n_decoder_layers

@@ -60,11 +60,7 @@ def save_state(
 
 
 def load_exported(directory: Path) -> Exported:
-    """The exported parts of a saved run besides the weights.
-
-    Raises:
-        CheckpointError: The state is missing or damaged.
-    """
+    """Exported parts of a saved run besides the weights; CheckpointError if the state is damaged."""
     with _opened(directory) as file:
         notes = file.metadata() or {}
         tokenizer = Tokenizer(file.get_tensor(TOKENIZER).numpy().tobytes())
@@ -76,13 +72,9 @@ def load_state(
     trainer: Trainer,  # a new trainer for a model of the same shape
     fingerprint: str | None,  # fingerprint of the training data; None accepts data other than before
 ) -> list[str]:
-    """Restores the state in which a saved run stopped.
+    """Restores the state in which a saved run stopped; returns the names of the options that differ now.
 
-    Returns:
-        Names of the options that differ from those of the saved run.
-
-    Raises:
-        CheckpointError: The state is missing or damaged, or belongs to another model or other data.
+    CheckpointError if the state is missing or damaged, or belongs to another model or other data.
     """
     with _opened(directory) as file:
         notes = file.metadata() or {}

@@ -58,11 +58,7 @@ def read_log(
     path: Path,  # a `log.jsonl`
     last: int | None = None,  # leaves out later steps
 ) -> list[dict[str, Any]]:
-    """The lines of a run's log in their order, without a last line that is half-written.
-
-    Raises:
-        DataError: The file is missing, is not a log, or has no step.
-    """
+    """The lines of a run's log in order, without a half-written last one; DataError if it is none."""
     found, lines = list[dict[str, Any]](), list(read_lines(path))
     for number, line in lines:
         values = _values(line)
@@ -137,13 +133,9 @@ def write_history(
     command: str,  # how the file is made
     date: str,  # when it is made
 ) -> History:
-    """Writes `history.json` beside the model that a run made.
+    """Writes `history.json` beside a run's model, without the steps after that of the weights.
 
-    Leaves out the steps after that of the weights, which do not belong to this model.
-
-    Raises:
-        DataError: The log cannot be read, or ends before the step of the weights.
-        CheckpointError: The weights cannot be read.
+    DataError if the log cannot be read, or ends before that step; CheckpointError if the weights cannot.
     """
     step = step_of(directory)
     history = thinned(read_log(log, step))
@@ -167,9 +159,5 @@ def write_history(
 
 
 def read_history(directory: Path) -> History | None:
-    """The history beside a model; None if there is none, or one of other weights.
-
-    Raises:
-        CheckpointError: The file is damaged.
-    """
+    """The history beside a model; None if absent or of other weights; CheckpointError if damaged."""
     return measured_as(directory, HISTORY_FILE, partial(typed, History))

@@ -22,10 +22,8 @@ def take_encoder(
 ) -> None:
     """Puts the stack and the embeddings of a language model into the encoder of a translator, in place.
 
-    With shared embeddings the target reads the same table, so its embeddings begin there too.
-
-    Raises:
-        ValueError: The two do not have the same sizes.
+    With shared embeddings the target reads the same table, so its embeddings begin there too. ValueError if
+    the two do not have the same sizes.
     """
     own, taken = model.config, source.config
     for name in ("vocab_size", "d_model", "d_ff", "n_heads", "norm", "activation", "positions"):

@@ -68,11 +68,7 @@ def greedy_bleu(
     sentences: int,  # how many to translate at most; 0 measures nothing
     max_tokens: int,  # longest side of a pair in tokens, with `</s>`
 ) -> GreedyBleu | None:
-    """The measure on some of the pairs, evenly spread over the file, which may be sorted.
-
-    Raises:
-        ValueError: The number of sentences is below 0.
-    """
+    """The measure on some pairs, spread evenly over the file, which may be sorted; ValueError below 0."""
     if sentences < 0:
         raise ValueError(f"--bleu-sentences is {sentences}; it must be at least 0.")
     data = encode_pairs(pairs, tokenizer)

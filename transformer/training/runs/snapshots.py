@@ -27,10 +27,7 @@ def moments(
     """The steps at which to keep the weights: the untrained model, then each twice as late, up to the last.
 
     Heads change fast at the beginning and slowly at the end, so the steps lie evenly on a logarithmic axis. A
-    run too short for so many has fewer.
-
-    Raises:
-        ValueError: The count is not from 2 to ``MOST``.
+    run too short for so many has fewer. ValueError if the count is not from 2 to ``MOST``.
     """
     if not 2 <= count <= MOST:
         raise ValueError(f"--snapshots is {count}; choose 2 to {MOST}, or leave it out.")
@@ -46,12 +43,7 @@ def save_snapshot(
         [dict[str, Tensor]], dict[str, Tensor]
     ] = half_precision,  # what the file holds in place of the state
 ) -> None:
-    """Writes the weights of a step, atomically.
-
-    Raises:
-        CheckpointError: A weight is not finite in float16.
-        OSError: The file cannot be written.
-    """
+    """Writes the weights of a step, atomically; CheckpointError if one is not finite in float16."""
     (directory / FOLDER).mkdir(parents=True, exist_ok=True)
     notes = {"format": "pt", "step": str(step)}
     write_atomically(snapshot_file(directory, step), serialize_tensors(stored(state), notes))
@@ -64,11 +56,7 @@ def snapshot_steps(directory: Path) -> tuple[int, ...]:
 
 
 def load_snapshot(directory: Path, step: int) -> Checkpoint:
-    """The model as it was after a step.
-
-    Raises:
-        CheckpointError: There is no such snapshot, or it is damaged or belongs to another model.
-    """
+    """The model as it was after a step; CheckpointError if that is missing, damaged or another model's."""
     steps = snapshot_steps(directory)
     if step not in steps:
         raise CheckpointError(f"{directory.name} has no snapshot of step {step:,}; it has {_listed(steps)}.")

@@ -19,12 +19,9 @@ _KINDS: dict[type, Any] = {int: int, float: float, str: str}
 def stated_options(
     card: str,  # markdown
 ) -> TrainingOptions | None:
-    """The options of the last training command in a card's blocks of code.
+    """The options of the last training command in a card's blocks of code; None without a readable one.
 
     If a flag occurs several times, as it does if a run was resumed, the last value counts.
-
-    Returns:
-        The options; None if the card states no such command, or one that cannot be read.
     """
     flags = _flags(card)
     if flags is None:
@@ -52,11 +49,7 @@ def _flags(card: str) -> dict[str, str] | None:
 
 
 def _given(flags: dict[str, str]) -> dict[str, Any]:
-    """The flags that are options of training, as values.
-
-    Raises:
-        ValueError: A value is not of the option's type.
-    """
+    """The flags that are options of training, as values; ValueError if one is not of the option's type."""
     named = {field.name.replace("_", "-"): field for field in fields(TrainingOptions)}
     stated = {flag: named[flag] for flag in flags if flag in named and type(named[flag].default) in _KINDS}
     return {field.name: _KINDS[type(field.default)](flags[flag]) for flag, field in stated.items()}

@@ -75,8 +75,7 @@ def toy_data(
 ) -> ToyData:
     """The data of a task; the same for the same seed, and no source occurs twice.
 
-    Raises:
-        ValueError: There is no such task, or the length is out of bounds.
+    ValueError if there is no such task, or the length is out of bounds.
     """
     if name not in TOYS:
         raise ValueError(f"{name!r:.40} is not a toy task; choose {', '.join(TOYS)}.")

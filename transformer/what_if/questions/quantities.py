@@ -61,11 +61,7 @@ class Asking:
         return [(layer, head) for layer in range(layers) for head in range(heads)]
 
     def translator(self) -> Translator:
-        """The model.
-
-        Raises:
-            UnmeasuredError: There is none.
-        """
+        """The model; UnmeasuredError if there is none."""
         if self.model is None:
             raise UnmeasuredError("This question runs the model again, and a file holds no model.")
         return self.model
@@ -376,12 +372,7 @@ def measure(
     model: Translator | None = None,  # the model of the run, for questions that run it again
     name: Callable[[str], str] = str,  # how a piece is written
 ) -> Measured:
-    """Measures the answer of a question in a run.
-
-    Raises:
-        UnmeasuredError: It cannot be asked here; the message says why.
-        InterventionError: A change does not fit the model.
-    """
+    """The answer of a question in a run; UnmeasuredError or InterventionError says why it cannot be asked."""
     if (wrong := question.problem()) is not None:
         raise UnmeasuredError(wrong)
     if (kind := AttentionKind(question.kind)) not in run.config.sites:
