@@ -49,6 +49,12 @@ ARGUMENTS = [
 ]
 OWN_FILE = re.compile(rf'File "{re.escape(str(ROOT))}/(app\.py|pages/|ui/|figures/|transformer/)')
 PATIENCE = 90_000
+STILL = """addEventListener("DOMContentLoaded", () => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(".stSkeleton { animation: none !important }");
+  document.adoptedStyleSheets.push(sheet);
+})"""
+"""Stops the shimmer of what is not there yet: without a graphics card, each frame costs the processor."""
 VIEWPORT = {"width": 1400, "height": 900}
 
 
@@ -285,6 +291,7 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         context = playwright.chromium.launch_persistent_context(
             tmp_path_factory.mktemp("profile"), executable_path=CHROMIUM, args=ARGUMENTS, viewport=VIEWPORT
         )
+        context.add_init_script(STILL)
         yield context
         context.close()
 
@@ -359,7 +366,9 @@ def newcomer(app: str, chromium: object, strangers: list[object]) -> Iterator[Ca
 
 def _page(chromium: object, **options: object) -> object:
     """An empty page of a new profile."""
-    return chromium.new_context(**{"viewport": VIEWPORT, **options}).new_page()  # type: ignore[attr-defined]
+    context = chromium.new_context(**{"viewport": VIEWPORT, **options})  # type: ignore[attr-defined]
+    context.add_init_script(STILL)
+    return context.new_page()
 
 
 def shared_page(profile: object) -> object:
