@@ -51,10 +51,11 @@ OWN_FILE = re.compile(rf'File "{re.escape(str(ROOT))}/(app\.py|pages/|ui/|figure
 PATIENCE = 90_000
 STILL = """addEventListener("DOMContentLoaded", () => {
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync(".stSkeleton { animation: none !important }");
+  const still = "animation: none !important; transition: none !important";
+  sheet.replaceSync(`:not(.lv *), ::before, ::after { ${still} }`);
   document.adoptedStyleSheets.push(sheet);
 })"""
-"""Stops the shimmer of what is not there yet: without a graphics card, each frame costs the processor."""
+"""Only a linked view may move: without a graphics card, each frame that fades costs the processor."""
 VIEWPORT = {"width": 1400, "height": 900}
 
 
