@@ -44,13 +44,7 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    training = subparsers.add_parser("train", help="train a model on parallel text")
-    train.add_arguments(training)
-    training.set_defaults(run=train.run)
-    reading = subparsers.add_parser("train-lm", help="train a causal language model on text")
-    train_lm.add_arguments(reading)
-    reading.set_defaults(run=train_lm.run)
-    for each in (distil, compress, attention, explain, align):
+    for each in (train, train_lm, distil, compress, attention, explain, align):
         each.add_command(subparsers)
     for each in (translate, generate, hub):
         each.add_commands(subparsers)

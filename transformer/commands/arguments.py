@@ -21,30 +21,35 @@ from transformer.training.distributed import Workers, joined
 Json = dict[str, Any]
 
 
+def command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
+    """Declares a command; returns its parser, for further arguments."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    parser.set_defaults(run=run)
+    return parser
+
+
 def model_command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
     """Declares a command that opens a model; returns its parser, for further arguments."""
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    parser = command(commands, name, run, text)
     parser.add_argument("--model", required=True, metavar="DIR", help="directory, or owner/model on the Hub")
     parser.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
     parser.add_argument("--device", default="cpu", help="auto, cpu or cuda")
     parser.add_argument("--dtype", default="float32", choices=TYPES, help="number type of the computation")
     parser.add_argument("--json", action="store_true", help="print lines of JSON")
-    parser.set_defaults(run=run)
     return parser
+
+
+def option(parser: Any, flag: str, kind: type, metavar: str, text: str, **more: Any) -> None:
+    """Declares an option that takes a value."""
+    parser.add_argument(flag, type=kind, metavar=metavar, help=text, **more)
 
 
 def add_beam(parser: argparse.ArgumentParser) -> None:
     """Declares `--beam-size` and how a beam scores."""
-    parser.add_argument("--beam-size", type=int, default=1, metavar="N", help="beam width; 1 is greedy")
-    parser.add_argument(
-        "--length-penalty", type=float, metavar="A", help="a of a beam's score, sum of log p / length^a"
-    )
-    parser.add_argument(
-        "--length-offset",
-        type=int,
-        metavar="K",
-        help="divide by ((K + length) / (K + 1))^a instead; 5 is the formula of Wu et al. (2016)",
-    )
+    option(parser, "--beam-size", int, "N", "beam width; 1 is greedy", default=1)
+    option(parser, "--length-penalty", float, "A", "a of a beam's score, sum of log p / length^a")
+    text = "divide by ((K + length) / (K + 1))^a instead; 5 is the formula of Wu et al. (2016)"
+    option(parser, "--length-offset", int, "K", text)
 
 
 def open_model(arguments: argparse.Namespace) -> Translator:
@@ -58,9 +63,8 @@ def open_model(arguments: argparse.Namespace) -> Translator:
 
 def scored(rules: SearchRules, arguments: argparse.Namespace) -> SearchRules:
     """The rules of a model, whose beams score as the arguments say, if they do."""
-    return with_penalty(
-        rules, *(getattr(arguments, name, None) for name in ("length_penalty", "length_offset"))
-    )
+    penalty = (getattr(arguments, name, None) for name in ("length_penalty", "length_offset"))
+    return with_penalty(rules, *penalty)
 
 
 def check_beam_size(arguments: argparse.Namespace) -> None:

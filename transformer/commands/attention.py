@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer.commands.arguments import Json, add_beam, model_command, open_model
+from transformer.commands.arguments import Json, add_beam, model_command, open_model, option
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
@@ -28,10 +28,8 @@ def add_command(commands: Any) -> None:
     attention.add_argument("--kind", default="cross", choices=[kind.value for kind in AttentionKind])
     attention.add_argument("--layer", type=int, default=1, help="layer, counted from 1")
     attention.add_argument("--head", type=int, default=1, help="head, counted from 1")
-    attention.add_argument(
-        "--target", metavar="TEXT", help="force this translation instead of the model's own"
-    )
-    attention.add_argument("--output", type=Path, metavar="FILE", help="file to save to, .npz or .json")
+    option(attention, "--target", str, "TEXT", "force this translation instead of the model's own")
+    option(attention, "--output", Path, "FILE", "file to save to, .npz or .json")
     add_beam(attention)
 
 
@@ -62,9 +60,8 @@ def _check_head(translator: Translator, arguments: argparse.Namespace) -> None:
     for name, most in sizes.items():
         value = getattr(arguments, name)
         if not 1 <= value <= most:
-            raise ValueError(
-                f"There is no {arguments.kind} {name} {value}; this model has {name}s 1 to {most}."
-            )
+            known = f"this model has {name}s 1 to {most}"
+            raise ValueError(f"There is no {arguments.kind} {name} {value}; {known}.")
 
 
 def _view_values(view: HeadView) -> Json:
@@ -87,20 +84,11 @@ def _save_view(path: Path, view: HeadView) -> None:
     if path.suffix == ".json":
         write_atomically(path, json.dumps(values, ensure_ascii=False).encode())
         return
-    texts = {name: values[name] or () for name in ("query_tokens", "predicted_tokens", "key_tokens")}
-    np.savez(
-        path,
-        allow_pickle=False,
-        scores=view.scores,
-        mask=view.mask,
-        weights=view.weights,
-        kind=np.array(view.kind.value),
-        layer=np.array(view.layer),
-        head=np.array(view.head),
-        query_tokens=np.array(texts["query_tokens"], dtype=str),
-        predicted_tokens=np.array(texts["predicted_tokens"], dtype=str),
-        key_tokens=np.array(texts["key_tokens"], dtype=str),
-    )
+    arrays = {name: getattr(view, name) for name in ("scores", "mask", "weights")}
+    arrays |= {name: np.array(values[name]) for name in ("kind", "layer", "head")}
+    for name in ("query_tokens", "predicted_tokens", "key_tokens"):
+        arrays[name] = np.array(values[name] or (), dtype=str)
+    np.savez(path, allow_pickle=False, **arrays)
 
 
 def _table(translation: Translation, view: HeadView) -> str:

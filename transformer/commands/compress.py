@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from transformer.commands.arguments import command, option
 from transformer.hub.sources import open_model
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.directory import Checkpoint, save_checkpoint, share, step_of
@@ -21,17 +22,11 @@ from transformer.training.runs.snapshots import load_snapshot, save_snapshot, sn
 
 def add_command(commands: Any) -> None:
     """Declares the command on an argparse sub-parser collection."""
-    text = "store a model in 8 bits"
-    parser: argparse.ArgumentParser = commands.add_parser("compress", help=text, description=text)
-    parser.add_argument("--model", required=True, metavar="MODEL", help="a directory, or a Hub name")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="the new directory")
-    parser.add_argument(
-        "--share",
-        type=Path,
-        metavar="DIR",
-        help="a model beside the new directory, already in 8 bits; what both have is not stored twice",
-    )
-    parser.set_defaults(run=run)
+    parser = command(commands, "compress", run, "store a model in 8 bits")
+    option(parser, "--model", str, "MODEL", "a directory, or a Hub name", required=True)
+    option(parser, "--output", Path, "DIR", "the new directory", required=True)
+    text = "a model beside the new directory, already in 8 bits; what both have is not stored twice"
+    option(parser, "--share", Path, "DIR", text)
 
 
 def run(arguments: argparse.Namespace) -> int:

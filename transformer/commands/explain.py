@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from transformer.commands.arguments import add_beam, model_command, open_model
 from transformer.lenses.measures.alti import alti
 from transformer.lenses.measures.attribution import attribution
 from transformer.lenses.measures.carried import carried
-from transformer.lenses.measures.effect import WAYS, effect
+from transformer.lenses.measures.effect import WAYS, Way, effect
 from transformer.lenses.measures.gradients import saliency
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
@@ -19,9 +20,33 @@ from transformer.runs.translator import Translator
 from transformer.text.words import readable
 from transformer.trace.recorder import Capture
 from transformer.trace.report import AuditReport
+from transformer.trace.view import Array
 
 Found = tuple[Sequence[str], Sequence[float], AuditReport | None]
 """Names, values, and the checks if there are some."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A token of a run that is explained."""
+
+    translator: Translator  # the model
+    run: Translation  # with its residual stream
+    step: int  # the step that wrote the token, from 0
+    against: int | None  # id of the token that it is compared with
+    head: tuple[AttentionKind, int, int]  # for measures of one head: its kind, layer and number, from 0
+    way: Way  # how `effect` takes a key away
+
+    @property
+    def tokens(self) -> list[str]:
+        """Names of the tokens that the step sees: the source, and what the decoder read so far."""
+        read = self.run.decoder_input_tokens[: self.step + 1]
+        return [*map(readable, self.run.source_tokens), *(f"read {readable(each)}" for each in read)]
+
+    def by_key(self, values: Array, audit: AuditReport | None = None) -> Found:
+        """The row of the step, of (queries, keys) values of the head."""
+        keys = [*map(readable, self.run.labels(self.head[0]).keys)]
+        return keys, [*map(float, values[self.step])], audit
 
 
 def add_command(commands: Any) -> None:
@@ -30,13 +55,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument("text", metavar="TEXT")
     parser.add_argument("--target", required=True, metavar="TOKEN", help="the token, as it is written")
     parser.add_argument("--against", metavar="TOKEN", help="the token that it is compared with")
-    parser.add_argument(
-        "--measure",
-        default="attribution",
-        choices=list(_MEASURES),
-        help="attribution: parts of the logit; gradients, alti: by token; for one head, by key: "
-        "weight, carried, effect (default: %(default)s)",
-    )
+    text = "attribution: parts of the logit; gradients, alti: by token; for one head, by key: "
+    text += "weight, carried, effect (default: %(default)s)"
+    parser.add_argument("--measure", default="attribution", choices=list(_MEASURES), help=text)
     parser.add_argument("--kind", default="cross", choices=["decoder", "cross"], help="of the head")
     parser.add_argument("--layer", type=int, default=1, help="layer of the head, counted from 1")
     parser.add_argument("--head", type=int, default=1, help="the head, counted from 1")
@@ -55,7 +76,9 @@ def explain(arguments: argparse.Namespace) -> int:
         raise ValueError(f"This model has no attention of the kind {kind}.")
     if not 1 <= arguments.layer <= sites[kind].n_layers or not 1 <= arguments.head <= heads:
         raise ValueError(f"There is no head {arguments.layer}.{arguments.head} of the kind {kind}.")
-    names, values, audit = _MEASURES[arguments.measure](translator, run, step, against, arguments)
+    head = kind, arguments.layer - 1, arguments.head - 1
+    explained = Explained(translator, run, step, against, head, arguments.way)
+    names, values, audit = _MEASURES[arguments.measure](explained)
     if arguments.json:
         pairs = [{"name": name, "value": value} for name, value in zip(names, values, strict=True)]
         token, measure = run.target_tokens[step], arguments.measure
@@ -87,57 +110,44 @@ def _rival(translator: Translator, token: str) -> int:
     return ids[0]
 
 
-def _attribution(
-    translator: Translator, run: Translation, step: int, against: int | None, _arguments: argparse.Namespace
-) -> Found:
-    found = attribution(translator.model, run, step, run.steps[step].token_id, against)
+def _attribution(explained: Explained) -> Found:
+    run, step, against = explained.run, explained.step, explained.against
+    found = attribution(explained.translator.model, run, step, run.steps[step].token_id, against)
     order = sorted(range(len(found.values)), key=lambda at: -abs(float(found.values[at])))
     return [str(found.writers[at]) for at in order], [float(found.values[at]) for at in order], found.audit
 
 
-def _gradients(
-    translator: Translator, run: Translation, step: int, against: int | None, _arguments: argparse.Namespace
-) -> Found:
-    found = saliency(translator, run, step, run.steps[step].token_id, against)
-    read = [f"read {readable(each)}" for each in run.decoder_input_tokens[: step + 1]]
-    names = [*map(readable, run.source_tokens), *read]
-    return names, [*map(float, found.source), *map(float, found.prefix)], found.audit
+def _gradients(explained: Explained) -> Found:
+    run, step = explained.run, explained.step
+    found = saliency(explained.translator, run, step, run.steps[step].token_id, explained.against)
+    return explained.tokens, [*map(float, found.source), *map(float, found.prefix)], found.audit
 
 
-def _sources(
-    translator: Translator, run: Translation, step: int, _against: int | None, _arguments: argparse.Namespace
-) -> Found:
-    found = alti(translator.model, run)
-    read = [f"read {readable(each)}" for each in run.decoder_input_tokens[: step + 1]]
-    names = [*map(readable, run.source_tokens), *read]
-    return names, [*map(float, found.source[step]), *map(float, found.prefix[step, : step + 1])], found.audit
+def _sources(explained: Explained) -> Found:
+    step, found = explained.step, alti(explained.translator.model, explained.run)
+    values = [*map(float, found.source[step]), *map(float, found.prefix[step, : step + 1])]
+    return explained.tokens, values, found.audit
 
 
-def _of_head(measure: str) -> Callable[..., Found]:
-    def measured(
-        translator: Translator,
-        run: Translation,
-        step: int,
-        _against: int | None,
-        arguments: argparse.Namespace,
-    ) -> Found:
-        head = arguments.kind, arguments.layer - 1, arguments.head - 1
-        keys, audit = [*map(readable, run.labels(arguments.kind).keys)], None
-        if measure == "effect":
-            values = effect(translator, run, *head, arguments.way, rows=[step])
-        elif measure == "carried":
-            found = carried(translator.model, run, *head)
-            values, audit = found.norms, found.audit
-        else:
-            values = run.weights(*head)
-        return keys, [*map(float, values[step])], audit
-
-    return measured
+def _weight(explained: Explained) -> Found:
+    return explained.by_key(explained.run.weights(*explained.head))
 
 
-_MEASURES: dict[str, Callable[..., Found]] = {
+def _carried(explained: Explained) -> Found:
+    found = carried(explained.translator.model, explained.run, *explained.head)
+    return explained.by_key(found.norms, found.audit)
+
+
+def _effect(explained: Explained) -> Found:
+    translator, run, rows = explained.translator, explained.run, [explained.step]
+    return explained.by_key(effect(translator, run, *explained.head, explained.way, rows=rows))
+
+
+_MEASURES: dict[str, Callable[[Explained], Found]] = {
     "attribution": _attribution,
     "gradients": _gradients,
     "alti": _sources,
-    **{name: _of_head(name) for name in ("weight", "carried", "effect")},
+    "weight": _weight,
+    "carried": _carried,
+    "effect": _effect,
 }

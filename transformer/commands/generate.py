@@ -5,11 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.arguments import add_beam, check_beam_size, choose_device, scored, write
+from transformer.commands.arguments import (
+    add_beam,
+    check_beam_size,
+    choose_device,
+    command,
+    option,
+    scored,
+    write,
+)
 from transformer.decode.sampling import Sampling
 from transformer.lenses.scores.bootstrap import Cell, Floats
 from transformer.lenses.scores.kneser_ney import train
@@ -24,48 +32,32 @@ MODEL, NGRAM = "language model", "n-gram"
 
 def add_commands(commands: Any) -> None:
     """Declares the commands on an argparse sub-parser collection."""
-    _add_generate(commands)
-    _add_perplexity(commands)
+    text = "continue texts, or the lines of standard input, with a language model"
+    parser = _command(commands, "generate", generate, text)
+    text = "how the text begins; without one, each line of input"
+    parser.add_argument("prompts", nargs="*", metavar="TEXT", help=text)
+    add_beam(parser)
+    option(parser, "--max-length", int, "N", "most tokens of the text", default=LENGTH)
+    parser.add_argument("--sample", action="store_true", help="draw each token instead of taking the best")
+    option(parser, "--temperature", float, "T", "with --sample", default=1.0)
+    option(parser, "--top-k", int, "K", "with --sample: from the K best tokens")
+    option(parser, "--top-p", float, "P", "with --sample: from the best, up to mass P")
+    option(parser, "--seed", int, "N", "with --sample", default=0)
+    text = "perplexity of a language model per word and per piece, beside that of an n-gram model"
+    parser = _command(commands, "perplexity", perplexity, text)
+    option(parser, "--data", str, "FILE", "texts to score, one a line", nargs="+", required=True)
+    text = "texts: also score a modified Kneser-Ney model of order --order, counted on these, same pieces"
+    option(parser, "--ngram", str, "FILE", text, nargs="+", default=[])
+    option(parser, "--order", int, "N", "order of the n-gram model", default=5)
+    option(parser, "--output", Path, "FILE", "also write the numbers as JSON")
 
 
-def _add_model(parser: argparse.ArgumentParser) -> None:
+def _command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
+    parser = command(commands, name, run, text)
     parser.add_argument("--model", required=True, metavar="DIR", help="directory, or owner/model on the Hub")
     parser.add_argument("--device", default="cpu", help="auto, cpu or cuda")
     parser.add_argument("--json", action="store_true", help="print lines of JSON")
-
-
-def _add_generate(commands: Any) -> None:
-    text = "continue texts, or the lines of standard input, with a language model"
-    parser: argparse.ArgumentParser = commands.add_parser("generate", help=text, description=text)
-    _add_model(parser)
-    parser.add_argument(
-        "prompts", nargs="*", metavar="TEXT", help="how the text begins; without one, each line of input"
-    )
-    add_beam(parser)
-    parser.add_argument("--max-length", type=int, default=LENGTH, metavar="N", help="most tokens of the text")
-    parser.add_argument("--sample", action="store_true", help="draw each token instead of taking the best")
-    parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help="with --sample")
-    parser.add_argument("--top-k", type=int, metavar="K", help="with --sample: from the K best tokens")
-    parser.add_argument("--top-p", type=float, metavar="P", help="with --sample: from the best, up to mass P")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="with --sample")
-    parser.set_defaults(run=generate)
-
-
-def _add_perplexity(commands: Any) -> None:
-    text = "perplexity of a language model per word and per piece, beside that of an n-gram model"
-    parser: argparse.ArgumentParser = commands.add_parser("perplexity", help=text, description=text)
-    _add_model(parser)
-    parser.add_argument("--data", nargs="+", required=True, metavar="FILE", help="texts to score, one a line")
-    parser.add_argument(
-        "--ngram",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="texts: also score a modified Kneser-Ney model of order --order, counted on these, same pieces",
-    )
-    parser.add_argument("--order", type=int, default=5, metavar="N", help="order of the n-gram model")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the numbers as JSON")
-    parser.set_defaults(run=perplexity)
+    return parser
 
 
 def generate(arguments: argparse.Namespace) -> int:
@@ -76,7 +68,7 @@ def generate(arguments: argparse.Namespace) -> int:
     sample = None
     if arguments.sample:
         sample = Sampling(arguments.temperature, arguments.top_k, arguments.top_p, arguments.seed)
-    for prompt in arguments.prompts or _lines():
+    for prompt in arguments.prompts or (line.rstrip("\n") for line in sys.stdin):
         options = {"sample": sample, "max_length": arguments.max_length, "beam_size": arguments.beam_size}
         found = generator.generate(prompt, capture=False, **options)
         values = {
@@ -104,9 +96,8 @@ def perplexity(arguments: argparse.Namespace) -> int:
             logs[path][NGRAM] = ngram.log_probs([generator.ids(text) for text in each])
     found = {path: _scores(generator, texts[path], logs[path]) for path in arguments.data}
     for path, values in found.items():
-        print(
-            json.dumps({"data": path, **values}) if arguments.json else _sentences(path, values), flush=True
-        )
+        line = json.dumps({"data": path, **values}) if arguments.json else _sentences(path, values)
+        print(line, flush=True)
     if arguments.output is not None:
         write_json(arguments.output, {"order": arguments.order, "data": found})
     return 0
@@ -124,11 +115,8 @@ def _scores(generator: TextGenerator, texts: Sequence[str], logs: dict[str, Floa
     pieces = [len(generator.ids(text)) for text in texts]
     words = perplexities({name: per_word(found, texts) for name, found in logs.items()}, MODEL)
     parts = perplexities({name: per_piece(found, pieces) for name, found in logs.items()}, MODEL)
-    sizes = {
-        "texts": len(texts),
-        "words": sum(len(text.split()) for text in texts),
-        "pieces": sum(pieces),
-    }
+    counted = sum(len(text.split()) for text in texts)
+    sizes = {"texts": len(texts), "words": counted, "pieces": sum(pieces)}
     models = {name: {"per_word": words[name], "per_piece": parts[name]} for name in logs}
     return {**sizes, "models": models}
 
@@ -145,7 +133,3 @@ def _sentences(path: str, values: dict[str, Any]) -> str:
 
 def _shown(cell: Cell) -> str:
     return f"{cell['value']:.1f} [{cell['low']:.1f}, {cell['high']:.1f}]"
-
-
-def _lines() -> Iterator[str]:
-    return (line.rstrip("\n") for line in sys.stdin)

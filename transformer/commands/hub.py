@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transformer.commands.arguments import command, option
 from transformer.storage.files import CheckpointError
 
 if TYPE_CHECKING:
@@ -20,39 +21,26 @@ _EVERY = 0.2
 
 def add_commands(commands: Any) -> None:
     """Declares the commands on an argparse sub-parser collection."""
-    text = "publish a model directory on the Hub"
-    push: argparse.ArgumentParser = commands.add_parser("push", help=text, description=text)
+    push = command(commands, "push", push_model, "publish a model directory on the Hub")
     push.add_argument("directory", type=Path, metavar="DIR", help="model directory")
     push.add_argument("name", metavar="OWNER/MODEL", help="name on the Hub")
     push.add_argument("--private", action="store_true", help="make a new repository private")
     push.add_argument("--license", metavar="NAME", help="license, such as cc-by-4.0, if the card names none")
-    push.add_argument(
-        "--language",
-        nargs="+",
-        default=(),
-        metavar="CODE",
-        help="language codes, such as en de, if the card names none",
-    )
-    push.set_defaults(run=push_model)
+    text = "language codes, such as en de, if the card names none"
+    option(push, "--language", str, "CODE", text, nargs="+", default=())
     text = "download a model from the Hub, and print its directory"
-    pull: argparse.ArgumentParser = commands.add_parser("pull", help=text, description=text)
+    pull = command(commands, "pull", pull_model, text)
     pull.add_argument("name", metavar="OWNER/MODEL", help="name, such as Helsinki-NLP/opus-mt-en-de")
     pull.add_argument("--revision", metavar="NAME", help="branch, tag or commit")
-    pull.add_argument("--output", type=Path, metavar="DIR", help="copy the model to this new directory")
-    pull.set_defaults(run=pull_model)
+    option(pull, "--output", Path, "DIR", "copy the model to this new directory")
 
 
 def push_model(arguments: argparse.Namespace) -> int:
     """`push`: publishes a directory and prints the address of its page."""
     from transformer.hub.push import push_to_hub
 
-    pushed = push_to_hub(
-        arguments.directory,
-        arguments.name,
-        arguments.private,
-        license=arguments.license,
-        languages=arguments.language,
-    )
+    given = arguments.directory, arguments.name, arguments.private
+    pushed = push_to_hub(*given, license=arguments.license, languages=arguments.language)
     print(f"{pushed.url} at {pushed.commit}")
     return 0
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from transformer.commands.arguments import command_line
+from transformer.commands.arguments import command_line, option
 from transformer.commands.training.pairs import training_pairs
 from transformer.commands.training.running import (
     Sizes,
@@ -18,8 +19,9 @@ from transformer.commands.training.running import (
     advance,
     exported_parts,
     given,
+    in_job,
+    options_of,
     resumes,
-    run_on,
 )
 from transformer.model.config import ModelConfig, config_from
 from transformer.model.language_model import LanguageModel
@@ -37,7 +39,6 @@ from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.distributed import Workers
 from transformer.training.guided import with_links
 from transformer.training.objective import GuidedLoss, SummedLoss
-from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, Preset, preset_name
 from transformer.training.runs.files import Exported
 from transformer.training.runs.leash import Leash
@@ -60,77 +61,41 @@ SIZES: Sizes = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `train`."""
-    parser.add_argument(
-        "--train",
-        nargs="+",
-        default=[],
-        metavar="FILE[:WEIGHT]",
-        help="source<TAB>target lines (.gz too); weight 2 uses each pair twice per epoch, weight 0.35 uses "
-        "a new 35 %% of the pairs in each epoch",
-    )
-    parser.add_argument("--valid", nargs="+", default=[], metavar="FILE", help="pairs to evaluate on")
-    parser.add_argument(
-        "--toy",
-        choices=list(TOYS),
-        help="instead of files: pairs of a toy task, which the package makes itself",
-    )
-    parser.add_argument(
-        "--toy-length", type=int, default=LENGTH, metavar="N", help="with --toy: most letters of a sequence"
-    )
-    parser.add_argument(
-        "--preset",
-        choices=sorted(PRESETS),
-        help="sizes and settings to start from: en-de, or toy with --toy",
-    )
-    parser.add_argument(
-        "--max-length",
-        type=int,
-        default=256,
-        metavar="N",
-        help="leave out pairs with more than N tokens on a side",
-    )
-    parser.add_argument(
-        "--encoder-from",
-        type=Path,
-        metavar="DIR",
-        help="begin with a language model as the encoder: same pieces (--tokenizer) and sizes",
-    )
-    parser.add_argument(
-        "--links",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="source<TAB>target<TAB>links lines of training pairs, for --guided-alignment; see `links`",
-    )
-    parser.add_argument(
-        "--bleu-sentences",
-        type=int,
-        default=BLEU_SENTENCES,
-        metavar="N",
-        help="translate N validation sentences greedily at each evaluation and log their BLEU; 0 for none "
-        "(default: %(default)s)",
-    )
+def add_command(commands: Any) -> None:
+    """Declares the command on an argparse sub-parser collection."""
+    parser = commands.add_parser("train", help="train a model on parallel text")
+    text = "source<TAB>target lines (.gz too); weight 2 uses each pair twice per epoch, weight 0.35 uses "
+    text += "a new 35 %% of the pairs in each epoch"
+    option(parser, "--train", str, "FILE[:WEIGHT]", text, nargs="+", default=[])
+    option(parser, "--valid", str, "FILE", "pairs to evaluate on", nargs="+", default=[])
+    text = "instead of files: pairs of a toy task, which the package makes itself"
+    parser.add_argument("--toy", choices=list(TOYS), help=text)
+    option(parser, "--toy-length", int, "N", "with --toy: most letters of a sequence", default=LENGTH)
+    text = "sizes and settings to start from: en-de, or toy with --toy"
+    parser.add_argument("--preset", choices=sorted(PRESETS), help=text)
+    text = "leave out pairs with more than N tokens on a side"
+    option(parser, "--max-length", int, "N", text, default=256)
+    text = "begin with a language model as the encoder: same pieces (--tokenizer) and sizes"
+    option(parser, "--encoder-from", Path, "DIR", text)
+    text = "source<TAB>target<TAB>links lines of training pairs, for --guided-alignment; see `links`"
+    option(parser, "--links", str, "FILE", text, nargs="+", default=[])
+    text = "translate N validation sentences greedily at each evaluation and log their BLEU; 0 for none "
+    text += "(default: %(default)s)"
+    option(parser, "--bleu-sentences", int, "N", text, default=BLEU_SENTENCES)
     for name, (_, text) in MAKERS.items():
-        parser.add_argument(
-            f"--{name}-share", dest=name, type=float, metavar="X", help=f"add X {text} per pair"
-        )
-    parser.add_argument(
-        "--languages", default="en,de", metavar="A,B", help="source and target language, for the model card"
-    )
+        option(parser, f"--{name}-share", float, "X", f"add X {text} per pair", dest=name)
+    text = "source and target language, for the model card"
+    option(parser, "--languages", str, "A,B", text, default="en,de")
     add_run_arguments(parser, SIZES)
+    parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+@in_job
+def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
     """Trains a model; ValueError if the data, options or output directory cannot be used."""
-    return run_on(arguments, lambda *place: _run(arguments, *place))
-
-
-def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
     preset = PRESETS[preset_name(arguments.preset, arguments.toy)]
-    options = TrainingOptions(**preset.options | given(arguments, [f.name for f in fields(TrainingOptions)]))
-    config = config_from(preset.sizes | given(arguments, list(SIZES)))
+    options = options_of(arguments, preset.options)
+    config = config_from(preset.sizes | given(arguments, SIZES))
     if bool(options.guided_alignment) != bool(arguments.links):
         raise ValueError("--guided-alignment and --links need each other; give both or neither.")
     resume = workers.agree(lambda: resumes(arguments))
@@ -140,9 +105,8 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, 
     model = NETWORKS[type(config)](config).to(device)
     if arguments.encoder_from is not None:
         if not isinstance(model, Transformer):
-            raise ValueError(
-                "--encoder-from needs a preset of a Transformer; a recurrent encoder has no such layers."
-            )
+            reason = "a recurrent encoder has no such layers"
+            raise ValueError(f"--encoder-from needs a preset of a Transformer; {reason}.")
         take_encoder(model, _language_model(arguments.encoder_from, exported.tokenizer))
     summed = GuidedLoss if options.guided_alignment else SummedLoss
     trainer = Trainer(model, data, options, workers, summed=summed)
@@ -161,14 +125,11 @@ def _data(
     """Reads and checks the parts to export besides the weights, training and validation pairs, and BLEU's."""
     if not 2 <= arguments.max_length <= config.max_positions:
         raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
-    shares = preset.shares | given(arguments, list(MAKERS))
+    shares = preset.shares | given(arguments, MAKERS)
     train_pairs, weights, valid_pairs, words = training_pairs(arguments, shares, seed)
+    texts = chain(words, both_sides(train_pairs))
     at_most = bool(arguments.smaller_vocabulary or arguments.toy)
-    exported = workers.agree(
-        lambda: exported_parts(
-            arguments, chain(words, both_sides(train_pairs)), config.vocab_size, resume, at_most
-        )
-    )
+    exported = workers.agree(lambda: exported_parts(arguments, texts, config.vocab_size, resume, at_most))
     tokenizer = exported.tokenizer
     data = encode_pairs(train_pairs, tokenizer, weights)
     if arguments.links:
@@ -179,11 +140,8 @@ def _data(
     if not len(data) or not len(valid):
         raise DataError(f"No pair has at most {arguments.max_length} tokens per side; raise --max-length.")
     if workers.first and len(data) < len(train_pairs):
-        left_out = len(train_pairs) - len(data)
-        print(
-            f"Left out {left_out:,} pairs with more than {arguments.max_length} tokens on a side.",
-            file=sys.stderr,
-        )
+        left_out = f"{len(train_pairs) - len(data):,} pairs with more than {arguments.max_length} tokens"
+        print(f"Left out {left_out} on a side.", file=sys.stderr)
     quality = greedy_bleu(valid_pairs, tokenizer, arguments.bleu_sentences, arguments.max_length)
     return exported, data, valid, quality
 
@@ -193,9 +151,8 @@ def _language_model(path: Path, tokenizer: Tokenizer) -> LanguageModel:
     found = load_checkpoint(path)
     if not isinstance(found.model, LanguageModel):
         raise CheckpointError(f"{path} holds no language model; --encoder-from needs one.")
-    if found.tokenizer.pieces(range(found.config.vocab_size)) != tokenizer.pieces(
-        range(tokenizer.vocab_size)
-    ):
+    pieces = found.tokenizer.pieces(range(found.config.vocab_size))
+    if pieces != tokenizer.pieces(range(tokenizer.vocab_size)):
         raise ValueError(f"{path} has other pieces; give its {TOKENIZER_FILE} with --tokenizer.")
     return found.model
 

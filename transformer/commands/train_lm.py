@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from transformer.commands.arguments import command_line
+from transformer.commands.arguments import command_line, option
 from transformer.commands.training.running import (
     Sizes,
     add_run_arguments,
     advance,
     exported_parts,
     given,
+    in_job,
+    options_of,
     resumes,
-    run_on,
 )
 from transformer.model.config import RELATIVE, LanguageModelConfig
 from transformer.model.language_model import LanguageModel
 from transformer.storage.card import language_model_card
 from transformer.text.pairs import DataError, read_texts
 from transformer.training.distributed import Workers
-from transformer.training.options import TrainingOptions
 from transformer.training.presets import LANGUAGE_MODELS
 from transformer.training.runs.leash import Leash
 from transformer.training.texts import encode_texts
@@ -43,41 +44,27 @@ SIZES: Sizes = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `train-lm`."""
-    parser.add_argument(
-        "--text",
-        nargs="+",
-        required=True,
-        metavar="FILE[:COLUMN]",
-        help="texts to learn, one a line (.gz too); with a column, from 1, of a file with tabs",
-    )
-    parser.add_argument(
-        "--valid", nargs="+", required=True, metavar="FILE[:COLUMN]", help="texts to evaluate on"
-    )
-    parser.add_argument(
-        "--preset", choices=sorted(LANGUAGE_MODELS), default="lm-en", help="sizes and settings to start from"
-    )
-    parser.add_argument(
-        "--row-length",
-        type=int,
-        default=ROW,
-        metavar="N",
-        help="positions of a row, which several short texts share (default: %(default)s)",
-    )
-    parser.add_argument("--language", default="en", metavar="A", help="language, for the model card")
+def add_command(commands: Any) -> None:
+    """Declares the command on an argparse sub-parser collection."""
+    parser = commands.add_parser("train-lm", help="train a causal language model on text")
+    text = "texts to learn, one a line (.gz too); with a column, from 1, of a file with tabs"
+    option(parser, "--text", str, "FILE[:COLUMN]", text, nargs="+", required=True)
+    option(parser, "--valid", str, "FILE[:COLUMN]", "texts to evaluate on", nargs="+", required=True)
+    text = "sizes and settings to start from"
+    parser.add_argument("--preset", choices=sorted(LANGUAGE_MODELS), default="lm-en", help=text)
+    text = "positions of a row, which several short texts share (default: %(default)s)"
+    option(parser, "--row-length", int, "N", text, default=ROW)
+    option(parser, "--language", str, "A", "language, for the model card", default="en")
     add_run_arguments(parser, SIZES)
+    parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+@in_job
+def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
     """Trains a language model; ValueError if the texts, options or output directory cannot be used."""
-    return run_on(arguments, lambda *place: _run(arguments, *place))
-
-
-def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
     preset = LANGUAGE_MODELS[arguments.preset]
-    options = TrainingOptions(**preset.options | given(arguments, [f.name for f in fields(TrainingOptions)]))
-    config = LanguageModelConfig(**preset.sizes | given(arguments, list(SIZES)))
+    options = options_of(arguments, preset.options)
+    config = LanguageModelConfig(**preset.sizes | given(arguments, SIZES))
     longest = min(config.max_positions, options.batch_positions)
     if not 2 <= arguments.row_length <= longest:
         raise ValueError(f"--row-length is {arguments.row_length}; choose 2 to {longest:,}.")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.arguments import add_beam, model_command, open_model, shared_model, write
+from transformer.commands.arguments import add_beam, model_command, open_model, option, shared_model, write
 from transformer.runs.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
@@ -26,28 +26,17 @@ AT_ONCE = 1000
 
 def add_commands(commands: Any) -> None:
     """Declares the commands on an argparse sub-parser collection."""
-    translate = model_command(
-        commands, "translate", translate_texts, "translate texts, or the lines of standard input"
-    )
-    translate.add_argument(
-        "texts", nargs="*", metavar="TEXT", help="text to translate; without one, each line of standard input"
-    )
-    translate.add_argument(
-        "--file",
-        type=Path,
-        metavar="FILE",
-        help="translate the first column of each line (.gz too) in batches of like length, into --output",
-    )
-    translate.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="text<TAB>translation lines; a file that was begun is continued",
-    )
+    text = "translate texts, or the lines of standard input"
+    translate = model_command(commands, "translate", translate_texts, text)
+    text = "text to translate; without one, each line of standard input"
+    translate.add_argument("texts", nargs="*", metavar="TEXT", help=text)
+    text = "translate the first column of each line (.gz too) in batches of like length, into --output"
+    option(translate, "--file", Path, "FILE", text)
+    text = "text<TAB>translation lines; a file that was begun is continued"
+    option(translate, "--output", Path, "FILE", text)
     add_beam(translate)
-    evaluate = model_command(
-        commands, "evaluate", evaluate_file, "translate a file and score it with sacreBLEU"
-    )
+    text = "translate a file and score it with sacreBLEU"
+    evaluate = model_command(commands, "evaluate", evaluate_file, text)
     evaluate.add_argument("--data", required=True, metavar="FILE", help="source<TAB>target lines (.gz too)")
     add_beam(evaluate)
 
@@ -135,31 +124,18 @@ def evaluate_file(arguments: argparse.Namespace) -> int:
         seconds = time.perf_counter() - started
         tokens = sum(len(translator.tokenizer.encode_target(output)) + 1 for output in outputs)
         loss = loss_on(translator, pairs, workers)
-        if workers.first:
-            _write_scores(arguments, pairs, outputs, loss, tokens / seconds)
+        if not workers.first:
+            return 0
+    values = corpus_scores(outputs, pairs) | {"loss": loss, "tokens_per_second": round(tokens / seconds, 1)}
+    values |= {"sentences": len(pairs), "beam_size": arguments.beam_size}
+    lines = [
+        f"BLEU {values['bleu']:.2f}   {values['signature']}",
+        f"chrF {values['chrf']:.2f}   {values['chrf_signature']}",
+        *([] if loss is None else [f"loss {loss:.3f} nats per token"]),
+        f"{values['tokens_per_second']:,.0f} target tokens/s, {len(pairs):,} sentences",
+    ]
+    write(arguments, values, "\n".join(lines))
     return 0
-
-
-def _write_scores(
-    arguments: argparse.Namespace,
-    pairs: Sequence[SentencePair],
-    outputs: Sequence[str],
-    loss: float | None,
-    speed: float,
-) -> None:
-    values = corpus_scores(outputs, pairs) | {
-        "loss": loss,
-        "tokens_per_second": round(speed, 1),
-        "sentences": len(pairs),
-        "beam_size": arguments.beam_size,
-    }
-    text = (
-        f"BLEU {values['bleu']:.2f}   {values['signature']}\nchrF {values['chrf']:.2f}   "
-        f"{values['chrf_signature']}\n"
-        f"{'' if loss is None else f'loss {loss:.3f} nats per token' + chr(10)}"
-        f"{values['tokens_per_second']:,.0f} target tokens/s, {len(pairs):,} sentences"
-    )
-    write(arguments, values, text)
 
 
 def loss_on(translator: Translator, pairs: Sequence[SentencePair], workers: Workers = ALONE) -> float | None:

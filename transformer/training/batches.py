@@ -6,14 +6,14 @@ import random
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, islice
+from itertools import chain, count, islice
 
 import torch
 from torch import Tensor
 
 from transformer.model.sites import Side
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import PAD_ID, SPECIAL_IDS, SpecialIds, Tokenizer
+from transformer.text.vocabulary import PAD_ID, SPECIAL_IDS, SpecialIds, Tokenizer, Vocabulary
 from transformer.training.data import pad
 
 POOL_PAIRS = 200_000
@@ -32,39 +32,32 @@ class Batch:
     pad_id: int = PAD_ID  # what the ids are padded with
 
     def to(self, device: torch.device) -> Batch:
-        """The same batch on another device."""
         source, read, wanted, *links = (each.to(device, non_blocking=True) for each in self.tensors)
         return Batch(source, read, wanted, links[0] if links else None, self.pad_id)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """Its tensors, in their order."""
         ids = self.src_ids, self.tgt_input_ids, self.tgt_ids
         return ids if self.links is None else (*ids, self.links)
 
     @property
     def read(self) -> tuple[Tensor, ...]:
-        """Input of the model."""
         return self.src_ids, self.tgt_input_ids
 
     @property
     def wanted(self) -> Tensor:
-        """Tokens to predict."""
         return self.tgt_ids
 
     @property
     def rows(self) -> int:
-        """Number of pairs."""
         return len(self.src_ids)
 
     @property
     def lengths(self) -> Mapping[Side, int]:
-        """Length of a row on each side, with padding."""
         return {"encoder": self.src_ids.shape[1], "decoder": self.tgt_ids.shape[1]}
 
     @property
     def predicted(self) -> int:
-        """Number of target tokens, without padding."""
         return int((self.tgt_ids != self.pad_id).sum())
 
 
@@ -87,9 +80,7 @@ class EncodedPairs:
     @property
     def longest(self) -> int:
         """Length of the longest sequence in tokens, with `</s>`."""
-        return 1 + max(
-            (max(len(s), len(t)) for s, t in zip(self.source, self.target, strict=True)), default=0
-        )
+        return 1 + max(map(len, chain(self.source, self.target)), default=0)
 
     def within(self, max_tokens: int) -> EncodedPairs:
         """The pairs whose sides have at most `max_tokens` tokens each, with `</s>`."""
@@ -102,19 +93,19 @@ class EncodedPairs:
 
     @property
     def items(self) -> str:
-        """Unit of its count."""
         return "pairs"
 
     def batches(self, max_positions: int, seed: int, skip: int, every: int) -> Iterator[Batch]:
-        """As ``training_batches``."""
-        return training_batches(self, max_positions, seed, skip, every)
+        batches = (rows for epoch in count() for rows in epoch_order(self, max_positions, seed, epoch))
+        for rows in islice(batches, skip, None, every):
+            yield make_batch(self, rows)
 
     def in_order(self, max_positions: int) -> Iterator[Batch]:
-        """As ``evaluation_batches``."""
-        return evaluation_batches(self, max_positions)
+        """Yields every pair once, shortest first."""
+        for rows in group_by_length(self, range(len(self)), max_positions):
+            yield make_batch(self, rows)
 
     def numbers(self) -> Iterator[bytes]:
-        """The ids, links and weights, for a fingerprint."""
         for ids in (*self.source, *self.target, *(self.links or ())):
             yield ids.tobytes() + b"|"
         if self.weights is not None:
@@ -131,13 +122,19 @@ def encode_pairs(
     pairs: Sequence[SentencePair], tokenizer: Tokenizer, weights: Sequence[float] | None = None
 ) -> EncodedPairs:
     """Converts pairs to ids; `weights` has one number per pair, see `EncodedPairs`."""
-    source, target = ([array("i", ids) for ids in tokenizer.encode_all(side)] for side in _sides(pairs))
+    sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    source, target = ([array("i", ids) for ids in tokenizer.encode_all(side)] for side in sides)
     kept = None if weights is None else array("f", weights)
     return EncodedPairs(source, target, kept, special=tokenizer.special)
 
 
-def _sides(pairs: Sequence[SentencePair]) -> tuple[list[str], list[str]]:
-    return [pair.source for pair in pairs], [pair.target for pair in pairs]
+def forced_pairs(
+    pairs: Sequence[SentencePair], vocabulary: Vocabulary, special: SpecialIds = SPECIAL_IDS
+) -> EncodedPairs:
+    """Pairs as the ids of any vocabulary, to run targets through a model."""
+    source = [array("i", vocabulary.encode(pair.source)) for pair in pairs]
+    target = [array("i", vocabulary.encode_target(pair.target)) for pair in pairs]
+    return EncodedPairs(source, target, special=special)
 
 
 def make_batch(data: EncodedPairs, rows: Sequence[int]) -> Batch:
@@ -195,22 +192,3 @@ def epoch_order(data: EncodedPairs, max_positions: int, seed: int, epoch: int) -
     batches = [batch for pool in pools for batch in group_by_length(data, pool, max_positions)]
     order.shuffle(batches)
     return batches
-
-
-def training_batches(
-    data: EncodedPairs,  # the pairs
-    max_positions: int,  # see `group_by_length`
-    seed: int,  # seed of the order
-    skip: int = 0,  # number of batches that are left out first: an earlier run or another process has them
-    every: int = 1,  # 1 yields each of the following batches, N the first of every N
-) -> Iterator[Batch]:
-    """Yields batches without end, epoch after epoch."""
-    batches = (rows for epoch in count() for rows in epoch_order(data, max_positions, seed, epoch))
-    for rows in islice(batches, skip, None, every):
-        yield make_batch(data, rows)
-
-
-def evaluation_batches(data: EncodedPairs, max_positions: int) -> Iterator[Batch]:
-    """Yields every pair once, shortest first."""
-    for rows in group_by_length(data, range(len(data)), max_positions):
-        yield make_batch(data, rows)

@@ -41,7 +41,7 @@ class Workers:
 
     @property
     def first(self) -> bool:
-        """Whether this process writes files and progress."""
+        """True if this process writes files and progress."""
         return self.rank == 0
 
     def sum(self, *numbers: float) -> list[float]:
@@ -155,9 +155,7 @@ def _lost_processes_named() -> Iterator[None]:
 
 
 @contextmanager
-def joined(
-    device: torch.device,  # the chosen kind of device
-) -> Iterator[tuple[Workers, torch.device]]:
+def joined(device: torch.device) -> Iterator[tuple[Workers, torch.device]]:
     """Joins the group that torchrun has started, if any; this process among the others, and its own device.
 
     After a restart torchrun keeps its store, with the addresses of the processes that have ended. Each

@@ -48,10 +48,7 @@ class GuidedHead:
 class Guide(Bystander):
     """Watches one head of cross-attention, and keeps where it looks."""
 
-    def __init__(
-        self,
-        guided: GuidedHead,  # the head
-    ) -> None:
+    def __init__(self, guided: GuidedHead) -> None:
         self._guided = guided
         # (batch, queries, keys) natural logarithms of its weights, with their gradient; −∞ where the mask
         # hides a key; None before the head was asked
@@ -70,11 +67,8 @@ class Guide(Bystander):
         return super().attention(asked)
 
 
-def guided_loss(
-    log_weights: Tensor,  # (batch, target, source), see `Guide`
-    links: Tensor,  # (batch, target, source), see `Batch.links`
-) -> Tensor:
-    """The cross-entropy of where a head looks against where it should look, summed over rows with links."""
+def guided_loss(log_weights: Tensor, links: Tensor) -> Tensor:
+    """The cross-entropy of where a head looks against `Batch.links`, summed over rows with links."""
     return -(links * log_weights.masked_fill(links == 0, 0.0)).sum()
 
 

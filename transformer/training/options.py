@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 Schedule = Literal["linear", "constant", "inverse_sqrt"]
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -11,36 +11,44 @@ Precision = Literal["auto", "float32", "bfloat16"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """Settings of a training run."""
+    """Settings of a training run, each with what the command line says of it."""
 
-    steps: int = 10_000  # total number of optimiser steps
-    batch_positions: int = 2_500  # largest number of positions of either side of one batch, with padding
-    accumulate: int = 1  # batches per optimiser step and process
+    steps: Annotated[int, "total number of optimiser steps"] = 10_000
+    # with padding
+    batch_positions: Annotated[int, "largest number of positions of either side of one batch"] = 2_500
+    accumulate: Annotated[int, "batches per step"] = 1  # of each process
     # "linear": warm-up to `learning_rate`, then straight down to 0 at the last step; "constant": warm-up,
     # then the same rate, then straight down to 0 over the last `decay_steps`; until the decay begins, a run
     # can be resumed with more `steps`; "inverse_sqrt": the paper's schedule (section 5.3), with its own peak
     # (d_model · warmup)^-0.5
-    schedule: Schedule = "linear"
-    # peak of the linear and the constant schedule; a factor on the paper's schedule
-    learning_rate: float = 1.5e-3
-    warmup: int = 400  # steps of rising learning rate
-    decay_steps: int = 2_000  # steps of falling learning rate at the end of the constant schedule
-    weight_decay: float = 0.01  # weight decay of AdamW; biases and layer norms are exempt
-    beta1: float = 0.9  # parameters of Adam; the paper uses 0.9, 0.98, 1e-9 (section 5.3)
-    beta2: float = 0.98  # parameters of Adam; the paper uses 0.9, 0.98, 1e-9 (section 5.3)
-    epsilon: float = 1e-9  # parameters of Adam; the paper uses 0.9, 0.98, 1e-9 (section 5.3)
-    label_smoothing: float = 0.1  # share of the target spread over the vocabulary (section 5.4)
-    clip: float = 1.0  # largest norm of the gradient; 0 does not clip
-    average_decay: float = 0.999  # decay per step of the running average of the weights; 0 keeps no average
-    seed: int = 1  # seed of weights, data order and dropout
-    evaluate_every: int = 500  # intervals in steps; the last step always does both
-    checkpoint_every: int = 250  # intervals in steps; the last step always does both
-    compile: bool = False  # whether `torch.compile` compiles the model (CUDA)
-    # Type of the matrix products; weights, sums and optimiser stay in float32. "auto" is "bfloat16" on CUDA
-    # and "float32" elsewhere. On a CPU with 16-bit units "bfloat16" can be twice as fast.
-    precision: Precision = "auto"
-    guided_alignment: str = ""
-    guided_weight: float = 0.05
+    schedule: Annotated[
+        Schedule, "linear (falls to 0), constant (falls only at the end) or inverse_sqrt (the paper's)"
+    ] = "linear"
+    learning_rate: Annotated[
+        float, "peak of the linear and the constant schedule; a factor on the paper's schedule"
+    ] = 1.5e-3
+    warmup: Annotated[int, "steps of rising learning rate"] = 400
+    decay_steps: Annotated[int, "steps of falling learning rate at the end of the constant schedule"] = 2_000
+    weight_decay: Annotated[float, "weight decay of AdamW"] = 0.01  # biases and layer norms are exempt
+    beta1: Annotated[float, "beta1 of Adam"] = 0.9  # the paper uses 0.9, 0.98, 1e-9 (section 5.3)
+    beta2: Annotated[float, "beta2 of Adam"] = 0.98
+    epsilon: Annotated[float, "epsilon of Adam"] = 1e-9
+    label_smoothing: Annotated[float, "share of the target spread over the vocabulary"] = 0.1  # section 5.4
+    clip: Annotated[float, "largest norm of the gradient; 0 does not clip"] = 1.0
+    average_decay: Annotated[
+        float, "decay per step of the running average of the weights; 0 keeps no average"
+    ] = 0.999
+    seed: Annotated[int, "seed of weights, data order and dropout"] = 1
+    evaluate_every: Annotated[int, "steps between evaluations"] = 500  # the last step always does both
+    checkpoint_every: Annotated[int, "steps between checkpoints"] = 250
+    compile: Annotated[bool, "compile the model with torch.compile"] = False  # on CUDA
+    # Weights, sums and optimiser stay in float32. "auto" is "bfloat16" on CUDA and "float32" elsewhere. On a
+    # CPU with 16-bit units "bfloat16" can be twice as fast.
+    precision: Annotated[Precision, "type of matrix products: auto, float32 or bfloat16"] = "auto"
+    guided_alignment: Annotated[
+        str, "LAYER.HEAD, counted from 1: this head of cross-attention learns from --links"
+    ] = ""
+    guided_weight: Annotated[float, "weight of the loss of the guided head"] = 0.05
 
     def __post_init__(self) -> None:
         counts = ("steps", "batch_positions", "accumulate", "warmup", "decay_steps")

@@ -117,10 +117,7 @@ class PackedTexts:
         return TextBatch(pad(ids, PAD_ID), pad(numbers, -1), pad(wanted, PAD_ID))
 
 
-def packed(
-    parts: Iterable[Part],  # the parts, none longer than a row
-    row: int,  # positions of a row
-) -> Iterator[list[Part]]:
+def packed(parts: Iterable[Part], row: int) -> Iterator[list[Part]]:
     """Puts each part into the open row that it fills best, or into a new row."""
     rows: list[tuple[int, list[Part]]] = []  # the places left, and the row
     for part in parts:

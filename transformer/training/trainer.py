@@ -95,10 +95,8 @@ class Trainer:
         if self.device.type == "cpu":
             use_byte_dropout(model)
         self.optimizer = _optimizer(model, options, rates)
-        weights = model.state_dict()
-        self.average = (
-            {name: weights[name].detach().clone() for name in weights} if options.average_decay else {}
-        )
+        weights = model.state_dict() if options.average_decay else {}
+        self.average = {name: tensor.detach().clone() for name, tensor in weights.items()}
         self._loss = workers.share(summed(model, options, self.dtype))
         workers.part_random(options.seed)
         self._batches: Iterator[AnyBatch] | None = None
@@ -195,9 +193,8 @@ class Trainer:
         """Resumes from `state_tensors`; KeyError if one is missing, RuntimeError if one does not fit."""
         self.model.load_state_dict(_under(tensors, "model/"))
         if self.average:
-            self.average = {
-                name: tensor.to(self.device) for name, tensor in _under(tensors, "average/").items()
-            }
+            kept = _under(tensors, "average/")
+            self.average = {name: tensor.to(self.device) for name, tensor in kept.items()}
         self._load_optimizer(tensors)
         cpu, cuda = (tensors.get(_random_name(name, self.workers.rank)) for name in ("cpu", "cuda"))
         if cpu is not None:  # missing if fewer processes wrote the state
@@ -255,7 +252,9 @@ def _optimizer(model: Network, options: TrainingOptions, rates: Mapping[str, flo
     groups = [
         {
             "params": [
-                each for name, each in trained.items() if _is(each, matrix) and rates.get(name, 1.0) == factor
+                each
+                for name, each in trained.items()
+                if (each.dim() > 1) == matrix and rates.get(name, 1.0) == factor
             ],
             "weight_decay": options.weight_decay if matrix else 0.0,
             "factor": factor,
@@ -265,10 +264,6 @@ def _optimizer(model: Network, options: TrainingOptions, rates: Mapping[str, flo
     ]
     betas = (options.beta1, options.beta2)
     return torch.optim.AdamW(groups, lr=options.learning_rate, betas=betas, eps=options.epsilon, fused=True)
-
-
-def _is(parameter: Tensor, matrix: bool) -> bool:
-    return (parameter.dim() > 1) == matrix
 
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

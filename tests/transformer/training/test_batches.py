@@ -13,10 +13,8 @@ from transformer.training.batches import (
     EncodedPairs,
     encode_pairs,
     epoch_order,
-    evaluation_batches,
     group_by_length,
     make_batch,
-    training_batches,
 )
 
 
@@ -63,15 +61,15 @@ def test_the_order_depends_on_seed_and_epoch_only() -> None:
 @pytest.mark.parametrize("skip", [0, 3, 40, 100])
 def test_skipping_batches_continues_the_same_stream(skip: int) -> None:
     data = random_lengths(100)
-    whole = list(islice(training_batches(data, 100, 1), skip + 4))
-    rest = list(islice(training_batches(data, 100, 1, skip=skip), 4))
+    whole = list(islice(data.batches(100, 1, 0, 1), skip + 4))
+    rest = list(islice(data.batches(100, 1, skip, 1), 4))
     for expected, found in zip(whole[skip:], rest, strict=True):
         assert torch.equal(expected.src_ids, found.src_ids)
         assert torch.equal(expected.tgt_ids, found.tgt_ids)
 
 
 def test_evaluation_sees_every_pair_once() -> None:
-    batches = list(evaluation_batches(random_lengths(57), 100))
+    batches = list(random_lengths(57).in_order(100))
     assert sum(len(batch.src_ids) for batch in batches) == 57
 
 

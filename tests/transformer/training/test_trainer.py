@@ -16,7 +16,7 @@ from transformer.model.transformer import Transformer
 from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
-from transformer.training.batches import EncodedPairs, encode_pairs, evaluation_batches
+from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.dropout import ByteDropout
 from transformer.training.loss import ROWS_AT_ONCE, projected_loss
 from transformer.training.objective import evaluate_loss
@@ -217,7 +217,7 @@ def test_loss_per_token_does_not_depend_on_the_batches(data: EncodedPairs) -> No
 def test_evaluated_loss_is_the_mean_log_probability(data: EncodedPairs) -> None:
     model = make_trainer(data).model.eval().requires_grad_(False)
     total, tokens = 0.0, 0
-    for batch in evaluation_batches(data, 60):
+    for batch in data.in_order(60):
         log_probs = model(batch.src_ids, batch.tgt_input_ids).log_softmax(-1)
         chosen = log_probs.gather(2, batch.tgt_ids[..., None])[..., 0][batch.tgt_ids != 0]
         total, tokens = total - float(chosen.sum()), tokens + len(chosen)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, get_args
 
 import torch
 from torch import nn
 
-from transformer.commands.arguments import command_line
-from transformer.commands.training.running import add_run_arguments, advance, given, resumes, run_on
+from transformer.commands.arguments import command_line, option
+from transformer.commands.training.running import add_run_arguments, advance, in_job, options_of, resumes
 from transformer.hub.sources import open_model
 from transformer.model.config import DecoderUnit
 from transformer.model.transformer import Transformer
@@ -44,65 +44,33 @@ FROZEN = "encoder,embedding,output_bias"
 def add_command(commands: Any) -> None:
     """Declares the command on an argparse sub-parser collection."""
     parser = commands.add_parser("distil", help="train a decoder on the translations of another model")
-    parser.add_argument(
-        "--teacher",
-        required=True,
-        metavar="MODEL",
-        help="the model to learn from: a directory, or a Hub name",
-    )
-    parser.add_argument(
-        "--train",
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="source<TAB>teacher's translation lines (.gz too); further columns are left out",
-    )
-    parser.add_argument("--valid", nargs="+", required=True, metavar="FILE", help="such lines to evaluate on")
-    parser.add_argument("--n-decoder-layers", type=int, metavar="N", help="layers; as many as the teacher's")
-    parser.add_argument(
-        "--decoder-unit",
-        choices=get_args(DecoderUnit),
-        default="self_attention",
-        help="what mixes the positions of a decoder layer (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--fresh-decoder",
-        action="store_true",
-        help="begin the decoder's layers with random weights instead of the teacher's",
-    )
-    parser.add_argument(
-        "--frozen",
-        default=FROZEN,
-        metavar="NAME,…",
-        help="weights that stay as they are, by the beginnings of their names (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--taken-rate",
-        type=float,
-        default=0.2,
-        metavar="X",
-        help="factor on the learning rate of weights that the teacher had (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--targets",
-        choices=("text", "distributions"),
-        default="text",
-        help="what to learn: the words that the teacher chose, or how probable all were to it, for which "
-        "encoder, embedding and output_bias must stay frozen (default: %(default)s)",
-    )
-    parser.add_argument("--max-length", type=int, default=128, metavar="N", help="most tokens on a side")
-    parser.add_argument("--bleu-sentences", type=int, default=200, metavar="N", help="as in `train`")
+    text = "the model to learn from: a directory, or a Hub name"
+    option(parser, "--teacher", str, "MODEL", text, required=True)
+    text = "source<TAB>teacher's translation lines (.gz too); further columns are left out"
+    option(parser, "--train", str, "FILE", text, nargs="+", required=True)
+    option(parser, "--valid", str, "FILE", "such lines to evaluate on", nargs="+", required=True)
+    option(parser, "--n-decoder-layers", int, "N", "layers; as many as the teacher's")
+    text, units = "what mixes the positions of a decoder layer (default: %(default)s)", get_args(DecoderUnit)
+    parser.add_argument("--decoder-unit", choices=units, default="self_attention", help=text)
+    text = "begin the decoder's layers with random weights instead of the teacher's"
+    parser.add_argument("--fresh-decoder", action="store_true", help=text)
+    text = "weights that stay as they are, by the beginnings of their names (default: %(default)s)"
+    option(parser, "--frozen", str, "NAME,…", text, default=FROZEN)
+    text = "factor on the learning rate of weights that the teacher had (default: %(default)s)"
+    option(parser, "--taken-rate", float, "X", text, default=0.2)
+    text = "what to learn: the words that the teacher chose, or how probable all were to it, for which "
+    text += "encoder, embedding and output_bias must stay frozen (default: %(default)s)"
+    parser.add_argument("--targets", choices=("text", "distributions"), default="text", help=text)
+    option(parser, "--max-length", int, "N", "most tokens on a side", default=128)
+    option(parser, "--bleu-sentences", int, "N", "as in `train`", default=200)
     add_run_arguments(parser, {})
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+@in_job
+def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
     """Trains a student; ValueError if the teacher, data, options or output directory cannot be used."""
-    return run_on(arguments, lambda *place: _run(arguments, *place))
-
-
-def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
-    options = TrainingOptions(**OPTIONS | given(arguments, [f.name for f in fields(TrainingOptions)]))
+    options = options_of(arguments, OPTIONS)
     resume = workers.agree(lambda: resumes(arguments))
     _, taught = open_model(arguments.teacher)
     teacher, tokenizer = taught.model, taught.tokenizer
@@ -111,24 +79,19 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, 
             f"{arguments.teacher} is no Transformer with one vocabulary for both languages."
         )
     torch.manual_seed(options.seed)
-    valid_pairs = _pairs(arguments.valid)
-    data, valid = (
-        _encoded(pairs, tokenizer, arguments.max_length) for pairs in (_pairs(arguments.train), valid_pairs)
-    )
+    pairs, valid_pairs = _pairs(arguments.train), _pairs(arguments.valid)
+    data, valid = (_encoded(each, tokenizer, arguments.max_length) for each in (pairs, valid_pairs))
     layers = arguments.n_decoder_layers or teacher.config.n_decoder_layers
-    config = replace(
-        student_config(teacher.config, layers, arguments.decoder_unit), trained_length=data.longest
-    )
-    student = Transformer(config)
+    config = student_config(teacher.config, layers, arguments.decoder_unit)
+    student = Transformer(replace(config, trained_length=data.longest))
     taken = begin(student, teacher, arguments.fresh_decoder)
     names = [name for name, _ in student.named_parameters()]
     frozen = tuple(arguments.frozen.split(","))
     rates = learning_rates(names, taken, frozen, arguments.taken_rate)
     if arguments.targets == "distributions" and not {*FROZEN.split(",")} <= {*frozen}:
         raise ValueError(f"--targets distributions needs --frozen {FROZEN}: student and teacher share them.")
-    trainer = Trainer(
-        student.to(device), data, options, workers, rates, _summed(arguments.targets, teacher.to(device))
-    )
+    summed = _summed(arguments.targets, teacher.to(device))
+    trainer = Trainer(student.to(device), data, options, workers, rates, summed)
     exported = load_exported(arguments.output) if resume else Exported(tokenizer)
     exported.card = exported.card or training_card(
         arguments.output.name, [], command_line(), [arguments.teacher, *arguments.train], student

@@ -9,14 +9,15 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import MISSING, fields
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
 
-from transformer.commands.arguments import choose_device
+from transformer.commands.arguments import choose_device, option
 from transformer.model.network import count_parameters
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.vocabulary import Tokenizer
@@ -32,106 +33,62 @@ from transformer.training.runs.snapshots import FOLDER as SNAPSHOTS
 from transformer.training.runs.snapshots import moments
 from transformer.training.trainer import Quality, Trainer, TrainingStep, train
 
-OPTION_HELP = {
-    "steps": "total number of optimiser steps",
-    "batch_positions": "largest number of positions of either side of one batch",
-    "accumulate": "batches per step",
-    "schedule": "linear (falls to 0), constant (falls only at the end) or inverse_sqrt (the paper's)",
-    "learning_rate": "peak of the linear and the constant schedule; a factor on the paper's schedule",
-    "warmup": "steps of rising learning rate",
-    "decay_steps": "steps of falling learning rate at the end of the constant schedule",
-    "weight_decay": "weight decay of AdamW",
-    "beta1": "beta1 of Adam",
-    "beta2": "beta2 of Adam",
-    "epsilon": "epsilon of Adam",
-    "label_smoothing": "share of the target spread over the vocabulary",
-    "clip": "largest norm of the gradient; 0 does not clip",
-    "average_decay": "decay per step of the running average of the weights; 0 keeps no average",
-    "seed": "seed of weights, data order and dropout",
-    "evaluate_every": "steps between evaluations",
-    "checkpoint_every": "steps between checkpoints",
-    "compile": "compile the model with torch.compile",
-    "precision": "type of matrix products: auto, float32 or bfloat16",
-    "guided_alignment": "LAYER.HEAD, counted from 1: this head of cross-attention learns from --links",
-    "guided_weight": "weight of the loss of the guided head",
-}
-
-
 SMALL = 5_000_000
 """Parameters below which a CPU trains on one thread: in such small products, threads wait for each other."""
 Sizes = dict[str, tuple[type, str]]
 """Fields of a model's config that the command line sets: type, and help."""
 
 
-def add_run_arguments(
-    parser: argparse.ArgumentParser,  # the command's
-    sizes: Sizes,  # the model's sizes
-) -> None:
-    """Declares the options that every training has."""
-    parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="model directory to write")
+def add_run_arguments(parser: argparse.ArgumentParser, sizes: Sizes) -> None:
+    """Declares the options that every training has, and the sizes of its model."""
+    option(parser, "--output", Path, "DIR", "model directory to write", required=True)
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
-    parser.add_argument(
-        "--threads",
-        type=int,
-        metavar="N",
-        help=f"threads of a CPU; without it or OMP_NUM_THREADS, one for models of fewer than {SMALL:,} "
-        "parameters, and as many as PyTorch chooses for larger ones",
-    )
-    parser.add_argument(
-        "--resume", action="store_true", help="resume the run in DIR exactly where it was saved"
-    )
-    parser.add_argument(
-        "--resume-if-present",
-        action="store_true",
-        help="resume the run in DIR if there is one, otherwise begin: for torchrun --max-restarts",
-    )
-    parser.add_argument(
-        "--new-data", action="store_true", help="with --resume: continue with other training data"
-    )
-    parser.add_argument(
-        "--tokenizer", type=Path, metavar="FILE", help="use this sentencepiece model instead of training one"
-    )
-    parser.add_argument(
-        "--smaller-vocabulary",
-        action="store_true",
-        help="if the text cannot give --vocab-size pieces, take as many as it can give",
-    )
-    parser.add_argument(
-        "--obey-input",
-        action="store_true",
-        help="obey the lines pause, go on and stop on standard input; stop when that input ends",
-    )
-    parser.add_argument(
-        "--snapshots",
-        type=int,
-        metavar="N",
-        help="keep the weights of N steps, from the untrained model on, each twice as late as the one before",
-    )
+    text = f"threads of a CPU; without it or OMP_NUM_THREADS, one for models of fewer than {SMALL:,} "
+    text += "parameters, and as many as PyTorch chooses for larger ones"
+    option(parser, "--threads", int, "N", text)
+    switch = partial(parser.add_argument, action="store_true")
+    switch("--resume", help="resume the run in DIR exactly where it was saved")
+    text = "resume the run in DIR if there is one, otherwise begin: for torchrun --max-restarts"
+    switch("--resume-if-present", help=text)
+    switch("--new-data", help="with --resume: continue with other training data")
+    option(parser, "--tokenizer", Path, "FILE", "use this sentencepiece model instead of training one")
+    text = "if the text cannot give --vocab-size pieces, take as many as it can give"
+    switch("--smaller-vocabulary", help=text)
+    text = "obey the lines pause, go on and stop on standard input; stop when that input ends"
+    switch("--obey-input", help=text)
+    text = "keep the weights of N steps, from the untrained model on, each twice as late as the one before"
+    option(parser, "--snapshots", int, "N", text)
     for name, (kind, text) in sizes.items():
-        parser.add_argument(flag(name), type=kind, metavar="X", help=text)
-    for field in fields(TrainingOptions):
-        kind = type(field.default)
-        if kind is bool:
-            parser.add_argument(
-                flag(field.name), action="store_true", default=None, help=OPTION_HELP[field.name]
-            )
-        elif field.default is not MISSING:
-            parser.add_argument(flag(field.name), type=kind, metavar="X", help=OPTION_HELP[field.name])
+        option(parser, flag(name), kind, "X", text)
+    for name, hint in get_type_hints(TrainingOptions, include_extras=True).items():
+        default, text = getattr(TrainingOptions, name), hint.__metadata__[0]
+        if isinstance(default, bool):
+            switch(flag(name), default=None, help=text)
+        else:
+            option(parser, flag(name), type(default), "X", text)
 
 
 def flag(name: str) -> str:
+    """A field as the command line writes it."""
     return "--" + name.replace("_", "-")
 
 
-def run_on(arguments: argparse.Namespace, work: Callable[[Workers, torch.device, Leash], int]) -> int:
-    """Does the work as this process's part of a job; ValueError if it or the number of threads is refused."""
-    if arguments.threads is not None and arguments.threads < 1:
-        raise ValueError(f"--threads is {arguments.threads}; it must be at least 1.")
-    leash = Leash()
-    if arguments.obey_input:
-        leash.hold(lambda: _STOP_REQUESTED.append(signal.SIGTERM))
-    with joined(choose_device(arguments.device)) as (workers, device):
-        return work(workers, device, leash)
+Work = Callable[[argparse.Namespace, Workers, torch.device, Leash], int]
+
+
+def in_job(work: Work) -> Callable[[argparse.Namespace], int]:
+    """Makes a command of what each process does; ValueError if it or the number of threads is refused."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        if arguments.threads is not None and arguments.threads < 1:
+            raise ValueError(f"--threads is {arguments.threads}; it must be at least 1.")
+        leash = Leash()
+        if arguments.obey_input:
+            leash.hold(lambda: _STOP_REQUESTED.append(signal.SIGTERM))
+        with joined(choose_device(arguments.device)) as (workers, device):
+            return work(arguments, workers, device, leash)
+
+    return run
 
 
 def advance(
@@ -166,11 +123,7 @@ def _threads(asked: int | None, trainer: Trainer) -> Iterator[None]:
 
 
 def _steps(
-    trainer: Trainer,
-    valid: Data,
-    quality: Quality | None,
-    run_directory: RunDirectory,
-    leash: Leash,
+    trainer: Trainer, valid: Data, quality: Quality | None, run_directory: RunDirectory, leash: Leash
 ) -> int:
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     with ExitStack() as stack:
@@ -217,7 +170,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def resumes(arguments: argparse.Namespace) -> bool:
-    """Whether a saved run continues; the output directory must fit."""
+    """True if a saved run continues; the output directory must fit."""
     path, resume = arguments.output, arguments.resume
     if arguments.resume_if_present:
         resume = resume or (path / STATE_FILE).is_file()
@@ -229,9 +182,8 @@ def _check_output(path: Path, resume: bool) -> None:
     if path.exists() and not path.is_dir():
         raise ValueError(f"The output {path} is a file; choose a directory.")
     if not resume and path.is_dir() and _begun(path):
-        raise ValueError(
-            f"The output {path} is not empty; add --resume to continue its run, or choose another directory."
-        )
+        ways = "add --resume to continue its run, or choose another directory"
+        raise ValueError(f"The output {path} is not empty; {ways}.")
     if resume and not (path / STATE_FILE).is_file():
         raise CheckpointError(
             f"{path} has no {STATE_FILE}, so there is no run to resume; leave out --resume."
@@ -243,7 +195,13 @@ def _begun(path: Path) -> set[Path]:
     return set(path.iterdir()) - {*path.glob(UNFINISHED), path / SNAPSHOTS}
 
 
-def given(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
+def options_of(arguments: argparse.Namespace, preset: dict[str, Any]) -> TrainingOptions:
+    """The options of a run: those of its preset, but for what was given."""
+    return TrainingOptions(**preset | given(arguments, [field.name for field in fields(TrainingOptions)]))
+
+
+def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """The named options that were given."""
     return {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
 
 

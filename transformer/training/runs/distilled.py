@@ -52,10 +52,8 @@ def begin(
     taken = {name: given[source].clone() for name, source in sources.items() if source in given}
     student.load_state_dict(own | taken)
     for layer in set(range(layers)) - set(places) if places else ():
-        before = max(place for place in places if place < layer)
-        _add_nothing(
-            student.decoder.layers[layer], student.residual(Sublayer("decoder", before, "feed_forward"))
-        )
+        before = Sublayer("decoder", max(place for place in places if place < layer), "feed_forward")
+        _add_nothing(student.decoder.layers[layer], student.residual(before))
     return frozenset(taken)
 
 

@@ -38,13 +38,11 @@ class Exported:
     averaged: bool = False
 
 
-def save_state(
-    directory: Path,  # directory of the run
-    trainer: Trainer,  # the trainer, between two steps
-    fingerprint: str,  # fingerprint of the training data, compared when the run resumes
-    exported: Exported,  # parts of the exported model besides the weights
-) -> None:
-    """Writes the state to one file, atomically; a call for all processes, of which the first writes."""
+def save_state(directory: Path, trainer: Trainer, fingerprint: str, exported: Exported) -> None:
+    """Writes the state to one file, atomically; a call for all processes, of which the first writes.
+
+    ``fingerprint`` is that of the training data, which is compared when the run resumes.
+    """
     notes = {
         "step": str(trainer.step),
         "options": json.dumps(trainer.options.to_dict()),
@@ -67,14 +65,11 @@ def load_exported(directory: Path) -> Exported:
         return Exported(tokenizer, notes["card"], json.loads(notes["averaged"]))
 
 
-def load_state(
-    directory: Path,  # directory of the run
-    trainer: Trainer,  # a new trainer for a model of the same shape
-    fingerprint: str | None,  # fingerprint of the training data; None accepts data other than before
-) -> list[str]:
+def load_state(directory: Path, trainer: Trainer, fingerprint: str | None) -> list[str]:
     """Restores the state in which a saved run stopped; returns the names of the options that differ now.
 
-    CheckpointError if the state is missing or damaged, or belongs to another model or other data.
+    A ``fingerprint`` of None accepts other data than before. CheckpointError if the state is missing or
+    damaged, or belongs to another model or other data.
     """
     with _opened(directory) as file:
         notes = file.metadata() or {}

@@ -84,9 +84,7 @@ def _values(line: str) -> dict[str, Any] | None:
         return None
 
 
-def thinned(
-    log: Sequence[Mapping[str, Any]],  # its lines, as `read_log` returns them
-) -> History:
+def thinned(log: Sequence[Mapping[str, Any]]) -> History:
     """The history of a log."""
     window = max(1, math.ceil(len(log) / WINDOW))
     tokens = np.array([each.get("tokens", 1) for each in log], dtype=np.float64)
@@ -127,12 +125,7 @@ def _short(value: Any) -> Any:
     return value if value is None or isinstance(value, int) else float(f"{value:.6g}")
 
 
-def write_history(
-    directory: Path,  # the model
-    log: Path,  # the log of its run
-    command: str,  # how the file is made
-    date: str,  # when it is made
-) -> History:
+def write_history(directory: Path, log: Path, command: str, date: str) -> History:
     """Writes `history.json` beside a run's model, without the steps after that of the weights.
 
     DataError if the log cannot be read, or ends before that step; CheckpointError if the weights cannot.

@@ -16,14 +16,11 @@ STACK = "decoder."
 """Beginning of the names of a language model's stack."""
 
 
-def take_encoder(
-    model: Transformer,  # the translator, before training
-    source: LanguageModel,  # a language model of the same width, heads, layers, encoding and pieces
-) -> None:
+def take_encoder(model: Transformer, source: LanguageModel) -> None:
     """Puts the stack and the embeddings of a language model into the encoder of a translator, in place.
 
     With shared embeddings the target reads the same table, so its embeddings begin there too. ValueError if
-    the two do not have the same sizes.
+    the two do not have the same sizes and encoding.
     """
     own, taken = model.config, source.config
     for name in ("vocab_size", "d_model", "d_ff", "n_heads", "norm", "activation", "positions"):

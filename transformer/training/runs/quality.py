@@ -53,10 +53,9 @@ class GreedyBleu:
         for rows in group_by_length(data, range(len(data)), BATCH_POSITIONS):
             source = [[*data.source[row], data.special.eos] for row in rows]
             limits = [min(int(1.5 * len(ids)) + 10, longest) for ids in source]
+            padded = pad(source, data.special.pad).to(device)
             with torch.inference_mode():
-                done = finish(
-                    decode(TranslationRequest(model, pad(source, data.special.pad).to(device)), limits)
-                )
+                done = finish(decode(TranslationRequest(model, padded), limits))
             for row, hypothesis in zip(rows, done, strict=True):
                 outputs[row] = self.tokenizer.decode(hypothesis.token_ids)
         return outputs

@@ -20,10 +20,7 @@ MOST = 100
 _NAME = re.compile(r"step-(\d{7,9})\.safetensors", re.ASCII)
 
 
-def moments(
-    count: int,  # how many snapshots, including the untrained model
-    steps: int,  # steps of the whole run
-) -> tuple[int, ...]:
+def moments(count: int, steps: int) -> tuple[int, ...]:
     """The steps at which to keep the weights: the untrained model, then each twice as late, up to the last.
 
     Heads change fast at the beginning and slowly at the end, so the steps lie evenly on a logarithmic axis. A
@@ -39,9 +36,8 @@ def save_snapshot(
     directory: Path,  # directory of the run
     step: int,  # step after which these are the weights; 0 is the untrained model
     state: dict[str, Tensor],  # the model's `state_dict()`
-    stored: Callable[
-        [dict[str, Tensor]], dict[str, Tensor]
-    ] = half_precision,  # what the file holds in place of the state
+    # what the file holds in place of the state
+    stored: Callable[[dict[str, Tensor]], dict[str, Tensor]] = half_precision,
 ) -> None:
     """Writes the weights of a step, atomically; CheckpointError if one is not finite in float16."""
     (directory / FOLDER).mkdir(parents=True, exist_ok=True)
@@ -59,18 +55,15 @@ def load_snapshot(directory: Path, step: int) -> Checkpoint:
     """The model as it was after a step; CheckpointError if that is missing, damaged or another model's."""
     steps = snapshot_steps(directory)
     if step not in steps:
-        raise CheckpointError(f"{directory.name} has no snapshot of step {step:,}; it has {_listed(steps)}.")
+        known = ", ".join(f"{each:,}" for each in steps) or "none"
+        raise CheckpointError(f"{directory.name} has no snapshot of step {step:,}; it has {known}.")
     return load_checkpoint(directory, _file(step))
 
 
 def snapshot_file(directory: Path, step: int) -> Path:
-    """Where the snapshot of a step lies."""
+    """The file of the snapshot of a step."""
     return directory / _file(step)
 
 
 def _file(step: int) -> str:
     return f"{FOLDER}/step-{step:07}.safetensors"
-
-
-def _listed(steps: tuple[int, ...]) -> str:
-    return ", ".join(f"{step:,}" for step in steps) or "none"

@@ -16,9 +16,7 @@ _COMMAND = re.compile(r"\btransformer\s+train\b")
 _KINDS: dict[type, Any] = {int: int, float: float, str: str}
 
 
-def stated_options(
-    card: str,  # markdown
-) -> TrainingOptions | None:
+def stated_options(card: str) -> TrainingOptions | None:
     """The options of the last training command in a card's blocks of code; None without a readable one.
 
     If a flag occurs several times, as it does if a run was resumed, the last value counts.

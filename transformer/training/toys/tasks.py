@@ -68,11 +68,7 @@ class ToyData:
     words: tuple[str, ...]  # texts that only the vocabulary reads
 
 
-def toy_data(
-    name: str,  # a key of ``TOYS``
-    length: int = LENGTH,  # most letters of a sequence, within ``LENGTHS``
-    seed: int = 1,  # seed of the draws
-) -> ToyData:
+def toy_data(name: str, length: int = LENGTH, seed: int = 1) -> ToyData:
     """The data of a task; the same for the same seed, and no source occurs twice.
 
     ValueError if there is no such task, or the length is out of bounds.
