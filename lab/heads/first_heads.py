@@ -8,7 +8,7 @@ from typing import Protocol
 from lab.heads.statistics import Totals, sentence_totals
 from lab.measurement import Json
 from transformer.decode.request import OverflowedError
-from transformer.lenses.scores.gold_links import CrossAlignments, Traced
+from transformer.lenses.scores.gold_links import CrossAlignments
 from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
@@ -46,7 +46,9 @@ def grid(totals: Totals) -> Grid:
     ]
 
 
-def kind_totals(translation: Traced, projections: Projections | None = None) -> dict[AttentionKind, Totals]:
+def kind_totals(
+    translation: Translation, projections: Projections | None = None
+) -> dict[AttentionKind, Totals]:
     """The totals of one sentence for each kind of attention; `projections` for `contribution`."""
     return {kind: sentence_totals(translation, kind, projections) for kind in translation.config.sites}
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.lenses.scores.gold_links import Traced, trace_of
+from transformer.lenses.scores.gold_links import trace_of
 from transformer.model.sites import AttentionKind, Side
+from transformer.runs.translation import Translation
 from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
 from transformer.text.vocabulary import EOS
 from transformer.text.words import is_punctuation, is_special, readable, reading_groups
@@ -150,7 +151,7 @@ class Totals:
 
 
 def sentence_totals(
-    translation: Traced, kind: AttentionKind, projections: Projections | None = None
+    translation: Translation, kind: AttentionKind, projections: Projections | None = None
 ) -> Totals:
     """The statistics of all heads of a kind over one sentence; `contribution` needs W^O of the model."""
     trace = trace_of(translation)
@@ -173,7 +174,7 @@ def sentence_totals(
     )
 
 
-def keys_of(translation: Traced, kind: AttentionKind) -> Keys:
+def keys_of(translation: Translation, kind: AttentionKind) -> Keys:
     """Facts about the keys of one kind of attention."""
     site = translation.config.sites[kind]
     words = FUNCTION_WORDS[site.key_side]

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from transformer.lenses.inside.weights import exact, head_rows, multi_head, output_rows, rotated
 from transformer.lenses.measures.stream import UnmeasuredError
-from transformer.model.attention import MultiHeadAttention
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
 from transformer.trace.view import Array
@@ -30,7 +30,7 @@ class Through(NamedTuple):
 
 
 def copying(model: Network, kind: AttentionKind | str = "decoder") -> Array:
-    """How far each head's W_V W_O raises the logits of the tokens that it reads.
+    """Strength with which each head's W_V W_O raises the logits of the tokens that it reads.
 
     Args:
         model: A pre-norm model.
@@ -43,14 +43,14 @@ def copying(model: Network, kind: AttentionKind | str = "decoder") -> Array:
         UnmeasuredError: The model has post-norm, or no such attention.
     """
     kind = _kind(model, kind)
-    layers = model.config.sites[kind].n_layers
-    return _table([[_copied(model, kind, layer, head) for head in _heads(model)] for layer in range(layers)])
+    layers, heads = range(model.config.sites[kind].n_layers), range(model.config.n_heads)
+    return _table([[_copied(model, kind, layer, head) for head in heads] for layer in layers])
 
 
 def matching(
     model: Network, distance: int, kind: AttentionKind | str = "decoder", through: Through | None = None
 ) -> Array:
-    """How far each head's scores rise where the key is the same token as the query.
+    """Rise of each head's scores where the key is the same token as the query.
 
     Args:
         model: A pre-norm model.
@@ -72,12 +72,11 @@ def matching(
     rows = []
     for layer in range(model.config.sites[kind].n_layers):
         early = through is not None and layer <= through.layer
-        rows.append(
-            [
-                np.nan if early else _matched(model, kind, layer, head, distance, through)
-                for head in _heads(model)
-            ]
-        )
+        heads = [
+            np.nan if early else _matched(model, kind, layer, head, distance, through)
+            for head in range(model.config.n_heads)
+        ]
+        rows.append(heads)
     return _table(rows)
 
 
@@ -90,10 +89,6 @@ def _kind(model: Network, kind: AttentionKind | str) -> AttentionKind:
     return AttentionKind(kind)
 
 
-def _heads(model: Network) -> range:
-    return range(model.config.n_heads)
-
-
 def _copied(model: Network, kind: AttentionKind, layer: int, head: int) -> float:
     value, out = _value_out(model, kind, layer, head)
     read, written = _read(model, kind, layer), _centred(_norm(model.stack("decoder").final_norm))
@@ -104,36 +99,27 @@ def _copied(model: Network, kind: AttentionKind, layer: int, head: int) -> float
 def _matched(
     model: Network, kind: AttentionKind, layer: int, head: int, distance: int, through: Through | None
 ) -> float:
-    attention, read = _attention(model, kind, layer), _read(model, kind, layer)
-    query, key = (
-        _rows(linear.weight, attention.n_heads, head) @ read
-        for linear in (attention.q_proj, attention.k_proj)
-    )
+    attention, read = multi_head(model, kind, layer), _read(model, kind, layer)
+    both = attention.q_proj, attention.k_proj
+    query, key = (head_rows(linear, attention.n_heads, head) @ read for linear in both)
     if through is not None:
         value, out = _value_out(model, kind, through.layer, through.head)
         key = key @ out @ value @ _read(model, kind, through.layer)
     positions = model.stack("decoder").positions
     positions.check(1, distance)
-    device = next(iter(positions.buffers()), torch.empty(0)).device
-    query = positions.rotate(query.T[None, :, None].float().to(device), distance)[0, :, 0].T.double().cpu()
+    query = rotated(positions, query.T[:, None], distance)[:, 0].T
     table = _table_of(model)
     return _score(query @ (table.T @ table) @ key.T)
 
 
 def _between(model: Network) -> Tensor:
     """(d_model, d_model) Eᵀ U: embedding, then output matrix."""
-    return _table_of(model).T @ model.projection[0].detach().double().cpu()
+    return _table_of(model).T @ exact(model.projection[0])
 
 
 def _table_of(model: Network) -> Tensor:
     """(pieces, d_model) embeddings as they enter; their common factor changes no score."""
-    return model.table("decoder").weight.detach().double().cpu()
-
-
-def _attention(model: Network, kind: AttentionKind, layer: int) -> MultiHeadAttention:
-    attention = model.attention(kind, layer)
-    assert isinstance(attention, MultiHeadAttention)
-    return attention
+    return exact(model.table("decoder").weight)
 
 
 def _read(model: Network, kind: AttentionKind, layer: int) -> Tensor:
@@ -147,21 +133,16 @@ def _norm(norm: nn.Module) -> nn.LayerNorm:
 
 
 def _centred(norm: nn.LayerNorm) -> Tensor:
-    gain = norm.weight.detach().double().cpu()
+    gain = exact(norm.weight)
     size = len(gain)
     return gain[:, None] * (torch.eye(size, dtype=torch.float64) - 1 / size)
 
 
-def _rows(weight: Tensor, n_heads: int, head: int) -> Tensor:
-    return weight.detach().double().cpu().view(n_heads, -1, weight.shape[-1])[head]
-
-
 def _value_out(model: Network, kind: AttentionKind, layer: int, head: int) -> tuple[Tensor, Tensor]:
     """W_V (d_head, d_model) and W_O (d_model, d_head) of a head, as they act on columns."""
-    attention = _attention(model, kind, layer)
-    weight = attention.out_proj.weight.detach().double().cpu()
-    out = weight.view(weight.shape[0], attention.n_heads, -1)[:, head]
-    return _rows(attention.v_proj.weight, attention.n_heads, head), out
+    attention = multi_head(model, kind, layer)
+    out = output_rows(model, kind, layer)[0][head].T
+    return head_rows(attention.v_proj, attention.n_heads, head), out
 
 
 def _score(matrix: Tensor) -> float:

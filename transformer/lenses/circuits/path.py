@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from transformer.lenses.measures.stream import UnmeasuredError, output_rows, recorded
-from transformer.model.attention import MultiHeadAttention
+from transformer.lenses.inside.weights import multi_head, output_rows
+from transformer.lenses.measures.stream import UnmeasuredError, recorded
 from transformer.model.language_model import LanguageModel
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Patched:
-    """What a run with one path patched gave."""
+    """Result of a run with one path patched."""
 
     weights: Array  # (queries, keys) of the reader
     log_probs: Array  # (target,) of the text's tokens, in nats
@@ -97,8 +97,7 @@ def patched(
 def _made(model: LanguageModel, run: Translation, reader: Place, into: Into, change: Tensor) -> Tensor:
     """(length, d_head) queries, keys or values that the reader makes of the changed stream."""
     sublayer = model.config.sites[KIND].sublayer(reader.layer)
-    attention, stack = model.attention(KIND, reader.layer), model.stack("decoder")
-    assert isinstance(attention, MultiHeadAttention)
+    attention, stack = multi_head(model, KIND, reader.layer), model.stack("decoder")
     linear = {"query": attention.q_proj, "key": attention.k_proj, "value": attention.v_proj}[into]
     stream = (run.stream(sublayer).stream.double() + change).to(linear.weight)
     with torch.inference_mode():

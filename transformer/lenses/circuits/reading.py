@@ -12,11 +12,9 @@ from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
+from transformer.lenses.inside.weights import multi_head, projected, rotated
 from transformer.lenses.measures.stream import Writer, parts, recorded
-from transformer.model.attention import MultiHeadAttention
-from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
@@ -83,8 +81,7 @@ def reading(
     """
     kind, trace = AttentionKind(kind), recorded(run)
     record, site = trace.layer(kind, layer, head), model.config.sites[kind]
-    attention = model.attention(kind, layer)
-    assert isinstance(attention, MultiHeadAttention)
+    attention = multi_head(model, kind, layer)
     positions = model.stack(site.query_side).positions if site.own_keys else None
     sublayer = site.sublayer(layer)
     if split == "query" or site.own_keys:
@@ -92,33 +89,16 @@ def reading(
     else:
         writers, found = parts(model, run, site.key_side)
     linear = attention.k_proj if split == "key" else attention.q_proj
-    projected = _rotated(positions, _projected(linear, found, attention.n_heads, head))
+    split_up = rotated(positions, projected(linear, found, attention.n_heads, head))
     query, key = record.query[head].double(), record.key[head].double()
     scale = query.shape[-1] ** 0.5
     if split == "key":
-        values = torch.einsum("qd,wkd->wqk", query, projected) / scale
+        values = torch.einsum("qd,wkd->wqk", query, split_up) / scale
     else:
-        values = torch.einsum("wqd,kd->wqk", projected, key) / scale
+        values = torch.einsum("wqd,kd->wqk", split_up, key) / scale
     scores, bias = trace.scores(kind, layer, head), trace.bias(kind, layer, head)
     total = values.sum(0) + (0 if bias is None else torch.as_tensor(bias).double())
     largest = max(1.0, float(values.abs().max()))
     gap = float((total - torch.as_tensor(scores).double()).abs().max()) / largest
     check = Check("parts sum to the scores", gap, LIMIT)
     return Reading(writers, read_only(values.float()), AuditReport((check,)))
-
-
-def _projected(linear: nn.Linear, found: Tensor, n_heads: int, head: int) -> Tensor:
-    """(writers, length, d_head), float64; the projection's own bias belongs to the first writer, the "
-    "biases."""
-    weight = linear.weight.detach().double().cpu().view(n_heads, -1, found.shape[-1])[head]
-    projected = found @ weight.T
-    projected[0] += linear.bias.detach().double().cpu().view(n_heads, -1)[head]
-    return projected
-
-
-def _rotated(positions: PositionalEncoding | None, vectors: Tensor) -> Tensor:
-    """(writers, length, d_head), each turned by its position."""
-    if positions is None:
-        return vectors
-    device = next(iter(positions.buffers()), torch.empty(0)).device
-    return positions.rotate(vectors.float()[:, None].to(device))[:, 0].double().cpu()

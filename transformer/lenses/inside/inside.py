@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from transformer.lenses.inside.spread import ProductSpread, product_spread
+from transformer.lenses.inside.weights import exact, multi_head, rotated
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.layers import PreNorm, Residual
@@ -108,9 +109,8 @@ def look_inside(
         inside = _opened(found, view)
         checks = [*view.audit.checks, *audit_inside(inside, found)]
     if decoded is not None:
-        checks.append(
-            _same_run(_record(decoded, kind, layer), whole, OUTPUT_LIMIT[model.embedding.weight.dtype])
-        )
+        limit = OUTPUT_LIMIT[model.embedding.weight.dtype]
+        checks.append(_same_run(_record(decoded, kind, layer), whole, limit))
     return replace(inside, audit=merged(checks))
 
 
@@ -122,10 +122,8 @@ def projections(attention: MultiHeadAttention, head: int) -> tuple[Projection, .
         Projection(as_array(linear.weight[rows].T), as_array(linear.bias[rows]))
         for linear in (attention.q_proj, attention.k_proj, attention.v_proj)
     ]
-    return (
-        *read,
-        Projection(as_array(attention.out_proj.weight[:, rows].T), as_array(attention.out_proj.bias)),
-    )
+    out = attention.out_proj
+    return *read, Projection(as_array(out.weight[:, rows].T), as_array(out.bias))
 
 
 def recorded_sublayer(
@@ -136,10 +134,9 @@ def recorded_sublayer(
     sublayer = site.sublayer(layer)
     following = stacks[sublayer.side].after(sublayer)
     assert following is not None  # every layer ends with its feed-forward network
-    stream, attention = translation.stream(sublayer), model.attention(kind, layer)
-    assert isinstance(attention, MultiHeadAttention)
+    stream = translation.stream(sublayer)
     return RecordedSublayer(
-        attention=attention,
+        attention=multi_head(model, kind, layer),
         residual=model.residual(sublayer),
         positions=model.stack(sublayer.side).positions if site.own_keys else None,
         record=_record(translation, kind, layer),
@@ -204,17 +201,13 @@ def _contributions(attention: MultiHeadAttention, outputs: Tensor) -> Array:
 
 
 def _rotates(positions: PositionalEncoding, d_head: int) -> bool:
-    probe = torch.ones(1, 1, 1, d_head, device=next(iter(positions.buffers()), torch.empty(0)).device)
-    return not torch.equal(positions.rotate(probe, 1), probe)
+    probe = torch.ones(1, 1, d_head)
+    return not torch.equal(rotated(positions, probe, 1), probe.double())
 
 
 def _rotated(positions: PositionalEncoding | None, x: Array, first: int) -> Doubles:
     """Queries or keys (length, d_head) after the rotation, if the encoding rotates."""
-    if positions is None:
-        return x.astype(np.float64)
-    device = next(iter(positions.buffers()), torch.empty(0)).device
-    turned = positions.rotate(torch.tensor(x, device=device)[None, None], first)
-    return turned[0, 0].cpu().numpy().astype(np.float64)
+    return rotated(positions, torch.tensor(x)[None], first)[0].numpy()
 
 
 # --- the proof ----------------------------------------------------------------------------------------------
@@ -327,7 +320,7 @@ def as_array(tensor: Tensor) -> Array:
 
 def as_double(parameter: Tensor) -> Doubles:
     """The same numbers in float64."""
-    return parameter.detach().double().cpu().numpy()
+    return exact(parameter).numpy()
 
 
 def _single(array: Floats) -> Array:

@@ -28,11 +28,8 @@ class ProductSpread:
         return self.products / self.d_head
 
 
-def product_spread(
-    record: LayerTrace,  # the sub-layer as recorded, with unscaled queries and keys
-    head: int,  # index of the head
-) -> ProductSpread:
-    """Measures one head (from 0) of an attention sub-layer."""
+def product_spread(record: LayerTrace, head: int) -> ProductSpread:
+    """Measures a head (from 0) of an attention sub-layer, recorded with unscaled queries and keys."""
     query, key = record.query[head].double(), record.key[head].double()
     products = (query @ key.T)[record.mask()]
     return ProductSpread(

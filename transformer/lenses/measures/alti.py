@@ -16,14 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer.lenses.measures.stream import (
-    UnmeasuredError,
-    Written,
-    output_rows,
-    recorded,
-    written,
-)
-from transformer.model.attention import MultiHeadAttention
+from transformer.lenses.inside.weights import exact, multi_head, output_rows
+from transformer.lenses.measures.stream import UnmeasuredError, Written, recorded, written
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind, Side
 from transformer.runs.translation import Translation
@@ -128,10 +122,8 @@ def _mixed(model: Network, run: Translation, each: Written, worst: list[float]) 
 def _constant(model: Network, each: Written) -> Tensor:
     """(heads, d_head) what every value holds of biases: b_V, and with pre-norm self-attention W_V β."""
     assert each.kind is not None
-    attention = model.attention(each.kind, each.sublayer.layer)
-    assert isinstance(attention, MultiHeadAttention)
-    found = attention.v_proj.bias.detach().double().cpu()
+    attention = multi_head(model, each.kind, each.sublayer.layer)
+    found = exact(attention.v_proj.bias)
     if each.norm is None and each.kind is not AttentionKind.CROSS:
-        shift = model.residual(each.sublayer).norm.bias.detach().double().cpu()
-        found = found + attention.v_proj.weight.detach().double().cpu() @ shift
+        found = found + exact(attention.v_proj.weight) @ exact(model.residual(each.sublayer).norm.bias)
     return found.view(attention.n_heads, -1)

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from transformer.lenses.inside.parts import embedding_trace
+from transformer.lenses.inside.weights import exact, output_rows
 from transformer.lenses.measures.stream import (
     BIASES,
     POSITION,
     TOKEN,
     Writer,
     final_norm,
-    output_rows,
     recorded,
     values_written,
     written,
@@ -35,7 +35,7 @@ LIMIT = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """What each writer adds to a logit or to a difference of logits; in nats."""
+    """Parts that writers add to a logit or to a difference of logits; in nats."""
 
     total: float  # the logit, or the difference, as the model computes it
     writers: tuple[Writer, ...]
@@ -124,7 +124,7 @@ def _asked(
     with torch.inference_mode():
         stream = decoder.final_norm(last.to(device=weight.device, dtype=decoder.dtype))
         logits = model.logits(stream).double().cpu()
-    rows = weight.detach()[asked].double().cpu()
+    rows = exact(weight[asked])
     if against is None:
         return rows[0], float(logits[token])
     return rows[0] - rows[1], float(logits[token] - logits[against])

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from transformer.lenses.measures.stream import output_rows, recorded
-from transformer.model.attention import MultiHeadAttention
+from transformer.lenses.inside.weights import exact, multi_head, output_rows
+from transformer.lenses.measures.stream import recorded
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
@@ -25,7 +25,7 @@ LIMIT = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """What the keys of one head carried to its queries."""
+    """Vectors that the keys of one head carried to its queries, by their lengths."""
 
     norms: Array  # (queries, keys) ‖α_ij x_j W_V W_O‖
     values: Array  # (keys,) ‖x_j W_V W_O‖, what a key would carry with a weight of 1
@@ -53,9 +53,8 @@ def carried(model: Network, run: Translation, kind: AttentionKind | str, layer: 
     """
     kind, trace = AttentionKind(kind), recorded(run)
     record = trace.layer(kind, layer, head)
-    rows, attention = output_rows(model, kind, layer)[0][head], model.attention(kind, layer)
-    assert isinstance(attention, MultiHeadAttention)
-    bias = attention.v_proj.bias.detach().double().cpu().view(attention.n_heads, -1)[head]
+    rows, attention = output_rows(model, kind, layer)[0][head], multi_head(model, kind, layer)
+    bias = exact(attention.v_proj.bias).view(attention.n_heads, -1)[head]
     weights = torch.as_tensor(trace.weights(kind, layer, head)).double()
     own = (record.value[head].double() - bias) @ rows
     length, wrote = own.norm(dim=-1), record.output[head].double() @ rows
@@ -81,9 +80,8 @@ def carried_together(model: Network, run: Translation, kind: AttentionKind | str
         NotCapturedError, UnmeasuredError: As ``carried``.
     """
     kind, trace = AttentionKind(kind), recorded(run)
-    rows, attention = output_rows(model, kind, layer)[0], model.attention(kind, layer)
-    assert isinstance(attention, MultiHeadAttention)
-    bias = attention.v_proj.bias.detach().double().cpu().view(attention.n_heads, 1, -1)
+    rows, attention = output_rows(model, kind, layer)[0], multi_head(model, kind, layer)
+    bias = exact(attention.v_proj.bias).view(attention.n_heads, 1, -1)
     own = (trace.layer(kind, layer).value.double() - bias) @ rows
     weights = torch.as_tensor(trace.weights(kind, layer)).double()
     lengths = [torch.einsum("hk,hkd->kd", each, own).norm(dim=-1) for each in weights.unbind(1)]

@@ -70,13 +70,10 @@ def drafts(
     assert isinstance(model, Transformer)
     streams = [embedding_trace(run, "encoder").input]
     streams += [run.stream(end).output for end in model.config.stacks["encoder"].ends()]
-    source = torch.tensor(
-        [[*translator.ids(run.source_text), translator.config.eos_id]], device=translator.device
-    )
+    ids, device = [*translator.ids(run.source_text), translator.config.eos_id], translator.device
+    source, encoder = torch.tensor([ids], device=device), model.encoder
     with torch.inference_mode():
-        found = [
-            model.encoder.final_norm(each.to(translator.device, model.encoder.dtype)) for each in streams
-        ]
+        found = [encoder.final_norm(each.to(device, encoder.dtype)) for each in streams]
         limit = min(translator.limit(source.shape[1]), len(run.steps) + LONGER)
         made = []
         for layer, memory in enumerate(found):
@@ -92,7 +89,7 @@ def _draft(translator: Translator, source: Tensor, memory: Tensor, layers: int, 
 
 
 def draft_audit(run: Translation, found: Sequence[Draft]) -> AuditReport | None:
-    """Whether the last draft is the translation, token by token; None if that was not written greedily."""
+    """Check that the last draft is the translation, token by token; None if that was not written greedily."""
     if run.method != "greedy":
         return None
     pairs = zip_longest(found[-1].tokens, run.target_tokens)

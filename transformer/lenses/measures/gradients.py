@@ -34,7 +34,7 @@ LIMIT = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Saliency:
-    """What each token contributes to a difference of logits by gradients; in nats."""
+    """Contributions of tokens to a difference of logits, by gradients; in nats."""
 
     source: Array  # (source,)
     prefix: Array  # (step + 1,) the decoder's input up to the step, with the start token

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor, nn
-
+from transformer.lenses.inside.weights import multi_head, projected, rotated
 from transformer.lenses.measures.stream import Writer, parts, recorded
-from transformer.model.attention import MultiHeadAttention
-from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
@@ -56,14 +52,15 @@ def score_parts(
     """
     kind, layer, head = AttentionKind(which[0]), which[1], which[2]
     score, added = _score(run, (kind, layer, head), query, key)
-    attention, site = model.attention(kind, layer), model.config.sites[kind]
-    assert isinstance(attention, MultiHeadAttention)
+    attention, site = multi_head(model, kind, layer), model.config.sites[kind]
     sublayer = site.sublayer(layer)
     asking, asked = parts(model, run, site.query_side, sublayer)
     own = (asking, asked) if site.own_keys else parts(model, run, site.key_side)
     positions = model.stack(site.query_side).positions if site.own_keys else None
-    left = _projected(attention.q_proj, asked[:, query], attention.n_heads, head, positions, query)
-    right = _projected(attention.k_proj, own[1][:, key], attention.n_heads, head, positions, key)
+    left, right = (
+        rotated(positions, projected(linear, found[:, [at]], attention.n_heads, head), at)[:, 0]
+        for linear, found, at in ((attention.q_proj, asked, query), (attention.k_proj, own[1], key))
+    )
     values = left @ right.T / left.shape[-1] ** 0.5
     largest = max(1.0, float(values.abs().max()))
     gap = abs(float(values.sum()) + added - score) / largest
@@ -86,25 +83,3 @@ def _score(
     if not (0 <= query < scores.shape[0] and 0 <= key < scores.shape[1]):
         raise IndexError(f"There is no cell ({query}, {key}); this head has {scores.shape}.")
     return float(scores[query, key]), 0.0 if bias is None else float(bias[query, key])
-
-
-def _projected(
-    linear: nn.Linear,
-    found: Tensor,  # (writers, d_model), of which the first holds the biases
-    n_heads: int,
-    head: int,
-    positions: PositionalEncoding | None,  # what may rotate it
-    at: int,  # the position
-) -> Tensor:
-    """(writers, d_head), float64; the projection's own bias belongs to the biases."""
-    weight = linear.weight.detach().double().cpu().view(n_heads, -1, found.shape[-1])[head]
-    projected = found @ weight.T
-    projected[0] += linear.bias.detach().double().cpu().view(n_heads, -1)[head]
-    return projected if positions is None else _rotated(positions, projected, at)
-
-
-def _rotated(positions: PositionalEncoding, vectors: Tensor, at: int) -> Tensor:
-    """(writers, d_head): the rotation is linear, so that it acts on each part as on their sum."""
-    device = next(iter(positions.buffers()), torch.empty(0)).device
-    turned = positions.rotate(vectors.float()[:, None, None].to(device), at)
-    return turned[:, 0, 0].double().cpu()

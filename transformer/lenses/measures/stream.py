@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.lenses.inside.parts import embedding_trace
-from transformer.model.attention import MultiHeadAttention
+from transformer.lenses.inside.weights import exact, output_rows
 from transformer.model.config import RecurrentConfig
 from transformer.model.layers import PostNorm
 from transformer.model.network import Network
@@ -40,9 +40,8 @@ class UnmeasuredError(ValueError):
 def transformer_run(run: Translation) -> None:
     """Refuses the run of a recurrent model; UnmeasuredError if the model is no Transformer."""
     if isinstance(run.config, RecurrentConfig):
-        raise UnmeasuredError(
-            "This measure needs a Transformer: a recurrent model has no sub-layers that write to a stream."
-        )
+        reason = "a recurrent model has no sub-layers that write to a stream"
+        raise UnmeasuredError(f"This measure needs a Transformer: {reason}.")
 
 
 def recorded(run: Translation) -> AttentionTrace:
@@ -80,7 +79,7 @@ class FixedNorm:
         """The norm for what entered it (length, d_model)."""
         assert isinstance(norm, nn.LayerNorm)
         spread = (entered.double().var(-1, correction=0, keepdim=True) + norm.eps).sqrt()
-        return cls(norm.weight.detach().double().cpu(), norm.bias.detach().double().cpu(), spread)
+        return cls(exact(norm.weight), exact(norm.bias), spread)
 
     def __call__(self, part: Tensor) -> Tensor:
         """(…, length, d_model): a part of what entered, as a part of what leaves."""
@@ -119,15 +118,6 @@ def final_norm(model: Network, run: Translation, side: Side) -> FixedNorm | None
     norm = model.stack(side).final_norm
     last = run.stream(model.config.stacks[side].ends()[-1]).output
     return FixedNorm.of(norm, last) if isinstance(norm, nn.LayerNorm) else None
-
-
-def output_rows(model: Network, kind: AttentionKind, layer: int) -> tuple[Tensor, Tensor]:
-    """W_O by head (heads, d_head, d_model) and b_O (d_model,), float64."""
-    attention = model.attention(kind, layer)
-    assert isinstance(attention, MultiHeadAttention)
-    linear = attention.out_proj
-    weight = linear.weight.detach().double().cpu()
-    return weight.T.reshape(attention.n_heads, -1, weight.shape[0]), linear.bias.detach().double().cpu()
 
 
 def values_written(model: Network, run: Translation, kind: AttentionKind, layer: int) -> Tensor:
@@ -170,7 +160,7 @@ def parts(
 
 
 def _update(model: Network, run: Translation, each: Written) -> tuple[list[Writer], Tensor, Tensor]:
-    """What a sub-layer adds: by head, and its bias; or as a whole."""
+    """The update of a sub-layer: by head, and its bias; or as a whole."""
     name, layer, update = each.sublayer.name, each.sublayer.layer, each.record.update.double()
     if each.kind is None:
         return [Writer(name, layer)], update[None], torch.zeros_like(update)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,43 +11,18 @@ from transformer.lenses.words.alignment import Aligner, AlignmentScore, attentio
 from transformer.lenses.words.reading import Rows
 from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind
+from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.text.links import GoldPair, Links
-from transformer.trace.view import HeadLabels
+from transformer.trace.records import AttentionTrace
 from transformer.training.distributed import ALONE, Workers
-
-if TYPE_CHECKING:
-    from transformer.trace.records import AttentionTrace
 
 Floats = NDArray[np.float32]
 ERRORS: dict[str, Rows] = {"aer": "predicted", "aer_read": "read"}
 """Maps each alignment error to the rows it uses: those that predict a word, or those that read it."""
 
 
-class Traced(Protocol):
-    """The part of a `Translation` that the statistics need."""
-
-    @property
-    def source_tokens(self) -> tuple[str, ...]:
-        """Pieces of the source, ending in `</s>`."""
-
-    @property
-    def target_tokens(self) -> tuple[str, ...]:
-        """Pieces that the decoder predicts."""
-
-    @property
-    def config(self) -> ModelConfig:
-        """The model's config."""
-
-    @property
-    def attention(self) -> AttentionTrace | None:
-        """The recorded attention."""
-
-    def labels(self, kind: AttentionKind) -> HeadLabels:
-        """The tokens along the maps of one kind."""
-
-
-def trace_of(translation: Traced) -> AttentionTrace:
+def trace_of(translation: Translation) -> AttentionTrace:
     """The recorded attention of a translation; ValueError if the translation has no recorded attention."""
     if translation.attention is None:
         raise ValueError("Attention was not recorded; translate with capture=True.")
@@ -72,17 +46,16 @@ class CrossAlignments:
         }
         self._gold: list[GoldPair] = []
 
-    def add(self, translation: Traced, gold: GoldPair) -> None:
+    def add(self, translation: Translation, gold: GoldPair) -> None:
         """Adds one forced gold target."""
         self.take(self.links(translation), gold)
 
-    def links(self, translation: Traced) -> list[Links]:
+    def links(self, translation: Translation) -> list[Links]:
         """The links of one forced target, in the order of the aligners."""
         trace = trace_of(translation)
         layers = [trace.weights(AttentionKind.CROSS, layer) for layer in range(self._shape[0])]
-        maps = np.stack(
-            [np.mean([layers[layer][head] for layer, head in source], axis=0) for source in self._sources]
-        )
+        picked = ([layers[layer][head] for layer, head in source] for source in self._sources)
+        maps = np.stack([np.mean(each, axis=0) for each in picked])
         tokens = translation.source_tokens, translation.target_tokens
         return [each for rows in ERRORS.values() for each in attention_links(maps, *tokens, rows=rows)]
 
@@ -137,11 +110,7 @@ class CrossAlignments:
         )
 
 
-def align_gold(
-    translator: Translator,  # the model
-    gold: Sequence[GoldPair],  # pairs with links made by hand
-    workers: Workers = ALONE,  # the processes that share the pairs
-) -> CrossAlignments:
+def align_gold(translator: Translator, gold: Sequence[GoldPair], workers: Workers = ALONE) -> CrossAlignments:
     """The word alignments of all gold pairs, with their targets forced."""
     collected = CrossAlignments(translator.config)
 

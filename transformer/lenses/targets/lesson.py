@@ -54,14 +54,10 @@ class Lesson:
 
 
 @torch.no_grad()
-def lesson(
-    translator: Translator,  # the model
-    text: str,  # the source
-    target: Sequence[int],  # ids of the whole target, `</s>` included
-) -> Lesson:
+def lesson(translator: Translator, text: str, target: Sequence[int]) -> Lesson:
     """Shows a model a pair as training does (teacher forcing), without dropout; changes nothing in it.
 
-    InputError if the source is empty or too long.
+    The target ids end with `</s>`. InputError if the source is empty or too long.
     """
     config, model, device = translator.config, translator.model, translator.device
     source = torch.tensor([[*translator.ids(text), config.eos_id]], device=device)

@@ -60,13 +60,8 @@ class SmoothedPosition:
 
 
 @torch.no_grad()
-def smoothed(
-    translator: Translator,  # the model
-    lesson: Lesson,  # the pair as it was shown to this model
-    position: int,  # from 0
-    epsilon: float,  # from 0 to below 1; the paper uses 0.1
-) -> SmoothedPosition:
-    """The loss of a position under a smoothing; ValueError if ``epsilon`` is out of range."""
+def smoothed(translator: Translator, lesson: Lesson, position: int, epsilon: float) -> SmoothedPosition:
+    """The loss of a position (from 0) under a smoothing; ValueError unless it is from 0 to below 1."""
     if not 0 <= epsilon < 1:
         raise ValueError(f"The smoothing is {epsilon}; it must be from 0 to below 1.")
     features, right = lesson.features[position : position + 1], lesson.positions[position].token_id

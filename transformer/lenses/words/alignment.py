@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from transformer.lenses.words.reading import Rows
 from transformer.model.sites import AttentionKind
 from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group, is_special, word_groups
+
+if TYPE_CHECKING:
+    from transformer.runs.translation import Translation
 
 Rule = Literal["strongest", "mutual", "above"]
 
@@ -32,13 +35,6 @@ class AlignmentScore:
     links: int  # number of links found, |A|
 
 
-class Weighted(Protocol):
-    """A run whose attention weights are known."""
-
-    def weights(self, kind: AttentionKind, layer: int, head: int) -> NDArray[np.float32]:
-        """(queries, keys) of a head."""
-
-
 @dataclass(frozen=True)
 class Aligner:
     """A head of cross-attention, or the mean of several, from which links between words are read."""
@@ -46,7 +42,7 @@ class Aligner:
     heads: tuple[tuple[int, int], ...]  # layer and head of each, from 0; at least one
     rows: Rows  # whether the row of a token is the one that predicts it or the one that reads it
 
-    def weights(self, run: Weighted) -> NDArray[np.float32]:
+    def weights(self, run: Translation) -> NDArray[np.float32]:
         """(queries, keys): row t belongs to target token t, as in ``rows_of_targets``."""
         each = [run.weights(AttentionKind.CROSS, layer, head) for layer, head in self.heads]
         return rows_of_targets(np.mean(each, axis=0, dtype=np.float32), self.rows)

@@ -23,15 +23,10 @@ class Shown:
     weight: float  # its weight on the source word, all pieces together
 
 
-def heads_that_show(
-    run: Translation,  # the translation with its trace
-    target: str,  # the target word; its first piece counts
-    source: str,  # the source word
-    least: float,  # the smallest weight on the source word
-) -> list[Shown]:
-    """The heads whose row that predicts a target word has its largest weight on a source word.
+def heads_that_show(run: Translation, target: str, source: str, least: float) -> list[Shown]:
+    """The heads whose row that predicts a target word looks most, and at least so much, at a source word.
 
-    The head with the largest weight first; empty if the run lacks one of the words.
+    The head with the largest weight first; empty if the run lacks one of the words, whose first pieces count.
     """
     row, keys = find_word(run.target_tokens, target), find_word(run.source_tokens, source)
     if row is None or keys is None or run.attention is None:
@@ -46,9 +41,7 @@ def heads_that_show(
     return sorted(found, key=lambda shown: -shown.weight)
 
 
-def shared_heads(
-    found: Sequence[Sequence[Shown]],  # per claim, what ``heads_that_show`` found
-) -> list[Shown | None]:
+def shared_heads(found: Sequence[Sequence[Shown]]) -> list[Shown | None]:
     """One head for each claim, so that as many claims as possible are shown by the same head.
 
     Per claim, the head that shows most of the claims (of several such heads, the one with the largest sum of

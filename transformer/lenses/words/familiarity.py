@@ -41,7 +41,7 @@ class Traits:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether more than half of the tokens are bytes of characters that the vocabulary lacks."""
+        """True if more than half of the tokens are bytes of characters that the vocabulary lacks."""
         return 2 * self.unknown > self.tokens
 
     @property
@@ -99,7 +99,7 @@ class Measure:
         return self.bias + sum(w * x for w, x in zip(self.weights, traits.row, strict=True))
 
     def doubts(self, traits: Traits) -> bool:
-        """Whether a translation is doubted."""
+        """True if a translation is doubted."""
         return traits.is_foreign or self.doubt(traits) > self.threshold
 
     def reason(self, traits: Traits) -> str:
@@ -139,10 +139,7 @@ def traits_of(
     return Traits(sum(log_probs) / max(1, len(log_probs)), len(pieces), len(pieces) / words, unknown)
 
 
-def choose(
-    texts: Sequence[Traits],  # traits of texts
-    bad: Sequence[bool],  # whether the translation of each is bad
-) -> Measure:
+def choose(texts: Sequence[Traits], bad: Sequence[bool]) -> Measure:
     """Chooses weights and threshold; ValueError if there are fewer than two good or two bad translations."""
     labels = np.array(bad, dtype=bool)
     if min(labels.sum(), (~labels).sum()) < 2:

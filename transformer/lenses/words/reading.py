@@ -33,7 +33,7 @@ class Reading:
 
     @property
     def changes(self) -> bool:
-        """Whether a view with these settings may differ from the model's own arrays."""
+        """True if a view with these settings may differ from the model's own arrays."""
         return self.words or self.hide_special or self.hide_punctuation
 
 
@@ -120,7 +120,7 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
 
 
 def named_rows(kind: AttentionKind | str, reading: Reading) -> Rows:
-    """Whether the rows of a kind are named by the token they read or by the token they predict."""
+    """The name of the rows of a kind: by the token they read or by the token they predict."""
     if kind == AttentionKind.ENCODER:
         return "read"
     return reading.rows or ("predicted" if kind == AttentionKind.CROSS else "read")

@@ -1,0 +1,53 @@
+"""A Transformer's parameters as the lenses read them: float64, on the CPU, head by head."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.encodings.positions import PositionalEncoding
+from transformer.model.network import Network
+from transformer.model.sites import AttentionKind
+
+
+def multi_head(model: Network, kind: AttentionKind, layer: int) -> MultiHeadAttention:
+    """An attention sub-layer of a Transformer."""
+    attention = model.attention(kind, layer)
+    assert isinstance(attention, MultiHeadAttention)
+    return attention
+
+
+def exact(parameter: Tensor) -> Tensor:
+    """The same numbers in float64."""
+    return parameter.detach().double().cpu()
+
+
+def head_rows(linear: nn.Linear, n_heads: int, head: int) -> Tensor:
+    """(d_head, d_model): the rows of W_Q, W_K or W_V that make the vectors of a head."""
+    return exact(linear.weight).view(n_heads, -1, linear.in_features)[head]
+
+
+def output_rows(model: Network, kind: AttentionKind, layer: int) -> tuple[Tensor, Tensor]:
+    """W_O by head (heads, d_head, d_model) and b_O (d_model,)."""
+    attention = multi_head(model, kind, layer)
+    weight = exact(attention.out_proj.weight)
+    return weight.T.reshape(attention.n_heads, -1, weight.shape[0]), exact(attention.out_proj.bias)
+
+
+def projected(linear: nn.Linear, parts: Tensor, n_heads: int, head: int) -> Tensor:
+    """(writers, …, d_head) of parts (writers, …, d_model); the bias belongs to the first, the biases."""
+    found = parts @ head_rows(linear, n_heads, head).T
+    found[0] += exact(linear.bias).view(n_heads, -1)[head]
+    return found
+
+
+def rotated(positions: PositionalEncoding | None, vectors: Tensor, first: int = 0) -> Tensor:
+    """(…, length, d_head) float64, each turned by its position if the encoding of the head rotates.
+
+    The rotation is linear, so that it acts on each part of a vector as on their sum.
+    """
+    if positions is None:
+        return vectors.double()
+    device = next(iter(positions.buffers()), torch.empty(0)).device
+    return positions.rotate(vectors.float()[:, None].to(device), first)[:, 0].double().cpu()
