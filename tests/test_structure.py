@@ -41,15 +41,15 @@ ROOMS = {
 MOST_FILES = 13
 """A room with more files than this needs a folder inside."""
 MOST_LINES = {
-    "transformer/text model trace decode storage families training hub": 12_774,
-    "transformer/interventions": 2_043,
+    "transformer/text model trace decode storage families training hub": 12_605,
+    "transformer/interventions": 2_026,
     "transformer/runs": 2_043,
-    "transformer/lenses what_if exports commands": 9_033,
-    "lab": 7_477,
+    "transformer/lenses what_if exports commands": 8_720,
+    "lab": 7_449,
     "figures": 7_086,
     "ui/linked_view address server controls shell maps": 10_734,
     "ui/views": 17_611,
-    "tests": 40_406,
+    "tests": 40_404,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -28,12 +28,7 @@ class Frame:
         return -sum(self.forced.log_probs) / len(self.forced.log_probs)
 
 
-def frames(
-    directory: Path,  # directory of the run
-    text: str,  # the source
-    target: str,  # a translation of it
-    title: str | None = None,  # name of the run; None for that of its directory
-) -> Iterator[Frame]:
+def frames(directory: Path, text: str, target: str, title: str | None = None) -> Iterator[Frame]:
     """Reads a sentence with every snapshot; the target is the same for all, so their maps can be compared.
 
     CheckpointError if a snapshot is damaged or of another model; InputError if a text is empty, or has more

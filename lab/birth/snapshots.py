@@ -10,10 +10,7 @@ from transformer.runs.translator import Translator
 from transformer.training.runs.snapshots import load_snapshot, snapshot_file, snapshot_steps
 
 
-def opened(
-    directory: Path,  # directory of the run
-    title: str | None = None,  # name of the run; None for that of its directory
-) -> Iterator[tuple[int, Translator]]:
+def opened(directory: Path, title: str | None = None) -> Iterator[tuple[int, Translator]]:
     """The model after each step of which there is a snapshot, in their order; only one is in memory."""
     for step in snapshot_steps(directory):
         found = load_snapshot(directory, step)

@@ -26,7 +26,7 @@ Variants = dict[str, tuple[Intervention, ...]]
 
 @dataclass(frozen=True)
 class Bench:
-    """Where an experiment finds its places."""
+    """Source of the places of an experiment."""
 
     translator: Translator  # the model
     heads: Mapping[str, Any]  # what `heads.json` says of it

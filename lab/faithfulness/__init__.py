@@ -1,1 +1,1 @@
-"""Whether measures of source tokens say what the model needs: deletion, insertion, and random weights."""
+"""Faithfulness of measures of source tokens: deletion, insertion, and random weights."""

@@ -24,7 +24,7 @@ from transformer.trace.view import Array
 from transformer.what_if.untrained import untrained_twin
 
 DEPTHS = (1, 2, 3, 5)
-"""How many source tokens are hidden, or left."""
+"""Numbers of source tokens that are hidden, or left."""
 _CHANCE = next(iter(MEASURES))
 
 
@@ -51,15 +51,11 @@ def faithfulness(
         _check_twin(translator, others["retrained"], retrained)
     rows: dict[str, list[list[float]]] = {name: [] for name in MEASURES}
     texts = [pair.source for pair in read_pairs(data)]
-    done = 0
     with one_thread():
         for run in runs_of(translator, texts, sentences):
             for name, row in _sentence(translator, run, others.values()).items():
                 rows[name].append(row)
-            done += 1
-            if done % 20 == 0:
-                report(f"{done} sentences")
-    tables = {name: np.array(each) for name, each in rows.items()}
+    tables, done = {name: np.array(each) for name, each in rows.items()}, len(rows[_CHANCE])
     return {
         "data": f"the model's own translations of {done} sentences of {shown(data)}",
         "sentences": done,
@@ -74,7 +70,7 @@ def _check_twin(translator: Translator, other: Translator, directory: Path) -> N
 
 
 def runs_of(translator: Translator, texts: Sequence[str], most: int) -> Iterator[Translation]:
-    """Translations of sentences with more tokens than are ever hidden."""
+    """Translations of sentences with more tokens than are ever hidden; tells how many are done."""
     found = 0
     for text in texts:
         if found == most:
@@ -84,8 +80,10 @@ def runs_of(translator: Translator, texts: Sequence[str], most: int) -> Iterator
         except InputError:
             continue
         if len(run.source_tokens) > max(DEPTHS) + 1:
-            found += 1
             yield run
+            found += 1
+            if found % 20 == 0:
+                report(f"{found} sentences")
 
 
 def _sentence(

@@ -1,4 +1,4 @@
-"""What measures say of the source tokens at every step of a given translation."""
+"""Values that measures give the source tokens at every step of a given translation."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def one_head(translator: Translator, run: Translation) -> Array:
 
 
 def lengths(translator: Translator, run: Translation) -> Array:
-    """What all heads of a layer carried together, summed over the layers (Kobayashi et al. 2020)."""
+    """Lengths of what all heads of a layer carried, summed over the layers (Kobayashi et al. 2020)."""
     found = [carried_together(translator.model, run, CROSS, layer) for layer in _layers(translator)]
     return np.sum(found, axis=0)
 

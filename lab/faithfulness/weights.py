@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import numpy as np
 
 from lab.faithfulness.command import runs_of
-from lab.measurement import Json, Pairs, Subject, measurement, one_thread, report
+from lab.measurement import Json, Pairs, Subject, measurement, one_thread
 from transformer.commands.arguments import shown
 from transformer.lenses.measures.agreement import agreement
 from transformer.lenses.measures.carried import carried
@@ -31,13 +31,13 @@ the layer, its own in another order."""
 SORTS = ("content", "function", "other")
 """Source words: those of no list, those of the list of function words, punctuation and `</s>`."""
 REPLACED = ("uniform", "permuted", "other head", "nothing")
-"""What stands in the place of the weights of the whole head."""
+"""Substitutes for the weights of the whole head."""
 LEAST = 3
 """Keys that a query must see: fewer have no order to speak of."""
 
 
 class Row(NamedTuple):
-    """What was found at one head of one layer in one sentence."""
+    """Results at one head of one layer in one sentence."""
 
     size: list[float]  # by ``ORDERS``: rank correlation with |Δ log p|, mean over queries
     loss: list[float]  # the same with −Δ log p of the predicted token; not a number in the encoder
@@ -75,8 +75,6 @@ def weight_effect(
                 rows = [_row(translator, run, made, kind, layer, queries, random) for layer in range(count)]
                 found[kind].append(rows)
             done += 1
-            if done % 20 == 0:
-                report(f"{done} sentences")
     return {
         "data": f"the model's own translations of {done} sentences of {shown(data)}",
         "sentences": done,
@@ -100,22 +98,12 @@ def _row(
     others = run.weights(kind, layer, other)
     seen = np.flatnonzero(mask.sum(1) >= LEAST)
     drawn = sorted(random.choice(seen, min(queries, len(seen)), replace=False).tolist()) if len(seen) else []
-    orders = dict(
-        zip(
-            ORDERS,
-            (
-                weights,
-                carried(translator.model, run, kind, layer, head).norms,
-                others,
-                permuted(weights, mask, random),
-            ),
-            strict=True,
-        )
-    )
+    norms = carried(translator.model, run, kind, layer, head).norms
+    orders = weights, norms, others, permuted(weights, mask, random)  # as in ``ORDERS``
     size, loss = _effects(run, made, kind, (layer, head), drawn, mask)
     keys = _sorts(run.source_tokens) if kind is not AttentionKind.DECODER else None
     correlations = [
-        [_mean([agreement(order[q], each[q], draws=0).value for q in drawn]) for order in orders.values()]
+        [_mean([agreement(order[q], each[q], draws=0).value for q in drawn]) for order in orders]
         for each in (size, loss)
     ]
     maps = np.stack([uniform(mask), permuted(weights, mask, random), others, np.zeros_like(weights)])

@@ -1,1 +1,1 @@
-"""How much a model's loss needs each of its heads."""
+"""Importance of each head for a model's loss."""

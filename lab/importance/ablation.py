@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
+from lab.twins.twins import encoded, row_losses
 from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
@@ -20,8 +19,7 @@ from transformer.model.sites import AttentionKind, Place
 from transformer.model.watching.observer import UNWATCHED, Attended, AttentionInputs, Bystander, Observer
 from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import SpecialIds
-from transformer.training.batches import Batch, EncodedPairs, group_by_length, make_batch
+from transformer.training.batches import Batch, group_by_length, make_batch
 from transformer.training.data import pad
 
 BATCH_POSITIONS = 2048
@@ -76,12 +74,7 @@ class Forced:
 
     def __init__(self, translator: Translator, pairs: Sequence[SentencePair]) -> None:
         self.translator, self.count = translator, len(pairs)
-        config, tokens = translator.config, translator.tokenizer
-        data = EncodedPairs(
-            [array("i", tokens.encode(pair.source)) for pair in pairs],
-            [array("i", tokens.encode_target(pair.target)) for pair in pairs],
-            special=SpecialIds(config.pad_id, config.bos_id, config.eos_id, config.unk_id),
-        )
+        data = encoded(translator, pairs)
         self._rows = list(group_by_length(data, range(len(data)), BATCH_POSITIONS))
         self._batches = [make_batch(data, rows) for rows in self._rows]
         with torch.inference_mode():
@@ -132,14 +125,7 @@ class Forced:
         model = self.translator.model
         padding = padding_mask(batch.src_ids, model.config.pad_id)
         features = model.decode(batch.tgt_input_ids, memory, padding, observer=observer)
-        pad_id = model.config.pad_id
-        losses = F.cross_entropy(
-            model.logits(features).float().transpose(1, 2),
-            batch.tgt_ids,
-            ignore_index=pad_id,
-            reduction="none",
-        )
-        return torch.stack([losses.sum(1), (batch.tgt_ids != pad_id).sum(1).to(losses)], 1)
+        return row_losses(model, features, batch)
 
 
 def translated(translator: Translator, texts: Sequence[str], observer: Observer) -> Iterator[str]:

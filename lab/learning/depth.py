@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from transformer.model.sites import Side, Sublayer
 from transformer.model.watching.observer import UNWATCHED, Bystander, Norm, Observer, Passed
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Vocabulary
-from transformer.training.batches import Batch, EncodedPairs, make_batch
+from transformer.training.batches import Batch, forced_pairs, make_batch
 from transformer.what_if.untrained import fresh_model
 
 PAIRS, MOST_TOKENS = 16, 24
@@ -85,9 +84,7 @@ class _Without(Bystander):
 
 def sample_batch(pairs: Sequence[SentencePair], vocabulary: Vocabulary) -> Batch:
     """The first PAIRS pairs of at most MOST_TOKENS tokens a side, as one batch."""
-    source = [array("i", vocabulary.encode(pair.source)) for pair in pairs]
-    target = [array("i", vocabulary.encode_target(pair.target)) for pair in pairs]
-    data = EncodedPairs(source, target).within(MOST_TOKENS)
+    data = forced_pairs(pairs, vocabulary).within(MOST_TOKENS)
     return make_batch(data, range(min(PAIRS, len(data))))
 
 

@@ -92,7 +92,7 @@ DATA = {
         texts="tatoeba-en-de/train.tsv.gz",
     ),
 }
-"""What models are measured on, by the codes of their languages."""
+"""Data that models are measured on, by the codes of their languages."""
 
 
 USUAL = DATA["en", "de"]

@@ -1,4 +1,4 @@
-"""Whether two decoders read the same source tokens when they write the same text."""
+"""Agreement of two decoders on the source tokens that they read when they write the same text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAIRS = 200
 
 
 def agreement(twins: Twins, pairs: Sequence[SentencePair], reference: str) -> Json:
-    """How far the cross-attention of each model agrees with that of the reference, on forced targets.
+    """Agreement of the cross-attention of each model with that of the reference, on forced targets.
 
     Compared is the mean over heads of each last layer, row by row: the share of weight that two rows
     have in common, Σ min(α, β) = 1 − total variation distance; and how often both have their largest one on

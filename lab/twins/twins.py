@@ -7,12 +7,12 @@ bootstrap intervals over sentences.
 from __future__ import annotations
 
 import random
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 from lab.measurement import Json
@@ -25,11 +25,12 @@ from transformer.lenses.scores.bootstrap import (
     rounded,
     unigram_precision,
 )
+from transformer.model.network import EncoderDecoder
 from transformer.runs.corpus import translate_batched
 from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import SpecialIds
-from transformer.training.batches import EncodedPairs, group_by_length, make_batch
+from transformer.training.batches import Batch, EncodedPairs, forced_pairs, group_by_length, make_batch
 
 Twins = dict[str, Translator]
 BASELINE = "sinusoidal"
@@ -60,22 +61,29 @@ def score_pairs(translator: Translator, pairs: Sequence[SentencePair]) -> Scored
     return Scored(outputs, bleu_statistics(outputs, [pair.target for pair in pairs]), losses)
 
 
+def encoded(translator: Translator, pairs: Sequence[SentencePair]) -> EncodedPairs:
+    """Pairs as the ids of a model."""
+    config = translator.config
+    special = SpecialIds(config.pad_id, config.bos_id, config.eos_id, config.unk_id)
+    return forced_pairs(pairs, translator.tokenizer, special)
+
+
+def row_losses(model: EncoderDecoder, features: Tensor, batch: Batch) -> Tensor:
+    """(rows, 2): negative log-probability of each target in nats, and its tokens with ``</s>``."""
+    logits, pad = model.logits(features).float(), model.config.pad_id
+    losses = F.cross_entropy(logits.transpose(1, 2), batch.tgt_ids, ignore_index=pad, reduction="none")
+    return torch.stack([losses.sum(1), (batch.tgt_ids != pad).sum(1).to(losses)], 1)
+
+
 @torch.inference_mode()
 def sentence_losses(translator: Translator, pairs: Sequence[SentencePair]) -> Floats:
-    """(sentences, 2): negative log-probability of each target in nats, and its tokens with ``</s>``."""
-    read, config = translator.tokenizer, translator.config
-    source = [array("i", read.encode(pair.source)) for pair in pairs]
-    target = [array("i", read.encode_target(pair.target)) for pair in pairs]
-    special = SpecialIds(config.pad_id, config.bos_id, config.eos_id, config.unk_id)
-    data = EncodedPairs(source, target, special=special)
-    model, found = translator.model, np.zeros((len(data), 2))
+    """(sentences, 2): as ``row_losses``, of all pairs."""
+    data, model = encoded(translator, pairs), translator.model
+    found = np.zeros((len(data), 2))
     for rows in group_by_length(data, range(len(data)), BATCH_POSITIONS):
         batch = make_batch(data, rows).to(translator.device)
-        logits = model.logits(model.features(batch.src_ids, batch.tgt_input_ids)).float()
-        pad = model.config.pad_id
-        losses = F.cross_entropy(logits.transpose(1, 2), batch.tgt_ids, ignore_index=pad, reduction="none")
-        found[rows, 0] = losses.sum(1).double().cpu().numpy()
-        found[rows, 1] = (batch.tgt_ids != pad).sum(1).cpu().numpy()
+        features = model.features(batch.src_ids, batch.tgt_input_ids)
+        found[rows] = row_losses(model, features, batch).double().cpu().numpy()
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 import torch
@@ -35,23 +36,21 @@ class Node:
     length: int  # number of tokens, without the start token
     before: Node | None  # the hypothesis without the newest token; None for the start token
 
+    def chain(self) -> Iterator[Node]:
+        """The nodes from the newest token back to the start token."""
+        node: Node | None = self
+        while node is not None:
+            yield node
+            node = node.before
+
     def ending(self, count: int) -> tuple[int, ...]:
         """The last ``count`` tokens at most, including the start token."""
-        node: Node | None = self
-        tokens: list[int] = []
-        while node is not None and len(tokens) < count:
-            tokens.append(node.token_id)
-            node = node.before
+        tokens = [node.token_id for node in islice(self.chain(), count)]
         return tuple(reversed(tokens))
 
     def finish(self, rules: SearchRules) -> Hypothesis:
         """The hypothesis as a search returns it."""
-        chain: list[Node] = []
-        node: Node | None = self
-        while node is not None and node.length:
-            chain.append(node)
-            node = node.before
-        chain.reverse()
+        chain = [node for node in self.chain() if node.length][::-1]
         return Hypothesis(
             tuple(node.token_id for node in chain),
             tuple(node.log_prob for node in chain),
@@ -122,7 +121,7 @@ class _Beam:
 
     @property
     def done(self) -> bool:
-        """Whether the search may end: see ``SearchRules.early_stopping``."""
+        """True if the search may end: see ``SearchRules.early_stopping``."""
         if not self.running:
             return True
         if len(self.finished) < self.beam_size:

@@ -35,12 +35,8 @@ class SearchRules:
     # whether the probabilities that remain without forbidden tokens are rescaled to sum to 1 before scoring
     renormalize: bool = False
 
-    def score(
-        self,
-        total: float,  # Σ log p
-        length: int,  # number of tokens, the end token included
-    ) -> float:
-        """The score that ranks finished hypotheses."""
+    def score(self, total: float, length: int) -> float:
+        """The score that ranks finished hypotheses, of Σ log p and the tokens, the end token included."""
         offset = self.length_offset
         return total / ((offset + length) / (offset + 1)) ** self.length_penalty
 

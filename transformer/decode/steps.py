@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+T = TypeVar("T")
 ALTERNATIVES = 10
 """Number of most probable tokens that a step keeps of its distribution."""
 
@@ -93,11 +95,11 @@ def largest(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, places.gather(1, order)
 
 
-def finish(decoding: Decoding) -> tuple[Hypothesis, ...]:
-    """Runs a decoder to its end and returns its hypotheses."""
+def finish(steps: Generator[object, None, T]) -> T:
+    """Runs a search to its end and returns what it returns: the hypotheses of a decoder."""
     while True:
         try:
-            next(decoding)
+            next(steps)
         except StopIteration as stop:
-            hypotheses: tuple[Hypothesis, ...] = stop.value
-            return hypotheses
+            found: T = stop.value
+            return found

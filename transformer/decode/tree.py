@@ -12,6 +12,7 @@ from functools import cached_property
 
 from transformer.decode.beam import Node
 from transformer.decode.rules import SearchRules
+from transformer.decode.steps import finish
 from transformer.text.brief import Brief
 
 
@@ -78,13 +79,7 @@ class SearchTree(Brief):
     @cached_property
     def greedy(self) -> Output:
         """Output of greedy search; it runs when first asked for, and may leave the tree."""
-        steps = self.run_greedy()
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                output: Output = stop.value
-                return output
+        return finish(self.run_greedy())
 
     def stream_greedy(self) -> Iterator[str]:
         """Runs greedy search piece by piece, so that a caller can leave it; `greedy` then keeps it."""
@@ -137,11 +132,7 @@ class SearchTree(Brief):
 class Growing:
     """Watches the beam of one sentence, and makes its tree at the end."""
 
-    def __init__(
-        self,
-        limit: int,  # most tokens of the output
-        eos_id: int,  # id of the token that ends an output
-    ) -> None:
+    def __init__(self, limit: int, eos_id: int) -> None:
         self._limit, self._eos_id = limit, eos_id
         self._offered: list[Sequence[Node]] = []
         self._running: list[Sequence[Node]] = []
@@ -165,7 +156,7 @@ class Growing:
         places: dict[int, int] = {id(node): place for place, node in enumerate(nodes)}
         states = list(self._states(beam_size))
         best = self._finished[0]
-        won = {id(node) for node in _chain(best)}
+        won = {id(node) for node in best.chain()}
         tokens = pieces([node.token_id for node in nodes])
         found = (
             TreeNode(
@@ -207,10 +198,3 @@ class Growing:
         if id(node) not in best:
             return NodeState.DISPLACED
         return NodeState.FINISHED if node.token_id == self._eos_id else NodeState.CUT
-
-
-def _chain(node: Node) -> Iterator[Node]:
-    at: Node | None = node
-    while at is not None:
-        yield at
-        at = at.before

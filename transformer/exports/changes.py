@@ -88,12 +88,11 @@ def _residual(
     return ResidualTrace(*(read(f"{name}.{part}", shape) for part in STREAM), **before)
 
 
-def check_positions(
-    run: Translation,  # the run
-    embeddings: Mapping[Side, EmbeddingTrace],  # the input of each stack
-    biased: set[Side],  # the sides whose self-attention has a bias
-) -> None:
-    """Raises TraceFileError if positions lack that no change leaves out, or are present although one does."""
+def check_positions(run: Translation, embeddings: Mapping[Side, EmbeddingTrace], biased: set[Side]) -> None:
+    """Raises TraceFileError if positions lack that no change leaves out, or are present although one does.
+
+    ``biased`` are the sides whose self-attention has a bias.
+    """
     bare = {value.side for value in run.interventions if isinstance(value, NoPositions)}
     acts = ENCODINGS[run.config.positions].acts
     for side, embedding in embeddings.items():

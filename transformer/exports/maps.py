@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from transformer.exports.record import run_from_dict, run_to_dict
+from transformer.exports.record import named, run_from_dict, run_to_dict
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.storage.description import Digests, model_digests
@@ -47,17 +48,9 @@ class MappedRun(Translation):
         """One head, or a window of it; the audit is that of the whole head."""
         kind, maps = AttentionKind(kind), self.maps[AttentionKind(kind)]
         window = window or Window(0, maps.mask.shape[0], 0, maps.mask.shape[1])
-        labels, cells = self.labels(kind), (window.queries, window.keys)
+        cells = window.queries, window.keys
         return HeadMap(
-            kind=kind,
-            layer=layer,
-            head=head,
-            model=self.model,
-            norm=self.config.placement,
-            query_tokens=labels.queries[window.queries],
-            predicted_tokens=None if labels.predicted is None else labels.predicted[window.queries],
-            key_tokens=labels.keys[window.keys],
-            window=window,
+            **named(self, kind, layer, head, window),
             scores=maps.scores[layer, head][cells],
             mask=maps.mask[cells],
             weights=maps.weights[layer, head][cells],
@@ -74,12 +67,8 @@ class MappedRun(Translation):
         return self.maps[AttentionKind(kind)].mask
 
 
-def save_maps(
-    translation: Translation,  # the run, with its attention
-    directory: Path,  # the model that made it
-    path: Path,  # the file
-) -> None:
-    """Writes a run with the maps of all its heads."""
+def save_maps(translation: Translation, directory: Path, path: Path) -> None:
+    """Writes a run, and the maps of all its heads, to a file; the directory is that of the model."""
     arrays: dict[str, Any] = {}
     checks: dict[str, Any] = {}
     for kind, site in translation.config.sites.items():
@@ -88,14 +77,10 @@ def save_maps(
         arrays[f"{kind}.weights"] = np.array([[each.weights for each in row] for row in maps])
         arrays[f"{kind}.scores"] = np.array([[each.scores for each in row] for row in maps])
         arrays[f"{kind}.mask"] = maps[0][0].mask
-        checks[kind] = [[_checks_to_list(each.audit) for each in row] for row in maps]
+        checks[kind] = [[list(map(astuple, each.audit.checks)) for each in row] for row in maps]
     values = {"version": VERSION, "run": run_to_dict(translation), "digests": model_digests(directory)}
     meta = json.dumps(values | {"checks": checks}, ensure_ascii=False).encode()
     np.savez_compressed(path, meta=np.frombuffer(meta, np.uint8), **arrays)
-
-
-def _checks_to_list(report: AuditReport) -> list[tuple[str, float, float]]:
-    return [(check.name, check.value, check.limit) for check in report.checks]
 
 
 def load_maps(path: Path) -> MappedRun:
@@ -112,8 +97,6 @@ def load_maps(path: Path) -> MappedRun:
 
 
 def _maps(kind: str, arrays: Mapping[str, Any], checks: list[list[Any]]) -> Maps:
-    audits = tuple(
-        tuple(AuditReport(tuple(Check(*check) for check in head)) for head in layer) for layer in checks
-    )
+    audits = tuple(tuple(AuditReport(tuple(starmap(Check, head))) for head in layer) for layer in checks)
     weights, scores, mask = (arrays[f"{kind}.{name}"] for name in ("weights", "scores", "mask"))
     return Maps(weights, scores, mask, audits)

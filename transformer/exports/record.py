@@ -23,8 +23,10 @@ from transformer.interventions import (
 )
 from transformer.interventions.checking import check
 from transformer.model.config import ModelConfig, config_from
+from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Alternative, DecodeStep, Translation
 from transformer.text.vocabulary import BOS, EOS, NO_PIECE, PAD, UNK
+from transformer.trace.view import Window
 
 MOST_JSON = 4 * 2**20
 """Most bytes of JSON that this module parses."""
@@ -95,6 +97,22 @@ def read_json(content: bytes) -> dict[str, Any]:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not a JSON number")
+
+
+def named(run: Translation, kind: AttentionKind, layer: int, head: int, window: Window) -> dict[str, Any]:
+    """The fields of a map that say which one it is, and of which tokens."""
+    labels = run.labels(kind)
+    return {
+        "kind": kind,
+        "layer": layer,
+        "head": head,
+        "model": run.model,
+        "norm": run.config.placement,
+        "query_tokens": labels.queries[window.queries],
+        "predicted_tokens": None if labels.predicted is None else labels.predicted[window.queries],
+        "key_tokens": labels.keys[window.keys],
+        "window": window,
+    }
 
 
 def run_to_dict(translation: Translation) -> dict[str, Any]:
@@ -169,7 +187,7 @@ def run_from_dict(values: Any) -> Translation:
 
 
 def _spell(pieces: Sequence[str], written: str) -> bool:
-    """Whether pieces have the letters and digits of a text; a piece that stands for any text may be any.
+    """True if pieces have the letters and digits of a text; a piece that stands for any text may be any.
 
     Vocabularies differ in what they do to spaces, punctuation and forms of letters.
     """

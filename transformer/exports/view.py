@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +19,7 @@ from transformer.exports.record import (
     MOST_JSON,
     TraceFileError,
     in_one_sentence,
+    named,
     number,
     read_json,
     run_from_dict,
@@ -133,8 +134,7 @@ def _view_to_dict(view: HeadMap) -> dict[str, Any]:
         "mask": view.mask.tolist(),
         "weights": view.weights.tolist(),
         "checks": [
-            {"name": check.name.removesuffix(AS_RECORDED), "value": check.value, "limit": check.limit}
-            for check in view.audit.checks
+            asdict(check) | {"name": check.name.removesuffix(AS_RECORDED)} for check in view.audit.checks
         ],
     }
 
@@ -181,7 +181,7 @@ def opened(source: Source) -> Iterator[IO[bytes]]:
 
 
 def starts_as_json(file: IO[bytes]) -> bool:
-    """Whether the file starts with a JSON object; rewinds the file afterwards."""
+    """True if the file starts with a JSON object; rewinds the file afterwards."""
     start = file.read(16)
     file.seek(0)
     return start.lstrip()[:1] == b"{"
@@ -211,15 +211,7 @@ def _head(values: Any, run: Translation) -> HeadMap:
     window = _window(values["window"], len(labels.queries), len(labels.keys))
     shape = (window.query_stop - window.query_start, window.key_stop - window.key_start)
     view = HeadMap(
-        kind=site.kind,
-        layer=layer,
-        head=head,
-        model=run.model,
-        norm=run.config.placement,
-        query_tokens=labels.queries[window.queries],
-        predicted_tokens=None if labels.predicted is None else labels.predicted[window.queries],
-        key_tokens=labels.keys[window.keys],
-        window=window,
+        **named(run, site.kind, layer, head, window),
         scores=_matrix(values["scores"], shape),
         mask=_matrix(values["mask"], shape, bool),
         weights=_matrix(values["weights"], shape),
@@ -260,11 +252,9 @@ def _rule(values: Any, site: Site, queries: int) -> dict[str, Any]:
 
 
 def _window(values: Any, queries: int, keys: int) -> Window:
-    window = Window(*(whole(value) for value in values))
-    inside = (
-        window.query_start < window.query_stop <= queries and window.key_start < window.key_stop <= keys
-    ) and max(window.query_stop - window.query_start, window.key_stop - window.key_start) <= LARGEST
-    if not inside:
+    window = Window(*map(whole, values))
+    sides = (window.query_start, window.query_stop, queries), (window.key_start, window.key_stop, keys)
+    if not all(start < stop <= length and stop - start <= LARGEST for start, stop, length in sides):
         raise TraceFileError("The file's window lies outside its sentence, or is too large.")
     return window
 

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transformer.model.config import ModelConfig
+from transformer.model.config import ModelConfig, TransformerConfig
 from transformer.storage.description import CARD_FILE, FAMILIARITY_FILE, HEADS_FILE, Description
 
 if TYPE_CHECKING:
     from transformer.storage.directory import Checkpoint
+
+
+def every_part(
+    config: TransformerConfig, encoder: Mapping[str, str], decoder: Mapping[str, str]
+) -> Iterator[tuple[str, int, str, str]]:
+    """Stack, layer (from 0), our name and theirs of every part of all layers, named alike in each."""
+    for stack, depth, parts in (
+        ("encoder", config.n_encoder_layers, encoder),
+        ("decoder", config.n_decoder_layers, decoder),
+    ):
+        yield from ((stack, layer, *names) for layer in range(depth) for names in parts.items())
 
 
 class Family(ABC):
@@ -23,10 +34,10 @@ class Family(ABC):
 
     @abstractmethod
     def owns(self, directory: Path) -> bool:
-        """Whether a directory has this format."""
+        """True if a directory has this format."""
 
     def publishes(self, names: Collection[str]) -> bool:
-        """Whether a published model with these files has this format."""
+        """True if a published model with these files has this format."""
         return set(self.required) <= set(names)
 
     @abstractmethod

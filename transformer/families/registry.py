@@ -21,7 +21,7 @@ def family_of(path: str | Path) -> Family:
 
 
 def is_model(path: Path) -> bool:
-    """Whether a directory seems to hold a model, damaged or not."""
+    """True if a directory seems to hold a model, damaged or not."""
     return path.is_dir() and ((path / CONFIG_FILE).is_file() or family_of(path) is not FAMILIES[-1])
 
 

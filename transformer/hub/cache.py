@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer.hub.files import HASH, check_config, matches, needed
-from transformer.hub.settings import COMMIT, Hub, HubError, check_name, check_revision
+from transformer.hub.settings import COMMIT, Hub, HubError
 from transformer.storage.files import CheckpointError
 
 _FOLDER = re.compile(r"models--([\w.-]+?)--([\w.-]+)", re.ASCII)
@@ -74,10 +74,7 @@ def check(path: Path, expected: str, folder: Path, name: str) -> None:
 def cached(name: str, revision: str | None = None, hub: Hub | None = None) -> Snapshot | None:
     """A complete model in the cache, or None, without network; HubError if the name is not allowed."""
     hub = hub or Hub.from_environment()
-    revision = revision or "main"
-    check_name(name)
-    check_revision(revision)
-    hub.check_allowed(name)
+    revision = hub.asked(name, revision)
     commit = revision if COMMIT.fullmatch(revision) else _recorded(hub.folder(name) / "refs" / revision)
     directory = hub.folder(name) / "snapshots" / commit
     if not commit or not directory.is_dir():

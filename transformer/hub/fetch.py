@@ -26,7 +26,6 @@ from transformer.hub.settings import (
     StoppedError,
     UnreachableError,
     check_name,
-    check_revision,
 )
 from transformer.storage.description import CONFIG_FILE
 from transformer.storage.files import write_atomically
@@ -65,10 +64,7 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
     too large, or is of an unsupported kind.
     """
     hub = hub or Hub.from_environment()
-    revision = revision or "main"
-    check_name(name)
-    check_revision(revision)
-    hub.check_allowed(name)
+    revision = hub.asked(name, revision)
     try:
         info = client(hub).model_info(name, revision=revision, files_metadata=True, timeout=hub.timeout)
         present_name, commit, files = _described(info)
@@ -99,11 +95,7 @@ def _remote_file(file: RepoSibling) -> RemoteFile:
     return RemoteFile(file.rfilename, nbytes, digest)
 
 
-def fetch(
-    offer: Offer,  # result of `look`
-    progress: Progress | None = None,  # called as bytes arrive
-    hub: Hub | None = None,  # the Hub to download from
-) -> Snapshot:
+def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None) -> Snapshot:
     """Downloads the files that are not yet in the cache, and compares every file with its hash.
 
     UnreachableError if the Hub stops answering; HubError if a file is damaged or missing, or does not fit on
@@ -136,11 +128,7 @@ def _check_room(name: str, hub: Hub, nbytes: int) -> None:
 class _Meter:
     """Stands in for huggingface_hub's progress bar: counts bytes, and stops a file that is too large."""
 
-    def __init__(
-        self,
-        total: int,  # size of all files in bytes
-        progress: Progress | None = None,  # called as bytes arrive
-    ) -> None:
+    def __init__(self, total: int, progress: Progress | None = None) -> None:
         self.total, self._progress = total, progress
         self._done = self._at = self._most = 0
 

@@ -30,7 +30,7 @@ class RemoteFile:
 
     @property
     def is_weights(self) -> bool:
-        """Whether the file holds weights."""
+        """True if the file holds weights."""
         return self.name.endswith((".safetensors", ".bin"))
 
 
@@ -56,10 +56,7 @@ class Offer:
         return 4 * parameter_count(self.config)
 
 
-def needed(
-    names: Collection[str],  # names of all files of the model
-    model: str,  # name of the model, for the error message
-) -> list[str]:
+def needed(names: Collection[str], model: str) -> list[str]:
     """The files needed to open a model, weights last; HubError if the package cannot open it."""
     family = published_family(names)
     weights = family.weights(names)
@@ -92,7 +89,7 @@ def check_config(directory: Path) -> ModelConfig:
 
 
 def matches(path: Path, expected: str) -> bool:
-    """Whether the content of a file matches a SHA-256 or a git object id."""
+    """True if the content of a file matches a SHA-256 or a git object id."""
     if not HASH.fullmatch(expected):
         return False
     digest = hashlib.sha256() if len(expected) == 64 else hashlib.sha1(usedforsecurity=False)

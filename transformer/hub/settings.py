@@ -78,6 +78,13 @@ class Hub:
         """The folder that holds the files of all revisions of a model."""
         return self.cache / f"models--{name.replace('/', '--')}"
 
+    def asked(self, name: str, revision: str | None) -> str:
+        """The revision that is asked for; HubError if it or the name is not valid, or not allowed here."""
+        check_name(name)
+        check_revision(revision or "main")
+        self.check_allowed(name)
+        return revision or "main"
+
     def check_allowed(self, name: str) -> None:
         """HubError if this installation does not open a model of this name."""
         if self.allowed is not None and not any(fnmatch.fnmatchcase(name, each) for each in self.allowed):
@@ -86,12 +93,12 @@ class Hub:
 
 
 def is_hosted() -> bool:
-    """Whether anybody may come to this installation, so that it is bounded; a strange value bounds it too."""
+    """True if anybody may come to this installation, so that it is bounded; a strange value bounds it too."""
     return os.environ.get(HOSTED_VARIABLE, "").strip().lower() not in ("", "off", "no", "false", "0")
 
 
 def is_name(text: str) -> bool:
-    """Whether a text has the form of a model name on the Hub, ``owner/model``."""
+    """True if a text has the form of a model name on the Hub, ``owner/model``."""
     return _NAME.fullmatch(text) is not None
 
 

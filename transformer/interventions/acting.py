@@ -82,9 +82,7 @@ class LayerChanges(Alteration):
 
         return self._through(own, act)
 
-    def _through(
-        self, own: Tensor, act: Callable[[InAttention, Tensor, int, Tensor | None], Tensor]
-    ) -> Tensor:
+    def _through(self, own: Tensor, act: Act) -> Tensor:
         """(…, heads, queries, width): each head's part after all of its changes."""
         made = own.clone()
         for head, changes in self.heads.items():
@@ -94,12 +92,12 @@ class LayerChanges(Alteration):
 
     @cached_property
     def explicit(self) -> bool:
-        """Whether the layer leaves fused attention; changes of outputs alone do not need its weights."""
+        """True if the layer leaves fused attention; changes of outputs alone do not need its weights."""
         return bool(self.masks) or bool(self._acting - {"output"})
 
     @property
     def changes_output(self) -> bool:
-        """Whether the output of a head is changed after it was computed."""
+        """True if the output of a head is changed after it was computed."""
         return "output" in self._acting
 
     @cached_property
@@ -115,7 +113,7 @@ def _of_head(mask: Tensor, like: Tensor) -> Tensor:
 def layer_changes(
     changes: Iterable[Change], kind: AttentionKind, layer: int, n_heads: int
 ) -> LayerChanges | None:
-    """What changes in one attention sub-layer; None if nothing does."""
+    """The changes of one attention sub-layer; None without any."""
     masks, heads = [], dict[int, tuple[HeadChange, ...]]()
     for change in changes:
         value, material = change.value, change.material
@@ -190,7 +188,7 @@ class Changes(HookCarrier):
         return nn.Identity() if place in self._unnormed else own
 
     def update(self, sublayer: Sublayer, own: Tensor) -> Tensor:
-        """What a sub-layer adds: its own update, or zero."""
+        """The update of a sub-layer: its own, or zero."""
         return torch.zeros_like(own) if sublayer in self._dropped else own
 
     def residual(self, passed: Passed) -> Tensor:

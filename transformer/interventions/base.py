@@ -54,7 +54,7 @@ class Setting:
 
     @property
     def forced(self) -> bool:
-        """Whether the output is given, so that nothing is decoded."""
+        """True if the output is given, so that nothing is decoded."""
         return self.given is not None
 
     def whole(self, side: Side) -> int | None:
@@ -87,16 +87,6 @@ class Setting:
         """Raises InterventionError if the output has no such step."""
         what = "has" if self.forced else "is limited to"
         within(step, self.target, "step", "", f"the output {what} {self.target:,} tokens")
-
-    def check_query(self, kind: AttentionKind, query: int) -> None:
-        """Raises InterventionError if an attention cannot have such a query."""
-        count = self.lengths(kind)[0]
-        within(query, count, "query", f" in {SITES[kind]}", f"there are at most {count:,}")
-
-    def check_head(self, kind: AttentionKind, head: int) -> None:
-        """Raises InterventionError if a layer has no such head."""
-        count = self.config.n_heads
-        within(head, count, "head", f" of {SITES[kind]}", f"a layer has {count}")
 
     def check_sublayer(self, sublayer: Sublayer) -> None:
         """Raises InterventionError if the model has no such sub-layer."""

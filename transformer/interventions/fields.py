@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from transformer.interventions.base import PARTS, InterventionError, Setting, Token, within
+from transformer.interventions.base import PARTS, SITES, InterventionError, Setting, Token, within
 from transformer.interventions.written import Field, Json
 from transformer.model.sites import AttentionKind, Side, Sublayer
 
@@ -76,14 +76,16 @@ class Head(Whole):
     """One head of the layer before it."""
 
     def check(self, value: int, of: Any, setting: Setting) -> None:
-        setting.check_head(of.kind, value)
+        count = setting.config.n_heads
+        within(value, count, "head", f" of {SITES[of.kind]}", f"a layer has {count}")
 
 
 class Query(Whole):
     """One query."""
 
     def check(self, value: int, of: Any, setting: Setting) -> None:
-        setting.check_query(of.kind, value)
+        count = setting.lengths(of.kind)[0]
+        within(value, count, "query", f" in {SITES[of.kind]}", f"there are at most {count:,}")
 
 
 class Several(Field[Any, Any]):

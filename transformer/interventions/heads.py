@@ -36,11 +36,11 @@ __all__ += ["ablate", "scale", "set_row", "temperature", "unscaled"]
 
 By = Literal["zero", "mean", "uniform", "previous", "first"]
 Acts = Literal["scores", "weights", "output"]
-"""What a change inside a head changes."""
+"""Parts of a head that a change may act on."""
 OUTPUTS = ("zero", "mean")
 """Ablations that put another output in place of the head's; the others put other weights."""
 SUM_LIMIT = 1e-6
-"""How far given weights may sum above 1."""
+"""Excess above 1 that the sum of given weights may have."""
 
 
 class InAttention(Intervention):
@@ -48,7 +48,7 @@ class InAttention(Intervention):
 
     @property
     def acts_on(self) -> Acts:
-        """What it changes."""
+        """The part of a head that it changes."""
         raise NotImplementedError
 
     def heads(self, n_heads: int) -> tuple[int, ...]:
@@ -98,12 +98,12 @@ class InHeads(InAttention):
         return self.heads(n_heads) if (self.kind, self.layer) == (kind, layer) else ()
 
     def in_head(self, kind: AttentionKind, layer: int, head: int) -> bool:
-        """Whether it changes this head."""
+        """True if it changes this head."""
         return head in self.heads_of(kind, layer, head + 1)
 
     @property
     def place(self) -> str:
-        """Where it acts, as people read it."""
+        """Its place, as people read it."""
         named = "every head" if self.head is None else counted("head", self.head)
         return f"{SITES[self.kind]}, layer {self.layer + 1}, {named}"
 

@@ -36,7 +36,7 @@ class Masking(Intervention):
     """A change of a mask."""
 
     def changes(self, kind: AttentionKind, layer: int) -> bool:
-        """Whether it acts on this attention of this layer."""
+        """True if it acts on this attention of this layer."""
         raise NotImplementedError
 
     @property
@@ -112,10 +112,8 @@ class _CellsField(Field[Any, Any]):
     def write(self, value: Cells) -> str:
         if isinstance(value, str):
             return value
-        return (
-            "-".join(".".join("x" if at is None else _POSITION.write(at) for at in cell) for cell in value)
-            or "none"
-        )
+        cells = (".".join("x" if at is None else _POSITION.write(at) for at in cell) for cell in value)
+        return "-".join(cells) or "none"
 
     def read(self, text: str) -> Any:
         if text == "none" or text in REGIONS:
@@ -155,13 +153,13 @@ class Mask(Masking):
 
     @property
     def lifts(self) -> bool:
-        """Whether it allows keys after their query."""
+        """True if it allows keys after their query."""
         if isinstance(self.allow, str):
             return self.allow in ("all", "future", "next")
         return any(key is None or key > (query or 0) for query, key in self.allow)
 
     def allows(self, query: int, key: int) -> bool:
-        """Whether it allows a cell that is hidden without it."""
+        """True if it allows a cell that is hidden without it."""
         return bool(covers(self.allow, query, key) and not covers(self.forbid, query, key))
 
     def changes(self, kind: AttentionKind, layer: int) -> bool:
@@ -181,7 +179,7 @@ hide, mask = Hide, Mask
 
 
 def covers(cells: Cells, query: Any, key: Any) -> Any:
-    """Whether a query and a key, from 0, are among cells; both may be arrays that fit each other."""
+    """True if a query and a key, from 0, are among cells; both may be arrays that fit each other."""
     if isinstance(cells, str):
         return REGIONS[cells](query, key)
     found = (query < 0) & (key < 0)

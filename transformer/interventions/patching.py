@@ -29,7 +29,7 @@ __all__ = ["OtherRun", "Patch", "patch", "run"]
 
 LONGEST_TEXT = 100_000
 DEEPEST = 3
-"""How deep runs may be nested: a patch from a run that has a patch from a run."""
+"""Most levels of nested runs: a patch from a run that has a patch from a run."""
 
 
 class _Text(Field[Any, Any]):
@@ -83,7 +83,7 @@ class OtherRun(Written):
     interventions: Field[tuple[Intervention, ...], Iterable[Intervention]] = _Changes(())
 
     def depth(self) -> int:
-        """How deep runs are nested, 1 without a patch."""
+        """Levels of nested runs, 1 without a patch."""
         nested = [each.from_run.depth() for each in self.interventions if isinstance(each, Patch)]
         return 1 + max(nested, default=0)
 
@@ -144,14 +144,13 @@ class _Pairs(Field[Any, Any]):
 
 
 class Patch(InAttention):
-    """What a place held in another run."""
+    """Content of a place in another run."""
 
     name: ClassVar[str] = "patch"
     acts_on: ClassVar[Acts] = "output"
     order: ClassVar[tuple[str, ...]] = ("place", "positions", "from_run")
-    place: Plain[PatchPlace] = (
-        PlaceField()
-    )  # ``embeddings``, ``stream``, ``head_output`` or ``encoder_output``
+    # ``embeddings``, ``stream``, ``head_output`` or ``encoder_output``
+    place: Plain[PatchPlace] = PlaceField()
     from_run: Field[OtherRun, Any] = _Run()  # a translation, or a value of ``run``
     # pairs (position here, position there), from 0; None for every position, which both runs must have in the
     # same number
@@ -208,12 +207,8 @@ class Patch(InAttention):
         """Pairs of positions here and there, for another run of ``length`` positions."""
         return tuple((at, at) for at in range(length)) if self.positions is None else self.positions
 
-    def taken(
-        self,
-        there: int,  # positions of the other run
-        here: int | None,  # positions of this run, if they are known
-    ) -> tuple[int, ...]:
-        """The positions that the patch takes from the other run; InterventionError if one does not exist."""
+    def taken(self, there: int, here: int | None) -> tuple[int, ...]:
+        """Positions taken of the ``there`` of the other run, for ``here`` if known; or InterventionError."""
         if self.positions is None and here != there:
             raise InterventionError(
                 f"The other run has {there} positions in the {self.place.side} and this one {here}; "

@@ -17,9 +17,9 @@ class PatchPlace(Written):
     """A place that can be patched, in the compact text ``stream.decoder.2.cross``, ``head.cross.2.6``."""
 
     name: ClassVar[str]
-    """What the compact text calls it."""
+    """Its name in the compact text."""
     at: ClassVar[str] = ""
-    """What JSON calls it, if that is something else."""
+    """Its name in JSON, if that is another."""
 
     @property
     def side(self) -> Side:
@@ -84,7 +84,7 @@ class HeadOutput(PatchPlace):
 
 
 class EncoderOutput(PatchPlace):
-    """What cross-attention reads: the encoder's last stream, with pre-norm after the last LayerNorm."""
+    """The memory of cross-attention: the encoder's last stream, with pre-norm after its last LayerNorm."""
 
     name: ClassVar[str] = "output"
     at: ClassVar[str] = "encoder output"

@@ -34,7 +34,7 @@ class Field(Generic[Held, Given]):
     """
 
     optional = False
-    """Whether the value may be None."""
+    """True if the value may be None."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Field(Generic[Held, Given]):
         return str(value)
 
     def read(self, text: str) -> Any:
-        """What ``write`` wrote."""
+        """Reads what ``write`` wrote."""
         return text
 
     def to_json(self, value: Any) -> Any:
@@ -92,7 +92,7 @@ class Field(Generic[Held, Given]):
         return str(value) if isinstance(value, str) else value
 
     def from_json(self, value: Any) -> Any:
-        """What ``to_json`` wrote."""
+        """Reads what ``to_json`` wrote."""
         return value
 
 
@@ -140,7 +140,7 @@ class Intervention(Written):
     """One change of a run: a value that can be printed, compared, kept as a key and written to a file."""
 
     name: ClassVar[str]
-    """What JSON and the compact text call it."""
+    """Its name in JSON and in the compact text."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -149,11 +149,11 @@ class Intervention(Written):
 
     @property
     def needs_stream(self) -> bool:
-        """Whether only the residual stream shows what it did."""
+        """True if only the residual stream shows what it did."""
         return False
 
     def __str__(self) -> str:
-        """What people read: in captions, in the badge; counts from 1."""
+        """The sentence that people read: in captions, in the badge; counts from 1."""
         raise NotImplementedError
 
 

@@ -28,12 +28,7 @@ class Attention(nn.Module):
 class MultiHeadAttention(Attention):
     """MultiHead(Q, K, V) = Concat(head_1, …, head_h) W^O (section 3.2.2)."""
 
-    def __init__(
-        self,
-        config: ModelConfig,  # sizes
-        kind: AttentionKind,  # which of the three attentions of the model this is
-        layer: int,  # index of the layer, from 0
-    ) -> None:
+    def __init__(self, config: ModelConfig, kind: AttentionKind, layer: int) -> None:
         super().__init__()
         self.kind, self.layer = kind, layer
         self.n_heads = config.n_heads

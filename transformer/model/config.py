@@ -118,7 +118,7 @@ class ModelConfig:
 
     @property
     def beyond_pieces(self) -> bool:
-        """Whether padding or the start is no piece but an id past the last one."""
+        """True if padding or the start is no piece but an id past the last one."""
         return self.pad_id == self.vocab_size or self.bos_id == self.n_target_pieces
 
     @property

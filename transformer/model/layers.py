@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -95,12 +96,7 @@ class EncoderLayer(nn.Module):
     Under a causal mask, the same layer makes a language model.
     """
 
-    def __init__(
-        self,
-        config: ModelConfig,  # sizes
-        layer: int,  # its index, from 0
-        side: Side = "encoder",  # the stack that it belongs to
-    ) -> None:
+    def __init__(self, config: ModelConfig, layer: int, side: Side = "encoder") -> None:
         super().__init__()
         residual = RESIDUALS[config.norm]
         self.layer = layer
@@ -118,14 +114,26 @@ class EncoderLayer(nn.Module):
         cache: KVCache | None = None,
     ) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
-        own = None if cache is None else cache.decoder[self.layer]
-        assert isinstance(own, GrowingCache | None)
-
-        def attend(read: Tensor) -> Tensor:
-            return self.self_attention(read, mask=mask, positions=positions, cache=own, observer=observer)
-
-        x = self.self_attention_residual(x, attend, observer, mask.first_query)
+        x = read_own(self, x, mask, positions, cache, observer)
         return self.feed_forward_residual(x, self.feed_forward, observer, mask.first_query)
+
+
+def read_own(
+    layer: EncoderLayer | DecoderLayer,
+    x: Tensor,
+    mask: AttentionMask,
+    positions: PositionalEncoding,
+    cache: KVCache | None,
+    observer: Observer,
+) -> Tensor:
+    """The stream (batch, length, d_model) after the self-attention of a layer."""
+    own = None if cache is None else cache.decoder[layer.layer]
+    assert isinstance(own, GrowingCache | None)
+
+    def attend(read: Tensor) -> Tensor:
+        return layer.self_attention(read, mask=mask, positions=positions, cache=own, observer=observer)
+
+    return layer.self_attention_residual(x, attend, observer, mask.first_query)
 
 
 class CrossDecoderLayer(nn.Module):
@@ -193,13 +201,7 @@ class DecoderLayer(CrossDecoderLayer):
         cache: KVCache | None,
         observer: Observer,
     ) -> Tensor:
-        own = None if cache is None else cache.decoder[self.layer]
-        assert isinstance(own, GrowingCache | None)
-
-        def attend(read: Tensor) -> Tensor:
-            return self.self_attention(read, mask=mask, positions=positions, cache=own, observer=observer)
-
-        return self.self_attention_residual(x, attend, observer, mask.first_query)
+        return read_own(self, x, mask, positions, cache, observer)
 
 
 class SsruDecoderLayer(CrossDecoderLayer):
@@ -219,9 +221,8 @@ class SsruDecoderLayer(CrossDecoderLayer):
     ) -> Tensor:
         own = None if cache is None else cache.decoder[self.layer]
         assert isinstance(own, CellCache | None)
-        return self.recurrence_residual(
-            x, lambda read: self.recurrence(read, own), observer, mask.first_query
-        )
+        unit = partial(self.recurrence, cache=own)
+        return self.recurrence_residual(x, unit, observer, mask.first_query)
 
 
 DECODER_LAYERS: dict[str, type[CrossDecoderLayer]] = {
@@ -231,25 +232,28 @@ DECODER_LAYERS: dict[str, type[CrossDecoderLayer]] = {
 """By the first sub-layer of a decoder stack."""
 
 
-class Encoder(nn.Module):
-    """N encoder layers; with pre-norm, a LayerNorm at the end. With a causal mask: a language model."""
+class Layers(nn.Module):
+    """N layers of a stack; with pre-norm, a LayerNorm at the end."""
 
-    def __init__(
-        self,
-        config: ModelConfig,  # sizes
-        side: Side = "encoder",  # the stack that it is in the model
-    ) -> None:
+    def __init__(self, config: ModelConfig, side: Side, make: Callable[[int], nn.Module]) -> None:
         super().__init__()
         self.side: Side = side
-        depth, causal = config.stacks[side].n_layers, config.sites[AttentionKind(side)].causal
-        self.positions = make_positions(config, n_layers=depth, causal=causal)
-        self.layers = nn.ModuleList(EncoderLayer(config, layer, side) for layer in range(depth))
+        depth = config.stacks[side].n_layers
+        self.positions = make_positions(config, n_layers=depth, causal=side == "decoder")
+        self.layers = nn.ModuleList(map(make, range(depth)))
         self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
     @property
     def dtype(self) -> torch.dtype:
         """The type that the stack computes in."""
         return next(self.layers.parameters()).dtype
+
+
+class Encoder(Layers):
+    """N encoder layers. With a causal mask: a language model."""
+
+    def __init__(self, config: ModelConfig, side: Side = "encoder") -> None:
+        super().__init__(config, side, lambda layer: EncoderLayer(config, layer, side))
 
     def forward(
         self,
@@ -265,21 +269,12 @@ class Encoder(nn.Module):
         return observer.norm(self.side, self.final_norm)(x)
 
 
-class Decoder(nn.Module):
-    """N decoder layers; with pre-norm, a LayerNorm at the end."""
+class Decoder(Layers):
+    """N decoder layers."""
 
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        depth = config.stacks["decoder"].n_layers
-        self.positions = make_positions(config, n_layers=depth, causal=True)
         of = DECODER_LAYERS[config.stacks["decoder"].sublayers[0]]
-        self.layers = nn.ModuleList(of(config, layer) for layer in range(depth))
-        self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The type that the stack computes in."""
-        return next(self.layers.parameters()).dtype
+        super().__init__(config, "decoder", lambda layer: of(config, layer))
 
     def forward(
         self,

@@ -23,7 +23,7 @@ class AttentionMask:
 
     @property
     def is_causal_alone(self) -> bool:
-        """Whether nothing is hidden but later keys."""
+        """True if nothing is hidden but later keys."""
         return self.causal and self.key_padding is None and self.texts is None
 
     def dense(self, queries: int, keys: int, device: torch.device | str = "cpu") -> Tensor | None:
@@ -73,11 +73,8 @@ def token_mask(token_ids: Tensor, pad_id: int) -> Tensor:
     return tokens.flip(-1).cumsum(-1).flip(-1) > 0
 
 
-def padding_mask(
-    token_ids: Tensor,  # (batch, length) ids
-    pad_id: int,  # id of the padding token
-) -> Tensor | None:
-    """(batch, length) bool, True for the tokens of a padded batch; None if nothing is padded."""
+def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor | None:
+    """(batch, length) bool, True for the tokens of padded ids; None if nothing is padded."""
     mask = token_mask(token_ids, pad_id)
     return None if bool(mask.all()) else mask
 

@@ -71,7 +71,7 @@ def check_bfloat16() -> None:
 
 
 def can_pack() -> bool:
-    """Whether this processor multiplies in bfloat16 through oneDNN."""
+    """True if this processor multiplies in bfloat16 through oneDNN."""
     available = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     return bool(available and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 

@@ -45,7 +45,7 @@ class Comparison(nn.Module):
         return memory
 
     def focus(self, states: Tensor, lengths: Tensor) -> Focus | None:
-        """Where the queries look, if that is predicted; ``lengths`` (batch,) are those of the sources."""
+        """Centres of the queries, if they are predicted; ``lengths`` (batch,) are those of the sources."""
         return None
 
 
@@ -110,10 +110,7 @@ COMPARISONS: dict[str, Callable[[RecurrentConfig], Comparison]] = {
 class CrossAttention(Attention):
     """Attention of one head from the decoder's states to the memory, whose vectors are also the values."""
 
-    def __init__(
-        self,
-        config: RecurrentConfig,  # sizes, and the score
-    ) -> None:
+    def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
         self.kind, self.layer, self.n_heads = AttentionKind.CROSS, 0, 1
         self.out_proj = _linear(config.d_model, config.d_model)

@@ -82,12 +82,12 @@ class Site:
 
     @property
     def own_keys(self) -> bool:
-        """Whether queries and keys come from one sequence: self-attention."""
+        """True if queries and keys come from one sequence: self-attention."""
         return self.query_side == self.key_side
 
     @property
     def predicts(self) -> bool:
-        """Whether each row predicts a token of the output beside the one it reads."""
+        """True if each row predicts a token of the output beside the one it reads."""
         return self.query_side == "decoder"
 
     def sublayer(self, layer: int) -> Sublayer:

@@ -82,12 +82,8 @@ def with_results(
     return str(found)
 
 
-def with_section(
-    card: str,  # the card
-    name: str,  # name of the section, in its comments
-    text: str,  # markdown
-) -> str:
-    """A card with this text between the two comments of a section; a section that is missing is added."""
+def with_section(card: str, name: str, text: str) -> str:
+    """A card with this markdown between the two comments of a section, which is added if it is missing."""
     start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     section = f"{start}\n{text}\n{end}"
     if start not in card:

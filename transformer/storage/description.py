@@ -31,6 +31,11 @@ BIRTH_FILE = "birth.json"
 HISTORY_FILE = "history.json"
 LANGUAGE_FILE = "language.json"
 EXAMPLES_FILE = "examples.json"
+MEASURED = (
+    *(HEADS_FILE, SURVEY_FILE, PROBES_FILE, FAMILIARITY_FILE, SCORES_FILE, BACKUPS_FILE, FAITHFULNESS_FILE),
+    *(WEIGHT_EFFECT_FILE, IMPORTANCE_FILE, EXPERIMENTS_FILE, HISTORY_FILE, LANGUAGE_FILE, EXAMPLES_FILE),
+)
+"""The JSON files that measurements of a model, or of its training, write beside it."""
 MEANS_FILE = "means.safetensors"
 Digests = dict[str, str]
 """SHA-256 by file."""
@@ -47,7 +52,7 @@ class Description:
 
 
 def describe(directory: Path) -> Description:
-    """What a model directory says of its model; CheckpointError if a file is damaged or another model's."""
+    """Config and heads of a model directory; CheckpointError if a file is damaged or another model's."""
     config, heads = read_config(directory), read_heads(directory)
     check_heads(directory, heads, config)
     return Description(config, heads)

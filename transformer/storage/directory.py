@@ -115,10 +115,7 @@ def save_checkpoint(
     write_atomically(directory / WEIGHTS_FILE, serialize_tensors(tensors, notes))
 
 
-def share(
-    directory: Path,  # a model directory of this package
-    other: Path,  # another one beside it
-) -> list[str]:
+def share(directory: Path, other: Path) -> list[str]:
     """Removes from a directory what another has too, and names it there; returns the names of the tensors."""
     own, lent = (_numbers(_stored(each / WEIGHTS_FILE)) for each in (directory, other))
     same = [name for name in own if name in lent and torch.equal(own[name], lent[name])]
@@ -164,10 +161,7 @@ def _notes(path: Path) -> dict[str, str]:
         raise CheckpointError(f"{path} is missing or damaged ({error}).") from error
 
 
-def load_checkpoint(
-    path: str | Path,  # the directory
-    weights: str = WEIGHTS_FILE,  # the file of weights in it
-) -> Checkpoint:
+def load_checkpoint(path: str | Path, weights: str = WEIGHTS_FILE) -> Checkpoint:
     """Reads a model directory; CheckpointError if a file is missing, damaged or another model's.
 
     The config is checked before memory is allocated, the shapes of all weights before the weights are read.

@@ -47,7 +47,7 @@ def packed(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def stored_as(path: Path) -> str:
-    """How a safetensors file holds the matrices of its model, such as ``8 bits`` or ``float16``."""
+    """The form of the matrices in a safetensors file, such as ``8 bits`` or ``float16``."""
     try:
         with safe_open(path, framework="np") as file:
             kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118

@@ -13,21 +13,9 @@ from typing import Any, TypeVar
 from safetensors import SafetensorError, safe_open
 
 from transformer.storage.description import (
-    BACKUPS_FILE,
     CARD_FILE,
-    EXAMPLES_FILE,
-    EXPERIMENTS_FILE,
-    FAITHFULNESS_FILE,
-    FAMILIARITY_FILE,
-    HEADS_FILE,
-    HISTORY_FILE,
-    IMPORTANCE_FILE,
-    LANGUAGE_FILE,
     MEANS_FILE,
-    PROBES_FILE,
-    SCORES_FILE,
-    SURVEY_FILE,
-    WEIGHT_EFFECT_FILE,
+    MEASURED,
     model_digests,
     read_card,
     weights_hash,
@@ -38,22 +26,6 @@ from transformer.storage.typed import read_typed
 
 T = TypeVar("T")
 
-MEASURED = (
-    HEADS_FILE,
-    SURVEY_FILE,
-    PROBES_FILE,
-    FAMILIARITY_FILE,
-    SCORES_FILE,
-    BACKUPS_FILE,
-    FAITHFULNESS_FILE,
-    WEIGHT_EFFECT_FILE,
-    IMPORTANCE_FILE,
-    EXPERIMENTS_FILE,
-    HISTORY_FILE,
-    LANGUAGE_FILE,
-    EXAMPLES_FILE,
-)
-"""The JSON files that measurements of a model, or of its training, write beside it."""
 DIGESTS = "digests"
 """The field of a JSON file that holds the SHA-256 of the model's files."""
 _MARK = re.compile(r"Measured on the weights `([0-9a-f]{16})`")
@@ -65,7 +37,7 @@ def mark(weights: str) -> str:
 
 
 def marks(directory: Path) -> dict[str, bool]:
-    """Whether each file beside a model says that it was measured on this very model."""
+    """The files beside a model; True if one says that it was measured on this very model."""
     digests, weights = model_digests(directory), weights_hash(directory)
     files = (*MEASURED, MEANS_FILE, CARD_FILE)
     return {

@@ -73,6 +73,6 @@ TARGET_LANGUAGES = GERMAN | FRENCH
 
 
 def is_content(word: str, function_words: frozenset[str]) -> bool:
-    """Whether a word has a letter or digit and is not among the function words."""
+    """True if a word has a letter or digit and is not among the function words."""
     written = word.replace("’", "'").lower()
     return any(map(str.isalnum, written)) and written not in function_words

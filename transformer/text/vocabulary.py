@@ -176,7 +176,7 @@ class Tokenizer(Brief):
 
     @property
     def spells_all(self) -> bool:
-        """Whether bytes spell what no other piece does, so that `<unk>` never stands for a text."""
+        """True if bytes spell what no other piece does, so that `<unk>` never stands for a text."""
         return any(self._processor.IsByte(number) for number in range(self.vocab_size))
 
     @property

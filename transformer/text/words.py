@@ -48,12 +48,12 @@ class Group:
 
 
 def is_special(piece: str) -> bool:
-    """Whether a piece stands for no text: `<pad>`, `<s>`, `</s>`, `<unk>`."""
+    """True if a piece stands for no text: `<pad>`, `<s>`, `</s>`, `<unk>`."""
     return piece in SPECIAL_PIECES
 
 
 def starts_word(piece: str) -> bool:
-    """Whether a space stands before the piece."""
+    """True if a space stands before the piece."""
     return piece.startswith(SPACE)
 
 
@@ -121,12 +121,12 @@ def find_word(pieces: Sequence[str], word: str) -> tuple[int, int] | None:
 
 
 def is_punctuation(text: str) -> bool:
-    """Whether a text holds nothing but punctuation (Unicode categories P…); symbols and emoji are not."""
+    """True if a text holds nothing but punctuation (Unicode categories P…); symbols and emoji are not."""
     return bool(text) and all(unicodedata.category(character).startswith("P") for character in text)
 
 
 def _goes_on(pieces: Sequence[str], last: int) -> bool:
-    """Whether the next piece belongs to the same word."""
+    """True if the next piece belongs to the same word."""
     return not _ends(pieces, last) and pieces[last + 1][:1].isalnum()
 
 
@@ -162,7 +162,7 @@ def _combines(character: str) -> bool:
 
 
 def _waits(pieces: Sequence[str], unit: Group) -> bool:
-    """Whether a unit needs the next one: a lone `▁`, or an emoji that a joiner continues."""
+    """True if a unit needs the next one: a lone `▁`, or an emoji that a joiner continues."""
     return tuple(pieces[unit.start : unit.stop]) == (SPACE,) or unit.text.endswith(_JOINER)
 
 

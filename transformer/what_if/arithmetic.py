@@ -18,7 +18,7 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Saturation:
-    """How close a softmax is to a hard choice, and how much gradient it lets through."""
+    """Closeness of a softmax to a hard choice, and the gradient that it lets through."""
 
     largest: float  # the largest weight
     # −Σ w ln w as a share of the entropy of equal weights over the visible keys; 0 with one key

@@ -54,11 +54,8 @@ class Averager:
             self._sums[kind] += torch.stack([layer.output.sum(1) for layer in layers])
             self._rows[kind] += layers[0].shape[1]
 
-    def means(
-        self,
-        about: Mapping[str, str],  # what was measured: data, command, date
-    ) -> HeadMeans:
-        """The means so far; ValueError if no sentence has been read yet."""
+    def means(self, about: Mapping[str, str]) -> HeadMeans:
+        """The means so far, and ``about``: what was measured; ValueError if no sentence has been read."""
         if not self.read:
             raise ValueError("No sentence has been read yet.")
         return HeadMeans({kind: self._mean(kind) for kind in self._sums}, dict(about))

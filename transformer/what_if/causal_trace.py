@@ -59,7 +59,7 @@ class CausalTrace:
     decoder_stream: Doubles  # (layers, target, target): the stream after each layer of the decoder
 
     def gap(self, step: int | None = None) -> float:
-        """What the changed word costs: base − changed log-probability, in nats, of a step or the target."""
+        """Cost of the changed word: base − changed log-probability, in nats, of a step or the target."""
         return float(_scored(self.base - self.changed, step))
 
     def returned(
@@ -146,7 +146,7 @@ def changed_positions(translator: Translator, base_text: str, changed_text: str)
 
 
 def _words_at(pieces: tuple[str, ...], positions: Sequence[int]) -> int:
-    """How many words hold the pieces at some positions."""
+    """Number of words that hold the pieces at some positions."""
     return sum(any(at in group.indices for at in positions) for group in reading_groups(pieces))
 
 

@@ -19,7 +19,7 @@ SUM_LIMIT = 1e-5
 
 
 class Masking(StrEnum):
-    """Where and how a mask acts on a row of scores (section 3.2.3 uses the first)."""
+    """Place and way in which a mask acts on a row of scores (section 3.2.3 uses the first)."""
 
     MINUS_INFINITY = "minus-infinity"
     """Masked scores become −∞ before the softmax."""
@@ -29,21 +29,13 @@ class Masking(StrEnum):
     """The softmax runs over all keys; masked weights become 0 after it."""
 
 
-def masked_scores(
-    scores: Floats,  # (queries, keys) scaled, before the mask
-    mask: Bools,  # (queries, keys), True if a query may attend to the key
-    way: Masking,  # how the mask acts
-) -> Floats:
-    """The scores that the softmax receives."""
+def masked_scores(scores: Floats, mask: Bools, way: Masking) -> Floats:
+    """(queries, keys) scores that the softmax receives, if a mask (True = may attend) acts in some way."""
     put = {Masking.MINUS_INFINITY: -np.inf, Masking.ZERO: 0.0}.get(way)
     return scores if put is None else np.where(mask, scores, np.float32(put))
 
 
-def masked_weights(
-    scores: Floats,  # (queries, keys) scaled, before the mask; all keys of each row
-    mask: Bools,  # (queries, keys), True if a query may attend to the key
-    way: Masking,  # how the mask acts
-) -> Floats:
+def masked_weights(scores: Floats, mask: Bools, way: Masking) -> Floats:
     """(queries, keys) weights that a way of masking gives; a row with no weight left is all zeros."""
     received = masked_scores(scores, mask, way).astype(np.float64)
     highest = received.max(-1, keepdims=True)
@@ -55,7 +47,7 @@ def masked_weights(
 
 @dataclass(frozen=True)
 class Leak:
-    """How much of a map leaks through a mask."""
+    """Share of a map that leaks through a mask."""
 
     masked: Floats  # (queries,) weight that each row puts on masked keys
     sums: Floats  # (queries,) sum of each row
@@ -64,7 +56,7 @@ class Leak:
 
     @property
     def unequal(self) -> Bools:
-        """Which rows do not sum to 1 (queries,)."""
+        """(queries,) True for rows that do not sum to 1."""
         unequal: Bools = np.abs(self.sums - 1) > SUM_LIMIT
         return unequal
 

@@ -49,7 +49,7 @@ class RandomHeads:
 
     @property
     def as_large(self) -> int:
-        """How many controls move the target's log-probability at least as far as the change does."""
+        """Number of controls that move the target's log-probability at least as far as the change does."""
         return int((np.abs(self.effects) >= abs(self.effect)).sum())
 
 

@@ -50,7 +50,7 @@ class TwoHeads:
 
     @property
     def numbers(self) -> int:
-        """How many numbers the seven matrices hold."""
+        """Count of the numbers in the seven matrices."""
         return sum(each.size for each in self.matrices)
 
 

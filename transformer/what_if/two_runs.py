@@ -59,7 +59,7 @@ class SharedStep:
 
 
 class Common(NamedTuple):
-    """What two maps have in common: pairs of positions (base, changed), from 0."""
+    """Common part of two maps: pairs of positions (base, changed), from 0."""
 
     rows: tuple[Both, ...]  # in the decoder, the rows of shared steps; in the encoder, aligned source tokens
     columns: tuple[Both, ...]  # aligned keys of these rows

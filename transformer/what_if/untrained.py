@@ -37,10 +37,7 @@ def fresh_model(config: ModelConfig, seed: int) -> EncoderDecoder:
     return model
 
 
-def untrained_twin(
-    translator: Translator,  # source of config and tokenizers; nothing in it changes
-    seed: int,  # seed of the fresh weights
-) -> Translator:
+def untrained_twin(translator: Translator, seed: int) -> Translator:
     """A model of the same config with the weights from which training would start."""
     model = fresh_model(translator.config, seed)
     name = f"{translator.name}, untrained twin, seed {seed}"

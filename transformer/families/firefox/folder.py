@@ -20,7 +20,7 @@ MAX_UNPACKED_BYTES = 2 * 2**30
 
 
 def has_firefox(path: Path) -> bool:
-    """Whether a folder or an archive holds a model in Firefox's format."""
+    """True if a folder or an archive holds a model in Firefox's format."""
     names = [each.name for each in path.iterdir()] if path.is_dir() else _names(path)
     return any(fnmatch(name, MODEL) for name in names) and any(
         fnmatch(name, pattern) for name in names for pattern in VOCABULARIES

@@ -37,10 +37,7 @@ class Item:
 class Items:
     """A file of items, whose sizes and offsets were checked; CheckpointError if it is none, or cut off."""
 
-    def __init__(
-        self,
-        path: Path,  # the file
-    ) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         try:
             size = path.stat().st_size

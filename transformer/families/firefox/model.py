@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from transformer.decode.rules import SearchRules
+from transformer.families.family import every_part
 from transformer.families.firefox.config import (
     OUTPUT_BIAS,
     OUTPUT_TABLE,
@@ -102,15 +103,9 @@ def _load(directory: Path) -> Checkpoint:
 
 def weight_names(config: TransformerConfig) -> dict[str, str]:
     """Maps our name of every weight to theirs."""
-    stacks = {
-        "encoder": (config.n_encoder_layers, ENCODER_PARTS),
-        "decoder": (config.n_decoder_layers, DECODER_PARTS),
-    }
     layers = {
         f"{stack}.layers.{layer}.{ours}": f"{stack}_l{layer + 1}_{theirs}"
-        for stack, (depth, parts) in stacks.items()
-        for layer in range(depth)
-        for ours, theirs in parts.items()
+        for stack, layer, ours, theirs in every_part(config, ENCODER_PARTS, DECODER_PARTS)
     }
     tables = {"embedding.weight": SHARED_TABLE if config.shared_embeddings else SOURCE_TABLE}
     if not config.shared_embeddings:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from transformer.families.family import every_part
 from transformer.families.marian.config import marian_config
 from transformer.families.marian.rules import search_rules
 from transformer.families.marian.vocabulary import MarianVocabulary, read_vocabulary
@@ -86,26 +87,11 @@ def load_marian(path: str | Path) -> Checkpoint:
 
 def layer_names(config: TransformerConfig) -> dict[str, str]:
     """Maps our name of every weight inside the layers to theirs."""
-    stacks = {
-        "encoder": (config.n_encoder_layers, ENCODER_PARTS),
-        "decoder": (config.n_decoder_layers, DECODER_PARTS),
-    }
     return {
         f"{stack}.layers.{layer}.{ours}.{kind}": f"model.{stack}.layers.{layer}.{theirs}.{kind}"
-        for stack, (depth, parts) in stacks.items()
-        for layer in range(depth)
-        for ours, theirs in parts.items()
+        for stack, layer, ours, theirs in every_part(config, ENCODER_PARTS, DECODER_PARTS)
         for kind in ("weight", "bias")
     }
-
-
-@dataclass(frozen=True)
-class _Tables:
-    """The name of the stored tensor for each of the three tables."""
-
-    source: str
-    target: str
-    output: str
 
 
 def resolve(
@@ -117,27 +103,27 @@ def resolve(
     CheckpointError if a weight is missing, or there is one that no model of this config has.
     """
     names = layer_names(config)
-    tables = _tables(config, stored, directory)
-    names["embedding.weight"] = tables.source
-    if tables.target != tables.source:
-        names["target_embedding.weight"] = tables.target
-    if tables.output != tables.target:
-        names["output.weight"] = tables.output
+    source, target, output = _tables(config, stored, directory)
+    names["embedding.weight"] = source
+    if target != source:
+        names["target_embedding.weight"] = target
+    if output != target:
+        names["output.weight"] = output
     if BIAS in stored:
         names["output_bias"] = BIAS
     found = replace(
         config,
-        shared_embeddings=tables.target == tables.source,
-        tied_embeddings=tables.output == tables.target,
-        target_vocab_size=None if tables.target == tables.source else config.target_vocab_size,
+        shared_embeddings=target == source,
+        tied_embeddings=output == target,
+        target_vocab_size=None if target == source else config.target_vocab_size,
         output_bias=BIAS in stored,
     )
     _check_names(directory, config, names, stored)
     return found, names
 
 
-def _tables(config: TransformerConfig, stored: Mapping[str, StoredTensor], directory: Path) -> _Tables:
-    """The stored name of each table; a table equal to an earlier one gets the earlier name."""
+def _tables(config: TransformerConfig, stored: Mapping[str, StoredTensor], directory: Path) -> list[str]:
+    """Stored names of source, target and output table; one equal to an earlier one gets the earlier name."""
     groups = TIED[config.shared_embeddings, config.tied_embeddings]
     chosen: list[str] = []
     for role in (SOURCE, TARGET, OUTPUT):
@@ -146,11 +132,11 @@ def _tables(config: TransformerConfig, stored: Mapping[str, StoredTensor], direc
         if name is None:
             raise CheckpointError(f"The weights in {directory} lack {role}.")
         chosen.append(next((old for old in reversed(chosen) if same(stored, old, name)), name))
-    return _Tables(*chosen)
+    return chosen
 
 
 def same(stored: Mapping[str, StoredTensor], one: str, other: str) -> bool:
-    """Whether two stored tensors are the same tensor or hold the same numbers."""
+    """True if two stored tensors are the same tensor or hold the same numbers."""
     first, second = stored[one], stored[other]
     if one == other or (first.storage is not None and first.storage == second.storage):
         return True
@@ -175,9 +161,8 @@ def _check_names(
             f"the first is {missing[0]}."
         )
     explained = {*names.values(), SOURCE, TARGET, OUTPUT, *POSITIONS.values()}
-    explained |= (
-        {SHARED} if config.shared_embeddings else set()
-    )  # if the tables differ, the reference ignores this tensor
+    # if the tables differ, the reference ignores this tensor
+    explained |= {SHARED} if config.shared_embeddings else set()
     extra = sorted(set(stored) - explained)
     if extra:
         raise CheckpointError(
@@ -196,13 +181,9 @@ def _with_pieces(
                 f"config.json in {directory} gives </s> the id {config.eos_id}, but the vocabulary has "
                 f"{table.ids['</s>']}; the files belong to different models."
             )
-    languages = "" if vocabulary.source is not vocabulary.target else " ".join(vocabulary.source.languages)
-    return replace(
-        config,
-        pad_id=vocabulary.source.ids[PAD],
-        unk_id=vocabulary.source.ids[UNK],
-        languages=languages,
-    )
+    source = vocabulary.source
+    languages = "" if source is not vocabulary.target else " ".join(source.languages)
+    return replace(config, pad_id=source.ids[PAD], unk_id=source.ids[UNK], languages=languages)
 
 
 def _read_weights(
@@ -258,9 +239,8 @@ def _read_positions(model: Transformer, stored: dict[str, StoredTensor]) -> None
     """Copies stored position tables; CheckpointError if one does not match the formula up to rounding."""
     paths = {name: each.path for name, each in stored.items()}
     for name, tensor in _copied(stored):
-        table = (model.encoder if name == POSITIONS["encoder"] else model.decoder).positions.added(
-            len(tensor)
-        )
+        stack = model.encoder if name == POSITIONS["encoder"] else model.decoder
+        table = stack.positions.added(len(tensor))
         assert table is not None
         if float((tensor - table).abs().max()) > POSITION_LIMIT:
             raise CheckpointError(f"{paths[name]}: {name} does not hold Marian's sinusoids.")

@@ -30,11 +30,7 @@ _LANGUAGE_PIECE = re.compile(r">>[^\s<>]+<<")
 class PieceTable:
     """Maps pieces to ids and back."""
 
-    def __init__(
-        self,
-        ids: dict[str, int],  # the id of each piece, each below ``size``
-        size: int,  # number of ids that the model has
-    ) -> None:
+    def __init__(self, ids: dict[str, int], size: int) -> None:
         self.ids = ids
         names = dict.fromkeys(range(size), "") | {number: piece for piece, number in ids.items()}
         # the piece of each id
@@ -131,13 +127,8 @@ def _processor(model: bytes, name: str) -> Any:
     return processor
 
 
-def read_vocabulary(
-    directory: Path,  # the model directory
-    source_size: int,  # number of source pieces that the model has
-    target_size: int,  # number of target pieces that the model has
-    separate: bool,  # whether source and target have separate embedding tables
-) -> MarianVocabulary:
-    """Reads the vocabulary files of a model directory.
+def read_vocabulary(directory: Path, source_size: int, target_size: int, separate: bool) -> MarianVocabulary:
+    """Reads the vocabulary files of a model directory, of so many pieces, in one embedding table or two.
 
     CheckpointError if one is missing, damaged, too large, or has ids beyond the size of the model.
     """

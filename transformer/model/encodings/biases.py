@@ -23,7 +23,7 @@ class BiasRule:
     sizes: ClassVar[tuple[str | int, ...]]
     """Axes of the table: `heads`, `d_head`, an odd number of `distances` (−reach to reach), or a number."""
     divided: ClassVar[bool] = False
-    """Whether the bias is a product with the query, divided by √d_k as q · k is."""
+    """True if the bias is a product with the query, divided by √d_k as q · k is."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ class Hook:
             raise ValueError(f"A hook acts on 'scores' or 'weights', not on {self.on!r}.")
 
     def acts_on(self, kind: AttentionKind, layer: int) -> bool:
-        """Whether the hook acts on this attention of this layer."""
+        """True if the hook acts on this attention of this layer."""
         return self.kind in (None, kind) and self.layer in (None, layer)
 
     def apply(self, values: Tensor, *, kind: AttentionKind, layer: int, query_positions: Tensor) -> Tensor:
@@ -87,10 +87,7 @@ def check_places(hooks: Sequence[Hook], config: ModelConfig) -> None:
 class HookCarrier(Bystander):
     """Brings hooks into a run and keeps nothing of it."""
 
-    def __init__(
-        self,
-        hooks: Sequence[Hook] = (),  # the functions to call
-    ) -> None:
+    def __init__(self, hooks: Sequence[Hook] = ()) -> None:
         self._hooks = tuple(hooks)
 
     def hooks_for(self, kind: AttentionKind, layer: int) -> tuple[Hook, ...]:

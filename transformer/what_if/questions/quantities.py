@@ -108,7 +108,7 @@ def _largest(asks: str, names: Sequence[str], values: Sequence[float], unit: str
 
 
 def largest_key(at: Asking) -> Measured:
-    """Which key takes the largest weight of the marked row."""
+    """The key with the largest weight of the marked row."""
     weights = at.run.weights(at.kind, *at.head)[at.row]
     seen = np.flatnonzero(at.run.mask(at.kind, *at.head)[at.row])
     keys = sorted(map(int, sorted(seen, key=lambda key: -weights[key])[:MOST]))
@@ -117,7 +117,7 @@ def largest_key(at: Asking) -> Measured:
 
 
 def head_effect(at: Asking) -> Measured:
-    """Which head of a list moves log p of the step's token most when it gives no output."""
+    """The head of a list that moves log p of the step's token most when it gives no output."""
     keys = tuple(range(len(at.run.labels(at.kind).keys)))
     effects = Effects(at.translator(), at.run)
     cuts = [(Cut(at.kind, keys, "zeroed", *head),) for head in at.every_head()]
@@ -128,7 +128,7 @@ def head_effect(at: Asking) -> Measured:
 
 
 def candidate(at: Asking) -> Measured:
-    """Which token has a rank among the candidates of the step."""
+    """The token of a rank among the candidates of the step."""
     step, rank = at.run.steps[at.place.step], at.question.rank
     taken = step.alternatives[rank - 1 : rank - 1 + MOST]
     best = taken[0].token_id if taken else -1
@@ -158,7 +158,7 @@ KEYS: Mapping[str, Callable[[int], int]] = {
 
 
 def masked(at: Asking) -> Measured:
-    """Whether the mask hides a key from the marked row."""
+    """The answer of the mask to the marked row's wish to see a key."""
     mask, weights = at.run.mask(at.kind, *at.head), at.run.weights(at.kind, *at.head)
     row = at.row
     if at.question.key == "next":
@@ -180,7 +180,7 @@ def masked(at: Asking) -> Measured:
 
 
 def visible(at: Asking) -> Measured:
-    """How many keys the marked row sees."""
+    """The number of keys that the marked row sees."""
     mask = at.run.mask(at.kind, *at.head)
     right, keys = int(mask[at.row].sum()), mask.shape[1]
     numbers = sorted({right, max(right - 1, 1), min(right + 1, keys), keys, 1})[: MOST + 1]
@@ -193,7 +193,7 @@ def visible(at: Asking) -> Measured:
 
 
 def entropy(at: Asking) -> Measured:
-    """Which row, head or way of scaling has the smallest entropy."""
+    """The row, head or way of scaling with the smallest entropy."""
     ways: dict[str, Callable[[Asking], tuple[str, list[str], Floats]]] = {
         "rows": _rows,
         "heads": _heads,
@@ -251,11 +251,11 @@ ROLES: dict[str, tuple[str, Role]] = {
     "first": ("the first key", lambda weights: weights[1:, 0]),
     "end": ("the last key of the source, the end of the sentence", lambda weights: weights[:, -1]),
 }
-"""Where a head with the role looks, and the weights that say so, one for each row that has such a key."""
+"""Place where a head with the role looks, and the weights there, one for each row that has such a key."""
 
 
 def role(at: Asking) -> Measured:
-    """Which head of a list has a role: its mean weight there is the largest."""
+    """The head of a list that has a role: its mean weight there is the largest."""
     if at.question.role not in ROLES:
         asks, values = "which head's strongest links agree best with links made by hand (1 − AER)?", _aer(at)
     else:
@@ -322,7 +322,7 @@ def _words(at: Asking, change: str) -> str:
 
 
 def difference(at: Asking) -> Measured:
-    """Whether a change changes the translation; of several changes, which costs the translation most."""
+    """The effect of a change on the translation; of several changes, the one that costs it most."""
     model, changes = at.translator(), at.question.changes
     made = [CHANGES[each][1](at) for each in changes]
     before = tuple(at.run.interventions)
@@ -362,7 +362,7 @@ OF: dict[str, Callable[[Asking], Measured]] = {
     "role": role,
     "entropy": entropy,
 }
-"""How each quantity is measured."""
+"""The measurement of each quantity."""
 
 
 def measure(

@@ -12,7 +12,7 @@ ROUNDING = 0.01
 QUANTITIES = (
     *("largest-key", "head-effect", "candidate", "masked", "visible", "difference", "role", "entropy"),
 )
-"""What can be asked."""
+"""Names of all that can be asked."""
 KINDS = tuple(map(str, AttentionKind))
 KEYS = ("next", "previous", "same", "first")
 ROLES = ("previous", "next", "same", "first", "end", "aligner")
@@ -38,7 +38,7 @@ class Question:
     changes: tuple[str, ...] = ()  # of difference: one of `CHANGES`, or several of which one costs most
 
     def problem(self) -> str | None:
-        """What is wrong with the question, in a sentence; None if nothing is."""
+        """The mistake in the question, in a sentence; None if nothing is."""
         if not isinstance(self.changes, tuple) or len(self.changes) > MOST:
             return f"changes must be a list of at most {MOST}."
         given = {
@@ -62,7 +62,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a question is asked; everything counts from 0."""
+    """Place of a run where a question is asked; everything counts from 0."""
 
     step: int  # the decode step
     source: int  # the source token
@@ -103,7 +103,7 @@ class Measured:
 
     @property
     def asked(self) -> bool:
-        """Whether the best exceeds the second by twice what rounding hides."""
+        """True if the best exceeds the second by twice what rounding hides."""
         return self.margin >= 2 * ROUNDING
 
     def reason(self, choice: int) -> str:
