@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -48,7 +47,8 @@ def faithfulness(
     others = {"untrained": untrained_twin(translator, seed)}
     if retrained is not None:
         others["retrained"] = load_translator(retrained)
-        _check_twin(translator, others["retrained"], retrained)
+        if translator.config != others["retrained"].config:
+            raise InputError(f"{retrained} is not the same model with another seed: its sizes differ.")
     rows: dict[str, list[list[float]]] = {name: [] for name in MEASURES}
     texts = [pair.source for pair in read_pairs(data)]
     with one_thread():
@@ -62,11 +62,6 @@ def faithfulness(
         "depths": list(DEPTHS),
         "measures": _summary(tables, tuple(others)),
     }
-
-
-def _check_twin(translator: Translator, other: Translator, directory: Path) -> None:
-    if translator.config != other.config:
-        raise InputError(f"{directory} is not the same model with another seed: its sizes differ.")
 
 
 def runs_of(translator: Translator, texts: Sequence[str], most: int) -> Iterator[Translation]:

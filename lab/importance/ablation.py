@@ -23,11 +23,11 @@ from transformer.training.batches import Batch, group_by_length, make_batch
 from transformer.training.data import pad
 
 BATCH_POSITIONS = 2048
-Site = tuple[AttentionKind, int, int]
+Head = tuple[AttentionKind, int, int]
 """A head: kind, layer and head, from 0."""
 
 
-def sites_of(translator: Translator) -> list[Site]:
+def all_heads(translator: Translator) -> list[Head]:
     """All heads of a model, kind by kind."""
     heads = range(translator.config.n_heads)
     return [
@@ -55,7 +55,7 @@ class Scaled(Bystander):
         return Attended(output)
 
 
-def switched_off(translator: Translator, heads: Iterable[Site], by: str = "zero") -> Observer:
+def switched_off(translator: Translator, heads: Iterable[Head], by: str = "zero") -> Observer:
     """Replaces what some heads give out by zeros, or by their mean over many sentences."""
     size, width = translator.config.n_heads, translator.config.d_head
     factors: dict[Place, Tensor] = {}
@@ -92,7 +92,7 @@ class Forced:
                 found[rows] = self._scored(batch, read, observer).double().numpy()
         return found
 
-    def sensitivity(self, heads: Sequence[Site], off: Iterable[Site] = ()) -> Floats:
+    def sensitivity(self, heads: Sequence[Head], off: Iterable[Head] = ()) -> Floats:
         """(heads,) mean over sentences of |∂loss/∂ξ|, ξ = 1 a factor of a head's output (Michel et al. 2019).
 
         The loss is that of a token on average; heads in ``off`` stay switched off.
@@ -109,9 +109,9 @@ class Forced:
                 sums[at] += float(by_place[kind, layer][:, head].abs().sum())
         return sums / self.count
 
-    def _ones(self, rows: int, gone: set[Site]) -> dict[Place, Tensor]:
+    def _ones(self, rows: int, gone: set[Head]) -> dict[Place, Tensor]:
         found: dict[Place, Tensor] = {}
-        for kind, layer, head in sites_of(self.translator):
+        for kind, layer, head in all_heads(self.translator):
             own = found.setdefault((kind, layer), torch.ones(rows, self.translator.config.n_heads))
             own[:, head] = 0 if (kind, layer, head) in gone else 1
         return {place: each.requires_grad_() for place, each in found.items()}

@@ -74,11 +74,7 @@ def flicker(
     seeds = range(1, RUNS + 1)
     found = np.stack([_run(model, source, target, _Weights(kind, window), seed) for seed in seeds])
     return Flicker(
-        translator.config.dropout,
-        RUNS,
-        found[[seed - 1 for seed in SHOWN]],
-        found.mean(0),
-        found.std(0),
+        translator.config.dropout, RUNS, found[[seed - 1 for seed in SHOWN]], found.mean(0), found.std(0)
     )
 
 

@@ -98,10 +98,7 @@ def compared(outputs: Sequence[str], others: Sequence[str], pairs: Sequence[Sent
     Each is a value with the 95 % interval over shared resamples.
     """
     references = [pair.target for pair in pairs]
-    tables = {
-        "own": bleu_statistics(outputs, references),
-        "other": bleu_statistics(others, references),
-    }
+    tables = {"own": bleu_statistics(outputs, references), "other": bleu_statistics(others, references)}
     found = compare(tables, bleu, "other")
     return {name: each["value"] for name, each in found.items()} | {"difference": found["own"]["difference"]}
 

@@ -33,7 +33,11 @@ def measure_speed(twins: Twins, reference: str, lengths: Sequence[int], repeats:
     models = {name: twin.model for name, twin in twins.items()}
     places = [(name, n) for name in models for n in lengths]
     steps = timed({(name, n): training_step(models[name], n) for name, n in places}, repeats)
-    words = least_and_median({(name, n): _writing(models[name], n) for name, n in places}, repeats)
+    writing = {
+        (name, n): partial(ways_of(models[name], source=n).cached, ordinary_ids(models[name], n))
+        for name, n in places
+    }
+    words = least_and_median(writing, repeats)
     found = {
         "training": {(name, n): [rows(n) * n / each for each in steps[name, n]] for name, n in places},
         "writing": {(name, n): [1000 * each / n for each in words[name, n]] for name, n in places},
@@ -67,7 +71,3 @@ def training_step(model: EncoderDecoder, length: int) -> Callable[[], object]:
         torch.autograd.backward(loss(ids, ids, ids))
 
     return step
-
-
-def _writing(model: EncoderDecoder, length: int) -> Callable[[], object]:
-    return partial(ways_of(model, source=length).cached, ordinary_ids(model, length))

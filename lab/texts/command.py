@@ -37,7 +37,10 @@ def text(
     written = {"train": found.train, "valid": found.valid, "heldout": found.heldout, "test": tuple(held)}
     if join:
         written["joined"] = tuple(joined(found.train))
-    sizes = {name: {"sentences": len(texts), "words": n_words(texts)} for name, texts in written.items()}
+    sizes = {
+        name: {"sentences": len(texts), "words": sum(len(text.split()) for text in texts)}
+        for name, texts in written.items()
+    }
     for name, texts in written.items():
         write_lines(output / f"{name}.txt.gz", texts)
         print(f"{name}: {len(texts):,} sentences, {sizes[name]['words']:,} words.")
@@ -53,8 +56,3 @@ def text(
 def write_lines(path: Path, texts: Sequence[str]) -> None:
     """Writes packed lines; the same lines give the same bytes."""
     write_atomically(path, gzip.compress("".join(f"{text}\n" for text in texts).encode(), 6, mtime=0))
-
-
-def n_words(texts: Sequence[str]) -> int:
-    """Number of words, parted by white space."""
-    return sum(len(text.split()) for text in texts)

@@ -112,17 +112,14 @@ def check_seeds(twins: Twins, seeds: Twins) -> None:
 
 def check_same_vocabulary(twins: Twins) -> None:
     """Raises ValueError if two models split texts into different pieces."""
-    vocabularies = {name: _vocabulary(twin) for name, twin in twins.items()}
-    first, *others = vocabularies
+    tokenizers = {name: twin.tokenizer for name, twin in twins.items()}
+    pieces = {name: each.source_pieces(range(each.vocab_size)) for name, each in tokenizers.items()}
+    first, *others = pieces
     for name in others:
-        if vocabularies[name] != vocabularies[first]:
+        if pieces[name] != pieces[first]:
             raise ValueError(
                 f"The models {first} and {name} have different vocabularies; twins must share one."
             )
-
-
-def _vocabulary(twin: Translator) -> tuple[str, ...]:
-    return twin.tokenizer.source_pieces(range(twin.tokenizer.vocab_size))
 
 
 def describe(twin: Translator) -> Json:

@@ -71,11 +71,7 @@ class TranslationRequest:
     @torch.inference_mode()
     def log_probs(self, token_ids: Tensor) -> Tensor:
         features = self.model.decode(
-            token_ids[:, None],
-            self.memory,
-            self.src_padding,
-            cache=self.cache,
-            observer=self.step_observer,
+            token_ids[:, None], self.memory, self.src_padding, cache=self.cache, observer=self.step_observer
         )
         return numbers(self.model.logits(features[:, -1]).float().log_softmax(-1))
 

@@ -208,7 +208,7 @@ class Patch(InAttention):
         return tuple((at, at) for at in range(length)) if self.positions is None else self.positions
 
     def taken(self, there: int, here: int | None) -> tuple[int, ...]:
-        """Positions taken of the ``there`` of the other run, for ``here`` if known; or InterventionError."""
+        """Positions taken of the other run's ``there``; InterventionError if one does not exist."""
         if self.positions is None and here != there:
             raise InterventionError(
                 f"The other run has {there} positions in the {self.place.side} and this one {here}; "

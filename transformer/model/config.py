@@ -8,15 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Self, get_args
 
 from transformer.model.encodings.table import ENCODINGS
-from transformer.model.sites import (
-    AttentionKind,
-    ScoreName,
-    Side,
-    Site,
-    Stack,
-    paper_sites,
-    paper_stacks,
-)
+from transformer.model.sites import AttentionKind, ScoreName, Side, Site, Stack, paper_sites, paper_stacks
 
 Norm = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "silu"]

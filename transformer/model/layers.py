@@ -256,11 +256,7 @@ class Encoder(Layers):
         super().__init__(config, side, lambda layer: EncoderLayer(config, layer, side))
 
     def forward(
-        self,
-        x: Tensor,
-        mask: AttentionMask,
-        observer: Observer = UNWATCHED,
-        cache: KVCache | None = None,
+        self, x: Tensor, mask: AttentionMask, observer: Observer = UNWATCHED, cache: KVCache | None = None
     ) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
         positions = observer.encoding(self.side, self.positions)

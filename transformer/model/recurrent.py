@@ -221,12 +221,7 @@ class Recurrent(EncoderDecoder):
         return self._written(x, memory, AttentionMask(src_padding, first_query=first), cache, observer)
 
     def _written(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        mask: AttentionMask,
-        cache: StateCache | None,
-        observer: Observer,
+        self, x: Tensor, memory: Tensor, mask: AttentionMask, cache: StateCache | None, observer: Observer
     ) -> Tensor:
         """The decoder's output (batch, target, d_model) for its inputs (batch, target, d_model)."""
         memory = memory.to(x.dtype)

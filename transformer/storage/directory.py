@@ -32,7 +32,7 @@ from transformer.storage.description import (
     read_heads,
 )
 from transformer.storage.eight_bits import MULTIPLIER, unpacked, weight_names
-from transformer.storage.files import CheckpointError, write_atomically, write_json
+from transformer.storage.files import CheckpointError, check_vocabulary, write_atomically, write_json
 from transformer.storage.means import read_means
 from transformer.storage.shared import SHARED_FILE, entry, file_of, shared_file
 from transformer.storage.tensors import (
@@ -45,7 +45,6 @@ from transformer.storage.tensors import (
 )
 from transformer.text.vocabulary import Tokenizer, TokenizerError, Vocabulary
 
-MAX_TOKENIZER_BYTES = 16 * 2**20
 NETWORKS: dict[type[ModelConfig], Callable[..., Network]] = {
     TransformerConfig: Transformer,
     LanguageModelConfig: LanguageModel,
@@ -181,10 +180,7 @@ def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
         raise CheckpointError(
             f"{directory} has no {TOKENIZER_FILE}, so it is not a complete model directory."
         )
-    if path.stat().st_size > MAX_TOKENIZER_BYTES:
-        raise CheckpointError(
-            f"{path} is larger than 16 MiB, so it is not the vocabulary of a translation model."
-        )
+    check_vocabulary(path)
     try:
         tokenizer = Tokenizer.load(path)
     except TokenizerError as error:

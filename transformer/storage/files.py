@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-MAX_JSON_BYTES = 16 * 2**20
+MAX_JSON_BYTES = MAX_VOCABULARY_BYTES = 16 * 2**20
+"""Vocabularies of OPUS-MT are below one MiB. Each byte of a file may take some 30 bytes of memory."""
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 """Names of the files of weights, whole or as the stems of shards."""
 MAX_SHARDS = 256
@@ -51,6 +52,13 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
         f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()
     )
     write_atomically(path, ("{\n" + ",\n".join(fields) + "\n}\n").encode())
+
+
+def check_vocabulary(path: Path) -> None:
+    """CheckpointError if a file is too large for a vocabulary."""
+    if path.stat().st_size > MAX_VOCABULARY_BYTES:
+        reason = "so it is not the vocabulary of a translation model"
+        raise CheckpointError(f"{path} is larger than 16 MiB, {reason}.")
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -27,12 +27,7 @@ GROUP_BYTES = 24 * 2**20
 """Largest number of stored bytes mapped at once."""
 MAX_PICKLE_BYTES = 16 * 2**20
 """Largest number of bytes for names and shapes in a PyTorch file."""
-TYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-}
+TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 """Types of weights, as safetensors names them."""
 EIGHT_BITS = {"I8": torch.int8}
 """The type of those that have multipliers, see `storage.eight_bits`."""

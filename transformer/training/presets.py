@@ -13,26 +13,30 @@ LEARNED_POSITIONS = 256
 """Rows of the learned table: more than training needs, but few enough for a small file."""
 
 
+Sizes = dict[str, Any]
+"""Fields of a model's config."""
+
+
 @dataclass(frozen=True)
 class Preset:
     """Default options of one `train` command."""
 
-    sizes: dict[str, Any]  # fields of the model's config
+    sizes: Sizes  # of the model
     options: dict[str, Any] = field(default_factory=dict)  # fields of `TrainingOptions`
     # extra pairs per given pair, by the names in `transformer.training.augment.MAKERS`
     shares: dict[str, float] = field(default_factory=dict)
 
 
-_TWIN_SIZES = {
-    "vocab_size": 4000,
-    "d_model": 112,
-    "d_ff": 384,
-    "n_heads": 4,
-    "n_encoder_layers": 3,
-    "n_decoder_layers": 3,
-    "norm": "pre",
-}
+def _sizes(vocab_size: int, d_model: int, d_ff: int, n_heads: int, layers: int, **others: Any) -> Sizes:
+    """Sizes of a pre-norm Transformer with as many layers on either side."""
+    widths: Sizes = {"vocab_size": vocab_size, "d_model": d_model, "d_ff": d_ff, "n_heads": n_heads}
+    return widths | {"n_encoder_layers": layers, "n_decoder_layers": layers, "norm": "pre"} | others
+
+
+_TWIN_SIZES = _sizes(vocab_size=4000, d_model=112, d_ff=384, n_heads=4, layers=3)
 _TWIN_OPTIONS = {"steps": TWIN_STEPS, "learning_rate": 3e-3, "warmup": 400, "evaluate_every": 1000}
+_TINY_OPTIONS = {"steps": 200, "warmup": 20, "evaluate_every": 100, "checkpoint_every": 50}
+_TINY_OPTIONS |= {"batch_positions": 512}
 _PAPER = {"batch_positions": 25_000, "schedule": "inverse_sqrt", "learning_rate": 1.0, "warmup": 4000}
 
 
@@ -93,14 +97,7 @@ LANGUAGE_MODELS: dict[str, Preset] = {
     ),
     "lm-tiny": Preset(
         sizes={"vocab_size": 400, "d_model": 32, "d_ff": 64, "n_heads": 4, "n_layers": 2},
-        options={
-            "steps": 200,
-            "warmup": 20,
-            "label_smoothing": 0.0,
-            "evaluate_every": 100,
-            "checkpoint_every": 50,
-            "batch_positions": 512,
-        },
+        options=_TINY_OPTIONS | {"label_smoothing": 0.0},
     ),
 }
 """Settings of `train-lm`."""
@@ -110,41 +107,16 @@ PRESETS: dict[str, Preset] = {
     "positions-postnorm": POST_NORM_TWIN,
     **RECURRENT,
     "en-de": Preset(
-        sizes={
-            "vocab_size": 8000,
-            "d_model": 256,
-            "d_ff": 1024,
-            "n_heads": 8,
-            "n_encoder_layers": 3,
-            "n_decoder_layers": 3,
-            "norm": "pre",
-        },
+        sizes=_sizes(vocab_size=8000, d_model=256, d_ff=1024, n_heads=8, layers=3),
         options={"steps": 8000},
         shares={"join": 0.05, "plain": 0.08, "typed": 0.05, "swap": 0.05},
     ),
     "birth": Preset(
-        sizes={
-            "vocab_size": 1000,
-            "d_model": 48,
-            "d_ff": 96,
-            "n_heads": 4,
-            "n_encoder_layers": 2,
-            "n_decoder_layers": 2,
-            "norm": "pre",
-        },
+        sizes=_sizes(vocab_size=1000, d_model=48, d_ff=96, n_heads=4, layers=2),
         options={"steps": 8192, "learning_rate": 5e-3, "warmup": 200, "evaluate_every": 1024},
     ),
     "toy": Preset(
-        sizes={
-            "vocab_size": 400,
-            "d_model": 48,
-            "d_ff": 96,
-            "n_heads": 4,
-            "n_encoder_layers": 2,
-            "n_decoder_layers": 2,
-            "dropout": 0.0,
-            "norm": "pre",
-        },
+        sizes=_sizes(vocab_size=400, d_model=48, d_ff=96, n_heads=4, layers=2, dropout=0.0),
         options={
             "steps": 1000,
             "learning_rate": 5e-3,
@@ -157,22 +129,7 @@ PRESETS: dict[str, Preset] = {
         },
     ),
     "tiny": Preset(
-        sizes={
-            "vocab_size": 400,
-            "d_model": 32,
-            "d_ff": 64,
-            "n_heads": 4,
-            "n_encoder_layers": 2,
-            "n_decoder_layers": 2,
-            "norm": "pre",
-        },
-        options={
-            "steps": 200,
-            "warmup": 20,
-            "evaluate_every": 100,
-            "checkpoint_every": 50,
-            "batch_positions": 512,
-        },
+        sizes=_sizes(vocab_size=400, d_model=32, d_ff=64, n_heads=4, layers=2), options=_TINY_OPTIONS
     ),
     "paper-base": Preset(
         sizes={"vocab_size": 37_000}, options={**_PAPER, "steps": 100_000, "weight_decay": 0.0}

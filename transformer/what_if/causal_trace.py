@@ -14,12 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.interventions import (
-    Embeddings,
-    EncoderOutput,
-    HeadOutput,
-    Stream,
-)
+from transformer.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
 from transformer.interventions.places import PatchPlace
 from transformer.model.sites import AttentionKind, Side
 from transformer.runs.batched import OneRun, Passes, RowChanges, Swap

@@ -9,7 +9,7 @@ from changes import changeable
 from corpus import number_pairs, write_pairs
 
 from lab.__main__ import main
-from lab.importance.ablation import Forced, Scaled, sites_of, switched_off, translated
+from lab.importance.ablation import Forced, Scaled, all_heads, switched_off, translated
 from lab.importance.command import pruning
 from transformer import interventions as do
 from transformer.lenses.scores.bootstrap import ratio
@@ -58,7 +58,7 @@ def test_the_gradient_measure_is_the_slope_of_each_sentence(ready):
 
 
 def test_a_head_that_is_off_is_ranked_with_what_is_left(ready):
-    forced, heads = Forced(ready, PAIRS), sites_of(ready)
+    forced, heads = Forced(ready, PAIRS), all_heads(ready)
     gone = heads[:4]
     found = forced.sensitivity(heads[4:], gone)
     assert found.shape == (len(heads) - 4,)
@@ -66,7 +66,7 @@ def test_a_head_that_is_off_is_ranked_with_what_is_left(ready):
 
 
 def test_curves_begin_with_the_whole_model_and_end_without_a_head(ready):
-    forced, heads = Forced(ready, PAIRS), sites_of(ready)
+    forced, heads = Forced(ready, PAIRS), all_heads(ready)
     found = pruning(forced, PAIRS[:2], 2)
     whole = float(ratio(forced.losses().sum(0)))
     none = float(ratio(forced.losses(switched_off(ready, heads)).sum(0)))
@@ -82,7 +82,7 @@ def test_curves_begin_with_the_whole_model_and_end_without_a_head(ready):
 
 
 def test_translations_without_heads_are_those_of_the_changed_model(ready):
-    off = sites_of(ready)[2:30:5]
+    off = all_heads(ready)[2:30:5]
     changes = [do.ablate(*head) for head in off]
     texts = [pair.source for pair in PAIRS]
     expected = [ready.translate(text, interventions=changes, capture=False).text for text in texts]

@@ -11,11 +11,10 @@ from transformer.families.firefox.folder import MODEL, only, unpacked
 from transformer.families.firefox.items import Items
 from transformer.model.config import TransformerConfig
 from transformer.storage.description import check_parameters
-from transformer.storage.files import CheckpointError
+from transformer.storage.files import CheckpointError, check_vocabulary
 from transformer.text.vocabulary import SpecialIds, Tokenizer, TokenizerError
 
 SETTINGS = "special:model.yml"
-MAX_VOCABULARY_BYTES = 16 * 2**20
 MAX_POSITIONS = 2048
 _SETTING = re.compile(r"^([\w-]+):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 
@@ -99,10 +98,7 @@ def read_vocabulary(directory: Path) -> Tokenizer | PairedVocabulary:
 
 
 def _read_tokenizer(path: Path) -> Tokenizer:
-    if path.stat().st_size > MAX_VOCABULARY_BYTES:
-        raise CheckpointError(
-            f"{path} is larger than 16 MiB, so it is not the vocabulary of a translation model."
-        )
+    check_vocabulary(path)
     try:
         return Tokenizer.load(path)
     except TokenizerError as error:

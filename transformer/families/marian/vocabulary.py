@@ -13,14 +13,12 @@ from typing import Any
 
 import sentencepiece
 
-from transformer.storage.files import CheckpointError, read_json
+from transformer.storage.files import CheckpointError, check_vocabulary, read_json
 from transformer.text.vocabulary import EOS, PAD, UNK, without_surrogates
 
 SOURCE_FILE, TARGET_FILE = "source.spm", "target.spm"
 VOCABULARY_FILE, TARGET_VOCABULARY_FILE = "vocab.json", "target_vocab.json"
 SETTINGS_FILE = "tokenizer_config.json"
-MAX_SENTENCEPIECE_BYTES = 16 * 2**20
-"""OPUS-MT files are below one MiB. Each byte of a file may take some 30 bytes of memory."""
 
 _SPECIAL = re.compile("|".join(f"({re.escape(piece)})" for piece in (EOS, UNK, PAD)))
 _LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)
@@ -152,10 +150,7 @@ def read_vocabulary(directory: Path, source_size: int, target_size: int, separat
 def _read_model(path: Path) -> bytes:
     if not path.is_file():
         raise CheckpointError(f"{path.parent} has no {path.name}, so it is not a complete model directory.")
-    if path.stat().st_size > MAX_SENTENCEPIECE_BYTES:
-        raise CheckpointError(
-            f"{path} is larger than 16 MiB, so it is not the vocabulary of a translation model."
-        )
+    check_vocabulary(path)
     try:
         return path.read_bytes()
     except OSError as error:

@@ -92,7 +92,8 @@ def _kind(model: Network, kind: AttentionKind | str) -> AttentionKind:
 def _copied(model: Network, kind: AttentionKind, layer: int, head: int) -> float:
     value, out = _value_out(model, kind, layer, head)
     read, written = _read(model, kind, layer), _centred(_norm(model.stack("decoder").final_norm))
-    small = value @ read @ _between(model) @ written @ out  # eigenvalues but 0 are those of the large matrix
+    between = _table_of(model).T @ exact(model.projection[0])  # Eᵀ U
+    small = value @ read @ between @ written @ out  # eigenvalues but 0 are those of the large matrix
     return _score(small)
 
 
@@ -110,11 +111,6 @@ def _matched(
     query = rotated(positions, query.T[:, None], distance)[:, 0].T
     table = _table_of(model)
     return _score(query @ (table.T @ table) @ key.T)
-
-
-def _between(model: Network) -> Tensor:
-    """(d_model, d_model) Eᵀ U: embedding, then output matrix."""
-    return _table_of(model).T @ exact(model.projection[0])
 
 
 def _table_of(model: Network) -> Tensor:

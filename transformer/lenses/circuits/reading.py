@@ -54,12 +54,7 @@ class Reading:
 
 
 def reading(
-    model: Network,
-    run: Translation,
-    kind: AttentionKind | str,
-    layer: int,
-    head: int,
-    split: Split = "key",
+    model: Network, run: Translation, kind: AttentionKind | str, layer: int, head: int, split: Split = "key"
 ) -> Reading:
     """Splits all scores of a head over what wrote the streams of its keys, or of its queries.
 

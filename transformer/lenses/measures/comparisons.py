@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from transformer.lenses.measures.stream import (
-    FixedNorm,
-    UnmeasuredError,
-    recorded,
-    values_written,
-    written,
-)
+from transformer.lenses.measures.stream import FixedNorm, UnmeasuredError, recorded, values_written, written
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation

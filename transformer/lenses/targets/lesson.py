@@ -67,10 +67,7 @@ def lesson(translator: Translator, text: str, target: Sequence[int]) -> Lesson:
     losses = -log_probs[range(len(target)), list(target)]
     best, guesses = log_probs.max(-1)
     read, tokens, guessed = (translator.pieces(ids) for ids in (shifted, target, guesses.tolist()))
-    columns = (
-        *(read, tokens, target, losses.tolist()),
-        *(guessed, guesses.tolist(), best.exp().tolist()),
-    )
+    columns = (*(read, tokens, target, losses.tolist()), *(guessed, guesses.tolist(), best.exp().tolist()))
     free = translator.translate(text, beam_size=1, capture=False)
     positions = tuple(Position(*each) for each in zip(*columns, strict=True))
     return Lesson(positions, features, free.target_tokens, free.target_ids)

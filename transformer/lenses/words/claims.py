@@ -11,8 +11,6 @@ from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.text.words import find_word
 
-Place = tuple[int, int]
-
 
 @dataclass(frozen=True)
 class Shown:
@@ -47,7 +45,7 @@ def shared_heads(found: Sequence[Sequence[Shown]]) -> list[Shown | None]:
     Per claim, the head that shows most of the claims (of several such heads, the one with the largest sum of
     weights); if it does not show this claim, the claim's own best head; None if no head shows it.
     """
-    merits: dict[Place, tuple[int, float]] = {}
+    merits: dict[tuple[int, int], tuple[int, float]] = {}
     for shown in (each for heads in found for each in heads):
         count, total = merits.get((shown.layer, shown.head), (0, 0.0))
         merits[shown.layer, shown.head] = count + 1, total + shown.weight

@@ -120,7 +120,7 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
 
 
 def named_rows(kind: AttentionKind | str, reading: Reading) -> Rows:
-    """The name of the rows of a kind: by the token they read or by the token they predict."""
+    """The names of the rows of a kind: by the tokens they read, or by those they predict."""
     if kind == AttentionKind.ENCODER:
         return "read"
     return reading.rows or ("predicted" if kind == AttentionKind.CROSS else "read")

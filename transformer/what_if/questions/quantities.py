@@ -158,7 +158,7 @@ KEYS: Mapping[str, Callable[[int], int]] = {
 
 
 def masked(at: Asking) -> Measured:
-    """The answer of the mask to the marked row's wish to see a key."""
+    """The visibility of a key for the marked row, as the mask has it."""
     mask, weights = at.run.mask(at.kind, *at.head), at.run.weights(at.kind, *at.head)
     row = at.row
     if at.question.key == "next":
