@@ -9,6 +9,7 @@ import math
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 WORD_START = "▁"
 JOINED = "⁀"
@@ -25,7 +26,7 @@ PER_CENT = "\N{NO-BREAK SPACE}%"
 """The unit after the number of a percentage; a line never breaks before it."""
 _NARROW, _BROAD = frozenset("fijlrtI.,:;!|'()[]/ \N{NO-BREAK SPACE}-"), frozenset("mwMW@%…—")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"}
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"})
 
 
 def count(index: int) -> int:
@@ -90,7 +91,7 @@ def moved(value: float) -> str:
 
 def escape(text: str) -> str:
     """Escapes the characters that Plotly reads as markup (`& < >`) and `#`, Streamlit's mark for colours."""
-    return "".join(_ESCAPES.get(character, character) for character in text)
+    return text.translate(_ESCAPES)
 
 
 def is_special(token: str) -> bool:
@@ -99,11 +100,11 @@ def is_special(token: str) -> bool:
 
 
 def _visible(character: str) -> str:
-    category = unicodedata.category(character)
-    hidden = category in {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
+    hidden = unicodedata.category(character) in {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
     return f"U+{ord(character):04X}" if hidden else character
 
 
+@lru_cache(4096)
 def display(token: str) -> str:
     """Writes a piece for people: without the word mark, with blanks and control characters as visible signs.
 
@@ -150,6 +151,7 @@ def width(text: str) -> float:
     return sum(map(_letter_width, text))
 
 
+@lru_cache(4096)
 def _letter_width(letter: str) -> float:
     if unicodedata.category(letter).startswith("M"):
         return 0.0
@@ -204,8 +206,7 @@ def row_names(query_tokens: Sequence[str], predicted_tokens: Sequence[str] | Non
     read = names(query_tokens)
     if predicted_tokens is None:
         return [f"query {name}" for name in read]
-    predicted = names(predicted_tokens)
-    return [f"reads {a}, predicts {b}" for a, b in zip(read, predicted, strict=True)]
+    return [f"reads {a}, predicts {b}" for a, b in zip(read, names(predicted_tokens), strict=True)]
 
 
 def key_names(key_tokens: Sequence[str]) -> list[str]:

@@ -100,8 +100,7 @@ def heatmap(view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums:
         "height": size + LEGEND,
         "margin": layout["margin"] | {"b": layout["margin"]["b"] + LEGEND},
     }
-    meta = spec["layout"]["meta"]
-    spec["data"][0]["text"] = _hover_text(meta["rows"], meta["columns"], view.mask)
+    spec["data"][0]["text"] = _hover_text(**layout["meta"], mask=view.mask)
     return style.figure(spec)
 
 

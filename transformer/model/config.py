@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Literal, Self, get_args
 
 from transformer.model.encodings.table import ENCODINGS
@@ -123,15 +124,20 @@ class ModelConfig:
         """Numbers in the tables of embeddings and of the output projection."""
         return self.vocab_size * self.d_model
 
-    @property
+    @cached_property
     def stacks(self) -> Mapping[Side, Stack]:
         """The model's stacks by side."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def sites(self) -> Mapping[AttentionKind, Site]:
         """The model's attentions by kind: what each connects, how deep it is, where it sits."""
         raise NotImplementedError
+
+    @cached_property
+    def sizes(self) -> dict[str, tuple[int, int]]:
+        """Number of layers and of heads by kind of attention."""
+        return {str(kind): (site.n_layers, self.n_heads) for kind, site in self.sites.items()}
 
     @property
     def products(self) -> Mapping[Side, int]:
@@ -216,7 +222,7 @@ class TransformerConfig(ModelConfig):
         targets = (not self.shared_embeddings) + (not self.tied_embeddings)
         return (self.vocab_size + targets * self.n_target_pieces) * self.d_model
 
-    @property
+    @cached_property
     def stacks(self) -> Mapping[Side, Stack]:
         """Encoder and decoder by side."""
         encoder, decoder = paper_stacks(self.n_encoder_layers, self.n_decoder_layers)
@@ -224,7 +230,7 @@ class TransformerConfig(ModelConfig):
             decoder = replace(decoder, sublayers=("recurrence", *decoder.sublayers[1:]))
         return {"encoder": encoder, "decoder": decoder}
 
-    @property
+    @cached_property
     def sites(self) -> Mapping[AttentionKind, Site]:
         """The three attentions by kind; without the decoder's own if it has a recurrent unit instead."""
         sites = paper_sites(self.n_encoder_layers, self.n_decoder_layers)
@@ -257,12 +263,12 @@ class LanguageModelConfig(ModelConfig):
         check_choice("architecture", self.architecture, ("language_model",))
         check_choice("positions", self.positions, RELATIVE)
 
-    @property
+    @cached_property
     def stacks(self) -> Mapping[Side, Stack]:
         """The decoder alone."""
         return {"decoder": Stack("decoder", self.n_layers, ("self_attention", "feed_forward"))}
 
-    @property
+    @cached_property
     def sites(self) -> Mapping[AttentionKind, Site]:
         """Masked self-attention alone."""
         kind = AttentionKind.DECODER
@@ -308,12 +314,12 @@ class RecurrentConfig(ModelConfig):
                 "and an even width."
             )
 
-    @property
+    @cached_property
     def stacks(self) -> Mapping[Side, Stack]:
         """Encoder and decoder, each without sub-layers."""
         return {"encoder": Stack("encoder", 0, ()), "decoder": Stack("decoder", 0, ())}
 
-    @property
+    @cached_property
     def sites(self) -> Mapping[AttentionKind, Site]:
         """Cross-attention alone, in one layer."""
         kind, rule = AttentionKind.CROSS, SCORE_RULES[self.score]

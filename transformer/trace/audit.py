@@ -61,9 +61,9 @@ def audit(
     if decoded:
         checks += [audit_log_probs(decoded, replayed, LOG_PROB_LIMIT[trace.dtype])]
     if basis is not None:
-        checks += audit_stream(trace, basis, limit)
+        checks += trace.once((audit_stream, basis), lambda: audit_stream(trace, basis, limit))
     if isinstance(basis, Network):
-        checks += audit_places(trace, basis, limit)
+        checks += trace.once((audit_places, basis), lambda: audit_places(trace, basis, limit))
     return replace(merged(checks), changes=tuple(map(str, trace.interventions)))
 
 

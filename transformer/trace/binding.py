@@ -17,9 +17,7 @@ from transformer.model.network import Network
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
 from transformer.trace.records import AttentionTrace, LayerTrace
 from transformer.trace.report import PLACES, Check
-
-SMALLEST_SCALE = 1e-2
-"""Differences are divided by the largest number, or by this value if it is larger."""
+from transformer.trace.stream import SMALLEST_SCALE
 
 
 @torch.inference_mode()

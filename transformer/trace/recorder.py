@@ -11,7 +11,6 @@ from torch.nn import functional as F
 
 from transformer.interventions.acting import Change, layer_changes
 from transformer.model.encodings.biases import BiasRule
-from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.masks import AttentionMask, Focus
 from transformer.model.scores import ScoreRule
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer
@@ -20,7 +19,6 @@ from transformer.model.watching.observer import (
     Attended,
     AttentionInputs,
     Entered,
-    Norm,
     Observer,
     Passed,
 )
@@ -118,10 +116,10 @@ class Recorder:
         self._updates: dict[Sublayer, list[Tensor]] = {}
         self._residuals: dict[Sublayer, list[tuple[Passed, Tensor]]] = {}
         self._memory: tuple[Tensor, Tensor] | None = None
-
-    def encoding(self, side: Side, own: PositionalEncoding) -> PositionalEncoding:
-        """The positional encoding of a stack."""
-        return self._within.encoding(side, own)
+        # Questions about which nothing is kept go to the observer within; the model asks them most often.
+        self.encoding, self.norm = within.encoding, within.norm
+        if not capture.residual:
+            self.update, self.residual = within.update, within.residual  # type: ignore[method-assign]
 
     def embedding(self, entered: Entered) -> Tensor:
         """The input of a stack; keeps it with the terms of its sum."""
@@ -140,22 +138,17 @@ class Recorder:
             self._layers[place].add(asked, found)
         return found
 
-    def norm(self, place: Sublayer | Side, own: Norm) -> Norm:
-        """The LayerNorm of a sub-layer or stack."""
-        return self._within.norm(place, own)
-
     def update(self, sublayer: Sublayer, own: Tensor) -> Tensor:
         """The update of a sub-layer; keeps its own update if another one is added."""
         used = self._within.update(sublayer, own)
-        if self._capture.residual and used is not own:
+        if used is not own:
             self._updates.setdefault(sublayer, []).append(own)
         return used
 
     def residual(self, passed: Passed) -> Tensor:
         """The stream after a sub-layer; keeps the stream around it."""
         used = self._within.residual(passed)
-        if self._capture.residual:
-            self._residuals.setdefault(passed.sublayer, []).append((passed, used))
+        self._residuals.setdefault(passed.sublayer, []).append((passed, used))
         return used
 
     def memory(self, own: Tensor) -> Tensor:

@@ -6,8 +6,9 @@ weights are computed from these on demand, for each head and window.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -189,7 +190,7 @@ class AttentionTrace(Brief):
     auditor: Auditor = field(repr=False)
     changes: tuple[Change, ...] = ()
     memory: MemoryTrace | None = None
-    _reports: dict[tuple[Place, ...], AuditReport] = field(default_factory=dict, init=False, repr=False)
+    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def layer(self, kind: AttentionKind | str, layer: int, head: int | None = None) -> LayerTrace:
         """One attention sub-layer.
@@ -277,10 +278,12 @@ class AttentionTrace(Brief):
 
     def audit(self, *places: Place) -> AuditReport:
         """Runs the checks of ``transformer.trace.audit`` on the given sub-layers, by default all; cached."""
-        places = places or self.places
-        if places not in self._reports:
-            self._reports[places] = self.auditor(self, places)
-        return self._reports[places]
+        found: AuditReport = self.once(places, lambda: self.auditor(self, places or self.places))
+        return found
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """A value that is made when this trace is asked for it first."""
+        return self._made[key] if key in self._made else self._made.setdefault(key, make())
 
     @property
     def nbytes(self) -> int:

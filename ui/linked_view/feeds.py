@@ -46,6 +46,7 @@ def head_feed(
     view: ReadView,  # the head, as the visitor's settings read it
     scale: str | None = "linear",  # how weights become colours; None if the drawing has no colours for them
     whole: tuple[int, int] | None = None,  # number of queries and keys of the whole matrix
+    role: str = "",  # what the head does over many sentences, if that is known
 ) -> HeadFeed:
     """Feed of every way of drawing a head: rows and columns, and all texts about the head."""
     kind = str(view.kind)
@@ -66,7 +67,7 @@ def head_feed(
         "about": ABOUT[kind],
         "caption": captions.caption(view, scale, whole),
         "badge": captions.badge(view.audit, view.derived),
-        "sentences": captions.sentences(view),
+        "sentences": captions.sentences(view, role),
         "absent": "The token at this position is hidden, so its row is not drawn.",
         "notes": captions.notes(view),
         "alt": captions.summary(view),
@@ -99,14 +100,13 @@ def map_feed(
     scale: str = "linear",
     whole: tuple[int, int] | None = None,
     sums: bool = False,  # whether to write the sum of each row at its end
-    role: str = "",  # what the head does over many sentences, if that is known
+    role: str = "",
 ) -> MapFeed:
     """One attention map with all texts about it; further arguments as in `head_feed`."""
     figure = heatmap_spec(view, largest, scale, sums)
     names = figure["layout"].pop("meta")
     return {
-        **head_feed("map", trace, view, scale, whole),
-        "sentences": captions.sentences(view, role),
+        **head_feed("map", trace, view, scale, whole, role),
         "figure": to_json(figure),
         "hover": {side: list(map(labels.escape, each)) for side, each in names.items()}
         | {

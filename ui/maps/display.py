@@ -110,7 +110,7 @@ def lines(look: Looking, now: State) -> None:
 
 
 def _others(look: Looking, asked: Sequence[Head]) -> None:
-    layers, heads = catalogue.sizes(look.opened.asked.model)[look.kind]
+    layers, heads = look.opened.translation.config.sizes[look.kind]
     options = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != look.head]
     more = [head for head in asked if head in options]
     st.multiselect(

@@ -139,7 +139,7 @@ def _view(scene: Scene, layout: Layout) -> None:
 
 def _moved(scene: Scene, layout: Layout) -> None:
     before, opened = _drawn(scene), scene.opened
-    sizes = catalogue.sizes(opened.asked.model)
+    sizes = opened.translation.config.sizes
     take = partial(scene.go_on, opened)
     if session.on_linked_view(layout.view, scene.limits, sizes, take, changed.switched):
         session.rerun()
@@ -172,7 +172,7 @@ def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
     payload["acts"] = _acts(scene) if drawn else []
     payload["fade"] = scene.fade and look.kind != "encoder"
     if layout.style == "home":
-        size, first = catalogue.sizes(model)[look.kind], runs.default_head(model, look.kind)
+        size, first = scene.opened.translation.config.sizes[look.kind], runs.default_head(model, look.kind)
         choice = linked_view.choice(look.kind, look.head, size, first, roles)
         if look.kind == "cross":
             choice["first"] = f"{choice['first']} {catalogue.guided(model)}".rstrip()

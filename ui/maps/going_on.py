@@ -71,8 +71,8 @@ def offered(opened: Opened) -> tuple[list[list[int]], list[list[int]]]:
     """The ids of the candidates of each step, and of those that the visitor has tried."""
     steps, tried = opened.translation.steps, session.tried()
     ids = [[each.token_id for each in shown_candidates(step)] for step in steps]
-    found = [[each for each in row if (_place(opened, i), each) in tried] for i, row in enumerate(ids)]
-    return ids, found
+    places = [_place(opened, i) if tried else () for i in range(len(steps))]
+    return ids, [[each for each in row if (places[i], each) in tried] for i, row in enumerate(ids)]
 
 
 def _place(opened: Opened, step: int) -> tuple[Hashable, ...]:

@@ -118,7 +118,7 @@ class Looking:
 
     def tiles(self) -> list[list[Tile]]:
         """All heads of the kind, as the visitor reads them, pooled for one tiled map."""
-        layers, heads = catalogue.sizes(self.opened.asked.model)[self.kind]
+        layers, heads = self.opened.translation.config.sizes[self.kind]
 
         def make() -> list[list[Tile]]:
             return [

@@ -17,7 +17,6 @@ from ui.linked_view import Feed, LinesFeed
 from ui.maps import all_heads, display, measuring
 from ui.maps.looking import Looking
 from ui.maps.take_home import caption_of
-from ui.server import catalogue
 
 
 def focus(look: Looking, now: State) -> str:
@@ -77,7 +76,7 @@ def _lines(look: Looking, now: State, view: ReadView, fade: bool) -> LinesFeed:
 
 def _others(look: Looking, now: State) -> list[ReadView]:
     """The other heads whose lines are drawn together with those of the chosen head."""
-    layers, heads = catalogue.sizes(look.opened.asked.model)[look.kind]
+    layers, heads = look.opened.translation.config.sizes[look.kind]
     known = [head for head in now.more or () if head[0] < layers and head[1] < heads]
     return [look.read(head) for head in known if head != look.head]
 

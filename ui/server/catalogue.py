@@ -307,7 +307,8 @@ def exists(name: str) -> bool:
 
 def changed(path: Path) -> int:
     """When a file of a directory was last changed, in nanoseconds."""
-    return max((each.stat().st_mtime_ns for each in path.iterdir() if each.exists()), default=0)
+    with os.scandir(path) as files:
+        return max((each.stat().st_mtime_ns for each in files if os.path.exists(each)), default=0)
 
 
 class NoModelError(ValueError):
@@ -347,8 +348,7 @@ def language_of(name: str, language: str | None) -> str:
 
 def sizes(name: str) -> dict[str, Head]:
     """Number of layers and heads by kind."""
-    config = _config(name)
-    return {site.kind.value: (site.n_layers, config.n_heads) for site in config.sites.values()}
+    return _config(name).sizes
 
 
 def kind(name: str, asked: str | None) -> str:

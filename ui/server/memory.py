@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import threading
+import time
 from pathlib import Path
 
 from transformer.hub.files import check_config
@@ -42,26 +43,24 @@ class Collector:
         self,
         quiet: float = QUIET,  # seconds without use to wait for
     ) -> None:
-        self._quiet, self._used, self._lock = quiet, threading.Event(), threading.Lock()
-        self._waits = False
+        self._quiet, self._lock = quiet, threading.Lock()
+        self._used, self._waits = 0.0, False
 
     def used(self) -> None:
         """Notes that a page or a part of one runs."""
-        self._used.set()
         with self._lock:
-            if not self._waits:
-                self._waits = True
-                threading.Thread(target=self._collect, daemon=True).start()
+            self._used, waits, self._waits = time.monotonic(), self._waits, True
+        if not waits:
+            threading.Thread(target=self._collect, daemon=True).start()
 
     def _collect(self) -> None:
         waits = True
         while waits:
-            self._used.clear()
-            while self._used.wait(self._quiet):
-                self._used.clear()
+            while (left := (used := self._used) + self._quiet - time.monotonic()) > 0:
+                time.sleep(left)
             gc.collect()
             with self._lock:
-                waits = self._waits = self._used.is_set()
+                waits = self._waits = self._used != used
 
 
 _collector = Collector()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -41,6 +42,7 @@ from ui.server.stores import Model, kept
 TEMPERATURE = 0.8
 LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
+_followed: WeakKeyDictionary[Translation, dict[Head, list[int]]] = WeakKeyDictionary()
 _TELLS = 0.2
 """Seconds after which a search that waits looks whether its visitor is still there."""
 
@@ -285,9 +287,11 @@ def lengths(translation: Translation, kind: str) -> tuple[int, int]:
 
 def followed(translation: Translation, chosen: Head) -> list[int]:
     """For each step, the source token that a cross-attention head attends to most, except `</s>`."""
-    weights = translation.weights("cross", *chosen)
-    words = weights[:, :-1] if weights.shape[1] > 1 else weights
-    return [int(column) for column in np.argmax(words, axis=1)]
+    known = _followed.setdefault(translation, {})
+    if chosen not in known:
+        weights = translation.weights("cross", *chosen)
+        known[chosen] = np.argmax(weights[:, : max(1, weights.shape[1] - 1)], axis=1).tolist()
+    return known[chosen]
 
 
 def aligner(name: str) -> Aligner:

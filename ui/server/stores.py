@@ -43,7 +43,7 @@ class Recent(Generic[V]):
         size: Callable[[V], int] | None = None,
     ) -> None:
         self._entries, self._values, self._lock = entries, OrderedDict[Hashable, V](), threading.Lock()
-        self._size = size
+        self._size, self._sizes = size, dict[Hashable, int]()
         _stores.add(self)
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
@@ -54,21 +54,19 @@ class Recent(Generic[V]):
                 return self._values[key]
         value = make()
         with self._lock:
-            self._values[key] = value
+            self._values[key], self._sizes[key] = value, 0 if self._size is None else self._size(value)
             while len(self._values) > 1 and self._full():
-                self._values.popitem(last=False)
+                del self._sizes[self._values.popitem(last=False)[0]]
         return value
 
     def drop(self, model: str) -> None:
         """Forgets what was made with a model: keys that begin with the model's name or a request for it."""
         with self._lock:
             for key in [key for key in self._values if _model_of(key) == model]:
-                del self._values[key]
+                del self._values[key], self._sizes[key]
 
     def _full(self) -> bool:
-        if len(self._values) > self._entries:
-            return True
-        return self._size is not None and sum(map(self._size, self._values.values())) > MOST_BYTES
+        return len(self._values) > self._entries or sum(self._sizes.values()) > MOST_BYTES
 
     def __contains__(self, key: Hashable) -> bool:
         with self._lock:

@@ -138,9 +138,8 @@ def read_axis(tokens: Sequence[str], reading: Reading) -> Axis:
 
 
 def _hides(reading: Reading, tokens: Sequence[str], group: Group) -> bool:
-    if is_special(tokens[group.start]):
-        return reading.hide_special
-    return reading.hide_punctuation and is_punctuation(group.text)
+    special = reading.hide_special and is_special(tokens[group.start])
+    return special or (reading.hide_punctuation and is_punctuation(group.text))
 
 
 def read_map(
@@ -171,9 +170,7 @@ def read_tokens(pieces: Sequence[str], axis: Axis) -> tuple[str, ...]:
 
 def _token(pieces: Sequence[str]) -> str:
     """Joins pieces into one token; with several pieces, a `▁` keeps a typed `</s>` from looking special."""
-    if len(pieces) == 1:
-        return pieces[0]
-    return SPACE + " ".join(group.text for group in reading_groups(pieces))
+    return pieces[0] if len(pieces) == 1 else SPACE + " ".join(word.text for word in reading_groups(pieces))
 
 
 def reading_window(
@@ -186,7 +183,7 @@ def reading_window(
 
     Index of the first piece and the index after the last, from 0.
     """
-    visible = read_axis(tokens, reading).visible
+    visible = read_axis(tokens, reading).visible if len(tokens) > size else ()
     if len(visible) <= size:
         return 0, len(tokens)
     place = sum(group.stop <= position for group in visible)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ class Link:
     distance: float
 
 
+@lru_cache(4096)
 def sort_of(word: str, function_words: frozenset[str]) -> int:
     """The sort of a word: one of ``SPECIAL``, ``MARK``, ``FUNCTION``, ``CONTENT``."""
     if is_special(word):

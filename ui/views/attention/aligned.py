@@ -105,7 +105,7 @@ class Text:
 
 def means(opened: Opened) -> dict[tuple[int, int] | None, str]:
     """The means that a visitor can choose, with their labels; None stands for one head alone."""
-    layers, _ = catalogue.sizes(opened.asked.model)["cross"]
+    layers, _ = opened.translation.config.sizes["cross"]
     named: dict[tuple[int, int] | None, str] = {None: "this head alone"}
     for ends in ((first, last) for first in range(layers) for last in range(first, layers)):
         named[ends] = f"mean over all heads of {layers_name(ends)}"
@@ -120,7 +120,7 @@ def layers_name(ends: tuple[int, int]) -> str:
 
 def _fitted_mean(opened: Opened, mean: tuple[int, int] | None) -> tuple[int, int] | None:
     """The layers that a state asks for, limited to those of the model."""
-    last = catalogue.sizes(opened.asked.model)["cross"][0] - 1
+    last = opened.translation.config.sizes["cross"][0] - 1
     return None if mean is None else (min(mean[0], last), min(mean[1], last))
 
 
@@ -149,7 +149,7 @@ def align(weights: np.ndarray, text: Text, choice: Choice) -> tuple[np.ndarray, 
 def scores(opened: Opened, text: Text, pair: GoldPair, choice: Choice) -> dict[Source, AlignmentScore]:
     """The score of every head and of the mean of every layer, by layer and head; a mean has head None."""
     found: dict[Source, AlignmentScore] = {}
-    for layer in range(catalogue.sizes(opened.asked.model)["cross"][0]):
+    for layer in range(opened.translation.config.sizes["cross"][0]):
         heads = _weights(opened, layer)
         _, links = align(np.concatenate([heads, heads.mean(0, keepdims=True)]), text, choice)
         places = [*range(len(heads)), None]

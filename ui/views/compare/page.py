@@ -128,7 +128,7 @@ def _take(against: Against, **more: None) -> None:
 def _first(opened: Opened, kind: str, own: Head, mode: str) -> Against:
     """The comparison that opens first for a way of comparing."""
     layer, head = own
-    heads = catalogue.sizes(opened.asked.model)[kind][1]
+    heads = opened.translation.config.sizes[kind][1]
     others = [name for name in catalogue.available() if name != opened.asked.model]
     firsts: dict[str, Callable[[], object]] = {
         "head": lambda: (layer, (head + 1) % heads),
@@ -143,7 +143,7 @@ def _detail(opened: Opened, kind: str, against: Against, other: str | None) -> N
     """Draws the second control, which chooses a head, a model, a way of decoding, a text or a seed."""
     mode, value = against
     if mode == "head":
-        layers, heads = catalogue.sizes(opened.asked.model)[kind]
+        layers, heads = opened.translation.config.sizes[kind]
         places = {(i, j): labels.head_phrase(i, j) for i in range(layers) for j in range(heads)}
         _choose("The other head", places, value, mode)
     elif mode == "decode":

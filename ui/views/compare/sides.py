@@ -240,7 +240,7 @@ def notes(opened: Opened, now: State, other: Compared) -> list[str]:
     if mode == "head" and other.head == getattr(now, other.kind):
         told.append("A and B are the same head, so nothing can differ.")
     if mode == "head":
-        size = catalogue.sizes(opened.asked.model)[other.kind]
+        size = opened.translation.config.sizes[other.kind]
         told += [f"B: {each}" for each in fitting.fit_head(other.kind, detail, size, detail)[1]]
     return told
 

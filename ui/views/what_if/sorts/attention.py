@@ -10,7 +10,6 @@ import streamlit as st
 from figures.base import labels
 from transformer import interventions as do
 from transformer.interventions.masks import Cell
-from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.views.what_if.sorts import fields
 from ui.views.what_if.sorts.fields import EVERY, Sort
@@ -84,7 +83,7 @@ def _mask(opened: Opened) -> do.Intervention:
     ways = _WAYS[kind]
     with st.container(width=260):
         way = ways[str(st.selectbox("Mask", list(ways), format_func=lambda name: ways[name].label))]
-    layers = catalogue.sizes(opened.asked.model)[kind][0]
+    layers = opened.translation.config.sizes[kind][0]
     names = ["every layer", *(f"layer {labels.count(i)}" for i in range(layers))]
     layer = fields.one("in", [EVERY, *range(layers)], names, 130)
     cells = way.cells if isinstance(way.cells, str) else way.cells(opened, kind)

@@ -91,12 +91,12 @@ def kind(opened: Opened) -> str:
 
 def _layer(opened: Opened, given: Given, _field: Any) -> int:
     kind = given["kind"]
-    return layer_of(catalogue.sizes(opened.asked.model)[kind][0], getattr(session.current(), kind)[0])
+    return layer_of(opened.translation.config.sizes[kind][0], getattr(session.current(), kind)[0])
 
 
 def _head(opened: Opened, given: Given, _field: Any, every: bool = False) -> int:
     kind = given["kind"]
-    heads = range(catalogue.sizes(opened.asked.model)[kind][1])
+    heads = range(opened.translation.config.sizes[kind][1])
     options, names = [*heads, *[EVERY] * every], [f"head {labels.count(i)}" for i in heads]
     shown = getattr(session.current(), kind)[1]
     return one("Head", options, [*names, *["every head"] * every], 130 if every else 110, shown)
