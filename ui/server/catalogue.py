@@ -12,6 +12,8 @@ import streamlit as st
 
 import transformer
 from transformer.families.registry import family_of, is_model
+from transformer.hub.cache import hub_title
+from transformer.hub.files import size
 from transformer.model.config import SCORE_RULES, ModelConfig
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import AttentionKind
@@ -51,6 +53,8 @@ LANGUAGES = {
 _NO_NAMES = ("", ".", "..")
 KINDS = tuple(str(kind) for kind in AttentionKind)
 NEEDS_MODEL = "This needs the model, which an imported file does not hold: choose a model on the left."
+LARGE = 100_000_000
+"""From this many bytes on, the list of models says how much memory a model needs."""
 MOST_MODELS = 4
 """Most models in memory, without the twins; `TRANSFORMER_MOST_MODELS` in the environment changes it."""
 
@@ -104,6 +108,13 @@ class ModelHandle:
             if folder in _FOLDER_NAMES
             else _TITLES.get(self.name, self.name)
         )
+
+    @cached_property
+    def label(self) -> str:
+        """Its label in the list; a model on the Hub shows its owner last, as the list is narrow."""
+        owner, _, model = self.name.partition("/") if hub_title(self.path) else ("", "", self.title)
+        needs = size(self.needs) if self.needs >= LARGE else ""
+        return " · ".join(filter(None, (model, needs, owner)))
 
     @property
     def named_by_languages(self) -> bool:

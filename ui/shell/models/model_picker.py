@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from transformer.hub.cache import hub_title
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
 from transformer.storage.description import WEIGHTS_FILE
@@ -19,9 +18,6 @@ from ui.server.hub_models import desk
 from ui.shell import doors, menu, waiting
 from ui.shell.fitting import fit_model
 from ui.shell.models import hub_picker
-
-LARGE = 100_000_000
-"""From this many bytes on, the list says how much memory a model needs."""
 
 
 def pick_model(now: State, page: str = doors.HOME) -> str | None:
@@ -42,7 +38,8 @@ def pick_model(now: State, page: str = doors.HOME) -> str | None:
         return None
     name = _fitted(names, now.model)
     with place:
-        choose("model", "Model", {each: _label(each) for each in names}, name, take_model, labelled=True)
+        texts = {each: catalogue.find(each).label if catalogue.has_model(each) else each for each in names}
+        choose("model", "Model", texts, name, take_model, labelled=True)
     _load(name)
     with place:
         if drawn := doors.draws(doors.at(page, now.view)):
@@ -66,16 +63,6 @@ def _fitted(names: list[str], asked: str | None) -> str:
     if name != asked:
         session.resolve(model=name)
     return name
-
-
-def _label(name: str) -> str:
-    """The label in the list; a model on the Hub shows its owner last, so that a narrow list stays clear."""
-    if imported.is_imported(name):
-        return name
-    found = catalogue.find(name)
-    owner, _, model = name.partition("/") if hub_title(found.path) else ("", "", found.title)
-    needs = size(found.needs) if found.needs >= LARGE else ""
-    return " · ".join(filter(None, (model, needs, owner)))
 
 
 def _line(name: str) -> str:
