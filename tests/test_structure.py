@@ -44,11 +44,11 @@ MOST_LINES = {
     "transformer/text model trace decode storage families training hub": 12_531,
     "transformer/interventions": 2_026,
     "transformer/runs": 2_043,
-    "transformer/lenses what_if exports commands": 8_695,
+    "transformer/lenses what_if exports commands": 8_694,
     "lab": 7_432,
     "figures": 7_086,
-    "ui/linked_view address server controls shell maps": 10_734,
-    "ui/views": 17_611,
+    "ui/linked_view address server controls shell maps": 10_732,
+    "ui/views": 17_610,
     "tests": 40_419,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
