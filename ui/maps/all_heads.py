@@ -120,9 +120,8 @@ def _written(statistic: str, value: float) -> str:
 def pickers(look: Looking, now: State) -> None:
     """Draws two controls, for the statistic that orders the tiles and the statistic that colours them."""
     known = [each for each in ORDERS if values(look.opened, look.kind, each) is not None]
-    with st.container(width=168):
+    with st.container(horizontal=True, width=352):  # they stay side by side where the row is too narrow
         _picker("order", now.order, "order", "number", known)
-    with st.container(width=168):
         _picker("color", now.color, "colour", "weights only", known)
 
 
