@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import Any
 import torch
 
 from transformer.commands.arguments import command_line, option
-from transformer.commands.training.pairs import training_pairs
 from transformer.commands.training.running import (
     Sizes,
     add_run_arguments,
@@ -32,9 +32,9 @@ from transformer.storage.description import TOKENIZER_FILE
 from transformer.storage.directory import NETWORKS, load_checkpoint
 from transformer.storage.files import CheckpointError
 from transformer.text.links import read_gold
-from transformer.text.pairs import DataError, both_sides
+from transformer.text.pairs import DataError, SentencePair, both_sides, read_pairs
 from transformer.text.vocabulary import Tokenizer
-from transformer.training.augment import MAKERS
+from transformer.training.augment import MAKERS, augmented
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.distributed import Workers
 from transformer.training.guided import with_links
@@ -44,10 +44,10 @@ from transformer.training.runs.files import Exported
 from transformer.training.runs.leash import Leash
 from transformer.training.runs.pretrained import take_encoder
 from transformer.training.runs.quality import greedy_bleu
-from transformer.training.toys.tasks import LENGTH, TOYS
+from transformer.training.toys.tasks import LENGTH, TOYS, toy_data
 from transformer.training.trainer import Quality, Trainer
 
-BLEU_SENTENCES = 200
+BLEU_SENTENCES, MOST_WEIGHT = 200, 100
 SIZES: Sizes = {
     "vocab_size": (int, "pieces of the joint vocabulary"),
     "d_model": (int, "width of the residual stream"),
@@ -126,7 +126,7 @@ def _data(
     if not 2 <= arguments.max_length <= config.max_positions:
         raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
     shares = preset.shares | given(arguments, MAKERS)
-    train_pairs, weights, valid_pairs, words = training_pairs(arguments, shares, seed)
+    train_pairs, weights, valid_pairs, words = _pairs(arguments, shares, seed)
     texts = chain(words, both_sides(train_pairs))
     at_most = bool(arguments.smaller_vocabulary or arguments.toy)
     exported = workers.agree(lambda: exported_parts(arguments, texts, config.vocab_size, resume, at_most))
@@ -162,3 +162,48 @@ def _card(arguments: argparse.Namespace, model: Network) -> str:
     languages = [] if arguments.toy else [each.strip() for each in arguments.languages.split(",")]
     files = [f"toy task: {arguments.toy}"] if arguments.toy else arguments.train
     return training_card(arguments.output.name, languages, command, files, model)
+
+
+def _pairs(
+    arguments: argparse.Namespace, shares: dict[str, float], seed: int
+) -> tuple[Sequence[SentencePair], list[float] | None, Sequence[SentencePair], Sequence[str]]:
+    """The training pairs with their weights, the validation pairs, and words for the vocabulary alone.
+
+    ValueError if the arguments name no pairs, or both files and a toy task, or a file cannot be used.
+    """
+    if arguments.toy and (arguments.train or arguments.valid):
+        raise ValueError("--toy makes its own pairs; leave out --train and --valid.")
+    if arguments.toy:
+        toy = toy_data(arguments.toy, arguments.toy_length, seed)
+        return toy.train, None, toy.valid, toy.words
+    if not (arguments.train and arguments.valid):
+        raise ValueError("Give pairs to train on and to evaluate on: --train and --valid, or --toy.")
+    pairs, weights = _mixture(arguments.train, shares, seed)
+    return pairs, weights, [pair for path in arguments.valid for pair in read_pairs(path)], ()
+
+
+def _mixture(
+    files: list[str], shares: dict[str, float], seed: int
+) -> tuple[list[SentencePair], list[float] | None]:
+    """The pairs of all files and the extra pairs, with their weights; None if every weight is 1."""
+    pairs: list[SentencePair] = []
+    weights: list[float] = []
+    for file in files:
+        path, weight = _weighted(file)
+        pairs += augmented(read_pairs(path), shares, seed)
+        weights += [weight] * (len(pairs) - len(weights))
+    return pairs, None if set(weights) == {1.0} else weights
+
+
+def _weighted(file: str) -> tuple[str, float]:
+    """Splits `FILE:WEIGHT`; an existing file whose name looks like that is not split."""
+    path, colon, text = file.rpartition(":")
+    if not colon or Path(file).exists():
+        return file, 1.0
+    try:
+        weight = float(text)
+    except ValueError:
+        return file, 1.0
+    if not 0 < weight <= MOST_WEIGHT:
+        raise ValueError(f"The weight of {path} is {text}; it must be above 0 and at most {MOST_WEIGHT}.")
+    return path, weight

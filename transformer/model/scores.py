@@ -46,12 +46,8 @@ def bias_matrix(rule: BiasRule, query: Tensor, key: Tensor, first_query: int) ->
     return bias if bias.dim() == 4 else bias[None]  # the fused kernel takes no mask of three dimensions
 
 
-def attention_scores(
-    query: Tensor,  # (…, queries, d_head)
-    key: Tensor,  # (…, keys, d_head)
-    bias: Tensor | None = None,  # numbers to add, broadcast to (…, queries, keys)
-) -> Tensor:
-    """(…, queries, keys): Q Kᵀ / √d_k + bias, before the mask (equation 1)."""
+def attention_scores(query: Tensor, key: Tensor, bias: Tensor | None = None) -> Tensor:
+    """(…, queries, keys): Q Kᵀ / √d_k + bias, before the mask (equation 1); the bias is broadcast."""
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
     return scores if bias is None else scores + bias
 

@@ -1,7 +1,8 @@
 """Alternative arithmetic on the vectors of one query: other scores and weights that a head could use.
 
 The model computes none of this. Every function takes the vectors of one query (d_head,) and its keys
-(keys, d_head) and returns scores or weights (keys,); the mask is True for keys that the query may attend to.
+(keys, d_head), or the sub-layer's inputs x (d_model,) and sources (keys, d_model), and returns scores or
+weights (keys,); the mask is True for keys that the query may attend to.
 """
 
 from __future__ import annotations
@@ -26,10 +27,7 @@ class Saturation:
     gradient: float  # ‖∂w/∂s‖, the Frobenius norm of the softmax's Jacobian diag(w) − w wᵀ
 
 
-def softmax(
-    scores: Floats,  # (keys,)
-    mask: BoolArray,  # (keys,)
-) -> Doubles:
+def softmax(scores: Floats, mask: BoolArray) -> Doubles:
     """exp(s) / Σ exp(s) over the visible keys; all zeros if no key is visible."""
     if not mask.any():
         return np.zeros(len(scores))
@@ -42,14 +40,10 @@ def overflow_from(dtype: type[np.floating]) -> float:
     return float(np.log(np.float64(np.finfo(dtype).max)))
 
 
-def unshifted(
-    scores: Floats,  # (keys,)
-    mask: BoolArray,  # (keys,), with at least one visible key
-    dtype: type[np.floating],  # the type that every step is rounded to
-) -> Floats:
-    """exp(s) / Σ exp(s) in a type of numbers, without first subtracting the largest score.
+def unshifted(scores: Floats, mask: BoolArray, dtype: type[np.floating]) -> Floats:
+    """exp(s) / Σ exp(s), rounded to a type of numbers at every step, without subtracting the largest score.
 
-    NaN comes out for a key whose power is infinite.
+    NaN comes out for a key whose power is infinite; at least one key must be visible.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         powers = np.where(mask, np.exp(scores.astype(dtype)), dtype(0)).astype(dtype)
@@ -71,26 +65,17 @@ def saturation(weights: Floats, mask: BoolArray) -> Saturation:
     return Saturation(float(w.max(initial=0.0)), entropy, float(np.sqrt(max(inner, 0.0))))
 
 
-def plain_products(
-    x: Floats,  # (d_model,)
-    sources: Floats,  # (keys, d_model)
-) -> Doubles:
+def plain_products(x: Floats, sources: Floats) -> Doubles:
     """x·x_j: compares the sub-layer's inputs as they are."""
     return sources.astype(np.float64) @ x.astype(np.float64)
 
 
-def without_projections(
-    x: Floats,  # (d_model,)
-    sources: Floats,  # (keys, d_model)
-) -> Doubles:
+def without_projections(x: Floats, sources: Floats) -> Doubles:
     """x·x_j / √d_model: scores without W_Q and W_K. The values of such a head still come from W_V."""
     return plain_products(x, sources) / np.sqrt(len(x))
 
 
-def additive(
-    query: Floats,  # (d_head,)
-    key: Floats,  # (keys, d_head)
-) -> Doubles:
+def additive(query: Floats, key: Floats) -> Doubles:
     """vᵀ tanh(W_1 q + W_2 k) with W_1 = W_2 = identity and v = (1, …, 1) / √d_k.
 
     Bahdanau et al. 2015, appendix A.1.2, where all three are learned.
@@ -116,48 +101,39 @@ def hard(scores: Floats, mask: BoolArray) -> Doubles:
     return weights
 
 
-def local_mask(
-    mask: BoolArray,  # (keys,)
-    centre: float,  # position of the middle of the window, from 0; "local-m" has the position of the query
-    radius: int,  # D, in tokens
-) -> BoolArray:
-    """The mask of visible keys within ``radius`` of a centre (Luong 2015, section 3.2)."""
+def local_mask(mask: BoolArray, centre: float, radius: int) -> BoolArray:
+    """The mask of visible keys within ``radius`` tokens, D, of a centre (Luong 2015, section 3.2).
+
+    Positions count from 0; the centre of "local-m" is the position of the query.
+    """
     return mask & (np.abs(np.arange(len(mask)) - centre) <= radius)
 
 
-def predicted_centre(
-    query: Floats,  # (d_head,), in the place of Luong's decoder state
-    keys: int,  # S, the number of keys
-) -> float:
+def predicted_centre(query: Floats, keys: int) -> float:
     """S · sigmoid(vᵀ tanh(W q)): where "local-p" puts the middle of its window (Luong 2015, equation 9).
 
-    Luong learns W and v; here W = identity and v = (1, …, 1) / √d_k. The formula counts positions from 1; the
-    result, not a whole number, counts from 0 and lies above -1 and below ``keys`` - 1.
+    S is the number of keys, q stands in the place of Luong's decoder state. Luong learns W and v; here
+    W = identity and v = (1, …, 1) / √d_k. The formula counts positions from 1; the result, not a whole
+    number, counts from 0 and lies above -1 and below ``keys`` - 1.
     """
     raised = np.tanh(query.astype(np.float64)).sum() / np.sqrt(len(query))
     return float(keys / (1 + np.exp(-raised)) - 1)
 
 
-def bell(
-    weights: Floats,  # (keys,), softmax over the window
-    centre: float,  # p, from 0
-    radius: int,  # D, at least 1
-) -> Doubles:
+def bell(weights: Floats, centre: float, radius: int) -> Doubles:
     """Each weight times exp(−(j − p)² / 2σ²) with σ = D / 2: "local-p" (Luong 2015, equation 10).
 
-    The results are not divided by their sum, so they sum to less than 1.
+    The weights are a softmax over the window of centre p, from 0, and radius D, at least 1. The results are
+    not divided by their sum, so they sum to less than 1.
     """
     away = np.arange(len(weights)) - centre
     return weights.astype(np.float64) * np.exp(-2 * (away / radius) ** 2)
 
 
-def joined(
-    products: tuple[Floats, Floats],  # q·k and q'·k', each (keys,)
-    d_head: int,  # width of one of the two heads
-) -> Doubles:
+def joined(products: tuple[Floats, Floats], d_head: int) -> Doubles:
     """Scores of one head of double width, with the queries and keys of two heads side by side.
 
-    [q, q']·[k, k'] = q·k + q'·k', divided by √(2 d_k).
+    [q, q']·[k, k'] = q·k + q'·k', divided by √(2 d_k), for the width d_k of one of the two heads.
     """
     return (products[0].astype(np.float64) + products[1]) / np.sqrt(2 * d_head)
 

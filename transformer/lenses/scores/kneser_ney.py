@@ -174,13 +174,11 @@ def _adjusted(low: _Counted, high: _Counted) -> Ints:
     return np.where(low.starts, low.counts, np.bincount(high.suffixes, minlength=len(low.keys)))
 
 
-def smooth(
-    keys: Ints,  # (n-grams,) as in ``Order``
-    counts: Ints,  # (n-grams,) adjusted counts
-    vocab_size: int,  # number of pieces
-    histories: int,  # number of n-grams of the order below
-) -> Order:
-    """The probabilities of one order from its counts."""
+def smooth(keys: Ints, counts: Ints, vocab_size: int, histories: int) -> Order:
+    """The probabilities of one order from its n-grams and adjusted counts (n-grams,).
+
+    ``histories`` is the number of n-grams of the order below.
+    """
     taken = np.minimum(np.array([0.0, *discounts(counts)])[np.minimum(counts, 3)], counts)
     whose = keys // vocab_size
     totals = np.bincount(whose, counts, minlength=histories)

@@ -15,11 +15,8 @@ import numpy as np
 from transformer.lenses.scores.bootstrap import Cell, Floats, compare, ratio
 
 
-def per_word(
-    log_probs: Floats,  # (sentences,) natural logs of the sentences' probabilities, ends included
-    texts: Sequence[str],  # the sentences
-) -> Floats:
-    """(sentences, 2): nats, and words with one end, of each sentence."""
+def per_word(log_probs: Floats, texts: Sequence[str]) -> Floats:
+    """(sentences, 2): nats, and words with one end, of each sentence; log-probabilities include its end."""
     return np.stack([-log_probs, [len(text.split()) + 1.0 for text in texts]], 1)
 
 

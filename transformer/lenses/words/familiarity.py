@@ -128,12 +128,8 @@ class Doubtful:
         return self.measure.reason(self.traits)
 
 
-def traits_of(
-    text: str,  # the source text
-    pieces: Sequence[str],  # its source pieces, without `</s>`
-    log_probs: Sequence[float],  # log-probabilities of the tokens of its greedy translation
-) -> Traits:
-    """The traits of a text."""
+def traits_of(text: str, pieces: Sequence[str], log_probs: Sequence[float]) -> Traits:
+    """The traits of a text, by its source pieces without `</s>` and by its greedy translation."""
     unknown = sum(piece == UNK or byte_of(piece) is not None for piece in pieces)
     words = max(1, len(text.split()))
     return Traits(sum(log_probs) / max(1, len(log_probs)), len(pieces), len(pieces) / words, unknown)

@@ -142,13 +142,11 @@ def _hides(reading: Reading, tokens: Sequence[str], group: Group) -> bool:
     return special or (reading.hide_punctuation and is_punctuation(group.text))
 
 
-def read_map(
-    weights: Array,  # (queries, keys)
-    mask: BoolArray,  # (queries, keys), True = may attend
-    rows: Axis,  # positions from the first query of the arrays
-    columns: Axis,  # positions from the first key
-) -> tuple[Array, BoolArray, Array]:
-    """(rows, columns) weights and mask of a head, merged and hidden, and (rows,) the hidden weight."""
+def read_map(weights: Array, mask: BoolArray, rows: Axis, columns: Axis) -> tuple[Array, BoolArray, Array]:
+    """(rows, columns) weights and mask of a head, merged and hidden, and (rows,) the hidden weight.
+
+    The axes count from the first query and key of the arrays, (queries, keys).
+    """
     sizes = np.array([len(group.indices) for group in rows.groups], dtype=np.float32)
     merged = _sums(weights, rows, columns) / sizes[:, None]
     seen = _sums(mask.astype(np.float32), rows, columns) > 0

@@ -45,6 +45,10 @@ class PositionalEncoding(nn.Module):
     ) -> None:
         super().__init__()
         self.max_positions = config.max_positions
+        self.prepare(config, n_layers, causal)
+
+    def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
+        """Makes the tables; arguments as those of the constructor."""
 
     def initialise(self) -> None:
         """Draws the initial values of learned tables."""
@@ -79,8 +83,7 @@ class Sinusoidal(PositionalEncoding):
 
     table: Tensor
 
-    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
-        super().__init__(config, n_layers=n_layers, causal=causal)
+    def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         inclusive = config.sine_layout == "inclusive"
         table = sinusoidal_table(config.max_positions, config.d_model, inclusive=inclusive).float()
         if config.sine_layout != "interleaved":
@@ -95,8 +98,7 @@ class Sinusoidal(PositionalEncoding):
 class Learned(PositionalEncoding):
     """One learned vector per position, e = w + p (Gehring et al. 2017, section 3.1)."""
 
-    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
-        super().__init__(config, n_layers=n_layers, causal=causal)
+    def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         self.table = nn.Parameter(torch.empty(config.max_positions, config.d_model))
 
     def initialise(self) -> None:
@@ -114,8 +116,7 @@ class RelativeKeys(PositionalEncoding):
     every layer and head has its own.
     """
 
-    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
-        super().__init__(config, n_layers=n_layers, causal=causal)
+    def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         shape = (n_layers, config.n_heads, 2 * SHAW_REACH + 1, config.d_head)
         self.vectors = nn.Parameter(torch.empty(shape))
 
@@ -135,8 +136,7 @@ class Buckets(PositionalEncoding):
 
     places: Tensor
 
-    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
-        super().__init__(config, n_layers=n_layers, causal=causal)
+    def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         self.weight = nn.Parameter(torch.empty(config.n_heads, T5_BUCKETS))
         distances = torch.arange(-T5_MAX_DISTANCE, T5_MAX_DISTANCE + 1)
         places = t5_buckets(distances, causal=causal, buckets=T5_BUCKETS, max_distance=T5_MAX_DISTANCE)
@@ -159,8 +159,7 @@ class Rotary(PositionalEncoding):
     sine: Tensor
     cosine: Tensor
 
-    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
-        super().__init__(config, n_layers=n_layers, causal=causal)
+    def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         if config.d_head % 2:
             raise ValueError(
                 f"Rotary positions rotate pairs of dimensions; heads of {config.d_head} leave one over."
@@ -186,8 +185,7 @@ class Linear(PositionalEncoding):
 
     slopes: Tensor
 
-    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
-        super().__init__(config, n_layers=n_layers, causal=causal)
+    def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         self.register_buffer("slopes", alibi_slopes(config.n_heads).float(), persistent=False)
 
     def bias(self, layer: int) -> LinearRule:

@@ -33,16 +33,13 @@ def student_config(
     return replace(teacher, decoder_unit=unit, n_decoder_layers=n_decoder_layers, trained_length=None)
 
 
-def begin(
-    student: Transformer,  # a new model
-    teacher: Transformer,  # a model of the same width, heads and pieces
-    fresh: bool = False,  # whether the student keeps the layers of its own decoder
-) -> frozenset[str]:
-    """Copies into the student what it shares with the teacher, in place; returns the names of these weights.
+def begin(student: Transformer, teacher: Transformer, fresh: bool = False) -> frozenset[str]:
+    """Copies into a new student what it shares with the teacher, in place; the names of these weights.
 
-    The teacher's decoder layers are spread over the student's, the first and the last in their places. Every
-    other layer begins close to the identity: its sub-layers add nothing, and its LayerNorms have the mean and
-    spread that the output of the teacher's layer before them has if its normalised values are independent.
+    Both have one width, heads and pieces. The teacher's decoder layers are spread over the student's, the
+    first and the last in their places, unless the student keeps fresh ones. Every other layer begins close to
+    the identity: its sub-layers add nothing, and its LayerNorms have the mean and spread that the output of
+    the teacher's layer before them has if its normalised values are independent.
     """
     own, given = student.state_dict(), teacher.state_dict()
     layers = student.config.n_decoder_layers
