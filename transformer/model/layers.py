@@ -193,15 +193,7 @@ class DecoderLayer(CrossDecoderLayer):
         self.self_attention = MultiHeadAttention(config, AttentionKind.DECODER, self.layer)
         self.self_attention_residual = residual(config, Sublayer("decoder", self.layer, "self_attention"))
 
-    def read_target(
-        self,
-        x: Tensor,
-        mask: AttentionMask,
-        positions: PositionalEncoding,
-        cache: KVCache | None,
-        observer: Observer,
-    ) -> Tensor:
-        return read_own(self, x, mask, positions, cache, observer)
+    read_target = read_own
 
 
 class SsruDecoderLayer(CrossDecoderLayer):
