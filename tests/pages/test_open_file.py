@@ -53,13 +53,10 @@ def test_a_trace_opens_again_and_says_what_was_checked(translation: Translation)
 
 
 @pytest.mark.parametrize(
-    "page",
-    ["app.py", *(f"pages/{kind}_attention.py" for kind in ("encoder_self", "decoder_self", "cross"))],
+    "page", ["app.py", *(f"pages/{kind}_attention.py" for kind in ("encoder_self", "decoder_self", "cross"))]
 )
 def test_the_views_of_an_imported_run_work_without_its_model(
-    translation: Translation,
-    page: str,
-    own_models: Path,
+    translation: Translation, page: str, own_models: Path
 ):
     (own_models / "reverse").unlink()
     at = on_page(opened(trace_file(translation, None)), page)
@@ -76,10 +73,7 @@ def test_the_views_of_an_imported_run_work_without_its_model(
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("view", [None, "batch"])
 def test_every_page_takes_an_imported_run_or_says_in_one_sentence_that_it_needs_the_model(
-    translation: Translation,
-    page: str,
-    view: str | None,
-    own_models: Path,
+    translation: Translation, page: str, view: str | None, own_models: Path
 ):
     (own_models / "reverse").unlink()
     at = opened(trace_file(translation, None))

@@ -109,10 +109,7 @@ def map_feed(
         **head_feed("map", trace, view, scale, whole, role),
         "figure": to_json(figure),
         "hover": {side: list(map(labels.escape, each)) for side, each in names.items()}
-        | {
-            "masked": MASKED,
-            "later": LATER if view.kind == "decoder" else MASKED,
-        },
+        | {"masked": MASKED, "later": LATER if view.kind == "decoder" else MASKED},
         "head": (view.layer, view.head),
         "acts": [],
         "fade": view.kind != "encoder",

@@ -99,11 +99,7 @@ def lines(look: Looking, now: State) -> None:
     with middle:
         label = "Share of each row, %" if name == "mass" else "Smallest weight, %"
         slide(
-            "links",
-            label,
-            int(number),
-            lambda share: session.change(links=f"{name}-{share}"),
-            ends=(0, 100),
+            "links", label, int(number), lambda share: session.change(links=f"{name}-{share}"), ends=(0, 100)
         )
     with right:
         _others(look, now.more or ())

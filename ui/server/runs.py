@@ -27,15 +27,7 @@ from ui.address.state import State
 from ui.linked_view import Head
 from ui.server import catalogue, examples, imported, measured
 from ui.server.background.run import turns
-from ui.server.catalogue import (
-    addressed,
-    exists,
-    facts,
-    has_model,
-    languages,
-    sizes,
-    translator,
-)
+from ui.server.catalogue import addressed, exists, facts, has_model, languages, sizes, translator
 from ui.server.hosting import hosted
 from ui.server.stores import Model, kept
 

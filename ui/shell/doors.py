@@ -76,10 +76,7 @@ PAGES: dict[str, Page] = {
         "decoder_self_attention",
         icon=":material/input:",
         title="Encoder self-attention",
-        sections={
-            "alone": Place("this sentence", ""),
-            "batch": Place("put it in a batch", ""),
-        },
+        sections={"alone": Place("this sentence", ""), "batch": Place("put it in a batch", "")},
     ),
     "decoder_self_attention": Page(
         "Decoder",
@@ -93,10 +90,7 @@ PAGES: dict[str, Page] = {
         "Every target token reads the source through the encoder's output.",
         "encoder_self_attention",
         icon=":material/compare_arrows:",
-        sections={
-            "attention": Place("attention", ""),
-            "alignment": Place("word alignment", ""),
-        },
+        sections={"attention": Place("attention", ""), "alignment": Place("word alignment", "")},
     ),
     "heads": Page(
         "Over many sentences",
@@ -112,9 +106,7 @@ PAGES: dict[str, Page] = {
                 "heads/importance",
             ),
             "importance": Place(
-                "importance",
-                "What the model loses without each head, over many sentences.",
-                "what_if/backup",
+                "importance", "What the model loses without each head, over many sentences.", "what_if/backup"
             ),
         },
     ),
@@ -123,10 +115,7 @@ PAGES: dict[str, Page] = {
         "The keys that a query may not see, why they get −∞, and what would leak otherwise.",
         "heads",
         icon=":material/grid_off:",
-        sections={
-            "alone": Place("your sentence alone", ""),
-            "batch": Place("in a batch", ""),
-        },
+        sections={"alone": Place("your sentence alone", ""), "batch": Place("in a batch", "")},
     ),
     "inside_a_head": Page(
         "Inside a head",
@@ -241,8 +230,7 @@ PAGES: dict[str, Page] = {
                 "The learning rate rises while training warms up, then falls. Here is how, step by step.",
             ),
             "history": Place(
-                "how it went",
-                "What this model's own training measured, from its first step to its last.",
+                "how it went", "What this model's own training measured, from its first step to its last."
             ),
             "dropout": Place(
                 "dropout",
@@ -259,9 +247,7 @@ PAGES: dict[str, Page] = {
                 "training/cost",
             ),
             "adam": Place(
-                "Adam",
-                "How the optimiser turns one weight's gradients into steps.",
-                "training/residuals",
+                "Adam", "How the optimiser turns one weight's gradients into steps.", "training/residuals"
             ),
             "cost": Place(
                 "Cost of a layer",
@@ -333,8 +319,7 @@ PAGES: dict[str, Page] = {
                 "The model reads your text: how many bits does each token cost, given those before it?",
             ),
             "lengths": Place(
-                "every position predicts",
-                "Every position predicts its next token from what came before.",
+                "every position predicts", "Every position predicts its next token from what came before."
             ),
             "induction": Place(
                 "induction",
@@ -380,11 +365,7 @@ TOGETHER = {
 }
 """Names and icons of entries with several pages, by their first one."""
 DOORS = (
-    Door(
-        "Learn",
-        "from a map to its meaning",
-        ((LESSONS,), ("paper",), ("glossary",)),
-    ),
+    Door("Learn", "from a map to its meaning", ((LESSONS,), ("paper",), ("glossary",))),
     Door(
         "Explore",
         "one sentence, every head",

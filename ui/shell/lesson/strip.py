@@ -126,11 +126,7 @@ def _head(lesson: Lesson, at: int, moved: bool) -> None:
                     link(following, 0, "Next lesson", ":material/arrow_forward:")
             menu.link(doors.LESSONS, "All lessons", doors.PAGES[doors.LESSONS].icon, "content")
         st.button(
-            "Leave the lesson",
-            key="lesson-leave",
-            type="tertiary",
-            icon=":material/close:",
-            on_click=_leave,
+            "Leave the lesson", key="lesson-leave", type="tertiary", icon=":material/close:", on_click=_leave
         )
 
 

@@ -254,14 +254,8 @@ def chain(config: ModelConfig, tokens: int) -> str:
     """LaTeX of an encoder block from x to y, with its shapes."""
     shape = rf"{tokens} \times {config.d_model}"
     steps = {
-        "pre": (
-            r"{x} + \mathrm{MultiHead}(\mathrm{LN}({x}))",
-            r"{z} + \mathrm{FFN}(\mathrm{LN}({z}))",
-        ),
-        "post": (
-            r"\mathrm{LN}({x} + \mathrm{MultiHead}({x}))",
-            r"\mathrm{LN}({z} + \mathrm{FFN}({z}))",
-        ),
+        "pre": (r"{x} + \mathrm{MultiHead}(\mathrm{LN}({x}))", r"{z} + \mathrm{FFN}(\mathrm{LN}({z}))"),
+        "post": (r"\mathrm{LN}({x} + \mathrm{MultiHead}({x}))", r"\mathrm{LN}({z} + \mathrm{FFN}({z}))"),
     }[config.norm]
     shaped = [rf"\underset{{{shape}}}{{{name}}}" for name in "xzy"]
     first, second = steps

@@ -65,41 +65,15 @@ class Study:
 
 SECTIONS: dict[str, Reading | Study] = {
     "generation": Reading(
-        generation.show,
-        generation.EXAMPLES,
-        whole=False,
-        first=generation.first,
-        note=generation.told,
+        generation.show, generation.EXAMPLES, whole=False, first=generation.first, note=generation.told
     ),
-    "surprisal": Reading(
-        surprisal.show,
-        surprisal.EXAMPLES,
-        whole=True,
-        first=surprisal.first,
-    ),
-    "lengths": Reading(
-        lengths.show,
-        lengths.EXAMPLES,
-        whole=True,
-        first=lengths.first,
-        note=lengths.told,
-    ),
-    "induction": Study(
-        induction.show,
-    ),
-    "agreement": Study(
-        agreement.show,
-        agreement.FIRSTS,
-    ),
-    "space": Study(
-        space.show,
-    ),
-    "pretraining": Study(
-        pretraining.show,
-    ),
-    "cost": Study(
-        cost.show,
-    ),
+    "surprisal": Reading(surprisal.show, surprisal.EXAMPLES, whole=True, first=surprisal.first),
+    "lengths": Reading(lengths.show, lengths.EXAMPLES, whole=True, first=lengths.first, note=lengths.told),
+    "induction": Study(induction.show),
+    "agreement": Study(agreement.show, agreement.FIRSTS),
+    "space": Study(space.show),
+    "pretraining": Study(pretraining.show),
+    "cost": Study(cost.show),
 }
 """The sections by the value of `view` in the address; the first one opens first."""
 

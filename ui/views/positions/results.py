@@ -9,14 +9,7 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.bars import percent
-from figures.pages.positions import (
-    Interval,
-    dots,
-    measured_groups,
-    seen_norms,
-    twin_lines,
-    twin_name,
-)
+from figures.pages.positions import Interval, dots, measured_groups, seen_norms, twin_lines, twin_name
 from transformer.model.sites import Side
 from ui.address import session
 from ui.controls import pickers

@@ -23,15 +23,7 @@ from ui.controls.part import part
 from ui.server import measured
 from ui.shell import frame
 from ui.views.positions import trained
-from ui.views.positions.encodings import (
-    NARROW,
-    USUAL,
-    fitted,
-    in_cross_attention,
-    pick,
-    probed,
-    too_narrow,
-)
+from ui.views.positions.encodings import NARROW, USUAL, fitted, in_cross_attention, pick, probed, too_narrow
 from ui.views.positions.trained import bias_curves, distances
 
 WINDOW = 512
@@ -197,12 +189,7 @@ def _linear_map(table: np.ndarray, d_model: int, base: int, asked: int) -> None:
         alt="Two curves that coincide.",
         sentence=False,
     )
-    pickers.slide(
-        "offset",
-        "Move by",
-        offset,
-        ends=(0, min(max(200, offset), len(table) - 1)),
-    )
+    pickers.slide("offset", "Move by", offset, ends=(0, min(max(200, offset), len(table) - 1)))
 
 
 def _whys(table: np.ndarray, d_model: int) -> None:

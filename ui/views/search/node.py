@@ -65,12 +65,7 @@ def view(
             take_home(scene)
 
     scene = Scene(
-        _LAYOUT,
-        opened,
-        opened.kinds,
-        lambda now, looks: {"next": _next(opened)},
-        below,
-        beside=beside,
+        _LAYOUT, opened, opened.kinds, lambda now, looks: {"next": _next(opened)}, below, beside=beside
     )
     explorer(scene)
 

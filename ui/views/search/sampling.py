@@ -228,10 +228,7 @@ def _sample(asked: runs.Asked, seed: int) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown(f"##### Seed {seed}: {plain(opened.translation.text) or '∅'}", width="stretch")
         st.button(
-            "Show this sample on every page",
-            key="search.take",
-            on_click=_everywhere,
-            args=(asked.decode,),
+            "Show this sample on every page", key="search.take", on_click=_everywhere, args=(asked.decode,)
         )
     node.view(opened, lambda now, looks: _distribution(opened, now))
 

@@ -67,11 +67,7 @@ def show(_opened: Opened, now: State) -> None:
 
 def _controls(now: State) -> None:
     with st.container(width=300):
-        pickers.slide(
-            "width",
-            "d, numbers per token",
-            now.width,
-        )
+        pickers.slide("width", "d, numbers per token", now.width)
 
 
 def _measured(found: Json, width: int, quantity: str, title: str, seeing: str) -> None:

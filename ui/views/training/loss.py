@@ -54,13 +54,7 @@ def _controls(lesson: Lesson, place: int, epsilon: float) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=260):
             pickers.choose(
-                "position",
-                "Position of the target",
-                names,
-                place,
-                "step",
-                texts=True,
-                labelled=True,
+                "position", "Position of the target", names, place, "step", texts=True, labelled=True
             )
         with st.container(width=300):
             pickers.slide(

@@ -73,11 +73,7 @@ def _controls(now: State) -> None:
         with st.container(width=300):
             pickers.slide("width", "d_model", now.width)
         with st.container(width=300):
-            pickers.slide(
-                "warmup",
-                "Warm-up steps",
-                now.warmup,
-            )
+            pickers.slide("warmup", "Warm-up steps", now.warmup)
 
 
 def _steps(last: int, *corners: int) -> list[int]:

@@ -114,15 +114,7 @@ def _scored_picker(base: Translation, chosen: int | None) -> None:
     names: dict[int | None, str] = {None: "the whole translation"}
     for step, name in options.rows("predicts", base.target_tokens).items():
         names[step] = name
-    pickers.choose(
-        "causal.scored",
-        "Scored",
-        names,
-        chosen,
-        "scored",
-        texts=True,
-        labelled=True,
-    )
+    pickers.choose("causal.scored", "Scored", names, chosen, "scored", texts=True, labelled=True)
 
 
 def _causes(asked: Asked, other: str) -> CausalTrace:

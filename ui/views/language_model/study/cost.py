@@ -113,12 +113,7 @@ def table(part: Json, names: dict[str, str]) -> Table:
 def _live(model: str, now: State) -> None:
     left, right = st.columns([1.2, 2], gap="medium", vertical_alignment="bottom")
     with left:
-        pickers.slide(
-            "tokens",
-            "Tokens of the text",
-            now.tokens,
-            step=64,
-        )
+        pickers.slide("tokens", "Tokens of the text", now.tokens, step=64)
     with right:
         st.button("Measure again", icon=":material/timer:", key="language.measure", on_click=session.keep)
     times = live.attention_times(model, now.tokens)

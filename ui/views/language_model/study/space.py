@@ -147,15 +147,7 @@ def _pick(found: Json, picked: object) -> None:
 
 def _choice(found: Json, word: int) -> None:
     names = {each: each for each in found["words"]}
-    pickers.choose(
-        "space word",
-        "Word",
-        names,
-        found["words"][word],
-        "word",
-        texts=True,
-        labelled=True,
-    )
+    pickers.choose("space word", "Word", names, found["words"][word], "word", texts=True, labelled=True)
 
 
 def neighbours_table(found: Json, at: int, word: int) -> str:
