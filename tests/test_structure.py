@@ -47,9 +47,9 @@ MOST_LINES = {
     "transformer/lenses what_if exports commands": 8_646,
     "lab": 7_432,
     "figures": 7_086,
-    "ui/linked_view address server controls shell maps": 10_693,
+    "ui/linked_view address server controls shell maps": 10_695,
     "ui/views": 17_515,
-    "tests": 40_413,
+    "tests": 40_421,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

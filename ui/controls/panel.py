@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, Literal
 
 import plotly.graph_objects as go
@@ -87,7 +88,8 @@ def panel(
     with right:
         if note:
             st.markdown(note)
-        picture = Picture(make, caption, audit, derived, sentence=sentence, table=table)
+        on_paper = partial(make, _INK["light"]) if inked else make
+        picture = Picture(on_paper, caption, audit, derived, sentence=sentence, table=table)
         says(picture, proof)
         if seeing or saved:
             with st.container(horizontal=True, gap="small"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -56,6 +57,13 @@ def test_a_figure_that_is_not_saved_offers_no_export():
 @pytest.mark.parametrize(("scrolls", "rule"), [(True, "max-width: 900px"), (480, "min-width: 480px")])
 def test_a_wide_figure_keeps_its_width_in_a_frame_that_scrolls(scrolls, rule):
     assert rule in page(scrolls=scrolls).get("html")[0].proto.body
+
+
+def test_a_figure_that_takes_the_colour_of_text_is_saved_in_that_of_white_paper():
+    at = page(inked=True)
+    at.session_state["export.bars"] = True
+    (sent,) = at.run().get("bidi_component")
+    assert "#1d232c" in json.loads(json.loads(sent.proto.json)["figure"])["layout"]["title"]["text"]
 
 
 def test_only_a_figure_with_text_in_coloured_cells_takes_the_colour_of_text():
