@@ -47,8 +47,8 @@ MOST_LINES = {
     "transformer/lenses what_if exports commands": 8_646,
     "lab": 7_432,
     "figures": 7_086,
-    "ui/linked_view address server controls shell maps": 10_695,
-    "ui/views": 17_515,
+    "ui/linked_view address server controls shell maps": 10_691,
+    "ui/views": 17_334,
     "tests": 40_421,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
@@ -267,7 +267,7 @@ def test_a_part_that_has_a_clock_always_has_it():
 
 
 def test_every_fragment_goes_through_the_door_that_says_what_it_refuses():
-    assert mentions({"fragment", "dialog"}, ("ui", "pages", "app.py")) == {"ui/controls/part.py"}
+    assert mentions({"fragment", "dialog"}, ("ui", "pages", "app.py")) == {"ui/controls/parts.py"}
 
 
 def test_only_one_file_knows_the_session():

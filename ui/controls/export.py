@@ -25,7 +25,7 @@ from ui.address import session
 from ui.address.parameters import as_params, carried
 from ui.address.state import State
 from ui.controls.file_names import file_name
-from ui.controls.part import part
+from ui.controls.parts import part
 from ui.server import catalogue, examples
 
 _SCRIPT = 'import(new URL("app/static/linked_view-6/export.js", document.baseURI))'

@@ -11,7 +11,7 @@ from figures.base.captions import KIND_NAMES
 from ui.address import session
 from ui.address.kinds import TEXT
 from ui.address.state import KINDS
-from ui.controls import options
+from ui.controls.options import heads, rows
 from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server import catalogue, measured, runs
@@ -121,7 +121,7 @@ def head_picker(
     """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
     take = take or (lambda head: session.change(**{kind: head}))
     roles = measured.roles(model).get(kind, [])
-    found = options.heads(catalogue.sizes(model)[kind], runs.default_head(model, kind), roles)
+    found = heads(catalogue.sizes(model)[kind], runs.default_head(model, kind), roles)
     label = f"Head of {KIND_NAMES[kind].lower()}"
     choose(f"head.{kind}", label, found, chosen, lambda head: take(tuple(head)), texts=True)
 
@@ -149,7 +149,7 @@ def row_picker(
         "decoder": (run.decoder_input_tokens, "reads"),
         "cross": (run.target_tokens, "predicts"),
     }[kind]
-    names = options.rows(verb, tokens)
+    names = rows(verb, tokens)
     moved = "source" if kind == "encoder" else "step"
     choose(f"row.{kind}", "Row of the cursor", names, row, lambda i: session.change(**{moved: i}), texts=True)
 

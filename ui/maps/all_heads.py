@@ -13,8 +13,8 @@ from figures.base.bars import percent
 from figures.maps.overview import Measure
 from lab.heads.measures import STATISTICS
 from ui import linked_view
-from ui.address import session
-from ui.address.state import ORDERS, State
+from ui.address import State, session
+from ui.address.state import ORDERS
 from ui.controls import options
 from ui.controls.pickers import choose
 from ui.linked_view import Head, TilesFeed

@@ -10,11 +10,11 @@ import streamlit as st
 from figures.base import labels
 from figures.base.captions import KIND_NAMES, summary
 from transformer.lenses.words.reading import ReadView
-from ui.address import session
+from ui.address import State, session
 from ui.address.kinds import HIDEABLE
-from ui.address.state import KINDS, State
+from ui.address.state import KINDS
+from ui.controls import plain
 from ui.controls.pickers import control, slide, switch
-from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.maps.looking import Looking
 from ui.server import catalogue

@@ -16,9 +16,8 @@ import streamlit as st
 
 from transformer.lenses.words.reading import Reading, read_view
 from ui import linked_view
-from ui.address import session
-from ui.address.state import State
-from ui.controls.part import part
+from ui.address import State, session
+from ui.controls import part
 from ui.linked_view import Feed, Layout, Limits, MapFeed, Shade, StripsFeed
 from ui.maps import going_on, measuring
 from ui.maps.looking import Looking, Looks, looks_of

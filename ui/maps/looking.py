@@ -24,7 +24,7 @@ from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind, Site
 from transformer.runs.translation import Translation
 from transformer.trace.view import HeadMap, Window
-from ui.address.state import State
+from ui.address import State
 from ui.linked_view import Cursor, Head, window_around
 from ui.server import catalogue, runs
 from ui.server.opened import Opened

@@ -10,11 +10,10 @@ from figures.base import captions, labels
 from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.base.quantity import MEASURES, QUANTITIES
-from ui.address import session
+from ui.address import State, session
 from ui.address.parameters import link
-from ui.address.state import State
+from ui.controls import plain
 from ui.controls.pickers import switch
-from ui.controls.text import plain
 from ui.linked_view import Gloss, Shade
 from ui.maps.looking import Looking, lacking
 from ui.server.opened import Opened

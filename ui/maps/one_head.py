@@ -10,9 +10,8 @@ from figures.base.quantity import quantity
 from figures.maps.lines import links
 from transformer.lenses.words.reading import ReadView
 from ui import linked_view
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.export import Picture
+from ui.address import State
+from ui.controls import Picture, pickers
 from ui.linked_view import Feed, LinesFeed
 from ui.maps import all_heads, display, measuring
 from ui.maps.looking import Looking

@@ -14,11 +14,10 @@ from figures.base import captions, labels, style
 from figures.paper.form import FILES, INCH, LETTERS, MOST_HEADS, WIDTHS, Form, Paper
 from figures.paper.sheet import sheet
 from transformer.lenses.words.reading import ReadView
-from ui.address import session
-from ui.address.state import State
+from ui.address import State, session
+from ui.controls import plain
 from ui.controls.export import provenance, sentence_of
 from ui.controls.file_names import file_name
-from ui.controls.text import plain
 from ui.maps.looking import Looks
 from ui.server import catalogue
 

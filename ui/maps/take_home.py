@@ -18,11 +18,10 @@ from transformer.exports.view import Measured, Selection, save_view
 from transformer.lenses.words.reading import ReadView
 from transformer.runs.translation import Translation
 from transformer.trace.view import HeadMap
-from ui.address import session
-from ui.address.state import State
-from ui.controls.export import Picture, offer, popover
+from ui.address import State, session
+from ui.controls import Picture, part
+from ui.controls.export import offer, popover
 from ui.controls.file_names import file_name
-from ui.controls.part import part
 from ui.maps import paper
 from ui.maps.explorer import Scene
 from ui.maps.looking import Looking, Looks, looks_of

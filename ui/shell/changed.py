@@ -21,10 +21,9 @@ from transformer.interventions import (
     ablate,
 )
 from transformer.runs.translation import Translation
-from ui.address import session
+from ui.address import State, session
 from ui.address.change_list import Listed, listed, parted
-from ui.address.state import State
-from ui.controls.text import plain
+from ui.controls import plain
 from ui.linked_view import Head
 from ui.server import runs
 from ui.server.opened import Opened

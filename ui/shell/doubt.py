@@ -9,7 +9,7 @@ import streamlit as st
 from figures.base import labels
 from transformer.lenses.words.familiarity import JUDGED, Doubtful
 from ui.address import session
-from ui.controls.text import plain
+from ui.controls import plain
 from ui.server import catalogue, runs
 from ui.server.hub_models import desk, is_allowed, is_offline
 from ui.server.opened import Opened

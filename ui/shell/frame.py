@@ -7,10 +7,9 @@ from pathlib import Path
 import streamlit as st
 
 from figures.base import labels
-from ui.address import session
+from ui.address import State, session
 from ui.address.parameters import carried
-from ui.address.state import State
-from ui.controls.text import plain
+from ui.controls import plain
 from ui.server import stores
 from ui.server.hosting import hosted
 from ui.shell import doors, menu

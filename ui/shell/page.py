@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import streamlit as st
 
-from ui.address import session
-from ui.address.state import State
-from ui.controls.part import refusals
+from ui.address import State, session
+from ui.controls import refusals
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import changed, doubt, frame, sentence

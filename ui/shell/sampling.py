@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from ui.address import session
-from ui.address.state import State
+from ui.address import State, session
 from ui.controls.pickers import control, slide
 from ui.server import runs
 

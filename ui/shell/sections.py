@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.part import refusals
+from ui.address import State
+from ui.controls import pickers, refusals
 from ui.shell import doors
 
 T = TypeVar("T")

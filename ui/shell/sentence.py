@@ -7,12 +7,10 @@ from collections.abc import Callable
 import streamlit as st
 
 from transformer.runs.translation import Translation
-from ui.address import session
+from ui.address import State, session
 from ui.address.kinds import SAMPLE
-from ui.address.state import State
-from ui.controls import options, pickers
+from ui.controls import options, pickers, plain
 from ui.controls.pickers import choose, control
-from ui.controls.text import plain
 from ui.server import examples, runs
 from ui.server.hosting.hosted import LaterError
 from ui.server.opened import Opened

@@ -11,7 +11,7 @@ import streamlit as st
 from figures.base import labels
 from transformer.hub.files import size
 from ui.address import session
-from ui.controls.text import plain
+from ui.controls import plain
 from ui.server import catalogue, memory
 from ui.shell import frame
 

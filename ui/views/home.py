@@ -9,10 +9,9 @@ import streamlit as st
 from figures import next_token_spec
 from figures.base import labels
 from ui import linked_view
+from ui.address import State
 from ui.address.kinds import SAMPLE
-from ui.address.state import State
-from ui.controls import formula
-from ui.controls.panel import seen
+from ui.controls import formula, seen
 from ui.linked_view import BarsFeed, Layout
 from ui.maps import display, going_on, measuring
 from ui.maps.explorer import Scene, Strips, explorer

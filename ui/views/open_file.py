@@ -12,14 +12,10 @@ from figures.base.captions import badge, caption, norm_name
 from transformer.exports.npz import model_digest
 from transformer.exports.view import SavedView
 from transformer.trace.report import AS_RECORDED, Check
-from ui.address import session
+from ui.address import State, session
 from ui.address.parameters import as_params
-from ui.address.state import State
-from ui.controls import export
-from ui.controls.export import Picture
-from ui.controls.panel import chart, panel, says
-from ui.controls.part import part
-from ui.controls.text import plain
+from ui.controls import Picture, chart, export, panel, part, plain
+from ui.controls.panels import says
 from ui.maps.take_home import trace_file
 from ui.server import catalogue, examples, imported, runs
 from ui.server.imported import Imported

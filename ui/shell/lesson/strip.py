@@ -13,11 +13,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.base import labels
 from transformer.what_if.questions.question import Measured, Place, Question
-from ui.address import session
+from ui.address import State, session
 from ui.address.parameters import KEEP, parse
-from ui.address.state import KINDS, State
-from ui.controls.part import part
-from ui.controls.text import plain
+from ui.address.state import KINDS
+from ui.controls import part, plain
 from ui.server import catalogue
 from ui.server.lessons import asking
 from ui.server.lessons.files import Lesson, Step, every, find

@@ -9,9 +9,8 @@ import streamlit as st
 
 from transformer.hub.files import Offer, size
 from ui.address import session
-from ui.controls.part import part
+from ui.controls import part, plain
 from ui.controls.pickers import control
-from ui.controls.text import plain
 from ui.server import hub_models, memory
 from ui.server.hub_models import Download, Question, desk
 

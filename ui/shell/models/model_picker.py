@@ -8,10 +8,9 @@ from transformer.hub.files import size
 from transformer.hub.settings import is_name
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.shared import shared_bytes
-from ui.address import session
-from ui.address.state import State
+from ui.address import State, session
+from ui.controls import plain
 from ui.controls.pickers import choose
-from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server import catalogue, imported, runs
 from ui.server.hub_models import desk

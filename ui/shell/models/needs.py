@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from figures.base.captions import KIND_NAMES
-from ui.controls.text import plain
+from ui.controls import plain
 from ui.server import catalogue
 
 PAGES = {

@@ -14,10 +14,9 @@ from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.trace.audit import merged
 from transformer.trace.report import AuditReport, Check
-from ui.address.state import State
-from ui.controls import export
-from ui.controls.panel import chart, says
-from ui.controls.text import plain
+from ui.address import State
+from ui.controls import chart, export, plain
+from ui.controls.panels import says
 from ui.maps.looking import cells_of
 from ui.server import analyses, catalogue
 from ui.server.opened import Opened

@@ -15,12 +15,10 @@ from transformer.lenses.inside.logit_lens import LensRow
 from transformer.lenses.inside.parts import stream_norms
 from transformer.model.config import ModelConfig
 from transformer.model.sites import Sublayer
-from ui.address import session
+from ui.address import State, session
 from ui.address.parameters import link
-from ui.address.state import PARTS, State
-from ui.controls import options, pickers
-from ui.controls.panel import panel
-from ui.controls.text import plain
+from ui.address.state import PARTS
+from ui.controls import options, panel, pickers, plain
 from ui.linked_view import Layout
 from ui.maps.explorer import Scene, explorer, no_more
 from ui.maps.looking import Looks

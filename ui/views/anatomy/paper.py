@@ -9,7 +9,7 @@ import streamlit as st
 from figures.base import captions, labels
 from transformer.model.network import count_parameters
 from transformer.storage.card import Score, paragraph, scores
-from ui.controls.text import plain
+from ui.controls import plain
 from ui.server import catalogue
 from ui.server.opened import Opened
 

@@ -16,9 +16,8 @@ from transformer.lenses.inside import logit_lens, parts
 from transformer.lenses.inside.parts import NormPart
 from transformer.lenses.inside.unit_memory import unit_step
 from ui.address.parameters import link
-from ui.controls import export
-from ui.controls.panel import chart
-from ui.controls.text import alt, norm, plain
+from ui.controls import chart, export, plain
+from ui.controls.text import alt, norm
 from ui.server import analyses
 from ui.views.anatomy.body import Body, Drawn, draw, title
 

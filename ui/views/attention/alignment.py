@@ -14,13 +14,10 @@ from figures.maps.alignment import alignment_map, size_for
 from transformer.lenses.words.alignment import AlignmentScore, Rule, score
 from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group
-from ui.address import session
+from ui.address import State, session
 from ui.address.kinds import ABOVE
-from ui.address.state import State
-from ui.controls import export, pickers
-from ui.controls.panel import chart, seen
-from ui.controls.part import part
-from ui.controls.text import data, plain
+from ui.controls import chart, export, part, pickers, plain, seen
+from ui.controls.text import data
 from ui.linked_view import window_around
 from ui.server import catalogue
 from ui.server.opened import Opened

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from transformer.text.vocabulary import NO_PIECE
-from ui.address import session
-from ui.address.state import State
+from ui.address import State, session
 from ui.controls import pickers
 from ui.server.opened import Opened
 from ui.shell import sentence

@@ -8,8 +8,7 @@ from figures.base import labels
 from figures.maps.memory import memory_map
 from transformer.lenses.inside.unit_memory import unit_memory
 from ui.address import session
-from ui.controls import pickers
-from ui.controls.panel import panel
+from ui.controls import panel, pickers
 from ui.linked_view.feeds import window_around
 from ui.server import analyses, catalogue
 from ui.server.opened import Opened

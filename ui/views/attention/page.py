@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from transformer.model.sites import AttentionKind
-from ui.address.state import State
-from ui.controls import formula
-from ui.controls.panel import seen
+from ui.address import State
+from ui.controls import formula, seen
 from ui.linked_view import Layout
 from ui.maps import display, measuring, one_head
 from ui.maps.explorer import Scene, explorer

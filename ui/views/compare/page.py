@@ -16,13 +16,9 @@ from figures.maps.difference import ROOM, difference_map, merged_names, scale_en
 from figures.maps.heatmap import axis_titles
 from transformer import Window
 from transformer.what_if.difference import Difference, Pair, difference
-from ui.address import session
+from ui.address import State, session
 from ui.address.kinds import MOST_SEED, Against
-from ui.address.state import State
-from ui.controls import options, pickers
-from ui.controls.panel import panel, seen
-from ui.controls.part import part
-from ui.controls.text import plain
+from ui.controls import options, panel, part, pickers, plain, seen
 from ui.linked_view import Head, window_around
 from ui.maps.looking import cells_of
 from ui.server import catalogue

@@ -8,9 +8,8 @@ from figures.base import labels
 from figures.base.captions import badge
 from figures.maps.measures import lens_map
 from transformer.lenses.measures.drafts import draft_audit
-from ui.address.state import State
-from ui.controls.panel import panel
-from ui.controls.text import plain
+from ui.address import State
+from ui.controls import panel, plain
 from ui.maps import measures
 from ui.server.opened import Opened
 

@@ -10,9 +10,7 @@ import streamlit as st
 from figures.base import captions, labels, style
 from figures.maps.measures import by_layer
 from transformer.storage.description import WEIGHT_EFFECT_FILE
-from ui.controls import text
-from ui.controls.export import Table
-from ui.controls.panel import how, panel
+from ui.controls import Table, how, panel, text
 from ui.server import measured
 from ui.server.opened import Opened
 

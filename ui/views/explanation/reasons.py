@@ -12,13 +12,8 @@ from figures.base.bars import percent
 from figures.maps.measures import Row, measures_map, part_bars
 from transformer.lenses.measures.attribution import Attribution
 from transformer.runs.translation import Alternative, DecodeStep
-from ui.address import session
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.part import part
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import Table, panel, part, pickers, plain
 from ui.maps import measures
 from ui.server.opened import Opened
 

@@ -10,13 +10,8 @@ from figures.base.labels import number
 from figures.maps.measures import Row, measures_map, part_bars
 from transformer.lenses.measures.score_parts import ScoreParts
 from transformer.lenses.measures.stream import Writer
-from ui.address import session
-from ui.address.state import State
-from ui.controls import options, pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.part import part
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import Table, options, panel, part, pickers, plain
 from ui.linked_view import Head
 from ui.maps import measures
 from ui.maps.looking import cells_of

@@ -9,10 +9,8 @@ import streamlit as st
 from figures.base import labels, style
 from figures.maps.measures import curves
 from transformer.storage.description import FAITHFULNESS_FILE
-from ui.address.state import State
-from ui.controls import text
-from ui.controls.export import Table
-from ui.controls.panel import how, panel
+from ui.address import State
+from ui.controls import Table, how, panel, text
 from ui.server import measured
 from ui.server.opened import Opened
 from ui.views.explanation import kinds

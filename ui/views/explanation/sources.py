@@ -10,9 +10,8 @@ from figures.base.bars import percent
 from figures.maps.measures import Row, measures_map, share_bars
 from transformer.lenses.measures.alti import Shares
 from transformer.lenses.measures.comparisons import rollout, value_zeroing
-from ui.address.state import State
-from ui.controls.panel import panel
-from ui.controls.text import plain
+from ui.address import State
+from ui.controls import panel, plain
 from ui.maps import measures
 from ui.server.analyses import retraced
 from ui.server.catalogue import translator

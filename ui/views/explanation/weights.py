@@ -11,13 +11,8 @@ from figures.maps.measures import Row, effect_dots, measures_map, part_bars
 from transformer.lenses.measures.agreement import Agreement, agreement
 from transformer.lenses.measures.effect import Way
 from transformer.lenses.measures.rewired import uniform
-from ui.address import session
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.part import part
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import Table, panel, part, pickers, plain
 from ui.linked_view import Head
 from ui.maps import measures
 from ui.maps.looking import cells_of

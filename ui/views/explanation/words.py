@@ -9,10 +9,8 @@ from figures.base import captions, labels
 from figures.base.labels import number
 from figures.maps.measures import Row, measures_map
 from transformer.lenses.measures.effect import Way
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.panel import panel
-from ui.controls.text import plain
+from ui.address import State
+from ui.controls import panel, pickers, plain
 from ui.maps import measures
 from ui.maps.measures import WholeWords
 from ui.server.opened import Opened

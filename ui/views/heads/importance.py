@@ -14,11 +14,8 @@ from figures.pages.heads import Cell, head_grid
 from lab.heads.measures import STATISTICS
 from transformer.lenses.measures.agreement import agreement
 from transformer.storage.description import IMPORTANCE_FILE
-from ui.address import session
-from ui.address.state import State
-from ui.controls import text
-from ui.controls.export import Table
-from ui.controls.panel import how, panel
+from ui.address import State, session
+from ui.controls import Table, how, panel, text
 from ui.linked_view import Head
 from ui.server import catalogue, measured
 

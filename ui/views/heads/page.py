@@ -12,12 +12,8 @@ from figures.base import labels
 from lab.heads.shipped import Surveyed
 from lab.heads.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
 from transformer.text.pairs import DataError
-from ui.address import session
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.panel import panel
-from ui.controls.part import part, refusals
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import panel, part, pickers, plain, refusals
 from ui.server import catalogue
 from ui.server.background.run import Run
 from ui.server.background.surveys import named, run_of, shipped

@@ -12,8 +12,7 @@ from figures.base.captions import KIND_NAMES
 from figures.pages.heads import Follower, relation_dots
 from lab.relations.relations import LEAST_ARCS
 from transformer.storage.description import PROBES_FILE
-from ui.controls import text
-from ui.controls.panel import how, panel
+from ui.controls import how, panel, text
 from ui.server import measured
 
 _GLOSSES = {

@@ -19,12 +19,9 @@ from lab.heads.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, THRESHOLD
 from lab.heads.shipped import Surveyed
 from lab.heads.survey import Example
 from transformer.model.sites import AttentionKind
-from ui.address import session
+from ui.address import State, session
 from ui.address.parameters import link
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.panel import panel
-from ui.controls.text import plain
+from ui.controls import panel, pickers, plain
 from ui.linked_view import Head
 from ui.server import catalogue
 from ui.server.background.surveys import named

@@ -13,7 +13,7 @@ from figures.pages.lecture import Symbols
 from transformer.lenses.inside.inside import InsideHead
 from transformer.what_if import arithmetic as what_if
 from transformer.what_if.arithmetic import BoolArray, Doubles
-from ui.controls.text import plain
+from ui.controls import plain
 from ui.views.inside.asides import measured
 from ui.views.inside.notation import Notation
 

@@ -12,8 +12,7 @@ import streamlit as st
 
 from figures.base import labels
 from ui.address import session
-from ui.controls import export
-from ui.controls.part import part
+from ui.controls import export, part
 from ui.controls.slots import slot
 from ui.server import runs
 from ui.views.inside import asides, formulas

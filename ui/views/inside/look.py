@@ -13,9 +13,8 @@ from transformer.lenses.inside.inside import InsideHead
 from transformer.model.sites import Site
 from transformer.trace.report import AuditReport
 from transformer.trace.view import HeadMap, HeadView
-from ui.controls import export
+from ui.controls import export, plain
 from ui.controls.slots import Legend, Picture
-from ui.controls.text import plain
 from ui.server.opened import Opened
 from ui.views.inside.notation import Notation
 

@@ -14,10 +14,8 @@ from transformer.interventions import HeadOutput, Intervention, Patch
 from transformer.interventions.heads import InHeads
 from transformer.lenses.inside.inside import InsideHead
 from transformer.model.sites import AttentionKind
-from ui.address import session
-from ui.address.state import State
-from ui.controls import options, pickers
-from ui.controls.panel import seen
+from ui.address import State, session
+from ui.controls import options, pickers, seen
 from ui.controls.slots import Content, feed
 from ui.linked_view import Head, window_around
 from ui.maps.explorer import Scene, explorer, strips_only

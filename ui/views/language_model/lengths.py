@@ -14,10 +14,8 @@ from figures.base import labels
 from figures.base.bars import percent
 from transformer.runs.language.generation import Generation
 from transformer.trace.view import Array, HeadView
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.panel import seen
-from ui.controls.text import plain
+from ui.address import State
+from ui.controls import pickers, plain, seen
 from ui.linked_view import Layout, window_around
 from ui.maps import display
 from ui.maps.explorer import Scene, Strips, explorer, no_more

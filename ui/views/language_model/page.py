@@ -10,12 +10,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from transformer.runs.language.generation import Generation
 from transformer.text.vocabulary import clean
-from ui.address import session
+from ui.address import State, session
 from ui.address.kinds import SAMPLE
-from ui.address.state import State
-from ui.controls.part import refusals
+from ui.controls import plain, refusals
 from ui.controls.pickers import choose, control, examples
-from ui.controls.text import plain
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked

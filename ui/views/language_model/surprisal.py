@@ -14,10 +14,7 @@ from figures.pages.language_model import LARGEST, bits_spec, share
 from transformer.lenses.scores.perplexity import per_piece, per_word, perplexity
 from transformer.runs.language.generation import Generation
 from ui import linked_view
-from ui.controls import export
-from ui.controls.export import Table
-from ui.controls.panel import seen
-from ui.controls.text import plain
+from ui.controls import Table, export, plain, seen
 from ui.linked_view import BarsFeed, Shade
 from ui.maps.explorer import Strips
 from ui.server.opened import Opened

@@ -14,10 +14,8 @@ from figures import next_token_spec
 from figures.base import labels
 from figures.base.bars import shown_candidates
 from ui import linked_view
-from ui.address import session
-from ui.address.state import State
-from ui.controls import formula
-from ui.controls.panel import seen
+from ui.address import State, session
+from ui.controls import formula, seen
 from ui.linked_view import BarsFeed, Feed, Layout
 from ui.maps import display, one_head
 from ui.maps.explorer import Scene, Strips, explorer

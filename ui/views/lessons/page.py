@@ -8,8 +8,7 @@ import streamlit as st
 
 from figures.base import labels
 from ui.address import session
-from ui.controls import pickers
-from ui.controls.text import plain
+from ui.controls import pickers, plain
 from ui.server.lessons import progress
 from ui.server.lessons.files import Lesson, every
 from ui.shell import doors, frame

@@ -10,9 +10,7 @@ from transformer import Window
 from transformer.runs.batch import BatchEntry
 from transformer.trace.view import HeadView
 from ui.address import session
-from ui.controls import pickers
-from ui.controls.panel import panel
-from ui.controls.part import part
+from ui.controls import panel, part, pickers
 from ui.linked_view import Head, window_around
 from ui.server import analyses
 from ui.server.opened import Opened

@@ -19,12 +19,8 @@ from transformer.runs.batch import BatchEntry
 from transformer.text.vocabulary import PAD
 from transformer.trace.view import HeadView
 from transformer.what_if.masking import Leak, Masking, leak, masked_weights
-from ui.address import session
-from ui.address.state import State
-from ui.controls import export, formula, options, pickers
-from ui.controls.panel import chart, panel, seen
-from ui.controls.part import part
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import chart, export, formula, options, panel, part, pickers, plain, seen
 from ui.linked_view import Head, window_around
 from ui.maps.explorer import Scene, explorer, strips_only
 from ui.maps.looking import Looks, cells_of

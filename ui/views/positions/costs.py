@@ -10,7 +10,7 @@ import streamlit as st
 
 from figures.pages.positions import Interval, measured_lines, twin_name
 from transformer.model.encodings.table import ENCODINGS
-from ui.controls.panel import panel
+from ui.controls import panel
 
 Json = dict[str, Any]
 

@@ -6,8 +6,7 @@ from figures.base import labels
 from figures.pages.positions import twin_name
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import Side
-from ui.address import session
-from ui.address.state import State
+from ui.address import State, session
 from ui.controls import pickers
 from ui.server import measured
 

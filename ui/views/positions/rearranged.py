@@ -15,11 +15,8 @@ from figures.maps.difference import difference_map, scale_end
 from figures.pages.positions import Interval, dots, twin_name
 from transformer.trace.records import AttentionTrace
 from transformer.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
-from ui.address import session
-from ui.address.state import State
-from ui.controls import options, pickers
-from ui.controls.panel import panel
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import options, panel, pickers, plain
 from ui.linked_view import Head, window_around
 from ui.server import catalogue
 from ui.server.analyses import rearranged

@@ -12,9 +12,7 @@ from figures.base.bars import percent
 from figures.pages.positions import Interval, dots, measured_groups, seen_norms, twin_lines, twin_name
 from transformer.model.sites import Side
 from ui.address import session
-from ui.controls import pickers
-from ui.controls.panel import how, panel
-from ui.controls.part import part
+from ui.controls import how, panel, part, pickers
 from ui.linked_view import Head
 from ui.server import measured
 from ui.shell import frame

@@ -15,8 +15,7 @@ from figures.pages.positions import token_norms, token_vectors, twin_name
 from transformer import Translation
 from transformer.model.sites import Side
 from ui.address import session
-from ui.controls.panel import panel
-from ui.controls.part import part
+from ui.controls import panel, part
 from ui.server.opened import Opened
 from ui.shell import frame
 from ui.views.positions import rearranged, twins

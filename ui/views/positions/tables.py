@@ -15,11 +15,8 @@ from transformer.model.encodings.biases import alibi_slopes
 from transformer.model.encodings.positions import rotary_angles, shift_matrix, sinusoidal_table
 from transformer.model.encodings.table import ENCODINGS
 from transformer.training.presets import TWINS
-from ui.address import session
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.panel import panel
-from ui.controls.part import part
+from ui.address import State, session
+from ui.controls import panel, part, pickers
 from ui.server import measured
 from ui.shell import frame
 from ui.views.positions import trained

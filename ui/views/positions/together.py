@@ -10,7 +10,7 @@ import streamlit as st
 from figures.pages.positions import table_map
 from transformer.model.encodings.positions import rotary_angles, sinusoidal_table
 from transformer.model.encodings.table import ENCODINGS
-from ui.controls.panel import panel
+from ui.controls import panel
 
 _POSITIONS, _WIDTH = 64, 64
 _SINUSOIDAL = "A vector of sines and cosines is **added** to the token, once, before the first layer."

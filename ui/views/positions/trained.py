@@ -9,10 +9,8 @@ import streamlit as st
 
 from figures.base import labels
 from figures.pages.positions import lines, seen_norms, table_map
-from ui.address import session
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.panel import panel
+from ui.address import State, session
+from ui.controls import panel, pickers
 from ui.server import catalogue, measured
 from ui.views.positions.encodings import fitted_head, stack_of, stack_switch
 

@@ -15,8 +15,7 @@ from lab.twins.profiles import REACH, by_distance
 from transformer import Translation, Window
 from transformer.model.sites import AttentionKind, Side
 from transformer.trace.records import AttentionTrace
-from ui.controls import pickers
-from ui.controls.panel import panel
+from ui.controls import panel, pickers
 from ui.linked_view import Head, window_around
 from ui.server import catalogue, measured
 from ui.server.opened import Opened

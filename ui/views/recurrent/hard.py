@@ -10,9 +10,8 @@ import streamlit as st
 from figures.base import labels
 from figures.pages.recurrent import soft_and_hard
 from transformer.training.toys.tasks import TOYS
-from ui.address.state import State
-from ui.controls.export import Table
-from ui.controls.panel import how, panel, seen
+from ui.address import State
+from ui.controls import Table, how, panel, seen
 from ui.server import measured
 from ui.views.recurrent.results import unmeasured
 

@@ -11,10 +11,8 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.positions import Interval, dots, measured_groups, twin_name
 from transformer.hub.files import size
-from ui.address.state import State
-from ui.controls.export import Table
-from ui.controls.panel import how, panel, seen
-from ui.controls.text import plain
+from ui.address import State
+from ui.controls import Table, how, panel, plain, seen
 from ui.server import measured
 from ui.views.recurrent.results import shown, sizes, unmeasured
 

@@ -20,13 +20,9 @@ from transformer.model.sites import AttentionKind
 from transformer.trace.terms import ScoreTerms, score_terms
 from transformer.trace.view import HeadView
 from transformer.what_if.difference import align_tokens
-from ui.address import session
+from ui.address import State, session
 from ui.address.parameters import link
-from ui.address.state import State
-from ui.controls import options, pickers
-from ui.controls.panel import panel, seen
-from ui.controls.part import part
-from ui.controls.text import plain
+from ui.controls import options, panel, part, pickers, plain, seen
 from ui.linked_view import window_around
 from ui.server import catalogue, measured
 from ui.shell.fitting import fit_position, noticed

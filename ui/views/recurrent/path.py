@@ -7,12 +7,8 @@ import streamlit as st
 from figures.base.captions import quote
 from figures.pages.recurrent import paths
 from transformer.model.config import TransformerConfig
-from ui.address import session
-from ui.address.state import State
-from ui.controls import options, pickers
-from ui.controls.panel import panel, seen
-from ui.controls.part import part
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import options, panel, part, pickers, plain, seen
 from ui.server import catalogue
 from ui.views.recurrent import twins
 

@@ -9,10 +9,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures.pages.positions import Interval, measured_lines, twin_name
-from ui.address.state import State
-from ui.controls.export import Table
-from ui.controls.panel import how, panel, seen
-from ui.controls.text import plain
+from ui.address import State
+from ui.controls import Table, how, panel, plain, seen
 from ui.server import measured
 from ui.views.recurrent.results import shown, sizes, unmeasured
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from transformer.runs.translation import Translation
-from ui.address import session
-from ui.address.state import State
+from ui.address import State, session
 from ui.controls import pickers
 from ui.linked_view import Head
 from ui.server import catalogue, examples, runs

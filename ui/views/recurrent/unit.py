@@ -9,8 +9,8 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.bars import percent
-from ui.address.state import State
-from ui.controls.panel import how, seen
+from ui.address import State
+from ui.controls import how, seen
 from ui.server import measured
 from ui.views.recurrent.results import unmeasured
 

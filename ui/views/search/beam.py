@@ -12,9 +12,9 @@ from transformer.decode.rules import SearchRules
 from transformer.decode.tree import SearchTree
 from transformer.runs.search import with_penalty
 from transformer.runs.translation import Translation
-from ui.address import session
+from ui.address import State, session
 from ui.address.kinds import BEAM
-from ui.address.state import KINDS, State
+from ui.address.state import KINDS
 from ui.controls import pickers
 from ui.maps import going_on
 from ui.server import analyses, catalogue, runs

@@ -10,9 +10,8 @@ import streamlit as st
 
 from figures import next_token_spec
 from ui import linked_view
-from ui.address import session
-from ui.address.state import State
-from ui.controls.panel import seen
+from ui.address import State, session
+from ui.controls import seen
 from ui.linked_view import BarsFeed, Layout
 from ui.maps import display, going_on
 from ui.maps.explorer import Scene, explorer

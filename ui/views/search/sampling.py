@@ -15,13 +15,9 @@ from figures.pages.search import KEPT, STEPS, WON, Beside, Branch, search_tree
 from transformer.lenses.targets.filters import FilteredStep
 from transformer.runs.draws import Draws
 from transformer.runs.translation import Translation
-from ui.address import session
+from ui.address import State, session
 from ui.address.kinds import SAMPLE
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.text import plain
+from ui.controls import Table, panel, pickers, plain
 from ui.server import analyses, runs
 from ui.server.hosting import hosted
 from ui.server.opened import Opened

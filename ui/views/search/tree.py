@@ -12,12 +12,8 @@ from figures.base.bars import percent
 from figures.pages.search import KEPT, LOST, STEPS, WON, Beside, Branch, search_tree
 from transformer.decode.tree import NodeState, Output, SearchTree, TreeNode
 from transformer.runs.translation import Translation
-from ui.address import session
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import Table, panel, pickers, plain
 
 _LEGEND = {WON: "the best", KEPT: "kept", LOST: "given up"}
 _FATES = {

@@ -11,12 +11,8 @@ from figures.base.bars import percent
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
 from lab.learning.moments import Moment, Recording, moments, read_recording
-from ui.address import session
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.text import power
+from ui.address import State, session
+from ui.controls import Table, panel, pickers, power
 from ui.server import measured
 from ui.server.opened import Opened
 

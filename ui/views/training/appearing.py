@@ -12,8 +12,7 @@ from figures.base import style
 from figures.base.bars import percent
 from figures.pages.training.birth import Trend, over_snapshots
 from lab.birth.appearing import LATER, PREVIOUS, Born
-from ui.controls.export import Table
-from ui.controls.panel import panel
+from ui.controls import Table, panel
 
 _PREVIOUS = (
     "For each head, the share of rows whose largest weight is on the token before; the line is the best head "

@@ -14,13 +14,8 @@ from lab.birth.sentence import Frame
 from transformer.runs.translation import Translation
 from transformer.text.vocabulary import clean
 from transformer.trace.view import HeadView
-from ui.address import session
-from ui.address.state import State
-from ui.controls import export, pickers
-from ui.controls.export import Table
-from ui.controls.panel import chart, panel
-from ui.controls.part import part
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import Table, chart, export, panel, part, pickers, plain
 from ui.linked_view import Head
 from ui.server import catalogue, runs
 from ui.server.opened import Opened

@@ -9,11 +9,8 @@ import streamlit as st
 from figures.pages.training.cost import Cost, costs
 from lab.cost.fitting import meeting
 from lab.cost.table import LAYERS, NEIGHBOURHOOD, WRITTEN
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.text import plain
+from ui.address import State
+from ui.controls import Table, panel, pickers, plain
 from ui.server import measured
 from ui.server.opened import Opened
 

@@ -17,11 +17,8 @@ from figures.pages.training.flicker import flicker_map
 from lab.learning.flicker import SHOWN, Flicker
 from transformer import Window
 from transformer.trace.view import HeadView
-from ui.address.state import State
-from ui.controls import export, pickers
-from ui.controls.export import Picture, Table
-from ui.controls.panel import chart, seen
-from ui.controls.text import plain, word
+from ui.address import State
+from ui.controls import Picture, Table, chart, export, pickers, plain, seen, word
 from ui.linked_view import window_around
 from ui.server import catalogue, runs
 from ui.server.opened import Opened

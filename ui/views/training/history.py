@@ -8,9 +8,8 @@ from figures.base import labels, style
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
 from transformer.training.runs.history import History
-from ui.address.state import State
-from ui.controls.export import Table
-from ui.controls.panel import panel
+from ui.address import State
+from ui.controls import Table, panel
 from ui.server import analyses, catalogue
 from ui.server.opened import Opened
 

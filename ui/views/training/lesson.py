@@ -13,12 +13,8 @@ from figures.pages.training.cost import Cost, costs
 from figures.pages.training.lesson import COLUMNS, Column, shifted_right, two_ways
 from transformer.lenses.targets.lesson import Lesson
 from transformer.trace.view import Window
-from ui.address import session
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.text import word
+from ui.address import State, session
+from ui.controls import Table, panel, pickers, word
 from ui.server import analyses, measured
 from ui.server.opened import Opened
 from ui.shell.models import needs

@@ -15,11 +15,7 @@ from transformer.trace.view import HeadView, Window
 from transformer.training.runs.progress import duration
 from transformer.training.toys.tasks import TOYS
 from ui.address import session
-from ui.controls import export
-from ui.controls.export import Picture, Table
-from ui.controls.panel import panel
-from ui.controls.part import part
-from ui.controls.text import plain
+from ui.controls import Picture, Table, export, panel, part, plain
 from ui.linked_view import Head
 from ui.server.workshop.looks import KIND, Look, look
 from ui.server.workshop.plan import OWN, Plan

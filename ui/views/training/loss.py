@@ -11,12 +11,8 @@ from figures.base.bars import percent
 from figures.pages.training.smoothing import Piece, against_target, gradient_bars, small
 from transformer.lenses.targets.lesson import Lesson, Position
 from transformer.lenses.targets.smoothing import Entry, SmoothedPosition
-from ui.address import session
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel, seen
-from ui.controls.text import word
+from ui.address import State, session
+from ui.controls import Table, panel, pickers, seen, word
 from ui.server import analyses
 from ui.server.opened import Opened
 

@@ -10,11 +10,9 @@ from figures.base import labels, style
 from figures.base.bars import percent
 from figures.pages.training.depth import FLOOR, Layers, by_layer
 from lab.learning.depth import PAIRS, Gradients, Variant
-from ui.address.state import KINDS, State
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.text import plain, power
+from ui.address import State
+from ui.address.state import KINDS
+from ui.controls import Table, panel, pickers, plain, power
 from ui.server.opened import Opened
 from ui.server.training import gradients
 

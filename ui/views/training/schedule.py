@@ -9,11 +9,8 @@ from figures.base.bars import percent
 from figures.pages.training.curves import Curve, curves
 from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.runs.stated import stated_options
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.text import plain, power
+from ui.address import State
+from ui.controls import Table, panel, pickers, plain, power
 from ui.server import catalogue
 from ui.server.opened import Opened
 

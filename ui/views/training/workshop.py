@@ -8,8 +8,7 @@ import streamlit as st
 
 from transformer.training.toys.tasks import LENGTH, LENGTHS, TOYS, toy_data
 from ui.address import session
-from ui.controls.part import part, refusals
-from ui.controls.text import plain
+from ui.controls import part, plain, refusals
 from ui.server.workshop.limits import Limits, closed
 from ui.server.workshop.plan import (
     BOUNDS,

@@ -10,9 +10,7 @@ from figures.base import labels
 from transformer import interventions as do
 from ui.address import session
 from ui.address.change_list import Listed
-from ui.controls import pickers
-from ui.controls.part import part
-from ui.controls.text import plain
+from ui.controls import part, pickers, plain
 from ui.server import runs
 from ui.server.opened import Opened
 from ui.shell import changed

@@ -14,11 +14,7 @@ from lab.backups.pair_effects import PairEffects, TakeOver
 from transformer import interventions as do
 from transformer.interventions import Intervention
 from ui.address import session
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.part import part
-from ui.controls.text import plain
+from ui.controls import Table, panel, part, pickers, plain
 from ui.server import catalogue
 from ui.server.background.backups import run_of, shipped
 from ui.server.background.run import Run

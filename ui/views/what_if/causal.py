@@ -16,9 +16,7 @@ from transformer.interventions import DropSource, EditSource
 from transformer.runs.translation import Translation
 from transformer.what_if.causal_trace import SMALLEST_GAP, CausalTrace
 from ui.address import session
-from ui.controls import export, options, pickers
-from ui.controls.export import Picture
-from ui.controls.panel import chart, seen
+from ui.controls import Picture, chart, export, options, pickers, seen
 from ui.server import analyses, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked

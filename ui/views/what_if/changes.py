@@ -8,11 +8,9 @@ import streamlit as st
 
 from transformer.interventions import Intervention, Mask
 from transformer.model.sites import AttentionKind
-from ui.address import session
+from ui.address import State, session
 from ui.address.change_list import Listed
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.text import plain
+from ui.controls import pickers, plain
 from ui.server.opened import Opened
 from ui.shell import changed
 from ui.views.what_if.sorts import fields

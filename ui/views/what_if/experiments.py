@@ -13,9 +13,8 @@ from lab.experiments.answers import Answer, Control, Moved, answers_of
 from lab.experiments.questions import EXPERIMENTS, Experiment
 from transformer import interventions as do
 from transformer.storage.description import EXPERIMENTS_FILE
-from ui.address import session
-from ui.address.state import State
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import plain
 from ui.server import catalogue, examples, measured
 from ui.shell.changed import said
 

@@ -16,11 +16,8 @@ from figures.pages.heads import Cell, head_grid
 from figures.pages.what_if import clickable
 from transformer import interventions as do
 from transformer.what_if.two_runs import Both, RunDifference
-from ui.address import session
-from ui.address.state import State
-from ui.controls import export, pickers
-from ui.controls.panel import chart, panel
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import chart, export, panel, pickers, plain
 from ui.linked_view import Head
 from ui.server import catalogue
 from ui.server.opened import Opened

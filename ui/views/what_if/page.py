@@ -19,12 +19,8 @@ from transformer.runs.translation import Translation
 from transformer.what_if.difference import Pair
 from transformer.what_if.random_heads import RandomHeads, random_heads
 from transformer.what_if.two_runs import RunDifference, SharedStep
-from ui.address import session
-from ui.address.state import State
-from ui.controls import export
-from ui.controls.panel import panel, seen
-from ui.controls.part import refusals
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import export, panel, plain, refusals, seen
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.stores import kept

@@ -18,8 +18,7 @@ from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.text.words import reading_groups
 from transformer.what_if.causal_trace import CausalTrace
-from ui.controls.export import Table
-from ui.controls.text import plain
+from ui.controls import Table, plain
 
 Doubles = NDArray[np.float64]
 GROUPS = {

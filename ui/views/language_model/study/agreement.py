@@ -11,13 +11,8 @@ from figures.pages.language.intervals import Dots, dots
 from figures.pages.language.pair import Read, surprisals
 from lab.language.agreement import as_written
 from transformer.text.vocabulary import clean
-from ui.address import session
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.part import refusals
-from ui.controls.text import command, plain
+from ui.address import State, session
+from ui.controls import Table, command, panel, pickers, plain, refusals
 from ui.server.language import live
 from ui.views.language_model.study.shipped_part import Json, known, measured
 

@@ -14,8 +14,7 @@ from figures.base.labels import number
 from figures.maps.measures import part_bars
 from figures.pages.heads import Cell, head_grid
 from transformer.trace.view import Array
-from ui.controls.export import Table
-from ui.controls.panel import panel
+from ui.controls import Table, panel
 from ui.linked_view import Head
 from ui.server.language import circuits
 from ui.server.language.circuits import Circuit, Matrices

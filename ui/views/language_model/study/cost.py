@@ -6,12 +6,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures.pages.training.cost import Cost, costs
-from ui.address import session
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import Table, panel, pickers, plain
 from ui.server.language import live
 from ui.views.language_model.study.shipped_part import Json, known, measured
 

@@ -13,11 +13,8 @@ from figures.base import captions, labels, style
 from figures.base.bars import percent
 from figures.pages.heads import Cell, head_grid
 from figures.pages.language.intervals import Dots, dots
-from ui.address import session
-from ui.address.state import State
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import Table, panel, plain
 from ui.linked_view import Head
 from ui.server.language import live
 from ui.views.language_model.study import circuit as in_parts

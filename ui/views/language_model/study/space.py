@@ -10,12 +10,8 @@ from figures.base import labels, style
 from figures.base.bars import percent
 from figures.pages.language.words import Plane, word_map
 from figures.pages.training.birth import Trend, over_snapshots
-from ui.address import session
-from ui.address.state import State
-from ui.controls import pickers
-from ui.controls.export import Table
-from ui.controls.panel import panel
-from ui.controls.text import plain
+from ui.address import State, session
+from ui.controls import Table, panel, pickers, plain
 from ui.views.language_model.study.shipped_part import Json, known, measured
 
 _SEEING = (

@@ -21,7 +21,7 @@ def page(**given: object) -> AppTest:
     def script(given: dict[str, object]) -> None:
         import plotly.graph_objects as go
 
-        from ui.controls.panel import panel
+        from ui.controls.panels import panel
 
         panel("bars", lambda *ink: go.Figure(layout={"width": 900, "title": str(ink)}), "2 * 3", **given)
 

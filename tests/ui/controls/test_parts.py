@@ -12,7 +12,7 @@ def page(error: str) -> AppTest:
     def script(error: str) -> None:
         import streamlit as st
 
-        from ui.controls.part import part
+        from ui.controls.parts import part
 
         @part
         def refuses() -> None:
