@@ -47,8 +47,8 @@ MOST_LINES = {
     "transformer/lenses what_if exports commands": 8_646,
     "lab": 7_432,
     "figures": 7_086,
-    "ui/linked_view address server controls shell maps": 10_691,
-    "ui/views": 17_334,
+    "ui/linked_view address server controls shell maps": 10_693,
+    "ui/views": 17_250,
     "tests": 40_421,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""

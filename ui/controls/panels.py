@@ -33,6 +33,11 @@ def seen(text: str, formula: str | None = None, title: str = "What am I seeing?"
             st.latex(formula)
 
 
+def inform(text: str) -> None:
+    """A sentence in a box: what is missing here, and what brings it."""
+    st.info(text, icon=":material/info:")
+
+
 def chart(
     key: str,  # unique on the page
     figure: go.Figure,  # the figure; the `customdata` of a mark say what it stands for

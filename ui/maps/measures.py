@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -33,6 +33,7 @@ from ui.server.opened import Opened
 from ui.server.runs import Asked
 from ui.server.stores import kept
 
+V = TypeVar("V")
 PERMUTED = 20
 """Orders of a row's weights that are tried."""
 MOST_CELLS = 160
@@ -107,24 +108,33 @@ def whole_carried(opened: Opened, kind: str, chosen: Head) -> Array:
 
 
 def _carried(opened: Opened, kind: str, chosen: Head) -> Carried:
-    def make() -> Carried:
-        model, run = translator(opened.asked.model), retraced(opened.asked, opened.translation)
+    def make(model: Translator, run: Translation) -> Carried:
         return carried(model.model, run, kind, *chosen)
 
-    made: Carried = kept("measured maps").get((opened.asked, id(opened.translation), str(kind), chosen), make)
+    return _once(opened.asked, opened.translation, (str(kind), chosen), make, "measured maps")
+
+
+def _once(
+    asked: Asked,
+    translation: Translation,
+    key: tuple[Hashable, ...],  # which value of the run it is
+    make: Callable[[Translator, Translation], V],  # gets the model and the run
+    name: str = "explained",  # of the store that keeps the value
+) -> V:
+    """A value of a run, made once and then kept."""
+    made: V = kept(name).get(
+        (asked, id(translation), *key), lambda: make(translator(asked.model), retraced(asked, translation))
+    )
     return made
 
 
 def effects_of(opened: Opened, kind: str, chosen: Head, window: Window, tell: Tell = silent) -> Array:
     """(queries, keys) of a window of a head: effect of each cell, in nats; measured once and then kept."""
 
-    def make() -> Array:
-        model, run = translator(opened.asked.model), retraced(opened.asked, opened.translation)
+    def make(model: Translator, run: Translation) -> Array:
         return effect_in(model, run, kind, *chosen, window, tell=tell)
 
-    key = (opened.asked, id(opened.translation), str(kind), chosen, window)
-    made: Array = kept("measured maps").get(key, make)
-    return made
+    return _once(opened.asked, opened.translation, (str(kind), chosen, window), make, "measured maps")
 
 
 def count(run: Translation, kind: str, chosen: Head, window: Window) -> int:
@@ -165,8 +175,7 @@ def explained(
         UnmeasuredError: The measures are not defined for the model or the run.
     """
 
-    def make() -> Explained:
-        model, run = translator(asked.model), retraced(asked, translation)
+    def make(model: Translator, run: Translation) -> Explained:
         weights = run.weights(kind, *chosen)
         which = step if kind == AttentionKind.ENCODER else None
         rows = _around(row, *weights.shape)
@@ -183,8 +192,7 @@ def explained(
             _others(model, run, kind, chosen, row, at),
         )
 
-    made: Explained = kept("explained").get((asked, id(translation), kind, chosen, row, step), make)
-    return made
+    return _once(asked, translation, (kind, chosen, row, step), make)
 
 
 def whole_words(
@@ -192,8 +200,7 @@ def whole_words(
 ) -> WholeWords:
     """Whole source words taken away; ``way`` is that of the layers; raises as ``explained``."""
 
-    def make() -> WholeWords:
-        model, run = translator(asked.model), retraced(asked, translation)
+    def make(model: Translator, run: Translation) -> WholeWords:
         words, made = source_words(run), Effects(model, run)
         out = np.full(len(words), np.nan, dtype=np.float32)
         for at, word in enumerate(words[:-1] if len(words) > 2 else ()):
@@ -206,8 +213,7 @@ def whole_words(
         everywhere = {each: word_effect(model, run, kind, each)[step] for each in WAYS}
         return WholeWords(tuple(word.text for word in words), everywhere, out, np.stack(found))
 
-    made: WholeWords = kept("explained").get((asked, id(translation), "words", kind, step, way), make)
-    return made
+    return _once(asked, translation, ("words", kind, step, way), make)
 
 
 def _pair(
@@ -246,16 +252,14 @@ def reasons(
 ) -> Reasons:
     """Why the token of a step, and not another; raises as ``explained``."""
 
-    def make() -> Reasons:
-        model, run = translator(asked.model), retraced(asked, translation)
+    def make(model: Translator, run: Translation) -> Reasons:
         token = run.steps[step].token_id
         return Reasons(
             attribution(model.model, run, step, token, against),
             saliency(model, run, step, token, against, integrated, tell),
         )
 
-    made: Reasons = kept("explained").get((asked, id(translation), step, against, integrated), make)
-    return made
+    return _once(asked, translation, (step, against, integrated), make)
 
 
 def scored(
@@ -263,33 +267,28 @@ def scored(
 ) -> ScoreParts:
     """Parts of the score of one cell; raises as ``explained``."""
 
-    def make() -> ScoreParts:
-        run = retraced(asked, translation)
-        return score_parts(translator(asked.model).model, run, (kind, *chosen), *cell)
+    def make(model: Translator, run: Translation) -> ScoreParts:
+        return score_parts(model.model, run, (kind, *chosen), *cell)
 
-    made: ScoreParts = kept("explained").get((asked, id(translation), "score", kind, chosen, cell), make)
-    return made
+    return _once(asked, translation, ("score", kind, chosen, cell), make)
 
 
 def sources(asked: Asked, translation: Translation) -> Shares:
     """Shares of source and prefix in every step; raises as ``explained``."""
 
-    def make() -> Shares:
-        return alti(translator(asked.model).model, retraced(asked, translation))
+    def make(model: Translator, run: Translation) -> Shares:
+        return alti(model.model, run)
 
-    made: Shares = kept("explained").get((asked, id(translation), "sources"), make)
-    return made
+    return _once(asked, translation, ("sources",), make)
 
 
 def unfinished(asked: Asked, translation: Translation, tell: Tell) -> tuple[tuple[Draft, ...], DecoderLens]:
     """Drafts by encoder layer, and guesses by decoder layer; raises as ``explained``."""
 
-    def make() -> tuple[tuple[Draft, ...], DecoderLens]:
-        model, run = translator(asked.model), retraced(asked, translation)
+    def make(model: Translator, run: Translation) -> tuple[tuple[Draft, ...], DecoderLens]:
         return drafts(model, run, tell), decoder_lens(model.model, run, model)
 
-    made: tuple[tuple[Draft, ...], DecoderLens] = kept("explained").get((asked, id(translation)), make)
-    return made
+    return _once(asked, translation, (), make)
 
 
 def through(found: Attribution, kind: str) -> Array | None:

@@ -12,7 +12,7 @@ from figures.base.captions import KIND_NAMES
 from figures.base.quantity import MEASURES, QUANTITIES
 from ui.address import State, session
 from ui.address.parameters import link
-from ui.controls import plain
+from ui.controls import inform, plain
 from ui.controls.pickers import switch
 from ui.linked_view import Gloss, Shade
 from ui.maps.looking import Looking, lacking
@@ -93,7 +93,7 @@ def prepare(looks: Iterable[Looking]) -> None:
 
             count = measures.count(look.translation, look.kind, look.head, look.window)
             if count > measures.MOST_CELLS_OF_MAP:
-                st.info(_too_many(look, count, measures.MOST_CELLS_OF_MAP), icon=":material/info:")
+                inform(_too_many(look, count, measures.MOST_CELLS_OF_MAP))
                 continue
             with measures.progress(f"Running the model again without each of {count} cells") as tell:
                 measures.effects_of(look.opened, look.kind, look.head, look.window, tell)

@@ -9,7 +9,7 @@ import streamlit as st
 from figures.base import labels
 from ui.address import State, session
 from ui.address.parameters import carried
-from ui.controls import plain
+from ui.controls import inform, plain
 from ui.server import stores
 from ui.server.hosting import hosted
 from ui.shell import doors, menu
@@ -170,4 +170,4 @@ def show_notices(
     if not carried(now):
         texts.append("This text is too long for a link, so the address does not carry it.")
     if texts:
-        st.info(plain(" ".join(texts)), icon=":material/info:")
+        inform(plain(" ".join(texts)))

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import streamlit as st
-
 from ui.address import State, session
-from ui.controls import refusals
+from ui.controls import inform, refusals
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import changed, doubt, frame, sentence
@@ -65,4 +63,4 @@ def with_model(
         with refusals():
             show(opened)
     else:
-        st.info(catalogue.NEEDS_MODEL, icon=":material/info:")
+        inform(catalogue.NEEDS_MODEL)

@@ -1,4 +1,4 @@
-"""Sections of a page: their names and sentences stand in `doors`, and a page draws each by a function."""
+"""Sections of a page: their names and sentences stand in `doors`; the `show` of a file draws each."""
 
 from __future__ import annotations
 

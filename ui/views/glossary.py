@@ -17,7 +17,6 @@ FILE = Path(__file__).resolve().parents[2] / "static" / "page-2" / "glossary.jso
 
 
 def show() -> None:
-    """Draws the page."""
     now = frame.open_page("glossary")
     frame.heading("glossary", now)
     frame.end("glossary", now)

@@ -35,7 +35,6 @@ _INTRODUCTION = (
 
 
 def show() -> None:
-    """Draws the page."""
     now = frame.open_page("open_file")
     frame.heading("open_file", now)
     frame.end("open_file", now)

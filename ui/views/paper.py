@@ -202,7 +202,6 @@ WALK: dict[str, tuple[Item, ...]] = {
 
 
 def show() -> None:
-    """Draws the page."""
     now = frame.open_page(PAGE)
     st.html(_STYLE)
     frame.heading(PAGE, now)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from figures.base.captions import KIND_NAMES
-from ui.controls import plain
+from ui.controls import inform, plain
 from ui.server import catalogue
 
 PAGES = {
@@ -34,7 +34,7 @@ def tell_lack(
     lacking = [kind for kind in needs if kind not in has]
     if not lacking:
         return False
-    st.info(plain(sentence(model, lacking, list(has))), icon=":material/info:")
+    inform(plain(sentence(model, lacking, list(has))))
     for kind in has:
         st.page_link(PAGES[kind], label=KIND_NAMES[kind], icon=":material/arrow_forward:")
     return True

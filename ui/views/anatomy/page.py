@@ -18,7 +18,7 @@ from transformer.model.sites import Sublayer
 from ui.address import State, session
 from ui.address.parameters import link
 from ui.address.state import PARTS
-from ui.controls import options, panel, pickers, plain
+from ui.controls import inform, options, panel, pickers, plain
 from ui.linked_view import Layout
 from ui.maps.explorer import Scene, explorer, no_more
 from ui.maps.looking import Looks
@@ -70,7 +70,7 @@ def show(opened: Opened) -> None:
 
 def _below(body: Body) -> None:
     for note in body.notes:
-        st.info(plain(note), icon=":material/info:")
+        inform(plain(note))
     left, right = st.columns(_SHARES, gap="medium")
     with left:
         _pick(body)

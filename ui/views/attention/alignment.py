@@ -16,7 +16,7 @@ from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group
 from ui.address import State, session
 from ui.address.kinds import ABOVE
-from ui.controls import chart, export, part, pickers, plain, seen
+from ui.controls import chart, export, inform, part, pickers, plain, seen
 from ui.controls.text import data
 from ui.linked_view import window_around
 from ui.server import catalogue
@@ -51,7 +51,6 @@ _MANY = "AER, many pairs"
 
 
 def show(opened: Opened) -> None:
-    """Draws the section."""
     with st.container(horizontal=True):
         gold.picker(opened.asked.model, session.current().gold)
         seen(_SEEING, _FORMULA)
@@ -65,7 +64,7 @@ def _section(opened: Opened) -> None:
     _controls(opened, now, choice)
     text = aligned.Text.of(opened, now.gold)
     if not text.source or not text.target:
-        st.info("There are no words to align.", icon=":material/info:")
+        inform("There are no words to align.")
         return
     by_hand, outside = text.hand_links(now.pairs)
     if outside:

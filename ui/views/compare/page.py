@@ -58,7 +58,6 @@ _DETAILED = {"untrained": 140, "head": 220, "decode": 220, "forced": 500, "sente
 
 @part
 def show(opened: Opened) -> None:
-    """Draws the page."""
     now = session.current()
     kind = catalogue.kind(opened.asked.model, now.kind)
     cell = cells_of(opened, now)[kind]

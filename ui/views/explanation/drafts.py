@@ -22,7 +22,6 @@ _SEEING = (
 
 
 def show(opened: Opened, now: State) -> None:
-    """Draws the section."""
     with measures.progress("Translating from every layer") as tell:
         drafts, lens = measures.unfinished(opened.asked, opened.translation, tell)
     st.markdown("#### Translations from the encoder's stream after each layer")

@@ -10,7 +10,7 @@ import streamlit as st
 from figures.base import captions, labels, style
 from figures.maps.measures import by_layer
 from transformer.storage.description import WEIGHT_EFFECT_FILE
-from ui.controls import Table, how, panel, text
+from ui.controls import Table, how, inform, panel, text
 from ui.server import measured
 from ui.server.opened import Opened
 
@@ -47,10 +47,9 @@ def show(opened: Opened) -> None:
     st.markdown("#### Weight against effect, by kind and layer")
     found = shipped(opened.asked.model)
     if not found:
-        st.info(
+        inform(
             "This was not measured for this model. `python -m lab weight-effect --model … --data …` measures "
-            f"it and writes {WEIGHT_EFFECT_FILE} into its directory.",
-            icon=":material/info:",
+            f"it and writes {WEIGHT_EFFECT_FILE} into its directory."
         )
         return
     st.markdown(told(found))

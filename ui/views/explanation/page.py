@@ -18,6 +18,5 @@ _SECTIONS = {
 
 
 def show(opened: Opened) -> None:
-    """Draws the page."""
     now = session.current()
     sections.draw("explanation", _SECTIONS, now, opened, now)

@@ -13,7 +13,7 @@ from figures.maps.measures import Row, measures_map, part_bars
 from transformer.lenses.measures.attribution import Attribution
 from transformer.runs.translation import Alternative, DecodeStep
 from ui.address import State, session
-from ui.controls import Table, panel, part, pickers, plain
+from ui.controls import Table, inform, panel, part, pickers, plain
 from ui.maps import measures
 from ui.server.opened import Opened
 
@@ -32,13 +32,12 @@ _FORMULA = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B) + b"
 
 @part
 def show(opened: Opened, now: State) -> None:
-    """Draws the section."""
     now = session.current()
     step = min(now.step or 0, len(opened.translation.steps) - 1)
     written = opened.translation.steps[step]
     rivals = {each.token: each for each in written.alternatives if each.token_id != written.token_id}
     if not rivals:
-        st.info("No other token was recorded at this step.", icon=":material/info:")
+        inform("No other token was recorded at this step.")
         return
     rival = rivals.get(now.rival or "", next(iter(rivals.values())))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

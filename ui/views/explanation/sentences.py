@@ -10,7 +10,7 @@ from figures.base import labels, style
 from figures.maps.measures import curves
 from transformer.storage.description import FAITHFULNESS_FILE
 from ui.address import State
-from ui.controls import Table, how, panel, text
+from ui.controls import Table, how, inform, panel, text
 from ui.server import measured
 from ui.server.opened import Opened
 from ui.views.explanation import kinds
@@ -35,7 +35,6 @@ def shipped(model: str) -> Json:
 
 
 def show(opened: Opened, _now: State) -> None:
-    """Draws the section."""
     _measures(opened)
     kinds.show(opened)
 
@@ -44,10 +43,9 @@ def _measures(opened: Opened) -> None:
     """Which measures name the source tokens that the model needs."""
     found = shipped(opened.asked.model)
     if not found:
-        st.info(
+        inform(
             "This was not measured for this model. `python -m lab faithfulness --model … --data …` measures "
-            f"it and writes {FAITHFULNESS_FILE} into its directory.",
-            icon=":material/info:",
+            f"it and writes {FAITHFULNESS_FILE} into its directory."
         )
         return
     st.markdown(told(found))

@@ -11,7 +11,7 @@ from figures.maps.measures import Row, measures_map, share_bars
 from transformer.lenses.measures.alti import Shares
 from transformer.lenses.measures.comparisons import rollout, value_zeroing
 from ui.address import State
-from ui.controls import panel, plain
+from ui.controls import inform, panel, plain
 from ui.maps import measures
 from ui.server.analyses import retraced
 from ui.server.catalogue import translator
@@ -38,9 +38,8 @@ _SHOWN = 24
 
 
 def show(opened: Opened, _now: State) -> None:
-    """Draws the section."""
     if "decoder" not in opened.kinds:
-        st.info(_RECURRENT, icon=":material/info:")
+        inform(_RECURRENT)
         return
     found = measures.sources(opened.asked, opened.translation)
     run = opened.translation

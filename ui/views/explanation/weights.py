@@ -60,7 +60,6 @@ _LITERATURE = (
 
 @part
 def show(opened: Opened, now: State) -> None:
-    """Draws the section."""
     now = session.current()
     usual = "cross" if "cross" in opened.kinds else opened.kinds[0]
     kind = now.kind if now.kind in opened.kinds else usual

@@ -15,7 +15,7 @@ from lab.heads.measures import STATISTICS
 from transformer.lenses.measures.agreement import agreement
 from transformer.storage.description import IMPORTANCE_FILE
 from ui.address import State, session
-from ui.controls import Table, how, panel, text
+from ui.controls import Table, how, inform, panel, text
 from ui.linked_view import Head
 from ui.server import catalogue, measured
 
@@ -41,13 +41,11 @@ def shipped(model: str) -> Json:
 
 
 def show(model: str, kind: str, now: State) -> None:
-    """Draws the section."""
     found = shipped(model)
     if not found:
-        st.info(
+        inform(
             "Importance was not measured for this model. `python -m lab importance --model … --data …` "
-            f"measures it and writes {IMPORTANCE_FILE} into its directory.",
-            icon=":material/info:",
+            f"measures it and writes {IMPORTANCE_FILE} into its directory."
         )
         return
     by = "mean" if "mean" in found["alone"] else "zero"

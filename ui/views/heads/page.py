@@ -13,7 +13,7 @@ from lab.heads.shipped import Surveyed
 from lab.heads.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
 from transformer.text.pairs import DataError
 from ui.address import State, session
-from ui.controls import panel, part, pickers, plain, refusals
+from ui.controls import inform, panel, part, pickers, plain, refusals
 from ui.server import catalogue
 from ui.server.background.run import Run
 from ui.server.background.surveys import named, run_of, shipped
@@ -27,7 +27,6 @@ _TICK = 0.5
 
 
 def show() -> None:
-    """Draws the page."""
     now = frame.open_page("heads")
     frame.heading("heads", now)
     frame.end("heads", now)
@@ -94,10 +93,9 @@ def _unasked(model: str, run: Run[Survey], now: State) -> None:
     """Draws the survey that came with the model, and offers to read the sentences here."""
     known = shipped(model)
     if known is None:
-        st.info(
+        inform(
             f"No statistics came with this model. To measure them, let the model read {run.total} sentences "
-            f"of {named(model)} here.",
-            icon=":material/info:",
+            f"of {named(model)} here."
         )
     else:
         statistics.show(_subject(known, now), model)

@@ -12,7 +12,7 @@ from figures.base.captions import KIND_NAMES
 from figures.pages.heads import Follower, relation_dots
 from lab.relations.relations import LEAST_ARCS
 from transformer.storage.description import PROBES_FILE
-from ui.controls import how, panel, text
+from ui.controls import how, inform, panel, text
 from ui.server import measured
 
 _GLOSSES = {
@@ -56,13 +56,11 @@ def probes(model: str) -> dict[str, Any]:
 
 
 def show(model: str, kind: str) -> None:
-    """Draws the section."""
     found = probes(model)
     if not found:
-        st.info(
+        inform(
             "No relations were measured for this model. `python -m lab probes --model … --probes …` "
-            f"measures them and writes {PROBES_FILE} into its directory.",
-            icon=":material/info:",
+            f"measures them and writes {PROBES_FILE} into its directory."
         )
         return
     if not found.get(kind):

@@ -15,7 +15,7 @@ from transformer.interventions.heads import InHeads
 from transformer.lenses.inside.inside import InsideHead
 from transformer.model.sites import AttentionKind
 from ui.address import State, session
-from ui.controls import options, pickers, seen
+from ui.controls import inform, options, pickers, seen
 from ui.controls.slots import Content, feed
 from ui.linked_view import Head, window_around
 from ui.maps.explorer import Scene, explorer, strips_only
@@ -206,7 +206,7 @@ def _key_picker(look: Look, now: State) -> None:
     tokens, kind = look.view.key_tokens, look.kind
     names, field = options.keys(tokens), "source" if kind == "cross" else "key"
     if kind != "cross" and now.key is not None and now.key >= len(tokens):
-        st.info(f"This row has {len(tokens)} keys; key {len(tokens)} is shown.", icon=":material/info:")
+        inform(f"This row has {len(tokens)} keys; key {len(tokens)} is shown.")
     with st.container(horizontal=True, vertical_alignment="center", key="inside-key"):
         pickers.choose(
             f"key.{kind}",

@@ -13,7 +13,7 @@ from transformer.lenses.inside.inside import InsideHead
 from transformer.what_if import arithmetic as what_if
 from ui.address import session
 from ui.address.kinds import WhatIf
-from ui.controls import options, pickers
+from ui.controls import inform, options, pickers
 from ui.controls.slots import slot
 from ui.server import analyses
 from ui.views.inside.arithmetic import ARITHMETIC, BADGE, RADII, TEMPERATURES, Outcome, usual
@@ -88,7 +88,7 @@ def _frame(look: Look, name: str, asked: WhatIf | None) -> None:
     """Explains the arithmetic; its numbers are fed into the slots."""
     heads = look.sizes[2]
     if name == "pair" and asked is not None and (asked[1] or 0) >= heads:
-        st.info(f"This layer has {heads} heads; head {heads} is taken.", icon=":material/info:")
+        inform(f"This layer has {heads} heads; head {heads} is taken.")
     left, right = st.columns([1, 2], gap="medium")
     with left:
         st.latex(ARITHMETIC[name].written(look.symbols))

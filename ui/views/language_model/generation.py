@@ -33,6 +33,5 @@ def told(run: Generation) -> str:
 
 
 def show(opened: Opened, run: Generation) -> None:
-    """Draws the section."""
     way = f"{run.method}, {opened.asked.drawing}" if run.method.startswith(SAMPLE) else run.method
     view.show(opened, f"decoding: {way}", Strips(given=run.given))

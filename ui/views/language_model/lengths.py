@@ -61,8 +61,6 @@ def told(run: Generation) -> str:
 
 
 def show(opened: Opened, run: Generation) -> None:
-    """Draws the section."""
-
     def above(now: State, looks: Looks) -> None:
         with st.container(width=260):
             pickers.head_picker(KIND, looks[KIND].head, opened.asked.model)

@@ -12,7 +12,7 @@ from transformer.runs.language.generation import Generation
 from transformer.text.vocabulary import clean
 from ui.address import State, session
 from ui.address.kinds import SAMPLE
-from ui.controls import plain, refusals
+from ui.controls import inform, plain, refusals
 from ui.controls.pickers import choose, control, examples
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
@@ -77,14 +77,13 @@ SECTIONS: dict[str, Reading | Study] = {
 
 
 def show() -> None:
-    """Draws the page."""
     now = frame.open_page(PAGE)
     section = chosen(SECTIONS, now)
     frame.heading(PAGE, now)
     model = _pick(now)
     if model is None:
         frame.show_notices(session.current())
-        st.info(_MISSING, icon=":material/info:")
+        inform(_MISSING)
         return
     _switch(section, now)
     frame.end(PAGE, now, signs=True)

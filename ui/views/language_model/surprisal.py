@@ -94,7 +94,6 @@ def odds(bits: float) -> str:
 
 
 def show(opened: Opened, run: Generation) -> None:
-    """Draws the section."""
     st.markdown(told(run))
     shades = [Shade(share=share(bits), text=f"{bits:.2f} bits") for bits in run.surprisals]
     view.show(

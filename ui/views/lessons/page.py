@@ -33,7 +33,6 @@ _STYLE = """
 
 
 def show() -> None:
-    """Draws the page."""
     now = frame.open_page(doors.LESSONS)
     st.html(_STYLE)
     frame.heading(doors.LESSONS, now)

@@ -16,7 +16,6 @@ Json = dict[str, Any]
 
 
 def show(results: Json) -> None:
-    """Draws the section."""
     found = results["cost"]
     st.markdown("##### Speed and memory")
     st.markdown(sentence(results))

@@ -11,7 +11,6 @@ from ui.views.positions import results, sentence, tables, together
 
 
 def show() -> None:
-    """Draws the page."""
     session.adopt()
     if session.current().view == "sentence":
         opened = open_sentence_page(

@@ -16,7 +16,7 @@ from figures.pages.positions import Interval, dots, twin_name
 from transformer.trace.records import AttentionTrace
 from transformer.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
 from ui.address import State, session
-from ui.controls import options, panel, pickers, plain
+from ui.controls import inform, options, panel, pickers, plain
 from ui.linked_view import Head, window_around
 from ui.server import catalogue
 from ui.server.analyses import rearranged
@@ -55,7 +55,7 @@ def swap(
     some = runs[0].translation
     words = [word.text for word in words_of(some.source_tokens)]
     if len(words) < 2:
-        st.info("The sentence needs two words.", icon=":material/info:")
+        inform("The sentence needs two words.")
         return
     places = asked or tuple(min(each, len(words) - 1) for each in _SWAP)
     pair = [fitted("word", each, len(words) - 1) for each in places]
@@ -99,7 +99,7 @@ def _each(runs: list[Run], compute: Callable[[str], V]) -> tuple[dict[str, V], l
 
 def _tell(refused: list[str]) -> None:
     if refused:
-        st.info(plain(" ".join(refused)), icon=":material/info:")
+        inform(plain(" ".join(refused)))
 
 
 def _word(words: list[str], pair: list[int], end: int) -> None:

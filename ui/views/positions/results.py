@@ -12,7 +12,7 @@ from figures.base.bars import percent
 from figures.pages.positions import Interval, dots, measured_groups, seen_norms, twin_lines, twin_name
 from transformer.model.sites import Side
 from ui.address import session
-from ui.controls import how, panel, part, pickers
+from ui.controls import how, inform, panel, part, pickers
 from ui.linked_view import Head
 from ui.server import measured
 from ui.shell import frame
@@ -29,10 +29,9 @@ def show() -> None:
     now = session.current()
     results = measured.shipped(measured.POSITIONS)
     if results is None:
-        st.info(
+        inform(
             "The experiments were not run on these models yet. `python -m lab positions` runs them "
-            "and writes what is shown here.",
-            icon=":material/info:",
+            "and writes what is shown here."
         )
         return
     notices = st.empty()

@@ -16,7 +16,7 @@ from transformer.model.encodings.positions import rotary_angles, shift_matrix, s
 from transformer.model.encodings.table import ENCODINGS
 from transformer.training.presets import TWINS
 from ui.address import State, session
-from ui.controls import panel, part, pickers
+from ui.controls import inform, panel, part, pickers
 from ui.server import measured
 from ui.shell import frame
 from ui.views.positions import trained
@@ -55,10 +55,9 @@ def show() -> None:
 
 
 def _none(now: State) -> None:
-    st.info(
+    inform(
         "There is no table to show. Open “on your sentence” and exchange two words: this twin's encoder "
-        "does not notice. Only the rounding of float32 differs, by about one part in a million.",
-        icon=":material/info:",
+        "does not notice. Only the rounding of float32 differs, by about one part in a million."
     )
 
 

@@ -26,7 +26,6 @@ _BOTH = (
 
 
 def show() -> None:
-    """Draws the section."""
     st.markdown(_BOTH)
     tables = {
         "sinusoidal": (_SINUSOIDAL, sinusoidal_table(_POSITIONS, _WIDTH).numpy()),

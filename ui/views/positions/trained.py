@@ -10,7 +10,7 @@ import streamlit as st
 from figures.base import labels
 from figures.pages.positions import lines, seen_norms, table_map
 from ui.address import State, session
-from ui.controls import panel, pickers
+from ui.controls import inform, panel, pickers
 from ui.server import catalogue, measured
 from ui.views.positions.encodings import fitted_head, stack_of, stack_switch
 
@@ -42,10 +42,9 @@ def _twin(name: str) -> Network | None:
     """The network of a twin; if the twin is not here, the page says so and the result is None."""
     full = f"{catalogue.TWINS}/{name}"
     if full not in catalogue.twins():
-        st.info(
+        inform(
             f"This page can show what the encoding learns once its twin is trained: there is no model {full} "
-            "here.",
-            icon=":material/info:",
+            "here."
         )
         return None
     return catalogue.translator(full).model

@@ -15,7 +15,7 @@ from lab.twins.profiles import REACH, by_distance
 from transformer import Translation, Window
 from transformer.model.sites import AttentionKind, Side
 from transformer.trace.records import AttentionTrace
-from ui.controls import panel, pickers
+from ui.controls import inform, panel, pickers
 from ui.linked_view import Head, window_around
 from ui.server import catalogue, measured
 from ui.server.opened import Opened
@@ -43,10 +43,7 @@ def translations(opened: Opened) -> list[Run]:
     st.markdown("##### The same sentence through the twins")
     names = list(catalogue.twins())
     if not names:
-        st.info(
-            "There are no twins here yet. The project's README says how to train them.",
-            icon=":material/info:",
-        )
+        inform("There are no twins here yet. The project's README says how to train them.")
         return []
     runs, rows = [], []
     results = measured.shipped(measured.POSITIONS) or {"scores": {}}

@@ -30,7 +30,6 @@ _FORMULA = (
 
 
 def show(_now: State) -> None:
-    """Draws the section."""
     found = measured.shipped(measured.HARD)
     if found is None:
         unmeasured("hard-attention")

@@ -32,7 +32,6 @@ _FILES = {"alignments.tsv": "the bundled sample", "europarl-en-de.tsv.gz": "Euro
 
 
 def show(_now: State) -> None:
-    """Draws the section."""
     results = measured.shipped(measured.RECURRENT)
     if results is None or "lengths" not in results:
         unmeasured("recurrent")

@@ -60,7 +60,6 @@ _PAPERS = {
 
 
 def show(now: State) -> None:
-    """Draws the section."""
     score = twins.score_of(now)
     if score is None:
         twins.missing()

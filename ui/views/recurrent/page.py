@@ -21,7 +21,6 @@ _READING = {"maps", "path"}
 
 
 def show() -> None:
-    """Draws the page."""
     now = frame.open_page("recurrent")
     frame.heading("recurrent", now)
     pick_model(now, "recurrent")

@@ -20,7 +20,6 @@ _SEEING = (
 
 
 def show(now: State) -> None:
-    """Draws the section."""
     model = twins.REFERENCE if catalogue.exists(twins.REFERENCE) else None
     score = twins.score_of(now)
     if model is None and score is None:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import streamlit as st
-
 from figures.pages.positions import twin_name
 from transformer.hub.files import size
+from ui.controls import inform
 
 Json = dict[str, Any]
 
 
 def unmeasured(command_name: str) -> None:
     """Says that nothing was measured yet."""
-    st.info(
-        f"Nothing was measured here yet; `python -m transformer {command_name}` does it.",
-        icon=":material/info:",
-    )
+    inform(f"Nothing was measured here yet; `python -m transformer {command_name}` does it.")
 
 
 def shown(each: str, results: Json) -> str:

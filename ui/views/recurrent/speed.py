@@ -26,7 +26,6 @@ _SEEING = (
 
 
 def show(_now: State) -> None:
-    """Draws the section."""
     results = measured.shipped(measured.RECURRENT)
     if results is None or "speed" not in results:
         unmeasured("recurrent")

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import streamlit as st
-
 from transformer.runs.translation import Translation
 from ui.address import State, session
-from ui.controls import pickers
+from ui.controls import inform, pickers
 from ui.linked_view import Head
 from ui.server import catalogue, examples, runs
 from ui.server.opened import Opened
@@ -58,7 +56,7 @@ def score_of(now: State) -> str | None:
 
 def missing() -> None:
     """Says that no recurrent model is here."""
-    st.info(_MISSING, icon=":material/info:")
+    inform(_MISSING)
 
 
 def pick(score: str) -> None:

@@ -30,7 +30,6 @@ _MADE = (
 
 
 def show(_now: State) -> None:
-    """Draws the section."""
     results = measured.shipped(measured.UNIT)
     if results is None:
         unmeasured("recurrent")

@@ -37,7 +37,6 @@ _SEEING = (
 
 
 def show(opened: Opened, now: State) -> None:
-    """Draws the section."""
     rules = catalogue.translator(opened.asked.model).rules
     beam_size = _beam_size(now, rules)
     scored = with_penalty(rules, now.penalty, now.length_offset)

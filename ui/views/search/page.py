@@ -13,7 +13,6 @@ _SECTIONS = {"beam": beam.show, "sampling": sampling.show}
 
 
 def show(opened: Opened) -> None:
-    """Draws the page."""
     now = session.current()
     if opened.asked.target is not None:
         st.caption("Your own translation plays no part here: the model looks for one itself.")

@@ -37,7 +37,6 @@ _FORMULA = r"p_T(v) = \frac{p(v)^{1/T}}{\sum_{w} p(w)^{1/T}}"
 
 
 def show(opened: Opened, now: State) -> None:
-    """Draws the section."""
     _settings(now)
     drawing, first = runs.drawing_of(now), _first_seed(now)
     seeds = range(first, first + now.draws)

@@ -12,7 +12,7 @@ from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
 from lab.learning.moments import Moment, Recording, moments, read_recording
 from ui.address import State, session
-from ui.controls import Table, panel, pickers, power
+from ui.controls import Table, inform, panel, pickers, power
 from ui.server import measured
 from ui.server.opened import Opened
 
@@ -35,10 +35,9 @@ _EQUATIONS = (
 
 
 def show(_opened: Opened, now: State) -> None:
-    """Draws the section."""
     found = measured.shipped(measured.ADAM, read_recording)
     if found is None:
-        st.info(_NONE, icon=":material/info:")
+        inform(_NONE)
         return
     steps = moments(found)
     chosen = steps[min(now.update, len(steps)) - 1]

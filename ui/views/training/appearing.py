@@ -12,7 +12,7 @@ from figures.base import style
 from figures.base.bars import percent
 from figures.pages.training.birth import Trend, over_snapshots
 from lab.birth.appearing import LATER, PREVIOUS, Born
-from ui.controls import Table, panel
+from ui.controls import Table, inform, panel
 
 _PREVIOUS = (
     "For each head, the share of rows whose largest weight is on the token before; the line is the best head "
@@ -35,10 +35,7 @@ def show(runs: Sequence[Born], name: str) -> None:
     """Draws the statistics, or says how to measure them; `name` is that of the run."""
     st.markdown("##### When heads appear")
     if not runs:
-        st.info(
-            "Nobody has measured these snapshots; `python -m lab birth` does, and writes birth.json.",
-            icon=":material/info:",
-        )
+        inform("Nobody has measured these snapshots; `python -m lab birth` does, and writes birth.json.")
         return
     runs = (replace(runs[0], name=name), *runs[1:])
     steps, columns = list(runs[0].steps), st.columns(3, gap="medium")

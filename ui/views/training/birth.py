@@ -15,7 +15,7 @@ from transformer.runs.translation import Translation
 from transformer.text.vocabulary import clean
 from transformer.trace.view import HeadView
 from ui.address import State, session
-from ui.controls import Table, chart, export, panel, part, pickers, plain
+from ui.controls import Table, chart, export, inform, panel, part, pickers, plain
 from ui.linked_view import Head
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
@@ -40,10 +40,9 @@ _SEEING = (
 
 
 def show(opened: Opened, now: State) -> None:
-    """Draws the section."""
     runs = births.runs()
     if not runs:
-        st.info(_NO_RUN, icon=":material/info:")
+        inform(_NO_RUN)
         return
     if now.snapshot is None:  # the page opens at the first snapshot, and plays
         now = session.resolve(play=True)
@@ -84,10 +83,7 @@ def _chosen_run(opened: Opened, now: State, runs: list[str]) -> str:
     if now.run in runs:
         return str(now.run)
     if now.run is not None:
-        st.info(
-            plain(f"There is no run “{labels.shorten(now.run, 40)}” with snapshots here."),
-            icon=":material/info:",
-        )
+        inform(plain(f"There is no run “{labels.shorten(now.run, 40)}” with snapshots here."))
     return opened.asked.model if opened.asked.model in runs else runs[0]
 
 

@@ -10,7 +10,7 @@ from figures.pages.training.cost import Cost, costs
 from lab.cost.fitting import meeting
 from lab.cost.table import LAYERS, NEIGHBOURHOOD, WRITTEN
 from ui.address import State
-from ui.controls import Table, panel, pickers, plain
+from ui.controls import Table, inform, panel, pickers, plain
 from ui.server import measured
 from ui.server.opened import Opened
 
@@ -44,10 +44,9 @@ _WRITTEN = "the same, its weights kept"
 
 
 def show(_opened: Opened, now: State) -> None:
-    """Draws the section."""
     found = measured.shipped(measured.COST)
     if found is None:
-        st.info(_MISSING, icon=":material/info:")
+        inform(_MISSING)
         return
     width = nearest(found, now.width)
     _controls(now)

@@ -18,7 +18,7 @@ from lab.learning.flicker import SHOWN, Flicker
 from transformer import Window
 from transformer.trace.view import HeadView
 from ui.address import State
-from ui.controls import Picture, Table, chart, export, pickers, plain, seen, word
+from ui.controls import Picture, Table, chart, export, inform, pickers, plain, seen, word
 from ui.linked_view import window_around
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
@@ -37,10 +37,9 @@ _CELLS = 40
 
 
 def show(opened: Opened, now: State) -> None:
-    """Draws the section."""
     model = opened.asked.model
     if not catalogue.translator(model).config.dropout:
-        st.info("This model was trained without dropout, so nothing would flicker.", icon=":material/info:")
+        inform("This model was trained without dropout, so nothing would flicker.")
         return
     kind = catalogue.kind(model, now.kind)
     size, first = catalogue.sizes(model)[kind], runs.default_head(model, kind)

@@ -9,7 +9,7 @@ from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
 from transformer.training.runs.history import History
 from ui.address import State
-from ui.controls import Table, panel
+from ui.controls import Table, inform, panel
 from ui.server import analyses, catalogue
 from ui.server.opened import Opened
 
@@ -23,10 +23,9 @@ _NONE = "This model comes without a log of its training, so there is no history 
 
 
 def show(opened: Opened, _now: State) -> None:
-    """Draws the section."""
     found = analyses.history(opened.asked.model)
     if found is None:
-        st.info(_NONE, icon=":material/info:")
+        inform(_NONE)
         return
     name = catalogue.translator(opened.asked.model).name
     st.markdown(sentence(found))

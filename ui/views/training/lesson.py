@@ -50,7 +50,6 @@ _SEEING_PARALLEL = (
 
 
 def show(opened: Opened, now: State) -> None:
-    """Draws the section."""
     lesson = analyses.lesson(opened.asked.model, opened.translation)
     columns = columns_of(lesson)
     chosen = min(now.step or 0, len(columns) - 1)

@@ -33,7 +33,6 @@ _SEEING = (
 
 
 def show(opened: Opened, now: State) -> None:
-    """Draws the section."""
     lesson = analyses.lesson(opened.asked.model, opened.translation)
     place = min(now.step or 0, len(lesson.positions) - 1)
     _controls(lesson, place, now.smoothing)

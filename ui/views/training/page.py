@@ -30,7 +30,6 @@ def untouched(_change: Intervention) -> bool:
 
 
 def show(opened: Opened) -> None:
-    """Draws the page."""
     now = session.current()
     if opened.asked.target is not None and now.target is None:
         st.caption("The target is a reference that a person wrote, as in training, not the model's output.")

@@ -43,7 +43,6 @@ _LOUD = Variant("post", layer_norm=False)
 
 
 def show(_opened: Opened, now: State) -> None:
-    """Draws the section."""
     with st.container(width=300):
         st.select_slider(
             "Layers of each stack",

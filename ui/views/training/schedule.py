@@ -31,7 +31,6 @@ _SHOWN = 5
 
 
 def show(opened: Opened, now: State) -> None:
-    """Draws the section."""
     paper = paper_options(now.warmup)
     model = catalogue.translator(opened.asked.model)
     own = stated_options(model.card)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from transformer.training.toys.tasks import LENGTH, LENGTHS, TOYS, toy_data
 from ui.address import session
-from ui.controls import part, plain, refusals
+from ui.controls import inform, part, plain, refusals
 from ui.server.workshop.limits import Limits, closed
 from ui.server.workshop.plan import (
     BOUNDS,
@@ -42,7 +42,6 @@ _TICK = 1.0
 
 
 def show() -> None:
-    """Draws the page."""
     now = frame.open_page("train_here")
     frame.heading("train_here", now)
     pick_model(now, "train_here")
@@ -93,7 +92,7 @@ def _ended(run: Run | None) -> None:
             live.saving(run)
             st.divider()
     if (why := closed()) is not None:
-        st.info(plain(why), icon=":material/info:")
+        inform(plain(why))
         return
     show_form(run)
 

@@ -14,7 +14,7 @@ from lab.backups.pair_effects import PairEffects, TakeOver
 from transformer import interventions as do
 from transformer.interventions import Intervention
 from ui.address import session
-from ui.controls import Table, panel, part, pickers, plain
+from ui.controls import Table, inform, panel, part, pickers, plain
 from ui.server import catalogue
 from ui.server.background.backups import run_of, shipped
 from ui.server.background.run import Run
@@ -37,7 +37,6 @@ _SHOWN = 8
 
 
 def show(model: str) -> None:
-    """Draws the section."""
     kind = catalogue.kind(model, session.current().kind)
     pickers.kind_picker(kind, catalogue.sizes(model))
     run = run_of(model, kind, session.current().language)
@@ -84,10 +83,9 @@ def _unasked(model: str, kind: str, run: Run[PairEffects]) -> None:
     """Draws the measurement that came with the model, and offers to measure here."""
     known = shipped(model, kind)
     if known is None:
-        st.info(
+        inform(
             f"No measurement came with this model. It takes {run.total} sentences of {named(model)}, in "
-            "which every head and every pair of heads is switched off while you watch.",
-            icon=":material/info:",
+            "which every head and every pair of heads is switched off while you watch."
         )
     _found(known, model)
     st.button(

@@ -16,7 +16,7 @@ from transformer.interventions import DropSource, EditSource
 from transformer.runs.translation import Translation
 from transformer.what_if.causal_trace import SMALLEST_GAP, CausalTrace
 from ui.address import session
-from ui.controls import Picture, chart, export, options, pickers, seen
+from ui.controls import Picture, chart, export, inform, options, pickers, seen
 from ui.server import analyses, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked
@@ -42,7 +42,6 @@ _FORMULA += r"{\log p(y \mid \text{first}) - \log p(y \mid \text{second})}"
 
 
 def show(opened: Opened) -> None:
-    """Draws the section."""
     asked = replace(opened.asked, target=opened.asked.target or opened.translation.text, changes=())
     base = _first(asked, opened.translation)
     step, notes = fitting.fit_position("scored token", session.current().scored, len(base.target_tokens))
@@ -51,18 +50,16 @@ def show(opened: Opened) -> None:
     scored = step
     other = _second_sentence(opened, base, scored)
     if not other:
-        st.info(
+        inform(
             "Type the same sentence again with one other word that has the same number of tokens: the maps "
-            "then show where the difference passes through the model.",
-            icon=":material/info:",
+            "then show where the difference passes through the model."
         )
         return
     found = Traced(_causes(asked, other), base, scored)
     if abs(found.gap) < SMALLEST_GAP:
-        st.info(
+        inform(
             f"The other word moves the log-probability by only {abs(found.gap):.4f} nats, too little to "
-            "measure what comes back. Choose another word, or score another token.",
-            icon=":material/info:",
+            "measure what comes back. Choose another word, or score another token."
         )
         return
     st.markdown(traced.sentence(found))

@@ -14,7 +14,7 @@ from lab.experiments.questions import EXPERIMENTS, Experiment
 from transformer import interventions as do
 from transformer.storage.description import EXPERIMENTS_FILE
 from ui.address import State, session
-from ui.controls import plain
+from ui.controls import inform, plain
 from ui.server import catalogue, examples, measured
 from ui.shell.changed import said
 
@@ -26,13 +26,11 @@ Answers = dict[str, tuple[Answer, ...]]
 
 
 def show(model: str) -> None:
-    """Draws the section."""
     known, found = answered(model)
     if not found:
-        st.info(
+        inform(
             "Nobody has asked this model yet. `python -m lab experiments --model …` writes "
-            f"{EXPERIMENTS_FILE} into its directory.",
-            icon=":material/info:",
+            f"{EXPERIMENTS_FILE} into its directory."
         )
         return
     told = f"What **{plain(known)}** does if one thing is changed. Choose one to see it step by step."

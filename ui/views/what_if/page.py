@@ -20,7 +20,7 @@ from transformer.what_if.difference import Pair
 from transformer.what_if.random_heads import RandomHeads, random_heads
 from transformer.what_if.two_runs import RunDifference, SharedStep
 from ui.address import State, session
-from ui.controls import export, panel, plain, refusals, seen
+from ui.controls import export, inform, panel, plain, refusals, seen
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.stores import kept
@@ -286,7 +286,7 @@ def _without_sentence(switch: Switch) -> str | None:
     frame.show_notices(session.current())
     if model is None or catalogue.has_model(model):
         return model
-    st.info(catalogue.NEEDS_MODEL, icon=":material/info:")
+    inform(catalogue.NEEDS_MODEL)
     return None
 
 

@@ -39,7 +39,6 @@ _SCORING = (
 
 
 def show(model: str, now: State) -> None:
-    """Draws the section."""
     found = known(model, "agreement")
     if found is not None:
         st.markdown(told(found))

@@ -32,7 +32,6 @@ _WRITING = (
 
 
 def show(model: str, now: State) -> None:
-    """Draws the section."""
     found = known(model, "cost")
     left, right = st.columns(2, gap="medium")
     if found is not None:

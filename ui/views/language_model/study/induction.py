@@ -43,7 +43,6 @@ _SETS = {"copies": "on the second copy of random pieces", "text": "on held-out t
 
 
 def show(model: str, now: State) -> None:
-    """Draws the section."""
     found = known(model, "induction")
     if found is None:
         return

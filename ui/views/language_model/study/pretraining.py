@@ -9,7 +9,7 @@ from figures.pages.training.curves import Curve
 from figures.pages.training.panels import Panel, panels
 from lab.pretraining.pretraining import PRETRAINED, SCRATCH
 from ui.address import State
-from ui.controls import Table, panel
+from ui.controls import Table, inform, panel
 from ui.server import measured
 from ui.views.language_model.study.shipped_part import Json
 
@@ -29,10 +29,7 @@ def show(_model: str, _now: State) -> None:
     """Draws the section, which is about translators and not about the chosen model."""
     found = measured.shipped(measured.PRETRAINING)
     if found is None:
-        st.info(
-            "No such measurement came with this installation. `python -m lab pretraining` makes it.",
-            icon=":material/info:",
-        )
+        inform("No such measurement came with this installation. `python -m lab pretraining` makes it.")
         return
     st.markdown(told(found))
     st.markdown(rows(found))

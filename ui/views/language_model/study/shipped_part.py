@@ -5,10 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-import streamlit as st
-
 from transformer.storage.description import LANGUAGE_FILE, WEIGHTS_FILE
 from transformer.storage.marks import DIGESTS
+from ui.controls import inform
 from ui.server import measured as server
 
 Json = dict[str, Any]
@@ -19,10 +18,9 @@ def known(model: str, part: str) -> Json | None:
     with suppress(KeyError, OSError, ValueError):
         found = server.described(model, LANGUAGE_FILE)
         return found[part] | {"weights": found[DIGESTS][WEIGHTS_FILE][:12]}
-    st.info(
+    inform(
         "No such measurement came with this model. `python -m lab language` makes it and writes "
-        "language.json into its directory.",
-        icon=":material/info:",
+        "language.json into its directory."
     )
     return None
 

@@ -32,7 +32,6 @@ _HYPOTHESIS = (
 
 
 def show(model: str, now: State) -> None:
-    """Draws the section."""
     found = known(model, "words")
     if found is None:
         return
