@@ -44,12 +44,12 @@ MOST_LINES = {
     "transformer/text model trace decode storage families training hub": 12_514,
     "transformer/interventions": 2_026,
     "transformer/runs": 2_043,
-    "transformer/lenses what_if exports commands": 8_646,
+    "transformer/lenses what_if exports commands": 8_653,
     "lab": 7_432,
     "figures": 7_086,
-    "ui/linked_view address server controls shell maps": 10_693,
-    "ui/views": 17_250,
-    "tests": 40_421,
+    "ui/linked_view address server controls shell maps": 10_818,
+    "ui/views": 17_256,
+    "tests": 40_621,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

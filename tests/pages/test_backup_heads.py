@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from app_pages import array, charts, run, said, words
+from app_pages import array, charts, run, said, taken, words
 from fragments import listening
 from streamlit.testing.v1 import AppTest
 from waiting import until
@@ -80,18 +80,13 @@ def test_while_it_measures_no_fragment_lies_inside_the_part_with_a_clock(monkeyp
 
 
 def test_who_stops_keeps_the_sentences_so_far_and_can_go_on():
-    turns = backups.turns()
-    for _ in range(2):
-        turns.acquire()
-    try:
+    with taken():
         at = opened(kind="encoder")
         at.button("backup.ask").click().run()
         assert "backup.stop" in [each.key for each in at.button]
         at.button("backup.stop").click().run()
         assert "Stopped after 0 of 2 sentences." in words(at)
         assert "backup.on" in [each.key for each in at.button]
-    finally:
-        turns.release(2)
 
 
 def test_the_shipped_measurement_is_shown_if_it_is_of_this_model(tmp_path, monkeypatch: pytest.MonkeyPatch):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from app_pages import array, charts, named_charts, run
+from app_pages import array, charts, named_charts, run, taken
 from closed_form import CASES
 from fragments import listening
 from streamlit.testing.v1 import AppTest
@@ -19,7 +19,6 @@ from lab.heads.survey import Line
 from transformer.model.sites import AttentionKind
 from transformer.training.toys.tasks import LETTERS
 from ui.server import catalogue, stores
-from ui.server.background import run as background
 from ui.server.background import surveys
 from ui.server.examples import offered, text_on
 from ui.views.heads import importance, relations
@@ -157,12 +156,11 @@ def test_examples_open_the_run_that_was_measured() -> None:
 
 def test_reading_can_be_stopped_and_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveys, "sample", lambda _: LINES * 10)
-    turns = background.turns()
-    for _ in range(background.AT_ONCE):
-        turns.acquire()
-    at = ask(run(PAGE, kind="encoder"))
-    next(each for each in at.button if each.label == "Stop").click().run()
-    turns.release(background.AT_ONCE)
+    with taken():
+        at = ask(run(PAGE, kind="encoder"))
+        (bar,) = at.get("progress")
+        assert bar.proto.text == "First in the queue: the next free turn is yours."
+        next(each for each in at.button if each.label == "Stop").click().run()
     assert "Stopped after 0 of" in told(at)
     assert "No sentence was read before you stopped" in told(at).replace("\\", "")
     next(each for each in at.button if each.label == "Continue").click().run()
@@ -172,15 +170,10 @@ def test_reading_can_be_stopped_and_taken_up_again(monkeypatch: pytest.MonkeyPat
 
 def test_the_part_with_a_clock_never_draws_the_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveys, "sample", lambda _: LINES * 5)
-    turns = background.turns()
-    for _ in range(background.AT_ONCE):
-        turns.acquire()
-    try:
+    with taken():
         at = ask(run(PAGE, model="copy", kind="encoder"))
         with listening() as going:
             at.run()
-    finally:
-        turns.release(background.AT_ONCE)
     assert going.timed
     assert not going.nested
     until(at, lambda at: any("The roles" in each.value for each in at.markdown))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -16,6 +18,7 @@ from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Vocabulary
 from ui.address.parameters import KEEP
+from ui.server.background.run import AT_ONCE, turns
 from ui.shell import doors
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -136,3 +139,12 @@ def array(packed: dict[str, str] | list[float]) -> np.ndarray:
 def strip(chart: dict, name: str) -> np.ndarray:
     """The numbers of a strip."""
     return next(array(each["z"])[0] for each in chart["data"] if each.get("name") == name)
+
+
+@contextmanager
+def taken() -> Iterator[None]:
+    """Others compute, so that long work of the app waits."""
+    with ExitStack() as stack:
+        for number in range(AT_ONCE):
+            stack.enter_context(turns().turn(number, lambda before: None))
+        yield

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from transformer.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
 from transformer.interventions.places import PatchPlace
+from transformer.lenses.measures.stream import Tell, silent
 from transformer.model.sites import AttentionKind, Side
 from transformer.runs.batched import OneRun, Passes, RowChanges, Swap
 from transformer.runs.call import held
@@ -83,6 +84,7 @@ def causal_trace(
     changed_text: str,  # the same sentence with one word replaced by another of as many tokens
     # the output that is scored, as in ``Translator.force``; None for the base's own translation
     target: str | Sequence[int] | Sequence[str] | None = None,
+    tell: Tell = silent,  # hears what share is done
 ) -> CausalTrace:
     """Patches every place of the changed sentence's run from the base sentence's run.
 
@@ -97,7 +99,6 @@ def causal_trace(
         target = translator.translate(base_text, capture=False).target_ids
     base = translator.force(base_text, target, capture=Capture(residual=True))
     changed = translator.force(changed_text, target, capture=False)
-    cells = _Cells(translator, changed_text, base)
     config, length = translator.config, len(base.target_tokens)
     encoder, decoder = ([Stream(end) for end in config.stacks[side].ends()] for side in SIDES)
     entered: list[PatchPlace] = [Embeddings("encoder"), *encoder]
@@ -105,6 +106,7 @@ def causal_trace(
         [HeadOutput(AttentionKind.CROSS, layer, head) for head in range(config.n_heads)]
         for layer in range(config.sites[AttentionKind.CROSS].n_layers)
     ]
+    cells = _Cells(translator, changed_text, base, tell, len(entered) + 1 + len(heads) + len(decoder))
     return CausalTrace(
         base.source_tokens,
         changed.source_tokens,
@@ -153,14 +155,19 @@ class _Cells:
         translator: Translator,  # the model
         changed_text: str,  # the sentence that is read
         base: Translation,  # the run that the vectors come from, with its residual stream
+        tell: Tell,  # hears what share is done
+        count: int,  # how often cells are patched
     ) -> None:
         ids = (*translator.ids(changed_text), translator.config.eos_id)
         self._passes = Passes(translator.model, ids, base.target_ids, RowChanges)
         assert base.attention is not None
         self._held = base.attention
+        self._tell, self._count, self._done = tell, count, 0
 
     def patched(self, *places: PatchPlace) -> Doubles:
         """(places × positions, target) log-probabilities, in nats."""
+        self._tell(self._done / self._count)
+        self._done += 1
         runs = [run for place in places for run in self._runs(place)]
         found: Doubles = self._passes.log_probs(runs).double().numpy()
         return found

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import streamlit as st
 
 from figures.base.labels import number
 from transformer import Translation
@@ -295,11 +293,3 @@ def through(found: Attribution, kind: str) -> Array | None:
     """(keys,) what all heads of a kind add through each key; None if the model lacks the kind."""
     split = found.keys.get(AttentionKind(kind))
     return None if split is None else np.asarray(split.sum((0, 1)))
-
-
-@contextmanager
-def progress(text: str) -> Iterator[Tell]:
-    """A bar while something is measured; whoever clicks elsewhere ends the measurement."""
-    bar = st.progress(0.0, text)
-    yield lambda share: bar.progress(min(share, 1.0), text)
-    bar.empty()

@@ -95,7 +95,7 @@ def prepare(looks: Iterable[Looking]) -> None:
             if count > measures.MOST_CELLS_OF_MAP:
                 inform(_too_many(look, count, measures.MOST_CELLS_OF_MAP))
                 continue
-            with measures.progress(f"Running the model again without each of {count} cells") as tell:
+            with waiting.progress(f"Running the model again without each of {count} cells") as tell:
                 measures.effects_of(look.opened, look.kind, look.head, look.window, tell)
 
 

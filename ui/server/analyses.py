@@ -13,6 +13,7 @@ from transformer import Translation, Translator
 from transformer.decode.rules import SearchRules
 from transformer.lenses.inside.block import Block, open_block
 from transformer.lenses.inside.inside import InsideHead, look_inside
+from transformer.lenses.measures.stream import Tell
 from transformer.lenses.targets.filters import FilteredStep, filtered_steps
 from transformer.lenses.targets.lesson import Lesson
 from transformer.lenses.targets.lesson import lesson as shown_lesson
@@ -21,7 +22,7 @@ from transformer.lenses.targets.smoothing import smoothed as shown_smoothed
 from transformer.model.sites import AttentionKind, Side
 from transformer.runs.batch import BatchEntry, run_batch
 from transformer.runs.branch import branch
-from transformer.runs.draws import Draws, draw
+from transformer.runs.draws import Draws, draw, shared_tokens
 from transformer.runs.retrace import retrace
 from transformer.trace.value_norms import output_projections
 from transformer.training.runs.history import History, read_history
@@ -84,7 +85,7 @@ def untrained(asked: Asked, translation: Translation, seed: int) -> Translation:
     return kept("translations").get((asked, id(translation), seed), lambda: same_tokens(twin, translation))
 
 
-def causes(asked: Asked, other: str) -> CausalTrace:
+def causes(asked: Asked, other: str, tell: Tell) -> CausalTrace:
     """Which places carry the difference between a sentence and another, scored on the request's target.
 
     Raises:
@@ -92,7 +93,7 @@ def causes(asked: Asked, other: str) -> CausalTrace:
     """
     model = translator(asked.model)
     return kept("causal").get(
-        (asked, id(model), other), lambda: causal_trace(model, asked.text, other, asked.target)
+        (asked, id(model), other), lambda: causal_trace(model, asked.text, other, asked.target, tell)
     )
 
 
@@ -160,15 +161,19 @@ def branched(asked: Asked, search: Translation, node: int) -> Translation:
     return kept("branches").get((asked, id(search), node), lambda: branch(model, search, node))
 
 
-def drawn(asked: Asked, drawing: Drawing, seeds: range) -> Draws:
-    """Samples of a text; raises as ``searched``."""
+def drawn(asked: Asked, drawing: Drawing, seeds: range, tell: Tell) -> Draws:
+    """Samples of a text, drawn one after the other; raises as ``searched``."""
     model, changes = translator(asked.model), asked.changes
 
     hosted.check_draws(len(seeds))
 
     def make() -> Draws:
         hosted.count()
-        return draw(model, asked.text, drawing.sampling(), seeds, changes)
+        drawn: list[Translation] = []
+        for seed in seeds:
+            tell(len(drawn) / len(seeds))
+            drawn += draw(model, asked.text, drawing.sampling(), [seed], changes).translations
+        return Draws(tuple(drawn), shared_tokens(drawn))
 
     return kept("draws").get((asked.model, asked.text, changes, drawing, seeds, id(model)), make)
 

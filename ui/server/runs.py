@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 from weakref import WeakKeyDictionary
@@ -35,8 +35,6 @@ TEMPERATURE = 0.8
 LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
 _followed: WeakKeyDictionary[Translation, dict[Head, list[int]]] = WeakKeyDictionary()
-_TELLS = 0.2
-"""Seconds after which a search that waits looks whether its visitor is still there."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +96,8 @@ class Progress(Protocol):
     def loads(self) -> None:
         """The model is not in memory, and is loaded first."""
 
-    def waits(self) -> None:
-        """Another long search goes on, and this one waits for its turn."""
+    def waits(self, before: int) -> None:
+        """Other long work goes on, and this waits for its turn, with `before` others before it."""
 
     def wrote(self, count: int, token: str) -> None:
         """The output has `count` tokens so far, and `token` is the last one."""
@@ -111,7 +109,7 @@ class Untold:
     def loads(self) -> None:
         """Tells nobody."""
 
-    def waits(self) -> None:
+    def waits(self, before: int) -> None:
         """Tells nobody."""
 
     def wrote(self, count: int, token: str) -> None:
@@ -192,18 +190,9 @@ def search(
         return _last(stream, progress)
 
 
-@contextmanager
-def _turn(tokens: int, progress: Progress) -> Iterator[None]:
+def _turn(tokens: int, progress: Progress) -> AbstractContextManager[None]:
     """Waits for a turn among the work in the background if a search may look at many tokens."""
-    if tokens <= LONG_SEARCH:
-        yield
-        return
-    while not turns().acquire(timeout=_TELLS):
-        progress.waits()
-    try:
-        yield
-    finally:
-        turns().release()
+    return turns().turn(object(), progress.waits) if tokens > LONG_SEARCH else nullcontext()
 
 
 def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Translation:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import streamlit as st
 
@@ -13,6 +13,7 @@ from transformer.hub.files import size
 from ui.address import session
 from ui.controls import plain
 from ui.server import catalogue, memory
+from ui.server.background.run import place, turns
 from ui.shell import frame
 
 _PROGRESS_EVERY = 0.2
@@ -50,6 +51,40 @@ def for_pytorch(
     yield
 
 
+@contextmanager
+def progress(
+    text: str,  # what is computed
+    stop: str = "",  # the key of a button that stops it; none if empty, as in a part, whose clicks must wait
+) -> Iterator[Callable[[float], object]]:
+    """A bar while something long is computed, which hears what share is done, and waits for its turn.
+
+    What is kept already says nothing, and needs no turn. Whoever clicks elsewhere or leaves ends it.
+    """
+    with ExitStack() as turn:
+        bar, button, begun = st.progress(0.0, text), st.empty(), False
+
+        def tell(share: float) -> None:
+            nonlocal begun
+            if not begun:
+                begun = True
+                if stop and button.button("Stop", key=stop):
+                    _stopped(text)
+                turn.enter_context(turns().turn(object(), lambda before: bar.progress(0.0, place(before))))
+            bar.progress(min(share, 1.0), text)
+
+        yield tell
+        for each in (bar, button):
+            each.empty()
+
+
+def _stopped(text: str) -> None:
+    """Ends the run of a page whose visitor stopped the computation."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"Stopped: {text[0].lower()}{text[1:]}.", width="content")
+        st.button("Continue")
+    st.stop()
+
+
 class Teller:
     """Tells the visitor, in one place on the page, how far a run of a model has come."""
 
@@ -64,8 +99,8 @@ class Teller:
     def loads(self) -> None:
         self._place.progress(0, loads(self._name))
 
-    def waits(self) -> None:
-        self._place.progress(0, "Other long computations are going on; this search waits for its turn")
+    def waits(self, before: int) -> None:
+        self._place.progress(0, place(before))
 
     def wrote(self, count: int, token: str) -> None:
         if time.monotonic() - self._last > _PROGRESS_EVERY:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from threading import Semaphore
-
 import pytest
 
 from transformer.decode.rules import SearchRules
 from transformer.runs.translator import Translator
 from ui.server import runs
+from ui.server.background.run import Turns
 from ui.server.runs import Asked, Untold
 
 ASKED = Asked("random", "one two three", "beam-3", None)
@@ -24,7 +23,7 @@ class Leaving(Untold):
     def __init__(self) -> None:
         self.heard = 0
 
-    def waits(self) -> None:
+    def waits(self, before: int) -> None:
         raise Left
 
     def wrote(self, count: int, token: str) -> None:
@@ -34,35 +33,32 @@ class Leaving(Untold):
 
 
 @pytest.fixture
-def turns(monkeypatch: pytest.MonkeyPatch) -> Semaphore:
+def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
     """The only turn of long searches; each search is long."""
-    only = Semaphore(1)
+    only = Turns(1)
     monkeypatch.setattr(runs, "turns", lambda: only)
     monkeypatch.setattr(runs, "LONG_SEARCH", 0)
     return only
 
 
-def test_a_search_ends_with_its_visitor_and_gives_its_turn_back(translator: Translator, turns: Semaphore):
+def test_a_search_ends_with_its_visitor_and_gives_its_turn_back(translator: Translator, turns: Turns):
     visitor = Leaving()
     with pytest.raises(Left):
         runs.search(translator, ASKED, translator.rules, visitor)
     assert visitor.heard == 3
-    assert turns.acquire(blocking=False)
+    assert turns.count() == (0, 0)
 
 
-def test_a_long_search_waits_for_its_turn_as_long_as_its_visitor_does(
-    translator: Translator, turns: Semaphore
-):
-    turns.acquire()
+def test_a_long_search_waits_for_its_turn_as_long_as_its_visitor_does(translator: Translator, turns: Turns):
     visitor = Leaving()
-    with pytest.raises(Left):
+    with turns.turn(object(), pytest.fail), pytest.raises(Left):
         runs.search(translator, ASKED, translator.rules, visitor)
     assert visitor.heard == 0
-    turns.release()
+    assert turns.count() == (0, 0)
     assert runs.search(translator, ASKED, translator.rules, Untold()).tree is not None
 
 
-def test_a_short_search_does_not_wait(translator: Translator, turns: Semaphore, monkeypatch):
+def test_a_short_search_does_not_wait(translator: Translator, turns: Turns, monkeypatch):
     monkeypatch.setattr(runs, "LONG_SEARCH", 10_000)
-    turns.acquire()
-    assert runs.search(translator, ASKED, SearchRules(length_penalty=0.5), Untold()).tree is not None
+    with turns.turn(object(), pytest.fail):
+        assert runs.search(translator, ASKED, SearchRules(length_penalty=0.5), Untold()).tree is not None

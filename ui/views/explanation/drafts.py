@@ -12,6 +12,7 @@ from ui.address import State
 from ui.controls import panel, plain
 from ui.maps import measures
 from ui.server.opened import Opened
+from ui.shell import waiting
 
 _SEEING = (
     "Each row reads the decoder's stream after some layers with the model's own output matrix, as if "
@@ -22,7 +23,7 @@ _SEEING = (
 
 
 def show(opened: Opened, now: State) -> None:
-    with measures.progress("Translating from every layer") as tell:
+    with waiting.progress("Translating from every layer") as tell:
         drafts, lens = measures.unfinished(opened.asked, opened.translation, tell)
     st.markdown("#### Translations from the encoder's stream after each layer")
     last = len(drafts) - 1

@@ -16,6 +16,7 @@ from ui.address import State, session
 from ui.controls import Table, inform, panel, part, pickers, plain
 from ui.maps import measures
 from ui.server.opened import Opened
+from ui.shell import waiting
 
 _SHOWN = 14
 """Parts that have a bar of their own."""
@@ -51,7 +52,7 @@ def show(opened: Opened, now: State) -> None:
             now.integrated,
             **pickers.control("integrated", now.integrated, lambda on: session.change(integrated=on)),
         )
-    with measures.progress("Splitting the logits") as tell:
+    with waiting.progress("Splitting the logits") as tell:
         asked, run = opened.asked, opened.translation
         found = measures.reasons(asked, run, step, rival.token_id, now.integrated, tell)
     st.markdown(_sentence(found.attribution, written, rival))

@@ -18,6 +18,7 @@ from ui.maps import measures
 from ui.maps.looking import cells_of
 from ui.maps.measures import Explained, Pair
 from ui.server.opened import Opened
+from ui.shell import waiting
 from ui.views.explanation import words
 
 _WAYS: dict[Way, str] = {
@@ -72,7 +73,7 @@ def show(opened: Opened, now: State) -> None:
             pickers.head_picker(kind, head, opened.asked.model)
         with st.container(width=205):
             pickers.row_picker(opened, kind, row)
-    with measures.progress("Running the model again without each key") as tell:
+    with waiting.progress("Running the model again without each key") as tell:
         found = measures.explained(opened.asked, opened.translation, kind, head, row, step, tell)
     columns = labels.names(opened.translation.labels(kind).keys)
     about = row if kind != "encoder" else step

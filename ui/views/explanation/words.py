@@ -14,6 +14,7 @@ from ui.controls import panel, pickers, plain
 from ui.maps import measures
 from ui.maps.measures import WholeWords
 from ui.server.opened import Opened
+from ui.shell import waiting
 
 _WAYS: dict[Way, str] = {"hidden": "hidden", "zeroed": "value zeroed", "mean": "mean value"}
 _SEEING = (
@@ -31,7 +32,7 @@ def show(opened: Opened, now: State, kind: str, step: int) -> None:
     if kind == "decoder":
         return
     way: Way = now.way  # type: ignore[assignment]
-    with measures.progress("Running the model again without each word") as tell:
+    with waiting.progress("Running the model again without each word") as tell:
         found = measures.whole_words(opened.asked, opened.translation, kind, step, way, tell)
     token = captions.quote(opened.translation.target_tokens[step])
     columns = labels.names(found.words)

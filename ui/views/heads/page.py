@@ -15,7 +15,7 @@ from transformer.text.pairs import DataError
 from ui.address import State, session
 from ui.controls import inform, panel, part, pickers, plain, refusals
 from ui.server import catalogue
-from ui.server.background.run import Run
+from ui.server.background.run import Run, stays
 from ui.server.background.surveys import named, run_of, shipped
 from ui.shell import frame
 from ui.shell.fitting import fit_heads, noticed
@@ -50,7 +50,7 @@ def show() -> None:
 
 def _reads(run: Run[Survey], now: State) -> bool:
     """Whether the page shows how far the app has read for this visitor."""
-    return _section(now) == "" and _asked(run) and run.wait(session.visitor())
+    return _section(now) == "" and _asked(run) and stays(run)
 
 
 def _reading(run: Run[Survey]) -> None:
@@ -73,7 +73,7 @@ def _body(model: str, run: Run[Survey]) -> None:
         importance.show(model, _kind(now, catalogue.sizes(model)), now)
     elif not _asked(run):
         _unasked(model, run, now)
-    elif run.wait(session.visitor()):
+    elif stays(run):
         session.rerun()
     else:
         _found(model, run, now)
@@ -169,7 +169,8 @@ def _take_file(model: str, file: Any) -> None:
 def _progress(run: Run[Survey], now: State) -> None:
     """Draws the progress while the app reads sentences, a way to stop, and the map so far."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(min(1.0, run.read / max(1, run.total)), f"Reading sentence {run.read} of {run.total}")
+        text = run.place or f"Reading sentence {run.read} of {run.total}"
+        st.progress(min(1.0, run.read / max(1, run.total)), text)
         st.button("Stop", key="heads.stop", on_click=run.leave, args=(session.visitor(),))
     survey = run.result()
     if survey is None:

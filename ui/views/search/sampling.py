@@ -22,7 +22,7 @@ from ui.server import analyses, runs
 from ui.server.hosting import hosted
 from ui.server.opened import Opened
 from ui.server.runs import Drawing
-from ui.shell import sampling
+from ui.shell import sampling, waiting
 from ui.views.search import node
 
 _LEGEND = {WON: "the most probable", KEPT: "the others"}
@@ -41,8 +41,8 @@ def show(opened: Opened, now: State) -> None:
     drawing, first = runs.drawing_of(now), _first_seed(now)
     seeds = range(first, first + now.draws)
     asked = replace(opened.asked, target=None)
-    with st.spinner("Drawing"):
-        draws = analyses.drawn(asked, drawing, seeds)
+    with waiting.progress(f"Drawing {now.draws} samples", stop="sampling.stop") as tell:
+        draws = analyses.drawn(asked, drawing, seeds, tell)
     greedy = runs.translate(replace(asked, decode="greedy", drawing=runs.USUAL), runs.Untold())
     chosen = _chosen(draws, now)
     sample = draws.nodes[chosen].samples[0]

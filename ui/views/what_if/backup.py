@@ -17,7 +17,7 @@ from ui.address import session
 from ui.controls import Table, inform, panel, part, pickers, plain
 from ui.server import catalogue
 from ui.server.background.backups import run_of, shipped
-from ui.server.background.run import Run
+from ui.server.background.run import Run, stays
 from ui.server.background.surveys import named
 
 _SEEING = (
@@ -48,7 +48,7 @@ def show(model: str) -> None:
 
 def _measures(run: Run[PairEffects]) -> bool:
     """Whether the app measures for this visitor."""
-    return run.asked(session.visitor()) and run.wait(session.visitor())
+    return run.asked(session.visitor()) and stays(run)
 
 
 def _measuring(model: str, run: Run[PairEffects]) -> None:
@@ -60,7 +60,8 @@ def _measuring(model: str, run: Run[PairEffects]) -> None:
     if not _measures(run):
         session.rerun()
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(min(1.0, run.read / max(1, run.total)), f"Measuring sentence {run.read} of {run.total}")
+        text = run.place or f"Measuring sentence {run.read} of {run.total}"
+        st.progress(min(1.0, run.read / max(1, run.total)), text)
         st.button("Stop", key="backup.stop", on_click=run.leave, args=(session.visitor(),))
     _found(run.result(), model, going=True)
 
@@ -70,7 +71,7 @@ def _body(model: str, kind: str, run: Run[PairEffects]) -> None:
     if not run.asked(session.visitor()):
         _unasked(model, kind, run)
         return
-    if run.wait(session.visitor()):
+    if stays(run):
         session.rerun()
     if run.failed:
         st.error(plain(run.failed), icon=":material/error:")

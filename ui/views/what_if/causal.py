@@ -20,7 +20,7 @@ from ui.controls import Picture, chart, export, inform, options, pickers, seen
 from ui.server import analyses, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked
-from ui.shell import fitting
+from ui.shell import fitting, waiting
 from ui.views.what_if import traced
 from ui.views.what_if.traced import GROUPS, Traced
 
@@ -115,8 +115,8 @@ def _scored_picker(base: Translation, chosen: int | None) -> None:
 def _causes(asked: Asked, other: str) -> CausalTrace:
     """The trace of a request with a target; raises ValueError if the two sentences have none."""
     second = runs.request(session.current(), asked.model, other).text
-    with st.spinner("Patching every place of the model at every token …"):
-        return analyses.causes(asked, second)
+    with waiting.progress("Patching every place of the model at every token", stop="causal.stop") as tell:
+        return analyses.causes(asked, second, tell)
 
 
 def _maps(found: Traced, take: Callable[[list[object]], object]) -> None:
