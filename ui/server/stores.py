@@ -68,6 +68,14 @@ class Recent(Generic[V]):
     def _full(self) -> bool:
         return len(self._values) > self._entries or sum(self._sizes.values()) > MOST_BYTES
 
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def bytes(self) -> int:
+        """Bytes of its values; 0 if their size is not known."""
+        with self._lock:
+            return sum(self._sizes.values())
+
     def __contains__(self, key: Hashable) -> bool:
         with self._lock:
             return key in self._values
@@ -150,6 +158,16 @@ def kept(sort: str) -> Recent[Any]:
     return Recent(*_KEPT[sort])
 
 
+def every() -> dict[str, Recent[Any]]:
+    """The stores of all sorts."""
+    return {sort: kept(sort) for sort in _KEPT}
+
+
+def most(sort: str) -> int:
+    """Most values of one sort that are kept."""
+    return _KEPT[sort][0]
+
+
 class NoRoomError(ValueError):
     """A model does not fit into the free memory."""
 
@@ -173,6 +191,9 @@ class Residents:
     def __contains__(self, key: Key) -> bool:
         with self._lock:
             return key in self._alive
+
+    def __len__(self) -> int:
+        return len(self._alive)
 
     def get(
         self,

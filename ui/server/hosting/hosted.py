@@ -24,6 +24,7 @@ from ui.address.kinds import BEAM, LARGEST_BEAM, MOST_DRAWS
 
 CHARACTERS, HYPOTHESES = f"{HOSTED_VARIABLE}_CHARACTERS", f"{HOSTED_VARIABLE}_BEAM"
 DRAWS, PER_MINUTE = f"{HOSTED_VARIABLE}_DRAWS", f"{HOSTED_VARIABLE}_PER_MINUTE"
+METRICS = f"{HOSTED_VARIABLE}_METRICS"
 ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
 MOST = 1_000_000_000
 """The largest number that a variable may give."""
@@ -168,3 +169,7 @@ def log(event: str, **values: object) -> None:
     if is_hosted():
         told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **values}
         print(json.dumps(told), flush=True)
+        if place := os.environ.get(METRICS, "").strip():
+            from ui.server.hosting import metrics  # only here: its library would slow down each start
+
+            metrics.opened(place).hear(event, **values)
