@@ -66,6 +66,12 @@ def test_another_model_shows_what_the_first_one_answered_and_says_so():
     assert at.query_params["model"] == catalogue.DEFAULT
 
 
+@bundled
+@pytest.mark.parametrize(("model", "named"), [("en-de", False), ("random", True)])
+def test_a_suggestion_names_the_model_that_answered_if_it_is_another(model, named):
+    assert ("** answered:" in words(run(PAGE, model=model))) == named
+
+
 def test_without_any_answers_the_section_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(catalogue, "DEFAULT", "random")
     at = run(PAGE, model="copy", view="experiments")

@@ -49,6 +49,8 @@ def suggest(model: str) -> None:
     for number, each in enumerate(each for each in EXPERIMENTS if each.name in found):
         if any(answer.changed not in (None, answer.base) for answer in found[each.name]):
             with st.container(border=True):
+                if known != model:
+                    st.markdown(f"What **{plain(known)}** answered:")
                 _card(labels.count(number), each, found[each.name], known)
             return
 
