@@ -37,7 +37,7 @@ class MultiHeadAttention(Attention):
         self.v_proj = nn.Linear(config.d_model, config.d_model)
         self.out_proj = nn.Linear(config.d_model, config.d_model)
         # queries, keys and values of self-attention in one product, (batch, length, d_model) →
-        # (batch, length, 3 d_model); None if three products are as fast
+        # (batch, length, 3 d_model); None while three products do it, as in training
         self.joined: Callable[[Tensor], Tensor] | None = None
 
     def forward(

@@ -12,7 +12,7 @@ from transformer.model.config import TransformerConfig
 from transformer.model.layers import CrossDecoderLayer, Decoder, DecoderLayer, Encoder
 from transformer.model.masks import AttentionMask
 from transformer.model.network import Cache, EncoderDecoder, piece_table
-from transformer.model.packed import PackedLinear, can_pack, check_bfloat16, joined, pack
+from transformer.model.packed import PackedLinear, can_pack, check_bfloat16, join, joined, lay_out, pack
 from transformer.model.sites import Side
 from transformer.model.watching.observer import UNWATCHED, Observer
 
@@ -101,14 +101,6 @@ class Transformer(EncoderDecoder):
             self.decoder.positions.initialise()
 
 
-def input_major(tensor: Tensor) -> Tensor:
-    """The same matrix (out, in), laid out in memory as (in, out).
-
-    Products with few rows, as in a decoding step, read this layout 1.1 to 1.7 times as fast (*measured*).
-    """
-    return tensor.t().contiguous().t() if tensor.dim() == 2 else tensor
-
-
 def convert(
     model: EncoderDecoder, device: torch.device | str, dtype: torch.dtype = torch.float32
 ) -> EncoderDecoder:
@@ -118,8 +110,7 @@ def convert(
     weights once per sentence, for many rows; 16 bits then gain little, or even lose on processors without
     units for them. ValueError if this processor cannot multiply in bfloat16.
     """
-    for parameter in model.parameters():
-        parameter.data = input_major(parameter.data)
+    lay_out(model)
     model.to(device)
     encoder_too = torch.device(device).type != "cpu"
     for name, part in model.named_children():
@@ -127,6 +118,7 @@ def convert(
             part.to(dtype)
     if model.output_bias is not None:
         model.output_bias.data = model.output_bias.data.to(dtype)
+    join(model)
     if dtype == torch.bfloat16 and not encoder_too:
         check_bfloat16()
         if can_pack():

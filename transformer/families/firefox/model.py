@@ -28,7 +28,8 @@ from transformer.families.firefox.config import (
 from transformer.families.firefox.folder import MODEL, only, unpacked
 from transformer.families.firefox.items import Items
 from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer, input_major
+from transformer.model.packed import for_few_rows
+from transformer.model.transformer import Transformer
 from transformer.storage.description import read_card, read_heads
 from transformer.storage.directory import Checkpoint, empty_model
 from transformer.storage.files import CheckpointError
@@ -125,4 +126,4 @@ def _weight(items: Items, name: str, shape: tuple[int, ...]) -> Tensor:
             f"{items.path}: the weight {name} has the shape {stored}, but the settings ask for {wanted}."
         )
     found = torch.from_numpy(np.ascontiguousarray(items.numbers(name, rows_are_outputs=not table)))
-    return found if table else input_major(found.t()) if len(shape) == 2 else found[0]
+    return found if table else for_few_rows(found.t()) if len(shape) == 2 else found[0]
