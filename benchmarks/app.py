@@ -26,6 +26,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -61,8 +62,10 @@ def server(script: str, models: Path | None, *arguments: str) -> Iterator[str]:
 
 
 @contextmanager
-def process(script: str, models: Path | None, *arguments: str) -> Iterator[tuple[str, int]]:
-    """Like `server`, and yields the id of the process too."""
+def process(
+    script: str, models: Path | None, *arguments: str, log: int | IO[str] = subprocess.DEVNULL
+) -> Iterator[tuple[str, int]]:
+    """Like `server`, and yields the id of the process too; it may write a log."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -71,9 +74,7 @@ def process(script: str, models: Path | None, *arguments: str) -> Iterator[tuple
     environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": _COMPILED.name}
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.headless", "true"]
     command += ["--server.port", str(port), "--server.address", "127.0.0.1", "--", *arguments]
-    running = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    running = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
     try:
         while not _answers(url):
             time.sleep(0.05)

@@ -1,12 +1,14 @@
 """Measures how the server answers many visitors at once, by web-socket sessions as browsers make them.
 
-    python benchmarks/load.py [--visitors 10 20 50] [--seconds 120] [--processes 1] [--url URL --pid PID ...]
+    python benchmarks/load.py [--visitors 10 20 50] [--seconds 120 | --requests 10000] [--processes 1]
+                              [--url URL --pid PID ...]
 
 Each visitor moves the cursor every 2 s and asks for another sentence every 20 s; of five visitors, three type
 at the home page, one opens links in which a head is switched off, and one is at the page Beam search. First,
 one visitor alone does the same: the quiet times, to which everything is compared. Afterwards, every answer is
 compared with that of a fresh server which one visitor has alone: each figure of each sentence, byte for byte;
-and after each step the server must name this visitor's translation and this step.
+and after each step the server must name this visitor's translation and this step. `--requests` makes the runs
+as long as so many answers need together.
 
 It starts the servers itself; with `--processes 2` or more, behind nginx with `deploy/nginx.conf`. With
 `--url`, it uses the server that runs there (on this machine), whose processes `--pid` names.
@@ -43,6 +45,8 @@ MODEL = "en-pt"
 STEP_EVERY, SENTENCE_EVERY = 2.0, 20.0
 MOST_VISITORS, MOST_SECONDS = 200, 900.0
 CHANGE = "ablate_cross_3.5_zero"
+MORE = 1.15
+"""How much longer visitors stay than a given number of answers needs if none is late."""
 STEP_GOAL, SENTENCE_GOAL, MEMORY_GOAL = 1.0, 3.0, 1.2
 QUIET_SENTENCES, QUIET_STEPS = 6, 6
 SORTS = ("types", "types", "types", "changes", "searches")
@@ -371,15 +375,17 @@ def main() -> None:
         right = asyncio.run(again(fresh.url, list(asked)))
     figures = sum(compare(seen, right) for seen in runs)
     mixed, errors = [text for seen in runs for text in seen.mixed], sum(len(seen.errors) for seen in runs)
-    requests = sum(seen.requests for seen in runs)
-    verdict = "ok" if not mixed and not errors else "over"
+    requests, steps = sum(seen.requests for seen in runs), sum(len(seen.steps) for seen in runs)
+    well = not mixed and not errors and requests >= options.requests
     print(
-        f"{requests} answers, {figures} figures of {len(asked)} sentences compared with a visitor's alone: "
-        f"{len(mixed)} wrong, {errors} errors (goal: none)  {verdict}"
+        f"{requests:,} answers (asked for: {options.requests or 'any'}), all compared: {steps:,} steps "
+        f"with what was asked, {requests - steps:,} translations ({figures:,} figures of {len(asked):,} "
+        f"sentences) with a visitor's alone: {len(mixed)} wrong, {errors} errors (goal: none)  "
+        f"{'ok' if well else 'over'}"
     )
     for text in mixed[:10]:
         print(f"  wrong: {text}")
-    raise SystemExit(bool(mixed or errors))
+    raise SystemExit(not well)
 
 
 def _options() -> argparse.Namespace:
@@ -389,6 +395,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--models", type=Path, help="folder of models; by default the bundled models")
     parser.add_argument("--visitors", type=int, nargs="+", default=[10, 20, 50])
     parser.add_argument("--seconds", type=float, default=120, help="how long they stay")
+    parser.add_argument(
+        "--requests", type=int, default=0, help="answers of all runs; decides how long they stay"
+    )
     parser.add_argument("--rest", type=float, default=140, help="seconds until memory is read again")
     parser.add_argument(
         "--processes", type=int, default=1, help="processes of the server, behind nginx if several"
@@ -396,6 +405,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--url", help="a server on this machine that runs already")
     parser.add_argument("--pid", type=int, nargs="*", default=[], help="its processes")
     options = parser.parse_args()
+    if options.requests:
+        a_second = sum(options.visitors) * (1 / STEP_EVERY + 1 / SENTENCE_EVERY)
+        options.seconds = MORE * options.requests / a_second
     if max(options.visitors) > MOST_VISITORS or options.seconds > MOST_SECONDS:
         parser.error(f"at most {MOST_VISITORS} visitors for {MOST_SECONDS:g} s")
     if options.url and urlsplit(options.url).hostname not in ("127.0.0.1", "localhost", "::1"):

@@ -24,6 +24,7 @@ from websockets.asyncio.client import connect
 
 SENTENCE = "Sentence to translate"
 """The label of the box that takes a sentence."""
+CONTROLS = ("selectbox", "checkbox", "slider", "button_group", "button", "number_input")
 MOST_BYTES = 64 * 2**20
 """Bytes of the largest message that is read."""
 PATIENCE = 120.0
@@ -36,8 +37,12 @@ class FailedError(Exception):
     """The server did not answer, or said that something went wrong."""
 
 
+class SaidError(FailedError):
+    """The page says in a sentence what is wrong."""
+
+
 class Session:
-    """One visitor of a page with a linked view."""
+    """One visitor, mostly of a page with a linked view."""
 
     def __init__(
         self,
@@ -47,9 +52,12 @@ class Session:
         self._base, self._page = base, page
         self._query, self._hash = "", ""
         self._cache: dict[str, ForwardMsg] = {}
-        self._values: dict[str, tuple[str, str]] = {}  # what this visitor set: the widget's field and value
+        self._values: dict[str, tuple[str, Any]] = {}  # what this visitor set: the widget's field and value
+        self._names: dict[str, str] = {}  # hashes of the pages
+        self.controls: dict[str, tuple[str, Any, str]] = {}  # sort, element and fragment of each, by its id
         self._box: tuple[str, str] | None = None  # the box for a sentence: its id and its fragment
         self._view: tuple[str, str] | None = None  # the linked view: its id and its fragment
+        self._link: Any = None
         self._seq = 0
         self._finished: int | None = None
         self.shown: dict[str, Any] = {}  # what the view was told last
@@ -90,12 +98,40 @@ class Session:
 
     async def leave(self) -> None:
         """Closes the page."""
-        await self._link.close()
+        if self._link is not None:
+            await self._link.close()
 
     async def follow(self, **params: str) -> float:
         """Opens the page by a link; seconds until its last figure."""
         self._query = urlencode(params)
         return await self._sentence(lambda: self._send(None))
+
+    async def go(self, page: str, **params: str) -> None:
+        """Opens another page by the menu, with or without a linked view, and waits until it is drawn."""
+        self._page, self._query = page, urlencode(params)
+        self._hash = self._names[page]
+        self._box = self._view = None
+        for left in (self._values, self.shown, self.feeds, self.strips):
+            left.clear()
+        await self._send(None)
+        await self._drawn()
+
+    async def choose(self, key: str, kind: str, value: Any) -> None:
+        """Changes a control, or presses a button, and waits until the answer is drawn."""
+        fragment = self.controls[key][2]
+        self._values[key] = (kind, value)
+        await self._send(fragment)
+        if kind == "trigger_value":
+            del self._values[key]
+        await self._drawn()
+
+    async def _drawn(self) -> None:
+        await self._until(lambda: self._finished in (_WHOLE, _PART), f"a run of {self._page or 'app'}")
+
+    @property
+    def linked(self) -> bool:
+        """Whether there is a linked view with a box for a sentence."""
+        return self._view is not None and self._box is not None and "trace" in self.shown
 
     async def type(self, text: str) -> float:
         """Types another sentence and presses Enter; seconds until its last figure."""
@@ -152,7 +188,13 @@ class Session:
         asked.cached_message_hashes.extend(self._cache)
         asked.context_info.url = f"{self._base}/{self._page}"
         for key, (kind, value) in self._values.items():
-            setattr(asked.widget_states.widgets.add(id=key), kind, value)
+            widget = asked.widget_states.widgets.add(id=key)
+            if isinstance(value, list):
+                getattr(widget, kind).data.extend(value)
+            else:
+                setattr(widget, kind, value)
+        if not fragment:
+            self.controls.clear()
         self._finished = None
         await self._link.send(message.SerializeToString())
 
@@ -179,8 +221,9 @@ class Session:
             self._cache[message.hash] = message
         match message.WhichOneof("type"):
             case "navigation":
-                names = {each.url_pathname: each.page_script_hash for each in message.navigation.app_pages}
-                self._hash = names[self._page]
+                pages = message.navigation.app_pages
+                self._names = {each.url_pathname: each.page_script_hash for each in pages}
+                self._hash = self._names[self._page]
             case "page_info_changed":
                 self._query = message.page_info_changed.query_string
             case "script_finished":
@@ -199,11 +242,14 @@ class Session:
 
     def _draw(self, delta: Delta) -> None:
         element = delta.new_element
-        match element.WhichOneof("type"):
+        sort = element.WhichOneof("type")
+        if sort in CONTROLS and not (own := getattr(element, sort)).disabled:
+            self.controls[own.id] = sort, own, delta.fragment_id
+        match sort:
             case "exception":
                 raise FailedError(f"{element.exception.type}: {element.exception.message}")
             case "alert" if "error" in element.alert.icon:
-                raise FailedError(element.alert.body)
+                raise SaidError(element.alert.body)
             case "text_input" if element.text_input.label == SENTENCE:
                 self._box = (element.text_input.id, delta.fragment_id)
             case "bidi_component":

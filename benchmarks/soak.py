@@ -1,0 +1,303 @@
+"""Lets visitors use all pages for a long time, and watches what the server says, keeps and holds.
+
+    python benchmarks/soak.py [--minutes 60] [--visitors 10] [--seed 1]
+
+Each visitor is a web-socket session that opens places of the menu, moves the cursor, changes controls,
+presses buttons and asks for sentences, at random from a seed, and now and then leaves in the middle of
+something. Wrong are: a step that is answered with another translation or step, and a sentence that two
+visitors who just came see in two ways. A line a minute says how much memory and how many handles the server
+holds, and what its stores keep; at the end, the last quarter of the time is compared with the first, without
+the first minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import os
+import random
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+from urllib.request import urlopen
+
+from prometheus_client.parser import text_string_to_metric_families
+from websockets.exceptions import WebSocketException
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from benchmarks.app import process  # noqa: E402
+from benchmarks.load import sentences  # noqa: E402
+from benchmarks.session import FailedError, SaidError, Session  # noqa: E402
+from ui.server import stores  # noqa: E402
+from ui.server.hosting import hosted  # noqa: E402
+from ui.shell import doors  # noqa: E402
+
+PLACES = [(name, view) for name, page in doors.PAGES.items() for view in page.sections or ("",)]
+MODELS = ("en-pt",) * 4 + ("en-de", "firefox-en-pt")
+"""The last one has no decoder self-attention, so nobody comes with it."""
+LINKS = ("app", "cross_attention", "encoder_self_attention", "decoder_self_attention")
+"""Pages that a visitor who just came opens."""
+COMMON = 12
+"""Sentences that many visitors ask for."""
+EVERY = 10
+"""Seconds between two looks at the server."""
+MOST_GROWTH = 1.2
+MEMORY, HANDLES = "process_resident_memory_bytes", "process_open_fds"
+Look = dict[tuple[str, str], float]
+
+
+@dataclass
+class Seen:
+    """What visitors saw."""
+
+    did: Counter[str] = field(default_factory=Counter)
+    wrong: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    said: Counter[str] = field(default_factory=Counter)  # what pages refuse in a sentence
+    answers: dict[tuple[str, ...], dict[str, str]] = field(default_factory=dict)  # of visitors who just came
+
+
+class Wanderer:
+    """One visitor, who does something at random again and again."""
+
+    def __init__(
+        self,
+        base: str,  # the address of the server
+        seed: int,  # decides what the visitor does
+        seen: Seen,  # keeps what was seen
+    ) -> None:
+        self._base, self._seen, self._random = base, seen, random.Random(seed)
+        self._new, self._texts = sentences(seed), list(itertools.islice(sentences(0), COMMON))
+        self._session: Session | None = None
+        self._at = ""
+
+    async def stay(self, ends: float) -> None:
+        """Wanders until a time of the monotonic clock."""
+        while time.monotonic() < ends:
+            try:
+                await self._act()
+            except SaidError as error:
+                self._seen.said[f"{self._at}: {error}"[:160]] += 1
+                await self._leave()
+            except (FailedError, WebSocketException, OSError) as error:
+                self._seen.failed[f"{self._at}: {type(error).__name__}: {error}"[:200]] += 1
+                await self._leave()
+            await asyncio.sleep(self._random.uniform(0.2, 2))
+        await self._leave()
+
+    async def _act(self) -> None:
+        if self._session is None:
+            await self._come()
+            return
+        acts = {self._go: 6, self._control: 6, self._rush: 1}
+        if self._session.linked:
+            acts |= {self._step: 8, self._type: 2}
+        act = self._random.choices(list(acts), list(acts.values()))[0]
+        await act(self._session)
+        self._seen.did[act.__name__.strip("_")] += 1
+
+    def _text(self) -> str:
+        return next(self._new) if self._random.random() < 0.3 else self._random.choice(self._texts)
+
+    async def _come(self) -> None:
+        page, model, text = self._random.choice(LINKS), self._random.choice(MODELS[:-1]), self._text()
+        self._at = f"{page} ({model})"
+        self._session = Session(self._base, _path(page))
+        await self._session.open(model=model, text=text)
+        found = self._session.answer()
+        known = self._seen.answers.setdefault((page, model, text), found)
+        if known != found:
+            self._seen.wrong[f"{self._at}: {text!r} was answered in two ways"] += 1
+        self._seen.did["come"] += 1
+
+    async def _leave(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.leave()
+
+    async def _go(self, session: Session) -> None:
+        page, view = self._random.choice(PLACES)
+        self._at = f"{page}/{view}"
+        params = {"view": view} if view else {}
+        if page != "language_model":
+            params |= {"model": self._random.choice(MODELS), "text": self._text()}
+        await session.go(_path(page), **params)
+
+    async def _control(self, session: Session) -> None:
+        offered = [
+            (key, sort, *made)
+            for key, (sort, element, _) in session.controls.items()
+            if not element.form_id and (made := self._value(sort, element))
+        ]
+        if offered:
+            key, sort, kind, value = self._random.choice(offered)
+            self._at = (
+                f"{self._at.partition(' ')[0]} {sort} {session.controls[key][1].label!r:.40} {value!r:.40}"
+            )
+            await session.choose(key, kind, value)
+
+    def _value(self, sort: str, element: Any) -> tuple[str, Any] | None:
+        """The field of a control's message, and a value; None if there is nothing to choose."""
+        match sort:
+            case "button":
+                return "trigger_value", True
+            case "checkbox":
+                return "bool_value", self._random.random() < 0.5
+            case "selectbox" if element.options:
+                return "string_value", self._random.choice(element.options)
+            case "button_group" if element.options:
+                return "string_array_value", [self._random.choice(element.options).content]
+            case "slider" if element.options:
+                return "string_array_value", [self._random.choice(element.options)]
+            case "slider" | "number_input" if element.step and element.max < 1e6:
+                steps = int((element.max - element.min) / element.step)
+                value = element.min + self._random.randint(0, steps) * element.step
+                return ("double_array_value", [value]) if sort == "slider" else ("double_value", value)
+        return None
+
+    async def _step(self, session: Session) -> None:
+        trace, step = session.shown["trace"], self._random.randrange(session.steps())
+        await session.step(step)
+        if (found := (session.shown["trace"], session.shown["step"])) != (trace, step):
+            self._seen.wrong[f"{self._at}: step {step} of {trace} was answered with {found}"] += 1
+
+    async def _type(self, session: Session) -> None:
+        await session.type(next(self._new))
+
+    async def _rush(self, session: Session) -> None:
+        """Asks for a page, and leaves before it is there."""
+        try:
+            await asyncio.wait_for(self._go(session), self._random.uniform(0.05, 3))
+        except TimeoutError:
+            self._seen.did["left at once"] += 1
+        await self._leave()
+
+
+def _path(page: str) -> str:
+    return "" if page == doors.HOME else page
+
+
+def look(port: int) -> Look:
+    """What the server shows to Prometheus, by name and label."""
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+    samples = [each for family in families for each in family.samples]
+    return {(each.name, next(iter(each.labels.values()), "")): each.value for each in samples}
+
+
+def over(seen: Look) -> list[str]:
+    """Stores that keep more than they may."""
+    limits = {"explorer_store_values": stores.most, "explorer_store_bytes": lambda _: stores.MOST_BYTES}
+    return [
+        f"{label}: {value:.0f} {name.rpartition('_')[2]}"
+        for (name, label), value in seen.items()
+        if name in limits and value > limits[name](label)
+    ]
+
+
+def line(seen: Look) -> str:
+    """The server at one time."""
+    own = {name: value for (name, label), value in seen.items() if not label}
+    size = sum(value for (name, _), value in seen.items() if name == "explorer_store_bytes") / 2**20
+    return (
+        f"{own[MEMORY] / 2**20:6.0f} MB, {own[HANDLES]:.0f} handles, "
+        f"{own['explorer_sessions']:.0f} sessions, "
+        f"{seen['explorer_work', 'running']:.0f} + {seen['explorer_work', 'queued']:.0f} long, "
+        f"{own['explorer_models']:.0f} models, stores {size:.0f} MB"
+    )
+
+
+async def watch(port: int, looks: list[Look], seen: Seen) -> None:
+    """Looks at the server again and again, and prints a line a minute, until it is cancelled."""
+    for count in itertools.count(1):
+        await asyncio.sleep(EVERY)
+        looks.append(await asyncio.to_thread(look, port))
+        if count % (60 // EVERY) == 0:
+            faults = f"{sum(seen.failed.values())} failed, {sum(seen.wrong.values())} wrong"
+            acts = sum(seen.did.values())
+            print(f"{count * EVERY / 60:3.0f} min: {line(looks[-1])}; {acts} acts, {faults}", flush=True)
+
+
+async def soak(base: str, port: int, options: argparse.Namespace) -> tuple[Seen, list[Look]]:
+    """Lets the visitors wander, and watches; the last look is after all have left."""
+    seen, looks, ends = Seen(), list[Look](), time.monotonic() + 60 * options.minutes
+    first = Session(base)
+    await first.open()  # the numbers are there from the first visit on
+    await first.leave()
+    watching = asyncio.create_task(watch(port, looks, seen))
+    everybody = [Wanderer(base, 1000 * options.seed + number, seen) for number in range(options.visitors)]
+    await asyncio.gather(*(each.stay(ends) for each in everybody))
+    watching.cancel()
+    await asyncio.sleep(options.rest)
+    looks.append(await asyncio.to_thread(look, port))
+    return seen, looks
+
+
+def growth(values: list[float]) -> float:
+    """Ratio of the median of the last quarter to that of the first."""
+    quarter = max(1, len(values) // 4)
+    return statistics.median(values[-quarter:]) / statistics.median(values[:quarter])
+
+
+def report(seen: Seen, looks: list[Look], log: IO[str]) -> bool:
+    """Prints what was found; whether all is well."""
+    log.seek(0)
+    lines = log.read().splitlines()
+    traces = [number for number, line in enumerate(lines) if line.lstrip().startswith("Traceback")]
+    ends = Counter(
+        next((line for line in lines[at + 1 :] if line and not line[0].isspace()), "") for at in traces
+    )
+    for title, found in (
+        ("did", seen.did),
+        ("refused in a sentence", seen.said),
+        ("failed", seen.failed),
+        ("wrong", seen.wrong),
+        ("tracebacks of the server", ends),
+    ):
+        print(f"{title}: {sum(found.values())}")
+        for what, count in found.most_common(15):
+            print(f"  {count} × {what:.220}")
+    *there, last = looks
+    there = there[int(60 // EVERY) :] or there
+    memory, handles = (growth([each[name, ""] for each in there]) for name in (MEMORY, HANDLES))
+    many = sorted({name for each in looks for name in over(each)})
+    left = last["explorer_sessions", ""] + last["explorer_work", "running"] + last["explorer_work", "queued"]
+    print(f"after all have left: {line(last)}")
+    print(f"stores over their limits: {', '.join(many) or 'none'}")
+    print(f"last quarter / first: memory {memory:.2f} ×, handles {handles:.2f} × (at most {MOST_GROWTH:g} ×)")
+    faults = [many, seen.failed, seen.wrong, ends, left]
+    well = max(memory, handles) <= MOST_GROWTH and not any(faults)
+    print("ok" if well else "over")
+    return well
+
+
+def main() -> None:
+    """Runs everything."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--visitors", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rest", type=float, default=10, help="seconds until the last look")
+    options = parser.parse_args()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    os.environ |= {"TRANSFORMER_HOSTED": "on", hosted.METRICS: str(port), hosted.PER_MINUTE: "1000"}
+    with tempfile.TemporaryFile("w+") as log, process("app.py", None, log=log) as (base, _):
+        seen, looks = asyncio.run(soak(base, port, options))
+        well = report(seen, looks, log)
+    raise SystemExit(not well)
+
+
+if __name__ == "__main__":
+    main()
