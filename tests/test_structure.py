@@ -47,9 +47,9 @@ MOST_LINES = {
     "transformer/lenses what_if exports commands": 8_653,
     "lab": 7_432,
     "figures": 7_086,
-    "ui/linked_view address server controls shell maps": 10_937,
+    "ui/linked_view address server controls shell maps": 10_944,
     "ui/views": 17_258,
-    "tests": 40_804,
+    "tests": 40_825,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -58,19 +58,22 @@ def progress(
 ) -> Iterator[Callable[[float], object]]:
     """A bar while something long is computed, which hears what share is done, and waits for its turn.
 
-    What is kept already says nothing, and needs no turn. Whoever clicks elsewhere or leaves ends it.
+    What is kept already says nothing, and needs no turn. If other work waits, a turn ends at the next share.
+    Whoever clicks elsewhere or leaves ends it.
     """
     with ExitStack() as turn:
         bar, button, begun = st.progress(0.0, text), st.empty(), False
 
         def tell(share: float) -> None:
             nonlocal begun
-            if not begun:
+            done = min(share, 1.0)
+            if not begun and stop and button.button("Stop", key=stop):
+                _stopped(text)
+            if not begun or turns().count()[1]:  # what waits may be shorter
                 begun = True
-                if stop and button.button("Stop", key=stop):
-                    _stopped(text)
-                turn.enter_context(turns().turn(object(), lambda before: bar.progress(0.0, place(before))))
-            bar.progress(min(share, 1.0), text)
+                turn.close()
+                turn.enter_context(turns().turn(object(), lambda before: bar.progress(done, place(before))))
+            bar.progress(done, text)
 
         yield tell
         for each in (bar, button):

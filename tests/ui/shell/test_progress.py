@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 from app_pages import taken
@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from waiting import until
 
 from ui.server.background.run import Run, Turns, turns
+from ui.shell.waiting import progress
 
 SESSION = "test session id"
 """The name that AppTest gives its session."""
@@ -68,6 +69,26 @@ def test_long_work_says_its_place_and_starts_when_a_turn_is_free(monkeypatch: py
     at = AppTest.from_function(_page).run()
     assert heard == [0]
     assert bars(at) == ["Drawing"]
+
+
+def test_long_work_lets_others_go_first_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, done = Turns(1), []
+    monkeypatch.setattr("ui.shell.waiting.turns", lambda: own)
+
+    def other() -> None:
+        with own.turn("other", lambda before: None):
+            done.append("other")
+
+    with progress("Drawing") as tell:
+        tell(0.1)
+        waiting = Thread(target=other)
+        waiting.start()
+        until(lambda: own.count() == (1, 1))
+        done.append("part")
+        tell(0.2)
+        done.append("next part")
+    waiting.join(60)
+    assert done == ["part", "other", "next part"]
 
 
 class Endless:

@@ -174,8 +174,10 @@ class Run(Generic[Result]):
 
     def _run(self) -> None:
         try:
-            with suppress(_LeftError), self._turns.turn(self, self._check):
-                self._read_on()
+            with suppress(_LeftError):
+                while self._work is not None and self._waiting:
+                    with self._turns.turn(self, self._check):
+                        self._read_on()
         except Exception as error:  # tell the visitor, who would otherwise wait for ever
             self.failed = f"The {self._name} stopped: {error}"
         finally:
@@ -187,7 +189,9 @@ class Run(Generic[Result]):
             raise _LeftError
 
     def _read_on(self) -> None:
-        while self._waiting:
+        """Reads on to the end, or, if other work waits, one sentence: others may be shorter."""
+        done = self.read
+        while self._waiting and (self.read == done or not self._turns.count()[1]):
             try:
                 self.read = next(self._reading)
             except StopIteration:

@@ -44,7 +44,7 @@ class Counting:
         return self._own
 
 
-def test_work_is_done_in_the_order_of_asking_and_knows_its_place(turns: Turns) -> None:
+def test_work_is_done_in_the_order_of_asking_one_part_each_and_knows_its_place(turns: Turns) -> None:
     log: list[str] = []
     taken = turn_of_others(turns)
     queue = [Run(Counting(own, log), turns) for own in "abc"]
@@ -58,7 +58,7 @@ def test_work_is_done_in_the_order_of_asking_and_knows_its_place(turns: Turns) -
     assert queue[2].place == "Second in the queue: 1 other computation is before yours."
     taken.close()
     until(lambda: not queue[2].running)
-    assert log == ["b", "b", "c", "c"]
+    assert log == ["b", "c", "b", "c"]
     assert not queue[2].place
     assert turns.count() == (0, 0)
 
