@@ -1,1 +1,1 @@
-"""Statistics and roles of every head over many sentences."""
+"""Statistics and roles of every head, of one sentence and over many."""

@@ -1,1 +1,1 @@
-"""The model of the paper: everything that runs inside ``forward``."""
+"""The models: everything that runs inside ``forward``, of the paper and of its recurrent predecessors."""

@@ -1,1 +1,1 @@
-"""The page Anatomy."""
+"""The page Anatomy: the running model as a diagram, one block, the stream, and the logit lens."""

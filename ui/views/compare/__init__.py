@@ -1,1 +1,1 @@
-"""The page Compare."""
+"""The page Compare: two maps, and the first minus the second."""

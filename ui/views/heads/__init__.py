@@ -1,1 +1,1 @@
-"""The page Heads over sentences."""
+"""The page Heads over sentences: roles, statistics and importance of every head of a model."""

@@ -1,1 +1,1 @@
-"""The page Masks, and padding on the encoder's page."""
+"""The page Masks: a head's scores, mask and weights; and padding, on the encoder's page."""
