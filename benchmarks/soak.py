@@ -251,7 +251,7 @@ def report(seen: Seen, looks: list[Look], log: IO[str]) -> bool:
     """Prints what was found; whether all is well."""
     log.seek(0)
     lines = log.read().splitlines()
-    traces = [number for number, line in enumerate(lines) if line.lstrip().startswith("Traceback")]
+    traces = [number for number, line in enumerate(lines) if "Traceback (most" in line]
     ends = Counter(
         next((line for line in lines[at + 1 :] if line and not line[0].isspace()), "") for at in traces
     )

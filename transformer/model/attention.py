@@ -68,7 +68,7 @@ class MultiHeadAttention(Attention):
 
     def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Callable[[], KeyValue]]:
         """Queries (batch, heads, queries, d_head), and a function that computes keys and values if needed."""
-        if self.joined is not None:
+        if self.joined is not None and not self.q_proj.weight.requires_grad:  # gradients need the three
             query, key, value = map(self._split, self.joined(x).chunk(3, dim=-1))
             return query, lambda: (key, value)
         source = x if memory is None else memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +25,9 @@ from lab.learning.depth import (
     of_model,
     sample_batch,
 )
+from transformer.model.attention import MultiHeadAttention
 from transformer.model.config import TransformerConfig
+from transformer.model.packed import join
 from transformer.model.transformer import Transformer
 from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair
@@ -145,6 +148,18 @@ def test_a_shared_model_is_not_changed(translator: Translator, batch: Batch):
     assert not any(weight.requires_grad or weight.grad is not None for weight in model.parameters())
     assert not model.training
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+
+
+def test_a_model_laid_out_for_speed_has_the_same_gradients(translator: Translator, batch: Batch):
+    laid_out = copy.deepcopy(translator.model)
+    for each in laid_out.modules():
+        if isinstance(each, MultiHeadAttention):
+            each.joined = None
+    before = of_model(laid_out, batch)
+    join(laid_out)
+    after = of_model(laid_out, batch)
+    norms = before.encoder + before.decoder
+    assert after.encoder + after.decoder == pytest.approx(norms, rel=1e-4)
 
 
 def test_equal_tokens_have_a_cosine_of_one(batch: Batch, tokenizer: Tokenizer, found):
