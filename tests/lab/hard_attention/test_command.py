@@ -7,12 +7,14 @@ from pathlib import Path
 
 from programs import main
 
+from lab.hard_attention import hard_attention
 from transformer.storage.files import read_json
 
 SHIPPED = Path(__file__).resolve().parents[3] / "assets" / "models" / "recurrent" / "hard_attention.json"
 
 
-def test_the_file_holds_a_curve_of_every_quantity_for_each_seed(tmp_path):
+def test_the_file_holds_a_curve_of_every_quantity_for_each_seed(tmp_path, monkeypatch):
+    monkeypatch.setattr(hard_attention, "ESTIMATES", 2)
     file = tmp_path / "hard.json"
     asked = ["hard-attention", "--steps", "4", "--every", "3", "--seeds", "2", "--output", str(file)]
     assert main([*asked, "--task", "copy"]) == 0
