@@ -20,6 +20,7 @@ from huggingface_hub import constants
 from marian_models import write_marian
 from random_models import random_model
 from streamlit.components.v2 import manifest_scanner
+from streamlit.runtime.scriptrunner import script_cache
 from streamlit.testing.v1 import local_script_runner
 
 from transformer.hub.settings import Hub
@@ -28,8 +29,6 @@ from transformer.text.vocabulary import Tokenizer
 
 torch.set_num_threads(1)
 
-BROWSER = Path(__file__).parent / "browser"
-PACKAGE = Path(__file__).parent / "transformer"
 MOST_WORKERS = 4
 """Each worker has an app and a browser of its own: about 1.5 GB."""
 
@@ -47,10 +46,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     The files of the package come last: they are many and quick, so that all workers end at the same time.
     """
-    items.sort(key=lambda item: PACKAGE in item.path.parents)
+    items.sort(key=lambda item: item.nodeid.startswith("tests/transformer/"))
     skipped = CHROMIUM is None and not os.environ.get("CI")
     for item in items:
-        if BROWSER in item.path.parents:
+        if item.nodeid.startswith("tests/browser/"):
             item.add_marker(pytest.mark.browser)
             if skipped:
                 item.add_marker(pytest.mark.skip(reason="Chromium is not on the PATH"))
@@ -66,12 +65,14 @@ def pytest_collection_finish() -> None:
 def _quick_pages() -> Iterator[None]:
     """Spares what takes nearly half of the time of a page in `AppTest`.
 
-    It looks for components in all installed packages whenever a page is opened, and asks every millisecond
-    whether the page has run. Here it looks once, and waits.
+    It looks for components in all installed packages and compiles the scripts whenever a page runs, and asks
+    every millisecond whether the page has run. Here it looks and compiles once, and waits.
     """
     with pytest.MonkeyPatch.context() as patch:
         found = cache(manifest_scanner.scan_component_manifests)
         patch.setattr(manifest_scanner, "scan_component_manifests", found)
+        compiled = script_cache.ScriptCache()
+        patch.setattr(local_script_runner, "ScriptCache", lambda: compiled)
         asks = local_script_runner.require_widgets_deltas
         patch.setattr(local_script_runner, "require_widgets_deltas", partial(_waited, asks))
         yield

@@ -7,80 +7,89 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 ROOT = Path(__file__).parents[2]
 NEEDED = ["ui.address.session", "ui.linked_view", "ui.server.runs", "ui.shell.sentence", "ui.views.home"]
 HEAVY = ["torch", "pandas", "pyarrow", "matplotlib"]
-START = f"""
-import json, sys
+VISIT = f"""
+import importlib, json, sys
+from streamlit.testing.v1 import AppTest
 def heavy():
     return sorted(set(sys.modules) & set({HEAVY}))
-"""
-FIRST_PAGE = (
-    START
-    + """
-from streamlit.testing.v1 import AppTest
-at = AppTest.from_file("app.py", default_timeout=60).run()
-def feeds():
+def opened():
+    at = AppTest.from_file("app.py", default_timeout=60).run()
+    assert not at.exception, at.exception
+    return at
+def feeds(at):
     told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
-    return {data[0]["name"]: data[0] for data in told if isinstance(data, list) and "name" in data[0]}
-def state():
+    return {{data[0]["name"]: data[0] for data in told if isinstance(data, list) and "name" in data[0]}}
+def state(at):
     now = at.session_state["state"]
     return [now.step, now.encoder, now.decoder, now.cross]
-assert not at.exception, at.exception
-"""
-)
-
-
-def told(code: str) -> object:
-    """What a fresh Python prints as JSON."""
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def test_what_the_first_picture_needs_loads_no_pytorch():
-    code = f"""{START}
-import importlib
-loaded = {{}}
+found = {{"modules": {{}}}}
 for name in {NEEDED}:
     importlib.import_module(name)
-    loaded[name] = heavy()
-print(json.dumps(loaded))
-"""
-    assert told(code) == {name: [] for name in NEEDED}
+    found["modules"][name] = heavy()
 
+first = opened()
+found["first"] = [heavy(), feeds(first), state(first)]
 
-def test_the_first_page_is_drawn_without_pytorch():
-    loaded, names = told(f"{FIRST_PAGE}\nprint(json.dumps([heavy(), list(feeds())]))")
-    assert loaded == []
-    assert {"strips", "encoder", "decoder", "cross", "next"} <= set(names)
-
-
-def test_other_heads_and_settings_are_drawn_without_pytorch():
-    code = f"""{FIRST_PAGE}
-before = feeds()["cross"]["title"]
+at = opened()
+before = feeds(at)["cross"]["title"]
 at.query_params["cross"] = "3.4"
 at.run()
 for toggle in (each for each in at.toggle if "Source share" not in each.label):
     toggle.set_value(True)
 at.run()
 assert not at.exception, at.exception
-print(json.dumps([heavy(), before != feeds()["cross"]["title"]]))
-"""
-    assert told(code) == [[], True]
+found["settings"] = [heavy(), before != feeds(at)["cross"]["title"]]
 
-
-def test_an_own_sentence_waits_for_the_model_and_is_translated():
-    code = f"""{FIRST_PAGE}
+at = opened()
+found["waiting"] = heavy()
 at.text_input[0].set_value("We like music.").run()
 assert not at.exception, at.exception
-words = "".join(chip["text"] for chip in feeds()["strips"]["source"])
-print(json.dumps([heavy(), words]))
+found["own"] = [heavy(), "".join(chip["text"] for chip in feeds(at)["strips"]["source"])]
+
+from ui.server import catalogue, runs
+catalogue.loading().wait()
+first.run()
+assert not first.exception, first.exception
+asked = runs.request(first.session_state["state"], "en-de", first.text_input[0].value)
+assert runs.translate(asked, runs.Untold()).attention is not None
+found["live"] = [feeds(first), state(first)]
+print(json.dumps(found))
 """
-    loaded, words = told(code)
+
+
+@pytest.fixture(scope="module")
+def visit() -> dict[str, Any]:
+    """What a fresh Python had loaded, and what it drew, after each step of a visit."""
+    command = [sys.executable, "-c", VISIT]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_what_the_first_picture_needs_loads_no_pytorch(visit: dict[str, Any]):
+    assert visit["modules"] == {name: [] for name in NEEDED}
+
+
+def test_the_first_page_is_drawn_without_pytorch(visit: dict[str, Any]):
+    loaded, drawn, _ = visit["first"]
+    assert loaded == []
+    assert {"strips", "encoder", "decoder", "cross", "next"} <= set(drawn)
+
+
+def test_other_heads_and_settings_are_drawn_without_pytorch(visit: dict[str, Any]):
+    assert visit["settings"] == [[], True]
+
+
+def test_an_own_sentence_waits_for_the_model_and_is_translated(visit: dict[str, Any]):
+    loaded, words = visit["own"]
+    assert visit["waiting"] == []
     assert "torch" in loaded
     assert words.startswith("Welikemusic.")
 
@@ -100,18 +109,9 @@ def alike(here: object, there: object) -> bool:
     return here == there
 
 
-def test_the_live_run_draws_what_the_shipped_one_drew():
-    code = f"""{FIRST_PAGE}
-from ui.server import catalogue, runs
-before, at_first = feeds(), state()
-catalogue.loading().wait()
-at.run()
-assert not at.exception, at.exception
-asked = runs.request(at.session_state["state"], "en-de", at.text_input[0].value)
-assert runs.translate(asked, runs.Untold()).attention is not None
-print(json.dumps([before, feeds(), at_first, state()]))
-"""
-    before, after, at_first, later = told(code)
+def test_the_live_run_draws_what_the_shipped_one_drew(visit: dict[str, Any]):
+    _, before, at_first = visit["first"]
+    after, later = visit["live"]
     assert later == at_first
     for each in (*before.values(), *after.values()):
         each.pop("badge", None)  # it says how far rounding went
