@@ -34,10 +34,8 @@ found = {{"modules": {{}}}}
 for name in {NEEDED}:
     importlib.import_module(name)
     found["modules"][name] = heavy()
-
 first = opened()
 found["first"] = [heavy(), feeds(first), state(first)]
-
 at = opened()
 before = feeds(at)["cross"]["title"]
 at.query_params["cross"] = "3.4"
@@ -47,13 +45,11 @@ for toggle in (each for each in at.toggle if "Source share" not in each.label):
 at.run()
 assert not at.exception, at.exception
 found["settings"] = [heavy(), before != feeds(at)["cross"]["title"]]
-
 at = opened()
 found["waiting"] = heavy()
 at.text_input[0].set_value("We like music.").run()
 assert not at.exception, at.exception
 found["own"] = [heavy(), "".join(chip["text"] for chip in feeds(at)["strips"]["source"])]
-
 from ui.server import catalogue, runs
 catalogue.loading().wait()
 first.run()
