@@ -41,7 +41,7 @@ ROOMS = {
 MOST_FILES = 13
 """A room with more files than this needs a folder inside."""
 MOST_LINES = {
-    "transformer/text model trace decode storage families training hub": 12_535,
+    "transformer/text model trace decode storage families training hub": 12_552,
     "transformer/interventions": 2_026,
     "transformer/runs": 2_046,
     "transformer/lenses what_if exports commands": 8_653,
@@ -49,7 +49,7 @@ MOST_LINES = {
     "figures": 7_086,
     "ui/linked_view address server controls shell maps": 10_944,
     "ui/views": 17_258,
-    "tests": 40_839,
+    "tests": 40_843,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
@@ -106,6 +106,23 @@ def lay_out(model: nn.Module) -> None:
         parameter.data = for_few_rows(parameter.data)
 
 
+class JoinedProduct:
+    """x Wᵀ + b for maps whose parameters are parts of W and b; a copy of the model does without it.
+
+    A copy has parameters of its own, which are not parts of this matrix.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        self._weight, self._bias = weight, bias
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(…, in) → (…, out of all)."""
+        return F.linear(x, self._weight, self._bias)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        return None
+
+
 def join(model: nn.Module) -> None:
     """Puts W^Q, W^K and W^V of a decoder's self-attentions side by side, for one product instead of three.
 
@@ -118,4 +135,4 @@ def join(model: nn.Module) -> None:
             bias = torch.cat([part.bias.data for part in maps])
             for part, own, added in zip(maps, weight.chunk(3), bias.chunk(3), strict=True):
                 part.weight.data, part.bias.data = own, added
-            each.joined = partial(F.linear, weight=weight, bias=bias)
+            each.joined = JoinedProduct(weight, bias)

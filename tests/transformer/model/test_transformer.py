@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from paper_models import paper_base, paper_big
@@ -131,6 +133,7 @@ def test_the_three_maps_of_a_decoder_s_self_attention_are_one_product_that_follo
     own.v_proj.bias.data[1] = 7.0
     three = torch.cat([linear(x) for linear in (own.q_proj, own.k_proj, own.v_proj)], dim=-1)
     torch.testing.assert_close(own.joined(x), three, atol=1e-5, rtol=0)
+    assert copy.deepcopy(own).joined is None
 
 
 def test_gradients_reach_every_parameter():
