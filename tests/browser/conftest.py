@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import http.server
-import json
 import os
 import re
 import shutil
@@ -23,7 +22,6 @@ import gated_app
 import pytest
 from app_pages import write_language_model
 from closed_form import CASES
-from gated_app import FORGET, FORGOTTEN
 from headless import CHROMIUM
 from hub_server import HubServer, running_hub
 from snapshot_runs import write_run
@@ -49,12 +47,8 @@ ARGUMENTS = [
     # Pages are short-lived: optimising their scripts takes a fifth of the time of these tests.
     "--js-flags=--no-opt --no-maglev",
 ]
-LOOK = "CSS.highlights.clear(), dispatchEvent(new PopStateEvent('popstate'))"
-"""Lets the app see a new address of its document, in which no word of the page before is underlined."""
 OWN_FILE = re.compile(rf'File "{re.escape(str(ROOT))}/(app\.py|pages/|ui/|figures/|transformer/)')
 PATIENCE = 90_000
-SOON = 20_000
-
 STILL = """addEventListener("DOMContentLoaded", () => {
   const sheet = new CSSStyleSheet();
   const still = "animation: none !important; transition: none !important";
@@ -71,7 +65,6 @@ class Visitor:
 
     page: object
     base: str
-    stays: bool = False  # whether the document of the app is kept, which the server of `gated_app` allows
     errors: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -90,53 +83,20 @@ class Visitor:
         page = self.page
         page.unroute_all()  # type: ignore[attr-defined]
         page.evaluate("sessionStorage.clear(), localStorage.clear()")  # type: ignore[attr-defined]
+        page.goto("about:blank")  # type: ignore[attr-defined]
         page.set_viewport_size(VIEWPORT)  # type: ignore[attr-defined]
         page.emulate_media(color_scheme="null", reduced_motion="null", media="null")  # type: ignore[attr-defined]
-        if not self._forgets():
-            page.goto("about:blank")  # type: ignore[attr-defined]
         page.remove_listener("pageerror", self._fails)  # type: ignore[attr-defined]
         page.remove_listener("dialog", self._asks)  # type: ignore[attr-defined]
 
-    def go(self, address: str = "", **params: str) -> None:
-        """Goes to a page; in the document of the app if it is kept, which takes half of the time.
-
-        Args:
-            address: The page's name, and its parameters unless they are given.
-            params: Parameters.
-        """
-        url = f"{self.base}/{address}" + f"?{urlencode(params)}" * bool(params)
-        left = f"!document.querySelector('#{FORGOTTEN}')"
-        if not (self._forgets() and self._sees(f"history.replaceState({{}}, '', {json.dumps(url)})", left)):
-            self.page.goto(url)  # type: ignore[attr-defined]
-
-    def _forgets(self) -> bool:
-        """Whether the app is open, which is then empty, and its session as new."""
-        if not self.stays or not self.page.query_selector(".stApp"):  # type: ignore[attr-defined]
-            return False
-        ended = "document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'"
-        empty = f"{ended} && document.querySelector('#{FORGOTTEN}') && !document.querySelector('.lv')"
-        if self.page.query_selector(f"#{FORGOTTEN}"):  # type: ignore[attr-defined]
-            self.until(empty)
-            return True
-        return self._sees(f"history.pushState({{}}, '', '/?{FORGET}=yes')", empty)
-
-    def _sees(self, change: str, condition: str) -> bool:
-        """Whether the app sees a change of its address, after which a condition holds; JavaScript both."""
-        self.page.evaluate(f"{change}, {LOOK}")  # type: ignore[attr-defined]
-        try:
-            self.page.wait_for_function(condition, timeout=SOON)  # type: ignore[attr-defined]
-        except playwright_api.TimeoutError:
-            return False
-        return True
-
     def open(self, path: str = "", **params: str) -> None:
         """Goes to a page and waits for its picture."""
-        self.go(path, **params)
+        self.page.goto(f"{self.base}/{path}?{urlencode(params)}")  # type: ignore[attr-defined]
         self.ready()
 
     def painted(self, path: str, **params: str) -> None:
         """Goes to a page without a linked view and waits for its first figure."""
-        self.go(path, **params)
+        self.page.goto(f"{self.base}/{path}?{urlencode(params)}")  # type: ignore[attr-defined]
         self.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)  # type: ignore[attr-defined]
 
     def ready(self) -> None:
@@ -424,7 +384,7 @@ def visitor(app: str, profile: object) -> Iterator[Visitor]:
     All these tests share one page, one after the other: a new page would start a process of its own, which
     takes twice as long to show the app.
     """
-    visitor = Visitor(shared_page(profile), app, stays=True)
+    visitor = Visitor(shared_page(profile), app)
     yield visitor
     visitor.leave()
     assert visitor.errors == []

@@ -95,14 +95,15 @@ def test_every_page_has_contrast_and_names_in_light_and_dark(
 ) -> None:
     path, more = view
     address = "" if path == "app.py" else Path(path).stem
-    visitor.go(address, **case_link("copy", step="2") | more)
+    query = "&".join(f"{name}={value}" for name, value in (case_link("copy", step="2") | more).items())
+    visitor.page.goto(f"{visitor.base}/{address}?{query}")
     drawn(visitor)
     assert objections(visitor, menu=path == "app.py") == []
 
 
 def test_the_snapshots_of_a_run_have_contrast_and_names(visitor: Visitor, grown: str) -> None:
     link = case_link("copy") | {"view": "birth", "run": grown, "snapshot": "16"}
-    visitor.go("training", **link)
+    visitor.page.goto(f"{visitor.base}/training?" + "&".join(f"{k}={v}" for k, v in link.items()))
     drawn(visitor)
     assert objections(visitor) == []
 

@@ -26,7 +26,9 @@ def click(visitor: Visitor, row: int, column: int, shape: tuple[int, int], name:
 
 
 def test_a_click_draws_a_link_and_a_second_one_takes_it_back(visitor: Visitor) -> None:
-    visitor.go("cross_attention?view=alignment&model=copy&text=one+two+three+four+stop")
+    visitor.page.goto(
+        f"{visitor.base}/cross_attention?view=alignment&model=copy&text=one+two+three+four+stop"
+    )
     click(visitor, 1, 2, (4, 5), "zwei – three")
     visitor.until("location.search.includes('pairs=3-2')")
     visitor.until("document.querySelectorAll('.js-plotly-plot .shapelayer path').length === 1")
@@ -40,7 +42,7 @@ def test_a_click_draws_a_link_and_a_second_one_takes_it_back(visitor: Visitor) -
 
 
 def test_a_gold_pair_of_the_sample_opens_with_its_links(visitor: Visitor) -> None:
-    visitor.go("cross_attention?view=alignment&model=random")
+    visitor.page.goto(f"{visitor.base}/cross_attention?view=alignment&model=random")
     visitor.page.get_by_role("button", name="Open links made by hand").click()
     visitor.page.get_by_label("The bundled sample").click()
     visitor.page.get_by_role("option").nth(1).click()

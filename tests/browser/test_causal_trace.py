@@ -17,7 +17,9 @@ BARS = """() => {
 
 
 def open_trace(visitor: Visitor) -> None:
-    visitor.go(f"what_if?model=copy&view=causal&text={TEXT}&other={OTHER}".replace(" ", "+"))
+    visitor.page.goto(
+        f"{visitor.base}/what_if?model=copy&view=causal&text={TEXT}&other={OTHER}".replace(" ", "+")
+    )
     visitor.until("document.querySelectorAll('.stPlotlyChart .nsewdrag').length === 3")
 
 

@@ -67,7 +67,7 @@ def test_a_run_is_exported_and_opened_again_without_its_model(visitor: Visitor, 
     npz, view = download(visitor, box, "NPZ", tmp_path), download(visitor, box, "JSON", tmp_path)
     weights = load_trace(npz).head("cross", 0, 0).weights
     assert (weights[case.weights("cross", 0) == 1] > KNOWN).all()
-    visitor.go("open_file")
+    visitor.page.goto(f"{visitor.base}/open_file")
     visitor.page.set_input_files("input[type=file]", npz)
     visitor.page.get_by_role("link", name="Show it").click(timeout=PATIENCE)
     visitor.ready()
@@ -85,7 +85,7 @@ def test_a_run_is_exported_and_opened_again_without_its_model(visitor: Visitor, 
 
 
 def test_damaged_files_get_one_sentence_and_the_page_lives_on(visitor: Visitor, tmp_path: Path) -> None:
-    visitor.go("open_file")
+    visitor.page.goto(f"{visitor.base}/open_file")
     for name, content in (("a.npz", np.random.default_rng(1).bytes(3_000)), ("b.json", b"[" * 90_000)):
         (tmp_path / name).write_bytes(content)
         visitor.page.set_input_files("input[type=file]", tmp_path / name)

@@ -7,7 +7,9 @@ from .conftest import PATIENCE, Visitor
 
 def open_heads(visitor: Visitor, **params: str) -> None:
     """Opens the page with its results, which the server keeps once a visitor has asked for them."""
-    visitor.go("heads", **params)
+    visitor.page.goto(
+        f"{visitor.base}/heads?" + "&".join(f"{name}={value}" for name, value in params.items())
+    )
     ask = visitor.page.get_by_role("button", name="sentences here")
     roles = visitor.page.get_by_text("The roles").first
     ask.or_(roles).first.wait_for(timeout=PATIENCE)

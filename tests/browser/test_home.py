@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from closed_form import CASES, KNOWN
@@ -327,7 +328,7 @@ def test_own_translations_are_forced(visitor: Visitor) -> None:
 def test_a_long_sentence_shows_how_far_it_has_come(visitor: Visitor, gate: Path) -> None:
     text = " ".join([HELD, *["one two three four five six eight nine ten"] * 40])
     held = os.open(gate, os.O_RDWR)
-    visitor.go(model="random", text=text)
+    visitor.page.goto(f"{visitor.base}/?{urlencode({'model': 'random', 'text': text})}")
     visitor.until("document.querySelector('[data-testid=stProgress]')?.textContent.includes('tokens so far')")
     os.write(held, b"open")
     visitor.ready()
@@ -357,7 +358,7 @@ def test_two_visitors_never_see_each_other(newcomer: Callable[..., Visitor]) -> 
 
 
 def test_a_step_sends_at_most_six_kilobytes(visitor: Visitor) -> None:
-    visitor.stays, received = False, list[int]()
+    received: list[int] = []
     visitor.page.on(
         "websocket", lambda socket: socket.on("framereceived", lambda data: received.append(len(data)))
     )
@@ -372,9 +373,8 @@ def test_a_step_sends_at_most_six_kilobytes(visitor: Visitor) -> None:
 
 
 def test_without_plotly_the_strips_and_the_cursor_still_work(visitor: Visitor) -> None:
-    visitor.stays = False
     visitor.page.route("**/plotly-cartesian*", lambda route: route.abort())
-    visitor.go("?model=copy&text=one+two+three")
+    visitor.page.goto(f"{visitor.base}/?model=copy&text=one+two+three")
     visitor.page.wait_for_selector(".lv-problem:not([hidden])", timeout=PATIENCE)
     assert "plotly.js is missing" in visitor.page.inner_text(".lv-problem")
     visitor.page.focus(".lv")

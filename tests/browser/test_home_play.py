@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 import pytest
 from closed_form import CASES
@@ -188,7 +189,7 @@ def test_presenting_offers_every_map_and_draws_one(visitor: Visitor) -> None:
 
 
 def test_a_page_without_a_map_of_its_own_does_not_present(visitor: Visitor) -> None:
-    visitor.go("inside_a_head", **case_link("copy"), present="yes")
+    visitor.page.goto(f"{visitor.base}/inside_a_head?{urlencode(case_link('copy'))}&present=yes")
     visitor.page.locator(".lv-count").wait_for(timeout=PATIENCE)
     assert visitor.page.locator(".lv-present").count() == 0
     assert visitor.page.get_by_role("button", name="Present").count() == 0

@@ -87,7 +87,9 @@ def test_other_texts_in_the_address_are_no_safer_and_no_worse(visitor: Visitor, 
         visitor.open(model="random", text="one two", target=text)
         assert "img" in "".join(visitor.chips("target")).replace("⁀", "")
     else:
-        visitor.go(f"encoder_self_attention?model=random&view=batch&text=one&batch={text}")
+        visitor.page.goto(
+            f"{visitor.base}/encoder_self_attention?model=random&view=batch&text=one&batch={text}"
+        )
         visitor.page.wait_for_selector(".js-plotly-plot .heatmaplayer image", timeout=PATIENCE)
     assert visitor.page.evaluate("window.hacked") is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 import pytest
 
@@ -19,7 +20,7 @@ VIEWS = {
 
 def goto(visitor: Visitor, path: str, maps: int, **params: str) -> None:
     """Opens a page without a linked view and waits for its maps."""
-    visitor.go(path, **params)
+    visitor.page.goto(f"{visitor.base}/{path}?{urlencode(params)}")
     visitor.until(f"document.querySelectorAll('{MAPS}').length === {maps}")
 
 
@@ -53,7 +54,9 @@ def test_a_comparison_follows_its_control_and_its_link(visitor: Visitor) -> None
 @pytest.mark.parametrize("path", VIEWS)
 def test_hostile_texts_never_run_and_the_page_fits_a_phone(visitor: Visitor, path: str) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.go(path, model="random", text=HOSTILE, **VIEWS[path])
+    visitor.page.goto(
+        f"{visitor.base}/{path}?{urlencode({'model': 'random', 'text': HOSTILE, **VIEWS[path]})}"
+    )
     visitor.page.wait_for_selector(MAPS, state="attached", timeout=PATIENCE)
     assert visitor.page.evaluate("window.hacked") is None
     assert visitor.page.locator(".stException, .stMain img, .js-plotly-plot a").count() == 0

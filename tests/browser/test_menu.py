@@ -86,7 +86,6 @@ def test_the_menu_fits_a_small_screen(visitor: Visitor) -> None:
 
 def test_a_step_of_a_long_sentence_receives_three_kilobytes_at_most(visitor: Visitor) -> None:
     received: list[int] = []
-    visitor.stays = False
     visitor.page.on(
         "websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data)))
     )

@@ -49,7 +49,9 @@ def test_the_encoder_page_walks_over_source_tokens(visitor: Visitor) -> None:
 
 
 def test_a_batch_makes_padding_and_its_mask_visible(visitor: Visitor) -> None:
-    visitor.go("encoder_self_attention?view=batch&model=copy&text=one+two&batch=one+two+three+four+five")
+    visitor.page.goto(
+        f"{visitor.base}/encoder_self_attention?view=batch&model=copy&text=one+two&batch=one+two+three+four+five"
+    )
     visitor.page.wait_for_selector(".js-plotly-plot .heatmaplayer image")
     visitor.until("document.querySelectorAll('.js-plotly-plot .heatmaplayer image').length === 2")
     first = visitor.page.locator(".js-plotly-plot").nth(0)

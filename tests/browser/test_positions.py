@@ -9,7 +9,7 @@ QUIET = "document.querySelector('.stApp').dataset.testScriptState !== 'running'"
 
 
 def go(visitor: Visitor, query: str) -> None:
-    visitor.go(f"positions?{query}")
+    visitor.page.goto(f"{visitor.base}/positions?{query}")
     visitor.until(PLOTS)
 
 

@@ -9,7 +9,7 @@ QUIET = "document.querySelector('.stApp').dataset.testScriptState !== 'running'"
 
 
 def go(visitor: Visitor, query: str = "") -> None:
-    visitor.go(f"recurrent?{query}")
+    visitor.page.goto(f"{visitor.base}/recurrent?{query}")
     visitor.until(PLOTS)
 
 
@@ -32,7 +32,7 @@ def test_local_attention_marks_its_centres_on_the_map(visitor: Visitor) -> None:
 def test_the_sections_fit_a_phone(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     for view in ("", "view=long", "view=path", "view=speed", "view=hard"):
-        visitor.go(f"recurrent?{view}")
+        visitor.page.goto(f"{visitor.base}/recurrent?{view}")
         visitor.until("document.querySelectorAll('.stMain .js-plotly-plot .main-svg').length > 0")
         visitor.until(QUIET)
         assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390, view

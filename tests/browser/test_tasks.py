@@ -121,7 +121,7 @@ def test_the_meaning_of_a_word_takes_one_click(hand: Hand) -> None:
 
 
 def test_what_nats_means_takes_one_click_from_where_it_stands(visitor: Visitor) -> None:
-    visitor.go("glossary")
+    visitor.page.goto(f"{visitor.base}/glossary")
     visitor.page.locator(".glossary-page dt", has_text="nats").first.wait_for(timeout=PATIENCE)
 
 

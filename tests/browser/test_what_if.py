@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -28,7 +29,7 @@ def link(*changes: do.Intervention, **params: str) -> dict[str, str]:
 
 def at_what_if(visitor: Visitor, **params: str) -> None:
     """Opens the page What if and waits for its last picture."""
-    visitor.go("what_if", **params)
+    visitor.page.goto(f"{visitor.base}/what_if?{urlencode(params)}")
     visitor.page.get_by_text("What am I seeing?").wait_for(timeout=PATIENCE)
 
 
@@ -60,7 +61,7 @@ def test_a_changed_run_is_exported_and_opened_again_with_its_changes(
     box = popover(visitor)
     npz, view = download(visitor, box, "NPZ", tmp_path), download(visitor, box, "JSON", tmp_path)
     assert load_trace(npz).interventions == THREE
-    visitor.go("open_file")
+    visitor.page.goto(f"{visitor.base}/open_file")
     visitor.page.set_input_files("input[type=file]", npz)
     visitor.page.get_by_role("link", name="Show it").click(timeout=PATIENCE)
     visitor.ready()

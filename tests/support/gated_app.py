@@ -1,7 +1,6 @@
 """Streamlit as the browser tests start it: a translation of a text that begins with ``HELD`` waits at a gate.
 
-The page "Heads over sentences" reads the first ``SAMPLE`` sentences only. A page whose address has ``FORGET``
-is empty, and its session forgets all: what comes next in this document finds the app as a new visitor does.
+The page "Heads over sentences" reads the first ``SAMPLE`` sentences only.
 
     python gated_app.py GATE run app.py …
 
@@ -23,12 +22,6 @@ SLOW_TOKENS, PACE = 20, 0.1
 """Number of tokens that wait at the gate, and the most seconds that each waits."""
 PATIENCE = 90.0
 SAMPLE = 40
-FORGET = "forget"
-"""A parameter of addresses."""
-HEARD = "ack"
-"""What a session must keep: the number of the linked view's last event, which the browser sends again."""
-FORGOTTEN = "forgotten"
-"""The id of the only element of an empty page."""
 
 Stream = Callable[..., Iterator[Any]]
 
@@ -54,33 +47,16 @@ def gated(stream: Stream, gate: str) -> Stream:
     return held
 
 
-def forgetting(begin: Callable[[], None]) -> Callable[[], None]:
-    """``stores.begin``, with which every page begins, with the empty page in it."""
-    import streamlit as st
-
-    def begun() -> None:
-        begin()
-        if FORGET in st.query_params:
-            for key in set(st.session_state) - {HEARD}:
-                del st.session_state[key]
-            st.html(f'<p id="{FORGOTTEN}">nothing</p>')
-            st.stop()
-
-    return begun
-
-
 def main() -> None:
     """Runs Streamlit with the arguments that follow the gate."""
     from streamlit.web import cli
 
     from transformer.runs.translator import Translator
-    from ui.server import stores
     from ui.server.background import surveys
 
     gate, *arguments = sys.argv[1:]
     whole = surveys.sample
     surveys.sample = lambda name: whole(name)[:SAMPLE]
-    stores.begin = forgetting(stores.begin)
     Translator.stream = gated(Translator.stream, gate)  # type: ignore[method-assign]
     sys.argv = ["streamlit", *arguments]
     cli.main()
