@@ -49,7 +49,7 @@ MOST_LINES = {
     "figures": 7_086,
     "ui/linked_view address server controls shell maps": 10_944,
     "ui/views": 17_258,
-    "tests": 40_794,
+    "tests": 40_795,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -57,10 +57,11 @@ def name_of(view: tuple[str, dict[str, str]]) -> str:
 
 
 def drawn(visitor: Visitor) -> None:
-    """Waits until the script has ended, the linked view, if there is one, is drawn, and no colour changes."""
+    """Waits until the linked view, if there is one, is drawn, the script has ended, and no colour changes."""
     visitor.page.wait_for_selector(".stMainBlockContainer .stElementContainer", timeout=PATIENCE)
-    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
     visitor.until("[...document.querySelectorAll('.lv')].every((view) => view.dataset.ready === 'true')")
+    ended = "document.querySelector('.stApp').dataset.testScriptState === 'notRunning'"
+    visitor.until(f"{ended} && !document.querySelector('[data-stale=true]')")  # which is paler
     visitor.until("document.getAnimations().every((each) => each.playState !== 'running')")
 
 
