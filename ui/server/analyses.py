@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import TypeVar
 
 import streamlit as st
@@ -22,7 +22,7 @@ from transformer.lenses.targets.smoothing import smoothed as shown_smoothed
 from transformer.model.sites import AttentionKind, Side
 from transformer.runs.batch import BatchEntry, run_batch
 from transformer.runs.branch import branch
-from transformer.runs.draws import Draws, draw, shared_tokens
+from transformer.runs.draws import Draws, draw
 from transformer.runs.retrace import retrace
 from transformer.trace.value_norms import output_projections
 from transformer.training.runs.history import History, read_history
@@ -164,16 +164,16 @@ def branched(asked: Asked, search: Translation, node: int) -> Translation:
 def drawn(asked: Asked, drawing: Drawing, seeds: range, tell: Tell) -> Draws:
     """Samples of a text, drawn one after the other; raises as ``searched``."""
     model, changes = translator(asked.model), asked.changes
-
     hosted.check_draws(len(seeds))
+
+    def told() -> Iterator[int]:
+        for done, seed in enumerate(seeds):
+            tell(done / len(seeds))
+            yield seed
 
     def make() -> Draws:
         hosted.count()
-        drawn: list[Translation] = []
-        for seed in seeds:
-            tell(len(drawn) / len(seeds))
-            drawn += draw(model, asked.text, drawing.sampling(), [seed], changes).translations
-        return Draws(tuple(drawn), shared_tokens(drawn))
+        return draw(model, asked.text, drawing.sampling(), told(), changes)
 
     return kept("draws").get((asked.model, asked.text, changes, drawing, seeds, id(model)), make)
 
