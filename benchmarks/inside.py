@@ -33,14 +33,8 @@ from benchmarks.app import (
     visit,
 )
 
-LAST = """() => {
-  const last = [...document.querySelectorAll('.js-plotly-plot, .pic canvas')].at(-1);
-  if (!last) return '';
-  if (last.tagName === 'CANVAS') return last.toDataURL();
-  const cells = [...last.querySelectorAll('.heatmaplayer image')];
-  return cells.map((image) => image.getAttribute('href') ?? image.getAttribute('xlink:href')).join();
-}"""
-"""The numbers of the page's last figure, once they are painted."""
+LAST = "() => [...document.querySelectorAll('.pic')].at(-1)?.dataset.drawn ?? ''"
+"""How often the page's last figure was drawn; a figure whose numbers have not changed is not drawn again."""
 
 
 def main() -> None:

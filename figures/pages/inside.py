@@ -78,7 +78,7 @@ def ledger_spec(
 
 def _places(rows: Sequence[LedgerRow]) -> list[float]:
     """Places of the lines, with a gap before the first line that is not the model's."""
-    return [i + 0.6 * row.what_if for i, row in enumerate(rows)]
+    return [i + 0.6 if row.what_if else i for i, row in enumerate(rows)]
 
 
 def _numbers(rows: Sequence[LedgerRow], places: Sequence[float], mask: np.ndarray) -> list[dict[str, Any]]:

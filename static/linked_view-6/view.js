@@ -21,7 +21,7 @@ import { placeName } from "./text.js";
 import { Tour } from "./tour.js";
 
 const STYLE = new URL("view.css", import.meta.url);
-const TELL_AFTER = 80;
+const [AT_ONCE, TELL_AFTER] = [20, 80];
 const HEARD_WITHIN = 2000;
 const LABEL =
   "Linked view. Left and right arrows move the cursor, up and down arrows move the key token, space plays, " +
@@ -48,7 +48,7 @@ plotly.catch(() => {});
 class View {
   constructor(name) {
     Object.assign(this, { name, feeds: {}, cells: {}, picks: {}, seq: 0, trace: null, telling: null });
-    Object.assign(this, { repeating: null, patience: HEARD_WITHIN });
+    Object.assign(this, { repeating: null, patience: HEARD_WITHIN, answered: 0 });
     Object.assign(this, { presenting: new Presenting(this), focused: new Focus() });
     this.at = { step: 0, source: null };
   }
@@ -324,12 +324,14 @@ class View {
     this.moveTo(position);
   }
 
-  // Sends after the paint: the server's answer must not delay the picture, and quick steps become one message. A move
-  // waits while the answer to the one before is on its way: if two runs of the server follow each other closely,
+  // Sends after the paint, which the server's answer must not delay: a step alone at once, quick steps as one message.
+  // A move waits while the answer to the one before is on its way: if two runs of the server follow each other closely,
   // Streamlit takes the view off the page for a moment, and keys are lost.
   tellSoon() {
+    const quiet = this.telling || this.repeating ? 0 : performance.now() - this.answered;
     clearTimeout(this.telling);
-    this.telling = setTimeout(() => this.guard(() => this.repeating ?? this.tell()), TELL_AFTER);
+    const send = () => this.guard(() => this.repeating ?? this.tell());
+    this.telling = setTimeout(send, Math.max(AT_ONCE, TELL_AFTER - quiet));
   }
 
   // Drops a move that was not sent yet, and stops repeating messages.
@@ -342,7 +344,7 @@ class View {
   // The server has heard the last message; a move that waited for this is sent.
   heard() {
     clearTimeout(this.repeating);
-    Object.assign(this, { repeating: null, patience: HEARD_WITHIN });
+    Object.assign(this, { repeating: null, patience: HEARD_WITHIN, answered: performance.now() });
     if (this.telling) this.tellSoon();
   }
 
