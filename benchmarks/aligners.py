@@ -68,6 +68,7 @@ def optimised(translator: Translator, run: Translation, layer: int, steps: int, 
     target = torch.tensor([run.target_ids])
     read = torch.cat([torch.tensor([[config.bos_id]]), target[:, :-1]], dim=1)
     source = torch.tensor([[*translator.ids(run.source_text), config.eos_id]])
+    assert run.attention is not None
     start = torch.from_numpy(np.array(run.attention.weights(CROSS, layer)))[None]
     logits = start.clamp_min(1e-4).log().requires_grad_()
     memory = model.encode(source).detach()
@@ -84,7 +85,8 @@ def maps(
 ) -> Iterator[tuple[str, str, np.ndarray]]:
     """Every way and place, with its (queries, keys)."""
     project = output_projections(translator.model)
-    layers = []
+    layers: list[np.ndarray] = []
+    assert run.attention is not None
     for layer in range(translator.config.sites[CROSS].n_layers):
         weights = run.attention.weights(CROSS, layer)
         layers.append(weights.mean(0))

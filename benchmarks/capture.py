@@ -13,6 +13,7 @@ import argparse
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -22,14 +23,21 @@ from benchmarks.interleave import interleaved, report
 from transformer import AttentionKind, Capture, Tokenizer, Transformer, TransformerConfig, Translator
 from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
+from transformer.model.network import EncoderDecoder
 from transformer.model.transformer import convert
 from transformer.trace.audit import audit
 from transformer.trace.recorder import Recorder
 
-SHAPE = {"d_model": 256, "d_ff": 1024, "n_heads": 8, "n_encoder_layers": 3, "n_decoder_layers": 3}
+SHAPE: dict[str, Any] = {
+    "d_model": 256,
+    "d_ff": 1024,
+    "n_heads": 8,
+    "n_encoder_layers": 3,
+    "n_decoder_layers": 3,
+}
 
 
-def our_model(vocab_size: int) -> Transformer:
+def our_model(vocab_size: int) -> EncoderDecoder:
     """Our model with random weights, laid out as if loaded; the end token is never the most probable."""
     torch.manual_seed(0)
     model = Transformer(TransformerConfig(vocab_size=vocab_size, norm="pre", **SHAPE)).eval()
@@ -42,7 +50,7 @@ def reference_model(vocab_size: int):  # type: ignore[no-untyped-def]
     """transformers' MarianMTModel of the same shape, with explicit attention, which its captures need."""
     from transformers import MarianConfig, MarianMTModel
 
-    config = MarianConfig(
+    config = MarianConfig(  # type: ignore[call-arg]
         vocab_size=vocab_size,
         d_model=SHAPE["d_model"],
         encoder_ffn_dim=SHAPE["d_ff"],

@@ -33,7 +33,8 @@ def margin(translator: Translator, source: str, text: str) -> tuple[float, str, 
     for log_probs, given in zip(replay(translator.model, memory, ids), ids, strict=True):
         own = next(int(number) for number in log_probs.topk(2).indices if number != config.unk_id)
         if own != given:
-            return float(log_probs[own] - log_probs[given]), *tokenizer.pieces([own, given])
+            pieces = tokenizer.pieces([own, given])
+            return float(log_probs[own] - log_probs[given]), pieces[0], pieces[1]
     return 0.0, "", ""
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 
 def interleaved(
-    runs: dict[str, Callable[[], object]], repeats: int, warm_up: int = 2
+    runs: Mapping[str, Callable[[], object]], repeats: int, warm_up: int = 2
 ) -> dict[str, list[float]]:
     """Seconds of each run; the runs take turns ``repeats`` times after ``warm_up`` uncounted rounds."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}

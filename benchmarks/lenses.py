@@ -14,6 +14,7 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -126,7 +127,7 @@ def main() -> int:
         run = translator.force(text, text, capture=capture)
         step = len(run.steps) // 2
         token, against = run.steps[step].token_id, run.steps[step].alternatives[-1].token_id
-        measures = {
+        measures: dict[str, Callable[[], object]] = {
             "forced pass": partial(translator.force, text, text, capture=capture),
             "attribution": partial(attribution, model, run, step, token, against),
             "carried": partial(carried, model, run, "cross", 1, 0),

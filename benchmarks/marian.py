@@ -116,9 +116,9 @@ def theirs(model: Any, src_ids: Tensor, target: int, beam_size: int, capture: bo
 def products(translator: Translator, src_ids: Tensor, target: int, beam_size: int) -> Callable[[], None]:
     """A run of the encoder, then, for every token, only the products with the decoder's matrices."""
     model = translator.model
-    dtype = model.decoder.dtype
+    dtype = model.stack("decoder").dtype
     maps: list[tuple[Callable[[Tensor], Tensor], int]] = []
-    for layer in model.decoder.modules():
+    for layer in model.stack("decoder").modules():
         if isinstance(layer, DecoderLayer):
             own, cross, network = layer.self_attention, layer.cross_attention, layer.feed_forward
             separate = (own.q_proj, own.k_proj, own.v_proj) if own.joined is None else (own.joined,)

@@ -60,6 +60,7 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(1)
     translator: Translator = load_translator(asked.model)
+    assert translator.heads is not None
     head = Aligner((tuple(translator.heads["default"]["cross"]),), "predicted")
     found = translator.heads["aligner"]
     best = Aligner(tuple(map(tuple, found["heads"])), found["rows"])

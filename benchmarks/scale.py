@@ -24,13 +24,13 @@ from urllib.parse import urlencode, urlsplit
 
 from playwright.sync_api import Browser, Page, Response, WebSocket, sync_playwright
 
-from app import ARGUMENTS, READY, milliseconds, server, settle, steps
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from benchmarks.app import ARGUMENTS, READY, milliseconds, server, settle, steps  # noqa: E402
 
 if TYPE_CHECKING:
     from transformer import Translator
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
 MOST_BYTES = 1_000_000
 MOST_RATIO = 2.0
 STATIC = {"script", "stylesheet", "font"}
@@ -269,7 +269,7 @@ def print_memory(model: Translator, sizes: tuple[int, ...]) -> None:
 def main() -> None:
     """Runs all measurements."""
     from transformer import load_translator
-    from ui.shell.menu import PAGES
+    from ui.shell import doors
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -282,7 +282,7 @@ def main() -> None:
     folder = options.models or ROOT / "assets" / "models"
     path = next(each for each in sorted(folder.iterdir()) if (each / "config.json").is_file())
     model = load_translator(path)
-    pages = [page.path for page in PAGES]
+    pages = [doors.script(name) for name in doors.PAGES]
     if options.pages:
         pages = [page for page in pages if any(word in page for word in options.pages)]
     long, short, longest = (

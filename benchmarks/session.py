@@ -206,7 +206,7 @@ class Session:
                     data = await self._link.recv()
                     self.bytes += len(data)
                     message = ForwardMsg()
-                    message.ParseFromString(data)  # type: ignore[arg-type]
+                    message.ParseFromString(data)
                     self._take(message)
         except TimeoutError as error:
             raise FailedError(f"no answer to {what} within {PATIENCE:g} s") from error

@@ -53,7 +53,7 @@ class Visitor:
         found = [f"exception: {each.value}" for each in at.exception]
         found += [f"options changed: {each}" for each in changed(self.known, choices(at))]
         if not found and self.page in LINKED and (shown := view(at)["step"]) != step:
-            found.append(f"the view shows step {shown + 1}")  # type: ignore[operator]
+            found.append(f"the view shows step {shown + 1}")
         return found
 
 

@@ -33,8 +33,8 @@ from benchmarks.interleave import interleaved, report
 from transformer import Transformer, TransformerConfig
 from transformer.model.encodings.positions import sinusoidal_table
 from transformer.training import trainer
-from transformer.training.batches import Batch, EncodedPairs, training_batches
-from transformer.training.options import TrainingOptions
+from transformer.training.batches import Batch, EncodedPairs
+from transformer.training.options import Precision, TrainingOptions
 from transformer.training.trainer import Trainer
 
 CONFIG = TransformerConfig(
@@ -51,6 +51,7 @@ class PlainTransformer(nn.Module):
         self.embedding = nn.Embedding(config.vocab_size, config.d_model, padding_idx=config.pad_id)
         nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
         self.dropout = nn.Dropout(config.dropout)
+        self.table: Tensor
         self.register_buffer("table", sinusoidal_table(256, config.d_model).float())
         self.stacks = nn.Transformer(
             config.d_model,
@@ -119,13 +120,14 @@ class PlainLoop:
 def made_up_pairs(count: int) -> EncodedPairs:
     """Pairs of random ids with lengths like Tatoeba's, about 9 ± 4 pieces per side."""
     draw = random.Random(0)
-    sides: list[list[array[int]]] = [[], []]
+    source: list[array[int]] = []
+    target: list[array[int]] = []
     for _ in range(count):
         length = max(2, round(draw.lognormvariate(2.2, 0.4)))
-        for side in sides:
+        for side in (source, target):
             size = max(2, length + draw.randint(-2, 2))
             side.append(array("i", [draw.randrange(4, CONFIG.vocab_size) for _ in range(size)]))
-    return EncodedPairs(*sides)
+    return EncodedPairs(source, target)
 
 
 def main() -> None:
@@ -142,10 +144,15 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     options = TrainingOptions(steps=10_000)
     data = made_up_pairs(20_000)
-    batches = list(islice(training_batches(data, options.batch_positions, options.seed), arguments.steps + 2))
-    runs = {"nn.Transformer": PlainLoop(options, batches, device).step}
-    for name in ("float32", "bfloat16", "bfloat16, fused attention"):
-        chosen = replace(options, precision=name.split(",")[0])
+    batches = list(islice(data.batches(options.batch_positions, options.seed, 0, 1), arguments.steps + 2))
+    runs: dict[str, Callable[[], object]] = {"nn.Transformer": PlainLoop(options, batches, device).step}
+    names: dict[str, Precision] = {
+        "float32": "float32",
+        "bfloat16": "bfloat16",
+        "bfloat16, fused attention": "bfloat16",
+    }
+    for name, precision in names.items():
+        chosen = replace(options, precision=precision)
         step = Trainer(Transformer(CONFIG).to(device), data, chosen).advance
         runs[name] = fused(step) if "fused" in name else step
     seconds = interleaved(runs, arguments.steps)
