@@ -41,14 +41,14 @@ ROOMS = {
 MOST_FILES = 13
 """A room with more files than this needs a folder inside."""
 MOST_LINES = {
-    "transformer/text model trace decode storage families training hub": 12_552,
+    "transformer/text model trace decode storage families training hub": 12_557,
     "transformer/interventions": 2_026,
     "transformer/runs": 2_046,
-    "transformer/lenses what_if exports commands": 8_653,
-    "lab": 7_432,
+    "transformer/lenses what_if exports commands": 8_645,
+    "lab": 7_426,
     "figures": 7_086,
-    "ui/linked_view address server controls shell maps": 10_944,
-    "ui/views": 17_258,
+    "ui/linked_view address server controls shell maps": 10_946,
+    "ui/views": 17_261,
     "tests": 40_795,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""

@@ -15,7 +15,7 @@ _ROOM = 0.3
 
 
 @dataclass(frozen=True)
-class Side:
+class Bars:
     """One of the two bars of every row."""
 
     name: str  # its name in the legend
@@ -27,7 +27,7 @@ class Side:
 
 def paired_bars(
     names: Sequence[str],  # the names of the rows, escaped
-    sides: tuple[Side, Side],  # the two bars
+    sides: tuple[Bars, Bars],  # the two bars
     bold: int,  # the row whose name is bold
     ends: tuple[float, float],  # the ends of the axis, without the room for numbers
     row: int,  # px of a row
@@ -62,7 +62,7 @@ def paired_bars(
     return style.figure(style.spec([_bars(side) for side in sides], layout))
 
 
-def _bars(side: Side) -> dict[str, Any]:
+def _bars(side: Bars) -> dict[str, Any]:
     return {
         "type": "bar",
         "orientation": "h",

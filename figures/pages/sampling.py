@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from figures.base import labels, style
 from figures.base.bars import percent
-from figures.base.paired import Side, paired_bars
+from figures.base.paired import Bars, paired_bars
 
 _ROW = 26
 BEFORE, AFTER = style.NEUTRAL, style.POSITIVE
@@ -29,8 +29,8 @@ def before_after(
         for token, a, b in zip(tokens, before, after, strict=True)
     ]
     sides = (
-        Side("the model", before, _texts(before), notes, BEFORE),
-        Side("after temperature, top-k and top-p", after, _texts(after), notes, AFTER),
+        Bars("the model", before, _texts(before), notes, BEFORE),
+        Bars("after temperature, top-k and top-p", after, _texts(after), notes, AFTER),
     )
     return paired_bars(names, sides, written, (0.0, 1.0), _ROW)
 

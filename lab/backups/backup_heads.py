@@ -18,14 +18,12 @@ from numpy.typing import NDArray
 from transformer.interventions import HeadOutput, InterventionError, ablate
 from transformer.interventions.base import SITES
 from transformer.interventions.heads import OUTPUTS
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Head
 from transformer.runs.batched import OneRun, Passes, RowChanges, Swap
 from transformer.runs.translator import NO_MEANS, Translator
 from transformer.runs.wording import InputError
 
 Doubles = NDArray[np.float64]
-Head = tuple[int, int]
-"""Layer and head, both from 0."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.backups.backup_heads import BackupHeads, Doubles, Head
+from lab.backups.backup_heads import BackupHeads, Doubles
 from lab.measurement import Json
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Head
 from transformer.storage.description import BACKUPS_FILE
 from transformer.storage.marks import measured_as
 

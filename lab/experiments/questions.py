@@ -12,14 +12,12 @@ from typing import Any
 
 import transformer.interventions as do
 from transformer.interventions import Intervention
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
 from transformer.text.words import find_word
 
-Head = tuple[int, int]
-"""Layer and head, both from 0."""
 Variants = dict[str, tuple[Intervention, ...]]
 """Changes by what they are called beside each other."""
 

@@ -15,7 +15,7 @@ from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.lenses.scores.bootstrap import Floats
 from transformer.model.masks import padding_mask
-from transformer.model.sites import AttentionKind, Place
+from transformer.model.sites import Place, PlacedHead
 from transformer.model.watching.observer import UNWATCHED, Attended, AttentionInputs, Bystander, Observer
 from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair
@@ -23,11 +23,9 @@ from transformer.training.batches import Batch, group_by_length, make_batch
 from transformer.training.data import pad
 
 BATCH_POSITIONS = 2048
-Head = tuple[AttentionKind, int, int]
-"""A head: kind, layer and head, from 0."""
 
 
-def all_heads(translator: Translator) -> list[Head]:
+def all_heads(translator: Translator) -> list[PlacedHead]:
     """All heads of a model, kind by kind."""
     heads = range(translator.config.n_heads)
     return [
@@ -55,7 +53,7 @@ class Scaled(Bystander):
         return Attended(output)
 
 
-def switched_off(translator: Translator, heads: Iterable[Head], by: str = "zero") -> Observer:
+def switched_off(translator: Translator, heads: Iterable[PlacedHead], by: str = "zero") -> Observer:
     """Replaces what some heads give out by zeros, or by their mean over many sentences."""
     size, width = translator.config.n_heads, translator.config.d_head
     factors: dict[Place, Tensor] = {}
@@ -92,7 +90,7 @@ class Forced:
                 found[rows] = self._scored(batch, read, observer).double().numpy()
         return found
 
-    def sensitivity(self, heads: Sequence[Head], off: Iterable[Head] = ()) -> Floats:
+    def sensitivity(self, heads: Sequence[PlacedHead], off: Iterable[PlacedHead] = ()) -> Floats:
         """(heads,) mean over sentences of |∂loss/∂ξ|, ξ = 1 a factor of a head's output (Michel et al. 2019).
 
         The loss is that of a token on average; heads in ``off`` stay switched off.
@@ -109,7 +107,7 @@ class Forced:
                 sums[at] += float(by_place[kind, layer][:, head].abs().sum())
         return sums / self.count
 
-    def _ones(self, rows: int, gone: set[Head]) -> dict[Place, Tensor]:
+    def _ones(self, rows: int, gone: set[PlacedHead]) -> dict[Place, Tensor]:
         found: dict[Place, Tensor] = {}
         for kind, layer, head in all_heads(self.translator):
             own = found.setdefault((kind, layer), torch.ones(rows, self.translator.config.n_heads))

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import numpy as np
 
-from lab.importance.ablation import Forced, Head, all_heads, switched_off, translated
+from lab.importance.ablation import Forced, all_heads, switched_off, translated
 from lab.measurement import Json, Pairs, Subject, listed, measurement, one_thread, report
 from transformer.commands.arguments import shown
 from transformer.lenses.scores.bootstrap import bleu, bleu_statistics, compare, ratio, rounded
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, PlacedHead
 from transformer.runs.translator import Translator
 from transformer.storage.description import IMPORTANCE_FILE
 from transformer.text.pairs import SentencePair, read_pairs
@@ -52,7 +52,7 @@ def importance(
     }
 
 
-def _alone(forced: Forced, heads: Sequence[Head], whole: np.ndarray, by: str) -> Json:
+def _alone(forced: Forced, heads: Sequence[PlacedHead], whole: np.ndarray, by: str) -> Json:
     """Rise of the loss without each head, in nats a token, with the interval of the paired bootstrap."""
     found = {_WHOLE: whole}
     for head in heads:
@@ -63,7 +63,7 @@ def _alone(forced: Forced, heads: Sequence[Head], whole: np.ndarray, by: str) ->
     return _by_kind(heads, [compared[str(head)]["difference"] for head in heads])
 
 
-def _by_kind(heads: Sequence[Head], values: Sequence[object]) -> Json:
+def _by_kind(heads: Sequence[PlacedHead], values: Sequence[object]) -> Json:
     """Values of heads as lists of layers, by kind."""
     found: dict[str, list[list[object]]] = {}
     for (kind, layer, _), value in zip(heads, values, strict=True):
@@ -82,7 +82,7 @@ def pruning(forced: Forced, translate: Sequence[SentencePair], orders: int) -> J
     """
     heads = all_heads(forced.translator)
     steps = [round(len(heads) * at / POINTS) for at in range(POINTS + 1)]
-    ranked: list[Head] = []
+    ranked: list[PlacedHead] = []
     for begin, end in pairwise(steps):
         left = [head for head in heads if head not in ranked]
         felt = forced.sensitivity(left, ranked)
@@ -90,12 +90,12 @@ def pruning(forced: Forced, translate: Sequence[SentencePair], orders: int) -> J
         report(f"ranked {end} of {len(heads)} heads")
     shuffled = [random.Random(seed).sample(heads, len(heads)) for seed in range(1, orders + 1)]
 
-    def curve(order: Sequence[Head]) -> list[float]:
+    def curve(order: Sequence[PlacedHead]) -> list[float]:
         lost = [forced.losses(switched_off(forced.translator, order[:n])).sum(0) for n in steps]
         values: list[float] = listed(ratio(np.stack(lost)))
         return values
 
-    def scores(order: Sequence[Head]) -> list[float]:
+    def scores(order: Sequence[PlacedHead]) -> list[float]:
         return [round(_bleu(forced.translator, translate, order[:n]), 1) for n in steps]
 
     found = {"heads": steps, "ranked": curve(ranked), "random": [curve(order) for order in shuffled]}
@@ -107,7 +107,7 @@ def pruning(forced: Forced, translate: Sequence[SentencePair], orders: int) -> J
     }
 
 
-def _bleu(translator: Translator, pairs: Sequence[SentencePair], off: Sequence[Head]) -> float:
+def _bleu(translator: Translator, pairs: Sequence[SentencePair], off: Sequence[PlacedHead]) -> float:
     observer = switched_off(translator, off)
     outputs: list[str] = []
     for start in range(0, len(pairs), _AT_ONCE):

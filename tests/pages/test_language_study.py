@@ -14,7 +14,7 @@ from lab.language.inducing import random_pieces
 from lab.language.induction import followers
 from transformer import Capture
 from transformer.lenses.circuits.matrices import Through, copying, matching
-from transformer.lenses.circuits.path import Place, patched
+from transformer.lenses.circuits.path import patched
 from transformer.lenses.circuits.reading import reading
 from transformer.storage.description import LANGUAGE_FILE
 from transformer.storage.marks import measured
@@ -102,7 +102,7 @@ def test_what_the_reader_reads_of_the_source_is_measured_on_the_run(study: dict[
         right = (followers(ids) > 0) & sequences.again[:, None]
         read = reading(generator.model, traced, "decoder", *reader)
         parts.append(read.advantage(right, traced.mask("decoder", *reader)))
-        cut = patched(generator.model, traced, Place(*source), Place(*reader))
+        cut = patched(generator.model, traced, source, reader)
         weights.append([traced.weights("decoder", *reader)[right].mean(), cut.weights[right].mean()])
         losses.append([-np.mean(traced.log_probs[26:50]), -cut.log_probs[26:50].mean()])
     at = opened("induction", seed="3")

@@ -14,7 +14,7 @@ from transformer.lenses.measures.attribution import attribution
 from transformer.lenses.measures.carried import carried
 from transformer.lenses.measures.effect import WAYS, Way, effect
 from transformer.lenses.measures.gradients import saliency
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, PlacedHead
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.text.words import readable
@@ -34,7 +34,7 @@ class Explained:
     run: Translation  # with its residual stream
     step: int  # the step that wrote the token, from 0
     against: int | None  # id of the token that it is compared with
-    head: tuple[AttentionKind, int, int]  # for measures of one head: its kind, layer and number, from 0
+    head: PlacedHead  # for measures of one head
     way: Way  # how `effect` takes a key away
 
     @property

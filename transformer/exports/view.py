@@ -31,7 +31,7 @@ from transformer.exports.record import (
 from transformer.interventions import Intervention
 from transformer.interventions.heads import InHeads
 from transformer.interventions.masks import Masking
-from transformer.model.sites import AttentionKind, Site
+from transformer.model.sites import AttentionKind, Head, Site
 from transformer.runs.translation import Translation
 from transformer.trace.equations import focused_textbook, masked_textbook, weighed_textbook
 from transformer.trace.report import AS_RECORDED, ROW_SUM_LIMIT, WEIGHT_LIMIT, AuditReport, Check
@@ -47,7 +47,6 @@ NOTE = "Imported file: tokens, steps and one matrix are shown as recorded."
 MEASURES = ("carried", "effect", "effect_on_all")
 """Names of measures in a file: ‖α x W_V W_O‖, Δ log p of the row's token, Σ |Δ log p| of all tokens."""
 Source = Path | str | IO[bytes]
-Head = tuple[int, int]
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,16 @@ class PackedProduct:
         self._bias = None if bias is None else bias.detach()
         self._multiply = torch.ops.mkldnn._linear_pointwise.default
 
+    @classmethod
+    def of_maps(cls, *maps: nn.Linear) -> PackedProduct:
+        """One product for maps with biases that read the same input, (…, in) → (…, out of all).
+
+        With few rows and small matrices, the call itself costs most: one call for queries, keys and values
+        makes greedy search at OPUS-MT's size about 1.08 times as fast (*measured*).
+        """
+        weight, bias = (torch.cat(parts) for parts in zip(*((m.weight, m.bias) for m in maps), strict=True))
+        return cls(weight, bias)
+
     def __call__(self, x: Tensor) -> Tensor:
         """(…, in) → (…, out)."""
         product: Tensor = self._multiply(x, self._packed, self._bias, "none", [], "")
@@ -79,21 +89,10 @@ def pack(module: nn.Module) -> None:
             setattr(module, name, PackedLinear(child.weight, child.bias))
 
 
-def joined(*maps: nn.Linear) -> PackedProduct:
-    """One product for maps with biases that read the same input, (…, in) → (…, out of all).
-
-    For a packed product of few rows and small matrices, the call itself costs most: one call for queries,
-    keys and values makes greedy search at OPUS-MT's size about 1.08 times as fast (*measured*).
-    """
-    weight, bias = (torch.cat(parts) for parts in zip(*((m.weight, m.bias) for m in maps), strict=True))
-    return PackedProduct(weight, bias)
-
-
 def for_few_rows(tensor: Tensor) -> Tensor:
     """The same matrix (out, in), laid out in memory as (in, out) unless it has more inputs than outputs.
 
-    One row times a matrix with more outputs than inputs is 1.5 to 3 times as fast from that layout, and
-    times one with more inputs 0.6 times as fast (*measured*).
+    What a product with one row gains by it, ``benchmarks/tokens.py`` measures for each shape of a layer.
     """
     if tensor.dim() != 2 or tensor.shape[1] > tensor.shape[0]:
         return tensor.contiguous()
@@ -123,7 +122,7 @@ class JoinedProduct:
         return None
 
 
-def join(model: nn.Module) -> None:
+def join_inputs(model: nn.Module) -> None:
     """Puts W^Q, W^K and W^V of a decoder's self-attentions side by side, for one product instead of three.
 
     The parameters remain, as parts of that matrix.

@@ -39,6 +39,12 @@ class Sublayer:
 Place = tuple[AttentionKind, int]
 """An attention sub-layer: its kind, and its layer from 0."""
 
+Head = tuple[int, int]
+"""A head of one kind of attention: its layer and its number there, both from 0."""
+
+PlacedHead = tuple[AttentionKind, int, int]
+"""A head of a model: its kind of attention, its layer and its number there, both from 0."""
+
 
 @dataclass(frozen=True)
 class Stack:

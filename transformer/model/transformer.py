@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from transformer.model import packed
 from transformer.model.cache import CellCache, GrowingCache, KVCache
 from transformer.model.config import TransformerConfig
 from transformer.model.layers import CrossDecoderLayer, Decoder, DecoderLayer, Encoder
 from transformer.model.masks import AttentionMask
 from transformer.model.network import Cache, EncoderDecoder, piece_table
-from transformer.model.packed import PackedLinear, can_pack, check_bfloat16, join, joined, lay_out, pack
 from transformer.model.sites import Side
 from transformer.model.watching.observer import UNWATCHED, Observer
 
@@ -88,10 +88,10 @@ class Transformer(EncoderDecoder):
             assert isinstance(layer, CrossDecoderLayer)
             if isinstance(layer, DecoderLayer):
                 own = layer.self_attention
-                own.joined = joined(own.q_proj, own.k_proj, own.v_proj)
-                own.out_proj = PackedLinear(own.out_proj.weight, own.out_proj.bias)
-            pack(layer.cross_attention)
-            pack(layer.feed_forward)
+                own.joined = packed.PackedProduct.of_maps(own.q_proj, own.k_proj, own.v_proj)
+                own.out_proj = packed.PackedLinear(own.out_proj.weight, own.out_proj.bias)
+            packed.pack(layer.cross_attention)
+            packed.pack(layer.feed_forward)
         super().pack()
 
     def _initialise_positions(self) -> None:
@@ -110,7 +110,7 @@ def convert(
     weights once per sentence, for many rows; 16 bits then gain little, or even lose on processors without
     units for them. ValueError if this processor cannot multiply in bfloat16.
     """
-    lay_out(model)
+    packed.lay_out(model)
     model.to(device)
     encoder_too = torch.device(device).type != "cpu"
     for name, part in model.named_children():
@@ -118,9 +118,9 @@ def convert(
             part.to(dtype)
     if model.output_bias is not None:
         model.output_bias.data = model.output_bias.data.to(dtype)
-    join(model)
+    packed.join_inputs(model)
     if dtype == torch.bfloat16 and not encoder_too:
-        check_bfloat16()
-        if can_pack():
+        packed.check_bfloat16()
+        if packed.can_pack():
             model.pack()
     return model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import PlacedHead
 from transformer.trace.audit import audit_view
 from transformer.trace.records import AttentionTrace
 from transformer.trace.report import AuditReport
@@ -13,7 +13,7 @@ from transformer.trace.view import HeadLabels, HeadView, Window, read_only
 
 def head_view(
     trace: AttentionTrace,  # the trace
-    place: tuple[AttentionKind, int, int],  # kind, layer and head
+    place: PlacedHead,
     labels: HeadLabels,  # tokens of the whole map
     model: tuple[str, str],  # name, and "pre" or "post"
     window: Window | None = None,  # the part of the map; None for all of it

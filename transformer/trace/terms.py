@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transformer.model.scores import Additive
-from transformer.model.sites import AttentionKind, ScoreName
+from transformer.model.sites import PlacedHead, ScoreName
 from transformer.trace.records import AttentionTrace
 from transformer.trace.view import Array, read_only
 
@@ -42,7 +42,7 @@ class ScoreTerms:
 
 def score_terms(
     trace: AttentionTrace,  # what was recorded
-    place: tuple[AttentionKind, int, int],  # kind, layer and head, from 0
+    place: PlacedHead,
     query: int,  # the row, from 0
     key: int,  # the column, from 0
 ) -> ScoreTerms:

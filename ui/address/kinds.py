@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ui.linked_view.events import Head
+from transformer.model.sites import Head
 
 SAMPLE = "sample-"
 BEAM = "beam-"

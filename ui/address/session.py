@@ -14,9 +14,10 @@ from uuid import uuid4
 
 import streamlit as st
 
+from transformer.model.sites import Head
 from ui.address.parameters import KEEP, as_params, carried, parse
 from ui.address.state import KINDS, PLACE, TEXTS, State, elsewhere
-from ui.linked_view.events import Cursor, Head, Limits, picked_candidate, picked_head, presented, reduce
+from ui.linked_view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
 
 RUN: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None, "node": None}
 """Values that belong to one run of the model; another run starts without them."""

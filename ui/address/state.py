@@ -12,6 +12,7 @@ from lab.heads import measures
 from transformer.interventions import Intervention
 from transformer.model.config import SCORE_RULES
 from transformer.model.encodings.table import ENCODINGS
+from transformer.model.sites import Head
 from ui.address.change_list import CHANGES, SWITCHED_OFF, Off
 from ui.address.kinds import (
     AGAINST,
@@ -43,7 +44,6 @@ from ui.address.kinds import (
     one_of,
     whole,
 )
-from ui.linked_view.events import Head
 
 ORDERS = (
     *("entropy", "mean_distance", "previous_mass", "same_mass", "next_mass", "first_mass", "eos_mass"),

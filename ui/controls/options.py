@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from figures.base import labels
-from ui.linked_view import Head
+from transformer.model.sites import Head
 
 METHODS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling"}
 """The ways of decoding that every visitor is offered."""

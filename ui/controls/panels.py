@@ -17,7 +17,7 @@ from ui.controls.text import command, plain
 
 _INK = {"light": "#1d232c", "dark": "#e8ebf0"}
 Width = Literal["stretch", "content"]
-Place = AbstractContextManager[Any]
+Container = AbstractContextManager[Any]
 
 
 def ink() -> str:
@@ -84,8 +84,8 @@ def panel(
     saved: bool = True,  # whether the figure can be saved; not in a part with a clock, as an export is a part
 ) -> None:
     """Draws a figure with its words and its export."""
-    left: Place = nullcontext()
-    right: Place = nullcontext()
+    left: Container = nullcontext()
+    right: Container = nullcontext()
     if beside:
         left, right = st.columns(beside, gap="medium", vertical_alignment="center")
     with left:

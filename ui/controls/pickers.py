@@ -8,12 +8,12 @@ from typing import Any
 import streamlit as st
 
 from figures.base.captions import KIND_NAMES
+from transformer.model.sites import Head
 from ui.address import session
 from ui.address.kinds import TEXT
 from ui.address.state import KINDS
 from ui.controls.options import heads, rows
 from ui.controls.text import plain
-from ui.linked_view import Head
 from ui.server import catalogue, measured, runs
 from ui.server.opened import Opened
 

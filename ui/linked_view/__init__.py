@@ -7,7 +7,7 @@ back as an event, and `reduce` turns the event into the next cursor.
 from __future__ import annotations
 
 from ui.linked_view.component import Layout, feed, mount
-from ui.linked_view.events import Cursor, Head, Limits, picked_candidate, picked_head, presented, reduce
+from ui.linked_view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
 from ui.linked_view.feeds import (
     bars_feed,
     choice,
@@ -39,7 +39,6 @@ __all__ = [
     "Cursor",
     "Feed",
     "Gloss",
-    "Head",
     "Layout",
     "Limits",
     "LinesFeed",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-Head = tuple[int, int]
-"""Layer and head, from 0."""
+from transformer.model.sites import Head
 
 
 @dataclass(frozen=True)

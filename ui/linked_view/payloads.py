@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
+from transformer.model.sites import Head
+
 Draw = Literal["strips", "map", "lines", "strongest", "tiles", "whole", "bars", "race"]
 """Way of drawing a feed; the scripts have one class for each."""
 Sides = dict[str, list[str]]
@@ -99,7 +101,7 @@ class MapFeed(HeadFeed):
 
     figure: str
     hover: dict[str, Any]
-    head: tuple[int, int]  # layer and head, from 0
+    head: Head
     acts: list[str]  # what can be done with the head: `inside`, `off`
     fade: bool
     largest: int

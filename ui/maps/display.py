@@ -10,12 +10,12 @@ import streamlit as st
 from figures.base import labels
 from figures.base.captions import KIND_NAMES, summary
 from transformer.lenses.words.reading import ReadView
+from transformer.model.sites import Head
 from ui.address import State, session
 from ui.address.kinds import HIDEABLE
 from ui.address.state import KINDS
 from ui.controls import plain
 from ui.controls.pickers import control, slide, switch
-from ui.linked_view import Head
 from ui.maps.looking import Looking
 from ui.server import catalogue
 from ui.shell import waiting

@@ -21,11 +21,11 @@ from transformer.lenses.words.reading import (
     reading_window,
 )
 from transformer.model.config import TransformerConfig
-from transformer.model.sites import AttentionKind, Site
+from transformer.model.sites import AttentionKind, Head, Site
 from transformer.runs.translation import Translation
 from transformer.trace.view import HeadMap, Window
 from ui.address import State
-from ui.linked_view import Cursor, Head, window_around
+from ui.linked_view import Cursor, window_around
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 

@@ -21,10 +21,9 @@ from transformer.lenses.measures.rewired import permuted, rewired, uniform
 from transformer.lenses.measures.score_parts import ScoreParts, score_parts
 from transformer.lenses.measures.stream import Tell, silent
 from transformer.lenses.measures.words import source_words, word_effect
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translator import Translator
 from transformer.trace.view import Array, HeadMap, Window
-from ui.linked_view import Head
 from ui.server.analyses import retraced
 from ui.server.catalogue import translator
 from ui.server.opened import Opened

@@ -19,7 +19,7 @@ from transformer.lenses.targets.lesson import Lesson
 from transformer.lenses.targets.lesson import lesson as shown_lesson
 from transformer.lenses.targets.smoothing import SmoothedPosition
 from transformer.lenses.targets.smoothing import smoothed as shown_smoothed
-from transformer.model.sites import AttentionKind, Side
+from transformer.model.sites import AttentionKind, Head, Side
 from transformer.runs.batch import BatchEntry, run_batch
 from transformer.runs.branch import branch
 from transformer.runs.draws import Draws, draw
@@ -28,7 +28,6 @@ from transformer.trace.value_norms import output_projections
 from transformer.training.runs.history import History, read_history
 from transformer.what_if.causal_trace import CausalTrace, causal_trace
 from transformer.what_if.untrained import same_tokens, untrained_twin
-from ui.linked_view import Head
 from ui.server import measured
 from ui.server.catalogue import addressed, has_model, model, translator
 from ui.server.hosting import hosted

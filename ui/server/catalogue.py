@@ -17,10 +17,9 @@ from transformer.hub.cache import hub_title
 from transformer.hub.files import size
 from transformer.model.config import SCORE_RULES, ModelConfig
 from transformer.model.encodings.table import ENCODINGS
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Head
 from transformer.storage.description import Description, languages_of, read_header
 from transformer.storage.files import read_json
-from ui.linked_view import Head
 from ui.server import hub_models, imported, memory
 from ui.server.language.writer import Writer, load_writer
 from ui.server.loading import Loading

@@ -19,12 +19,11 @@ from transformer.interventions import Intervention, InterventionError, write_tex
 from transformer.lenses.words.alignment import Aligner
 from transformer.lenses.words.familiarity import Doubtful, read_measure, traits_of
 from transformer.lenses.words.telling import glosses, telling_step
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.text.vocabulary import clean
 from ui.address.kinds import BEAM, SAMPLE
 from ui.address.state import State
-from ui.linked_view import Head
 from ui.server import catalogue, examples, imported, measured
 from ui.server.background.run import turns
 from ui.server.catalogue import addressed, exists, facts, has_model, languages, sizes, translator

@@ -20,11 +20,11 @@ from transformer.interventions import (
     Prefix,
     ablate,
 )
+from transformer.model.sites import Head
 from transformer.runs.translation import Translation
 from ui.address import State, session
 from ui.address.change_list import Listed, listed, parted
 from ui.controls import plain
-from ui.linked_view import Head
 from ui.server import runs
 from ui.server.opened import Opened
 

@@ -10,7 +10,7 @@ from ui.address import session
 
 
 @dataclass(frozen=True)
-class Place:
+class Entry:
     """A page, or a section of one."""
 
     name: str  # in the menu, in a switch and in links
@@ -21,14 +21,14 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Page(Place):
+class Page(Entry):
     """A page and its sections."""
 
     icon: str = ""  # in the menu
     title: str = ""  # the heading; the name if empty
     sort: str = session.TRANSLATE  # the sort of models that it shows; each sort has a place of its own
     # by the value of `view` in the address, which the first one leaves out
-    sections: dict[str, Place] = field(default_factory=dict)
+    sections: dict[str, Entry] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ PAGES: dict[str, Page] = {
         "decoder_self_attention",
         icon=":material/input:",
         title="Encoder self-attention",
-        sections={"alone": Place("this sentence", ""), "batch": Place("put it in a batch", "")},
+        sections={"alone": Entry("this sentence", ""), "batch": Entry("put it in a batch", "")},
     ),
     "decoder_self_attention": Page(
         "Decoder",
@@ -90,7 +90,7 @@ PAGES: dict[str, Page] = {
         "Every target token reads the source through the encoder's output.",
         "encoder_self_attention",
         icon=":material/compare_arrows:",
-        sections={"attention": Place("attention", ""), "alignment": Place("word alignment", "")},
+        sections={"attention": Entry("attention", ""), "alignment": Entry("word alignment", "")},
     ),
     "heads": Page(
         "Over many sentences",
@@ -99,13 +99,13 @@ PAGES: dict[str, Page] = {
         icon=":material/library_books:",
         title="Heads over sentences",
         sections={
-            "statistics": Place("statistics and roles", ""),
-            "relations": Place(
+            "statistics": Entry("statistics and roles", ""),
+            "relations": Entry(
                 "linguistic relations",
                 "Which heads link a word to the word that it depends on, better than a fixed distance does.",
                 "heads/importance",
             ),
-            "importance": Place(
+            "importance": Entry(
                 "importance", "What the model loses without each head, over many sentences.", "what_if/backup"
             ),
         },
@@ -115,7 +115,7 @@ PAGES: dict[str, Page] = {
         "The keys that a query may not see, why they get −∞, and what would leak otherwise.",
         "heads",
         icon=":material/grid_off:",
-        sections={"alone": Place("your sentence alone", ""), "batch": Place("in a batch", "")},
+        sections={"alone": Entry("your sentence alone", ""), "batch": Entry("in a batch", "")},
     ),
     "inside_a_head": Page(
         "Inside a head",
@@ -136,12 +136,12 @@ PAGES: dict[str, Page] = {
         "what_if",
         icon=":material/alt_route:",
         sections={
-            "beam": Place(
+            "beam": Entry(
                 "beam search",
                 "Beam search keeps several unfinished translations at once. The tree shows the best 2 × beam "
                 "continuations of each step.",
             ),
-            "sampling": Place(
+            "sampling": Entry(
                 "sampling",
                 "Sampling draws each token at random, by its probability after temperature, top-k and top-p. "
                 "Several draws form a tree.",
@@ -154,10 +154,10 @@ PAGES: dict[str, Page] = {
         "compare",
         icon=":material/science:",
         sections={
-            "changes": Place("Your changes", ""),
-            "experiments": Place("Ready experiments", ""),
-            "causal": Place("Causal trace", ""),
-            "backup": Place(
+            "changes": Entry("Your changes", ""),
+            "experiments": Entry("Ready experiments", ""),
+            "causal": Entry("Causal trace", ""),
+            "backup": Entry(
                 "Backup heads",
                 "Pairs of heads of which one does the other's work when that one is off.",
                 "heads/relations",
@@ -177,28 +177,28 @@ PAGES: dict[str, Page] = {
         icon=":material/balance:",
         title="Is attention an explanation?",
         sections={
-            "weights": Place(
+            "weights": Entry(
                 "weight and effect",
                 "A weight says how a head mixes values. What the mixture carried, and what became of it, are "
                 "other questions with other answers.",
             ),
-            "why": Place(
+            "why": Entry(
                 "why this token?",
                 "The model prefers one token to another by a difference of logits. It splits exactly over "
                 "what wrote the decoder's stream.",
             ),
-            "score": Place("why this score?", "A head looks where q·k is large. Who wrote what it compares?"),
-            "sources": Place(
+            "score": Entry("why this score?", "A head looks where q·k is large. Who wrote what it compares?"),
+            "sources": Entry(
                 "source or prefix?",
                 "Each token is predicted from the source and from what is written already. How much from "
                 "which?",
             ),
-            "faithful": Place(
+            "faithful": Entry(
                 "over many sentences",
                 "Which measure names the source tokens that the model needs? Tokens are hidden, log p is "
                 "watched.",
             ),
-            "drafts": Place(
+            "drafts": Entry(
                 "drafts",
                 "What the decoder would write if the encoder, or the decoder itself, had fewer layers.",
             ),
@@ -217,39 +217,39 @@ PAGES: dict[str, Page] = {
         "train_here",
         icon=":material/model_training:",
         sections={
-            "shown": Place(
+            "shown": Entry(
                 "what it is shown",
                 "Training shows the model the whole target at once; every position learns in the same pass.",
             ),
-            "loss": Place(
+            "loss": Entry(
                 "loss",
                 "Label smoothing asks for a little less than certainty: what that does at one position.",
             ),
-            "schedule": Place(
+            "schedule": Entry(
                 "schedule",
                 "The learning rate rises while training warms up, then falls. Here is how, step by step.",
             ),
-            "history": Place(
+            "history": Entry(
                 "how it went", "What this model's own training measured, from its first step to its last."
             ),
-            "dropout": Place(
+            "dropout": Entry(
                 "dropout",
                 "Your sentence with dropout on, as in training: the maps of a head, and what flickers.",
             ),
-            "birth": Place(
+            "birth": Entry(
                 "birth of a head",
                 "Heads are not built in: training makes them. Move the slider and watch your sentence.",
                 draws="the snapshots of a training run, reading this model's translation",
             ),
-            "residuals": Place(
+            "residuals": Entry(
                 "Residuals and norms",
                 "The gradient of every layer, with residual connections and LayerNorm and without.",
                 "training/cost",
             ),
-            "adam": Place(
+            "adam": Entry(
                 "Adam", "How the optimiser turns one weight's gradients into steps.", "training/residuals"
             ),
-            "cost": Place(
+            "cost": Entry(
                 "Cost of a layer",
                 "What a layer of each kind costs: Table 1 of the paper, beside time and memory measured.",
                 "language_model/cost",
@@ -263,10 +263,10 @@ PAGES: dict[str, Page] = {
         icon=":material/straighten:",
         draws="formulas, and twins that differ in their positions only",
         sections={
-            "tables": Place("what it is", ""),
-            "together": Place("side by side", "Sines that are added, and angles that turn."),
-            "sentence": Place("on your sentence", ""),
-            "results": Place(
+            "tables": Entry("what it is", ""),
+            "together": Entry("side by side", "Sines that are added, and angles that turn."),
+            "sentence": Entry("on your sentence", ""),
+            "results": Entry(
                 "How much positions help",
                 "Seven encodings, measured on models trained with each one.",
                 "positions",
@@ -280,25 +280,25 @@ PAGES: dict[str, Page] = {
         icon=":material/replay:",
         draws="recurrent twins and the Transformer that they are compared with",
         sections={
-            "maps": Place("two alignments", ""),
-            "long": Place(
+            "maps": Entry("two alignments", ""),
+            "long": Entry(
                 "long sentences",
                 "How each model does on short and long sentences; a recurrent decoder keeps its output in "
                 "one state.",
             ),
-            "path": Place("path length", "How many steps lie between two tokens of your sentence."),
-            "unit": Place(
+            "path": Entry("path length", "How many steps lie between two tokens of your sentence."),
+            "unit": Entry(
                 "a unit for self-attention",
                 "Firefox's translator has a small recurrent unit where the paper has masked self-attention: "
                 "what changes?",
             ),
-            "speed": Place(
+            "speed": Entry(
                 "Speed of both",
                 "Training reads a whole target at once; translation writes it token by token. Timed on one "
                 "core.",
                 "recurrent/hard",
             ),
-            "hard": Place(
+            "hard": Entry(
                 "Hard attention",
                 "Hard attention looks at one place only and learns by trial and error. What does its noise "
                 "cost?",
@@ -313,31 +313,31 @@ PAGES: dict[str, Page] = {
         icon=":material/notes:",
         sort="language",
         sections={
-            "generation": Place("generation", "The model continues your text, one token at a time."),
-            "surprisal": Place(
+            "generation": Entry("generation", "The model continues your text, one token at a time."),
+            "surprisal": Entry(
                 "surprisal",
                 "The model reads your text: how many bits does each token cost, given those before it?",
             ),
-            "lengths": Place(
+            "lengths": Entry(
                 "every position predicts", "Every position predicts its next token from what came before."
             ),
-            "induction": Place(
+            "induction": Entry(
                 "induction",
                 "Heads that find what followed the same token before, and what the model loses without them.",
             ),
-            "agreement": Place(
+            "agreement": Entry(
                 "agreement",
                 "Which of two sentences is more probable: the one in which subject and verb agree?",
             ),
-            "space": Place(
+            "space": Entry(
                 "words in space", "Words that share contexts move together while the model learns."
             ),
-            "pretraining": Place(
+            "pretraining": Entry(
                 "Pretraining",
                 "A translator whose encoder read English text before it saw any sentence pairs.",
                 "positions/results",
             ),
-            "cost": Place(
+            "cost": Entry(
                 "Cost of length",
                 "What attention costs as texts get longer, and what writing costs compared with reading.",
                 "language_model/pretraining",
@@ -400,7 +400,7 @@ def page_of(path: str | Path) -> str:
     return Path(path).stem
 
 
-def place(name: str) -> Place:
+def place(name: str) -> Entry:
     """A page, or a section of one: `training`, `training/adam`."""
     page, _, view = name.partition("/")
     return PAGES[page].sections[view] if view else PAGES[page]
@@ -436,7 +436,7 @@ def draws(name: str) -> str:
     return place(name).draws or PAGES[name.partition("/")[0]].draws
 
 
-def switched(page: str) -> dict[str, Place]:
+def switched(page: str) -> dict[str, Entry]:
     """The sections that the switch of a page offers."""
     return {view: each for view, each in PAGES[page].sections.items() if f"{page}/{view}" not in RESEARCH}
 

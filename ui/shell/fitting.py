@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from figures.base import labels
+from transformer.model.sites import Head
 from ui.address import State, session
-from ui.linked_view import Head
 from ui.server import catalogue, runs
 from ui.server.imported import is_imported
 

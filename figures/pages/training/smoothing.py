@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from figures.base import labels, style
 from figures.base.bars import percent
-from figures.base.paired import Side, paired_bars
+from figures.base.paired import Bars, paired_bars
 
 MODEL, TARGET = style.NEUTRAL, style.POSITIVE
 _ROW = 31
@@ -67,9 +67,9 @@ def _signed(value: float) -> str:
     return labels.number(value, "+.1e" if abs(value) < 1e-4 else "+.2g").replace("e−0", "e−")
 
 
-def _side(name: str, values: Sequence[float], write: Callable[[float], str], color: str) -> Side:
+def _side(name: str, values: Sequence[float], write: Callable[[float], str], color: str) -> Bars:
     texts = [labels.escape(write(value)) for value in values]
-    return Side(name, values, texts, [f"{name}: {text}" for text in texts], color)
+    return Bars(name, values, texts, [f"{name}: {text}" for text in texts], color)
 
 
 def _names(pieces: Sequence[Piece]) -> list[str]:

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from figures.base.paired import Side, paired_bars
+from figures.base.paired import Bars, paired_bars
 
 SIDES = (
-    Side("before", [0.5, 0.25], ["50 %", "25 %"], ["a", "b"], "#999999"),
-    Side("after", [0.75, 0.0], ["75 %", "0 %"], ["c", "d"], "#333333"),
+    Bars("before", [0.5, 0.25], ["50 %", "25 %"], ["a", "b"], "#999999"),
+    Bars("after", [0.75, 0.0], ["75 %", "0 %"], ["c", "d"], "#333333"),
 )
 
 

@@ -27,7 +27,7 @@ from lab.learning.depth import (
 )
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.config import TransformerConfig
-from transformer.model.packed import join
+from transformer.model.packed import join_inputs
 from transformer.model.transformer import Transformer
 from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair
@@ -156,7 +156,7 @@ def test_a_model_laid_out_for_speed_has_the_same_gradients(translator: Translato
         if isinstance(each, MultiHeadAttention):
             each.joined = None
     before = of_model(laid_out, batch)
-    join(laid_out)
+    join_inputs(laid_out)
     after = of_model(laid_out, batch)
     norms = before.encoder + before.decoder
     assert after.encoder + after.decoder == pytest.approx(norms, rel=1e-4)

@@ -9,7 +9,7 @@ them made of the writer's output.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -17,20 +17,13 @@ from torch import Tensor
 from transformer.lenses.inside.weights import multi_head, output_rows
 from transformer.lenses.measures.stream import UnmeasuredError, recorded
 from transformer.model.language_model import LanguageModel
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Head
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
 from transformer.runs.translation import Translation
 from transformer.trace.view import Array
 
 KIND = AttentionKind.DECODER
 Into = Literal["query", "key", "value"]
-
-
-class Place(NamedTuple):
-    """A head of a language model."""
-
-    layer: int  # from 0
-    head: int  # from 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,20 +34,21 @@ class Patched:
     log_probs: Array  # (target,) of the text's tokens, in nats
 
 
-def written_by(model: LanguageModel, run: Translation, writer: Place) -> Tensor:
+def written_by(model: LanguageModel, run: Translation, writer: Head) -> Tensor:
     """(length, d_model) what a head adds to the stream, float64; b_O belongs to no head.
 
     UnmeasuredError if something was changed in the run; IndexError if there is no such head.
     """
-    record = recorded(run).layer(KIND, writer.layer, writer.head)
-    return record.output[writer.head].double() @ output_rows(model, KIND, writer.layer)[0][writer.head]
+    layer, head = writer
+    record = recorded(run).layer(KIND, layer, head)
+    return record.output[head].double() @ output_rows(model, KIND, layer)[0][head]
 
 
 def patched(
     model: LanguageModel,
     run: Translation,
-    writer: Place,
-    reader: Place,
+    writer: Head,
+    reader: Head,
     into: Into = "key",
     instead: Tensor | None = None,
 ) -> Patched:
@@ -79,9 +73,9 @@ def patched(
         raise UnmeasuredError(
             "A path is patched in pre-norm models: there, a head's output stays in the stream."
         )
-    if not 0 <= writer.layer < reader.layer:
+    if not 0 <= writer[0] < reader[0]:
         raise ValueError("The writer stands in an earlier layer than the reader.")
-    recorded(run).layer(KIND, reader.layer, reader.head)
+    recorded(run).layer(KIND, *reader)
     own = written_by(model, run, writer)
     watched = _Path(reader, into, _made(model, run, reader, into, -own if instead is None else instead - own))
     device = model.embedding.weight.device
@@ -94,32 +88,33 @@ def patched(
     return Patched(watched.weights.cpu().numpy(), chosen.cpu().numpy())
 
 
-def _made(model: LanguageModel, run: Translation, reader: Place, into: Into, change: Tensor) -> Tensor:
+def _made(model: LanguageModel, run: Translation, reader: Head, into: Into, change: Tensor) -> Tensor:
     """(length, d_head) queries, keys or values that the reader makes of the changed stream."""
-    sublayer = model.config.sites[KIND].sublayer(reader.layer)
-    attention, stack = multi_head(model, KIND, reader.layer), model.stack("decoder")
+    layer, head = reader
+    sublayer = model.config.sites[KIND].sublayer(layer)
+    attention, stack = multi_head(model, KIND, layer), model.stack("decoder")
     linear = {"query": attention.q_proj, "key": attention.k_proj, "value": attention.v_proj}[into]
     stream = (run.stream(sublayer).stream.double() + change).to(linear.weight)
     with torch.inference_mode():
         projected = linear(model.residual(sublayer).norm(stream))
-    one = projected.view(len(stream), attention.n_heads, -1)[:, reader.head]
+    one = projected.view(len(stream), attention.n_heads, -1)[:, head]
     return one if into == "value" else stack.positions.rotate(one[None, None])[0, 0]
 
 
 class _Path(Bystander):
-    def __init__(self, reader: Place, into: Into, vectors: Tensor) -> None:
-        self._reader, self._into, self._vectors = reader, into, vectors
+    def __init__(self, reader: Head, into: Into, vectors: Tensor) -> None:
+        (self._layer, self._head), self._into, self._vectors = reader, into, vectors
         self.weights: Tensor | None = None
 
     def attention(self, asked: AttentionInputs) -> Attended:
-        if asked.layer != self._reader.layer:
+        if asked.layer != self._layer:
             return super().attention(asked)
         query, key, value = asked.query.clone(), asked.key.clone(), asked.value.clone()
         own = {"query": query, "key": key, "value": value}[self._into]
-        own[:, self._reader.head] = self._vectors.to(own)
+        own[:, self._head] = self._vectors.to(own)
         kind, layer, mask, rule, score = asked.kind, asked.layer, asked.mask, asked.rule, asked.score
         changed = AttentionInputs(kind, layer, query, key, value, mask, rule, score)
-        seen, scores = changed.visible(), changed.scores()[0, self._reader.head]
+        seen, scores = changed.visible(), changed.scores()[0, self._head]
         if seen is not None:
             scores = scores.masked_fill(~seen[0, 0], -torch.inf)
         self.weights = scores.softmax(-1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from transformer.lenses.inside.weights import multi_head, projected, rotated
 from transformer.lenses.measures.stream import Writer, parts, recorded
 from transformer.model.network import Network
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, PlacedHead
 from transformer.runs.translation import Translation
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, read_only
@@ -74,9 +74,7 @@ def score_parts(
     )
 
 
-def _score(
-    run: Translation, which: tuple[AttentionKind, int, int], query: int, key: int
-) -> tuple[float, float]:
+def _score(run: Translation, which: PlacedHead, query: int, key: int) -> tuple[float, float]:
     """The score, and what positions added to it."""
     trace = recorded(run)
     scores, bias = trace.scores(*which), trace.bias(*which)

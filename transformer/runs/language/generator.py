@@ -20,7 +20,7 @@ from transformer.interventions import Choose, Intervention, InterventionError, O
 from transformer.interventions.checking import as_interventions
 from transformer.model.config import LanguageModelConfig
 from transformer.model.language_model import LanguageModel
-from transformer.model.packed import join, lay_out
+from transformer.model.packed import join_inputs, lay_out
 from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
 from transformer.model.watching.observer import Observer
 from transformer.runs.call import Call, Equipment, Run
@@ -284,5 +284,5 @@ def load_language_model(
         raise CheckpointError(f"{path} holds a model that translates; open it with load_translator.")
     model = checkpoint.model.to(device)
     lay_out(model)
-    join(model)
+    join_inputs(model)
     return TextGenerator(model, checkpoint.tokenizer, name=name, heads=checkpoint.heads, card=checkpoint.card)

@@ -20,7 +20,7 @@ from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.what_if.arithmetic import softmax
-from transformer.what_if.questions.question import MOST, Measured, Option, Place, Question
+from transformer.what_if.questions.question import MOST, Measured, Option, Question, Viewpoint
 
 Floats = NDArray[np.float64]
 NAMES = {
@@ -36,7 +36,7 @@ class Asking:
 
     question: Question
     run: Translation
-    place: Place
+    place: Viewpoint
     model: Translator | None  # None if the run was opened from a file
     name: Callable[[str], str]  # how a piece is written
 
@@ -368,7 +368,7 @@ OF: dict[str, Callable[[Asking], Measured]] = {
 def measure(
     question: Question,
     run: Translation,
-    place: Place,  # where it is asked
+    place: Viewpoint,  # where it is asked
     model: Translator | None = None,  # the model of the run, for questions that run it again
     name: Callable[[str], str] = str,  # how a piece is written
 ) -> Measured:

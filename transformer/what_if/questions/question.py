@@ -61,8 +61,8 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Place of a run where a question is asked; everything counts from 0."""
+class Viewpoint:
+    """Where in a run a question is asked; everything counts from 0."""
 
     step: int  # the decode step
     source: int  # the source token

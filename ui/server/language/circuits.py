@@ -10,15 +10,15 @@ from lab.language.inducing import LENGTH, random_pieces
 from lab.language.induction import followers
 from transformer import Capture
 from transformer.lenses.circuits.matrices import Through, copying, matching
-from transformer.lenses.circuits.path import Into, Patched, Place, patched
+from transformer.lenses.circuits.path import Into, Patched, patched
 from transformer.lenses.circuits.reading import reading
 from transformer.lenses.measures.stream import Writer
+from transformer.model.sites import Head
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array
 from ui.server import catalogue
 from ui.server.stores import kept
 
-Head = tuple[int, int]
 COUNT = 4
 """Sequences that are read."""
 INTO: tuple[Into, ...] = ("key", "query", "value")
@@ -76,10 +76,8 @@ def circuit(name: str, seed: int, writer: Head, reader: Head) -> Circuit:
             parts.append(read.advantage(right, run.mask("decoder", *reader)))
             checks += read.audit.checks
             own = Patched(run.weights("decoder", *reader), np.array(run.log_probs))
-            runs = [patched(generator.model, run, Place(*writer), Place(*reader), into) for into in INTO]
-            runs += [
-                patched(generator.model, run, Place(writer[0], other), Place(*reader)) for other in others
-            ]
+            runs = [patched(generator.model, run, writer, reader, into) for into in INTO]
+            runs += [patched(generator.model, run, (writer[0], other), reader) for other in others]
             found.append([_finding(each, right, length) for each in (own, *runs)])
         means = [Finding(*map(float, pair)) for pair in np.mean(found, axis=0)]
         mean: Array = np.mean(parts, axis=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from figures.base import labels
 from transformer.runs.translation import Translation
-from transformer.what_if.questions.question import Measured, Place, Question
+from transformer.what_if.questions.question import Measured, Question, Viewpoint
 from ui.address.state import State
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
@@ -14,17 +14,17 @@ from ui.server.stores import kept
 def place(
     run: Translation,
     now: State,  # heads and step are chosen
-) -> Place:
+) -> Viewpoint:
     """The cell that the cursor marks; without a chosen source token, the one most attended at the step."""
     heads = {kind: getattr(now, kind) for kind in map(str, run.config.sites)}
     step = min(now.step or 0, len(run.steps) - 1)
     source = now.source
     if source is None:
         source = runs.followed(run, heads["cross"])[step] if "cross" in heads else 0
-    return Place(step, min(source, len(run.source_tokens) - 1), heads)
+    return Viewpoint(step, min(source, len(run.source_tokens) - 1), heads)
 
 
-def answer(opened: Opened, question: Question, at: Place) -> Measured:
+def answer(opened: Opened, question: Question, at: Viewpoint) -> Measured:
     """The question with its answer.
 
     Raises:

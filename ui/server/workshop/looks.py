@@ -8,10 +8,9 @@ import numpy as np
 from safetensors import safe_open
 
 from transformer import Translation, Translator
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Head
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.directory import load_checkpoint
-from ui.linked_view import Head
 from ui.server.stores import kept
 from ui.server.workshop.run import Run
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -156,8 +157,14 @@ def _check_learnable(pairs: Pairs) -> None:
             )
 
 
+@cache
+def held_out(task: str, length: int) -> tuple[SentencePair, ...]:
+    """The held-out pairs of a toy task."""
+    return toy_data(task, length).valid
+
+
 def example(plan: Plan, pairs: Pairs | None) -> SentencePair:
     """The held-out pair whose maps are shown while a model learns: the longest of a few."""
-    found = toy_data(plan.task, plan.length).valid if pairs is None else pairs.valid
+    found = held_out(plan.task, plan.length) if pairs is None else pairs.valid
     short = [pair for pair in found if len(pair.source) <= _LONGEST] or [found[0]]
     return max(short[:40], key=lambda pair: len(pair.source.split()))

@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.base import labels
-from transformer.what_if.questions.question import Measured, Place, Question
+from transformer.what_if.questions.question import Measured, Question, Viewpoint
 from ui.address import State, session
 from ui.address.parameters import KEEP, parse
 from ui.address.state import KINDS
@@ -153,7 +153,7 @@ def ask(opened: Opened) -> None:
 
 
 @part
-def _question(opened: Opened, question: Question, at: Place, step: tuple[str, int]) -> None:
+def _question(opened: Opened, question: Question, at: Viewpoint, step: tuple[str, int]) -> None:
     """Draws a question, and after a choice its answer."""
     try:
         found = asking.answer(opened, question, at)

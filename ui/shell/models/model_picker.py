@@ -6,12 +6,12 @@ import streamlit as st
 
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
+from transformer.model.sites import Head
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.shared import shared_bytes
 from ui.address import State, session
 from ui.controls import plain
 from ui.controls.pickers import choose
-from ui.linked_view import Head
 from ui.server import catalogue, imported, runs
 from ui.server.hub_models import desk
 from ui.shell import doors, menu, waiting

@@ -16,11 +16,11 @@ from transformer.lenses.words.alignment import (
     text_words,
     word_weights,
 )
+from transformer.model.sites import Head
 from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group, reading_groups, word_groups
 from ui.address import State
 from ui.address.kinds import ABOVE, OWN, HandLinks
-from ui.linked_view import Head
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 

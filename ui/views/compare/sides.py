@@ -10,11 +10,11 @@ import numpy as np
 from figures.base import captions, labels
 from transformer import AttentionKind, Translation, Window
 from transformer.lenses.words.reading import Axis, Reading, read_axis, read_map, read_tokens
+from transformer.model.sites import Head
 from transformer.text.vocabulary import clean
 from transformer.what_if.difference import Map, uniform_weights
 from ui.address import State
 from ui.address.kinds import Against
-from ui.linked_view import Head
 from ui.maps import measures
 from ui.maps.looking import lacking
 from ui.server import analyses, catalogue, runs

@@ -10,9 +10,9 @@ from figures.base.labels import number
 from figures.maps.measures import Row, measures_map, part_bars
 from transformer.lenses.measures.score_parts import ScoreParts
 from transformer.lenses.measures.stream import Writer
+from transformer.model.sites import Head
 from ui.address import State, session
 from ui.controls import Table, options, panel, part, pickers, plain
-from ui.linked_view import Head
 from ui.maps import measures
 from ui.maps.looking import cells_of
 from ui.server.opened import Opened

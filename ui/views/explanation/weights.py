@@ -11,9 +11,9 @@ from figures.maps.measures import Row, effect_dots, measures_map, part_bars
 from transformer.lenses.measures.agreement import Agreement, agreement
 from transformer.lenses.measures.effect import Way
 from transformer.lenses.measures.rewired import uniform
+from transformer.model.sites import Head
 from ui.address import State, session
 from ui.controls import Table, panel, part, pickers, plain
-from ui.linked_view import Head
 from ui.maps import measures
 from ui.maps.looking import cells_of
 from ui.maps.measures import Explained, Pair

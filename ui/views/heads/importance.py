@@ -13,10 +13,10 @@ from figures.maps.measures import curves
 from figures.pages.heads import Cell, head_grid
 from lab.heads.measures import STATISTICS
 from transformer.lenses.measures.agreement import agreement
+from transformer.model.sites import Head
 from transformer.storage.description import IMPORTANCE_FILE
 from ui.address import State, session
 from ui.controls import Table, how, inform, panel, text
-from ui.linked_view import Head
 from ui.server import catalogue, measured
 
 Json = dict[str, Any]

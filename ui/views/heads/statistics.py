@@ -18,11 +18,10 @@ from lab.heads.measures import STATISTICS, Statistic
 from lab.heads.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS, role
 from lab.heads.shipped import Surveyed
 from lab.heads.survey import Example
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Head
 from ui.address import State, session
 from ui.address.parameters import link
 from ui.controls import panel, pickers, plain
-from ui.linked_view import Head
 from ui.server import catalogue
 from ui.server.background.surveys import named
 

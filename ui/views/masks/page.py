@@ -15,13 +15,14 @@ from figures.base.bars import percent
 from figures.base.grid import framed
 from figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
 from transformer import Translation, Window
+from transformer.model.sites import Head
 from transformer.runs.batch import BatchEntry
 from transformer.text.vocabulary import PAD
 from transformer.trace.view import HeadView
 from transformer.what_if.masking import Leak, Masking, leak, masked_weights
 from ui.address import State, session
 from ui.controls import chart, export, formula, options, panel, part, pickers, plain, seen
-from ui.linked_view import Head, window_around
+from ui.linked_view import window_around
 from ui.maps.explorer import Scene, explorer, strips_only
 from ui.maps.looking import Looks, cells_of
 from ui.server import analyses, catalogue

@@ -10,10 +10,9 @@ import streamlit as st
 from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.positions import Interval, dots, measured_groups, seen_norms, twin_lines, twin_name
-from transformer.model.sites import Side
+from transformer.model.sites import Head, Side
 from ui.address import session
 from ui.controls import how, inform, panel, part, pickers
-from ui.linked_view import Head
 from ui.server import measured
 from ui.shell import frame
 from ui.views.positions import costs

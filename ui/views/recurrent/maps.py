@@ -28,7 +28,7 @@ from ui.server import catalogue, measured
 from ui.shell.fitting import fit_position, noticed
 from ui.views.recurrent import twins
 from ui.views.recurrent.results import sizes
-from ui.views.recurrent.twins import NAMES, Side
+from ui.views.recurrent.twins import NAMES, TwinRun
 
 _SIZE, _CELLS = 440, 40
 _SEEING = (
@@ -115,14 +115,14 @@ def counterpart(
     return aligned if aligned in same else next(iter(same), None)
 
 
-def view_of(each: Side, row: int | None) -> HeadView:
+def view_of(each: TwinRun, row: int | None) -> HeadView:
     """The map of a side, in a window around a row."""
     lengths = len(each.run.target_tokens), len(each.run.source_tokens)
     window = Window(*window_around(lengths[0], row or 0, _CELLS), *window_around(lengths[1], 0, _CELLS))
     return each.run.head("cross", *each.head, window=window)
 
 
-def _map(each: Side, row: int | None) -> None:
+def _map(each: TwinRun, row: int | None) -> None:
     view = view_of(each, row)
     lengths = len(each.run.target_tokens), len(each.run.source_tokens)
     name = "recurrent" if view.reach or view.score != "scaled_dot" else "transformer"
@@ -150,7 +150,7 @@ def drawing(view: HeadView, row: int | None) -> Callable[[], go.Figure]:
     return draw
 
 
-def name_of(each: Side) -> str:
+def name_of(each: TwinRun) -> str:
     """Name of a model on the page."""
     config = each.run.config
     if isinstance(config, RecurrentConfig):
@@ -158,13 +158,13 @@ def name_of(each: Side) -> str:
     return f"Transformer ({labels.head_phrase(*each.head)})"
 
 
-def title(each: Side) -> str:
+def title(each: TwinRun) -> str:
     """The same as a title; which head of the Transformer is shown stands beside it."""
     config = each.run.config
     return f"Recurrent twin ({NAMES[config.score]})" if isinstance(config, RecurrentConfig) else "Transformer"
 
 
-def looks(sides: Sequence[tuple[Side, int | None]]) -> str:
+def looks(sides: Sequence[tuple[TwinRun, int | None]]) -> str:
     """Where each model looks for the token of the cursor."""
     (one, row), *others = sides
     assert row is not None
@@ -176,7 +176,7 @@ def looks(sides: Sequence[tuple[Side, int | None]]) -> str:
     return " ".join(told)
 
 
-def _look(each: Side, row: int) -> str:
+def _look(each: TwinRun, row: int) -> str:
     weights = each.run.weights("cross", *each.head)[row]
     best = int(np.argmax(weights))
     on = plain(quote(each.run.source_tokens[best]))
@@ -189,7 +189,7 @@ def _rest(total: float) -> str:
 
 
 def _score(
-    one: Side,  # the recurrent twin and its run
+    one: TwinRun,  # the recurrent twin and its run
     row: int,  # the query, from 0
     source: int | None,  # the key that the visitor chose; None for the one with the largest weight
 ) -> None:
@@ -215,7 +215,7 @@ def _score(
             st.markdown(table(terms))
 
 
-def _told(one: Side, row: int, key: int, terms: ScoreTerms, weight: float) -> str:
+def _told(one: TwinRun, row: int, key: int, terms: ScoreTerms, weight: float) -> str:
     tokens = one.run.target_tokens[row], one.run.source_tokens[key]
     told, read = (plain(quote(token)) for token in tokens)
     start = f"Query: the state that predicts **{told}**. Key: **{read}**. Score **{_n(terms.score)}**"

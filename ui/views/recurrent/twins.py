@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from transformer.model.sites import Head
 from transformer.runs.translation import Translation
 from ui.address import State, session
 from ui.controls import inform, pickers
-from ui.linked_view import Head
 from ui.server import catalogue, examples, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked
@@ -25,7 +25,7 @@ _MISSING = (
 
 
 @dataclass(frozen=True)
-class Side:
+class TwinRun:
     """One of the two models with its run."""
 
     opened: Opened  # the sentence and its translation
@@ -89,9 +89,9 @@ def opened(now: State, model: str) -> Opened:
     return Opened(asked, translation, None)
 
 
-def side(now: State, model: str) -> Side:
+def side(now: State, model: str) -> TwinRun:
     """A model's run, with the head of cross-attention that the visitor chose, as far as it has one."""
     found = opened(now, model)
     size, first = catalogue.sizes(model)["cross"], runs.default_head(model, "cross")
     head, _ = fitting.fit_head("cross", now.cross if size != (1, 1) else None, size, first)
-    return Side(found, head)
+    return TwinRun(found, head)

@@ -11,12 +11,12 @@ from figures import Tile, heatmap, overview
 from figures.base import captions, labels, style
 from figures.pages.training.birth import Trend, over_snapshots
 from lab.birth.sentence import Frame
+from transformer.model.sites import Head
 from transformer.runs.translation import Translation
 from transformer.text.vocabulary import clean
 from transformer.trace.view import HeadView
 from ui.address import State, session
 from ui.controls import Table, chart, export, inform, panel, part, pickers, plain
-from ui.linked_view import Head
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.training import births

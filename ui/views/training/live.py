@@ -11,12 +11,12 @@ from figures.base.bars import percent
 from figures.maps.heatmap import LARGEST
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
+from transformer.model.sites import Head
 from transformer.trace.view import HeadView, Window
 from transformer.training.runs.progress import duration
 from transformer.training.toys.tasks import TOYS
 from ui.address import session
 from ui.controls import Picture, Table, export, panel, part, plain
-from ui.linked_view import Head
 from ui.server.workshop.looks import KIND, Look, look
 from ui.server.workshop.plan import OWN, Plan
 from ui.server.workshop.progress import Curves

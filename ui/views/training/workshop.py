@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from transformer.training.toys.tasks import LENGTH, LENGTHS, TOYS, toy_data
+from transformer.training.toys.tasks import LENGTH, LENGTHS, TOYS
 from ui.address import session
 from ui.controls import inform, part, plain, refusals
 from ui.server.workshop.limits import Limits, closed
@@ -22,6 +22,7 @@ from ui.server.workshop.plan import (
     WIDTHS,
     Pairs,
     Plan,
+    held_out,
     own_pairs,
 )
 from ui.server.workshop.run import Run
@@ -112,7 +113,7 @@ def show_form(
     file = _upload() if task == OWN else None
     sizes = _sizes(task, usual)
     if task in TOYS:
-        pairs = toy_data(task, sizes.get("length", LENGTH)).valid[:_SHOWN]
+        pairs = held_out(task, sizes.get("length", LENGTH))[:_SHOWN]
         rows = [f"| {plain(each.source)} | {plain(each.target)} |" for each in pairs]
         st.markdown("\n".join(["| it reads | it has to write |", "| :--- | :--- |", *rows]))
     st.caption(_SEEN)

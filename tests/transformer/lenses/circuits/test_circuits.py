@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from transformer import Capture
 from transformer.lenses.circuits.matrices import Through, copying, matching
-from transformer.lenses.circuits.path import Place, patched, written_by
+from transformer.lenses.circuits.path import patched, written_by
 from transformer.lenses.circuits.reading import reading
 from transformer.lenses.measures.score_parts import score_parts
 from transformer.lenses.measures.stream import UnmeasuredError
@@ -18,7 +18,7 @@ from transformer.model.sites import AttentionKind
 from transformer.runs.language.generator import TextGenerator
 from transformer.runs.translator import Translator
 
-WRITER, READER = Place(0, 1), Place(1, 0)
+WRITER, READER = (0, 1), (1, 0)
 
 
 @pytest.fixture(scope="module", params=["rotary", "alibi"])
@@ -58,7 +58,7 @@ def by_hand(run, change) -> tuple[np.ndarray, np.ndarray]:
             changed = change(name, layer, streams, lambda y, linear=linear, norm=norm: linear(norm(y)))
             if changed is not None:
                 own = own.clone()
-                own[:, READER.head] = changed.view(n, heads, -1)[:, READER.head]
+                own[:, READER[1]] = changed.view(n, heads, -1)[:, READER[1]]
             made[name] = own.transpose(0, 1)[None]
         q, k = (positions.rotate(made[name]) for name in ("query", "key"))
         scores = (q @ k.transpose(-1, -2))[0] / q.shape[-1] ** 0.5
@@ -67,8 +67,8 @@ def by_hand(run, change) -> tuple[np.ndarray, np.ndarray]:
             gaps = (torch.arange(n)[:, None] - torch.arange(n)[None]).abs()
             scores = scores - positions.slopes[:, None, None] * gaps
         maps = scores.masked_fill(~causal, -torch.inf).softmax(-1)
-        if layer == READER.layer:
-            weights = maps[READER.head]
+        if layer == READER[0]:
+            weights = maps[READER[1]]
         mixed = (maps @ made["value"][0]).transpose(0, 1).reshape(n, -1)
         x = x + attention.out_proj(mixed)
         inner = model.residual(_forward(config, layer)).norm(x)
@@ -96,16 +96,16 @@ def test_the_pass_by_hand_is_the_model_s(run):
 @pytest.mark.parametrize("other", [False, True])
 def test_one_path_is_that_of_a_pass_by_hand(run, into: str, other: bool):
     generator, text = run
-    attention = generator.model.attention(AttentionKind.DECODER, WRITER.layer)
+    attention = generator.model.attention(AttentionKind.DECODER, WRITER[0])
     size = generator.config.d_model // generator.config.n_heads
-    columns = attention.out_proj.weight[:, WRITER.head * size : (WRITER.head + 1) * size]
-    head = text.attention.layer(AttentionKind.DECODER, WRITER.layer).output[WRITER.head]
+    columns = attention.out_proj.weight[:, WRITER[1] * size : (WRITER[1] + 1) * size]
+    head = text.attention.layer(AttentionKind.DECODER, WRITER[0]).output[WRITER[1]]
     own = head @ columns.T
     torch.testing.assert_close(written_by(generator.model, text, WRITER).float(), own, atol=1e-5, rtol=1e-4)
     instead = torch.randn(own.shape, generator=torch.Generator().manual_seed(2)) if other else None
 
     def change(name, layer, streams, project):
-        if name == into and layer == READER.layer:
+        if name == into and layer == READER[0]:
             return project(streams[layer] - own + (0 if instead is None else instead))
         return None
 
@@ -129,9 +129,9 @@ def test_what_the_writer_wrote_itself_changes_nothing(run):
 def test_a_writer_must_stand_before_its_reader(run):
     generator, text = run
     with pytest.raises(ValueError, match="earlier layer"):
-        patched(generator.model, text, Place(1, 0), Place(1, 1))
+        patched(generator.model, text, (1, 0), (1, 1))
     with pytest.raises(IndexError):
-        patched(generator.model, text, WRITER, Place(9, 0))
+        patched(generator.model, text, WRITER, (9, 0))
 
 
 @pytest.mark.parametrize("split", ["query", "key"])

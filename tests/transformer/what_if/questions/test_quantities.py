@@ -15,7 +15,7 @@ from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.what_if.questions import question as words
 from transformer.what_if.questions.quantities import CHANGES, KEYS, OF, ROLES, measure
-from transformer.what_if.questions.question import ROUNDING, Measured, Option, Place, Question
+from transformer.what_if.questions.question import ROUNDING, Measured, Option, Question, Viewpoint
 
 MODELS = Path(__file__).resolve().parents[4] / "assets" / "models"
 SENTENCES = (
@@ -60,10 +60,10 @@ def model(request: pytest.FixtureRequest) -> Translator:
     return load_translator(MODELS / request.param)
 
 
-def place_of(model: Translator, run: Translation, step: int) -> Place:
+def place_of(model: Translator, run: Translation, step: int) -> Viewpoint:
     assert model.heads is not None
     heads = {kind: (layer, head) for kind, (layer, head) in model.heads["default"].items()}
-    return Place(min(step, len(run.steps) - 1), min(step, len(run.source_tokens) - 1), heads)
+    return Viewpoint(min(step, len(run.steps) - 1), min(step, len(run.source_tokens) - 1), heads)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def run(model: Translator) -> Translation:
 
 
 @pytest.fixture
-def place(model: Translator, run: Translation) -> Place:
+def place(model: Translator, run: Translation) -> Viewpoint:
     return place_of(model, run, 3)
 
 
@@ -98,7 +98,7 @@ def numbers(found: Measured) -> list[float]:
 
 
 @pytest.mark.parametrize("kind", words.KINDS)
-def test_the_largest_key_is_that_of_the_softmax(run: Translation, place: Place, kind: str):
+def test_the_largest_key_is_that_of_the_softmax(run: Translation, place: Viewpoint, kind: str):
     row = weights_of(run, kind, *place.heads[kind])[3]
     found = measure(Question("largest-key", kind), run, place)
     assert numbers(found)[found.best] == pytest.approx(row.max(), abs=1e-5)
@@ -108,7 +108,7 @@ def test_the_largest_key_is_that_of_the_softmax(run: Translation, place: Place, 
 
 @pytest.mark.parametrize("kind", words.KINDS)
 def test_the_head_of_greatest_effect_is_found_by_forced_runs(
-    model: Translator, run: Translation, place: Place, kind: str
+    model: Translator, run: Translation, place: Viewpoint, kind: str
 ):
     found = measure(Question("head-effect", kind), run, place, model)
     assert len(found.options) == 4
@@ -121,7 +121,7 @@ def test_the_head_of_greatest_effect_is_found_by_forced_runs(
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_a_candidate_is_named_by_its_probability(run: Translation, place: Place, rank: int):
+def test_a_candidate_is_named_by_its_probability(run: Translation, place: Viewpoint, rank: int):
     found = measure(Question("candidate", rank=rank), run, place)
     assert run.distributions is not None
     log_probs = np.sort(run.distributions()[3].numpy())[::-1]
@@ -134,7 +134,7 @@ def test_a_candidate_is_named_by_its_probability(run: Translation, place: Place,
 @pytest.mark.parametrize(
     ("key", "sees"), [("next", False), ("same", True), ("previous", True), ("first", True)]
 )
-def test_the_causal_mask_hides_what_comes_later(run: Translation, place: Place, key: str, sees: bool):
+def test_the_causal_mask_hides_what_comes_later(run: Translation, place: Viewpoint, key: str, sees: bool):
     found = measure(Question("masked", "decoder", key=key), run, place)
     assert found.options[found.best].name == ("it is visible" if sees else "it is masked")
     assert f"Row 4 sees 4 of {len(run.decoder_input_tokens)} keys" in found.why
@@ -142,7 +142,7 @@ def test_the_causal_mask_hides_what_comes_later(run: Translation, place: Place, 
         assert measure(Question("masked", kind, key=key), run, place).best == 0
 
 
-def test_visible_keys_are_counted(run: Translation, place: Place):
+def test_visible_keys_are_counted(run: Translation, place: Viewpoint):
     found = measure(Question("visible", "decoder"), run, place)
     assert found.options[found.best].name == "4"
     every = measure(Question("visible", "cross"), run, place)
@@ -155,7 +155,7 @@ def entropy(row: np.ndarray) -> float:
     return float(-sum(w * np.log(w) for w in row if w > 0))
 
 
-def test_the_smallest_entropy_is_that_of_the_softmax(run: Translation, place: Place):
+def test_the_smallest_entropy_is_that_of_the_softmax(run: Translation, place: Viewpoint):
     weights = weights_of(run, "cross", *place.heads["cross"])
     found = measure(Question("entropy"), run, place)
     assert numbers(found)[found.best] == pytest.approx(min(map(entropy, weights)), abs=1e-4)
@@ -165,7 +165,7 @@ def test_the_smallest_entropy_is_that_of_the_softmax(run: Translation, place: Pl
     assert numbers(heads)[heads.best] == pytest.approx(min(rows), abs=1e-4)
 
 
-def test_without_the_scale_a_row_has_the_entropy_of_its_bare_products(run: Translation, place: Place):
+def test_without_the_scale_a_row_has_the_entropy_of_its_bare_products(run: Translation, place: Viewpoint):
     found = measure(Question("entropy", among="scale"), run, place)
     view = run.head("cross", *place.heads["cross"])
     bare = softmax(view.key.astype(float) @ view.query[3].astype(float))
@@ -174,7 +174,7 @@ def test_without_the_scale_a_row_has_the_entropy_of_its_bare_products(run: Trans
 
 
 @pytest.mark.parametrize(("role", "of"), [("previous", -1), ("next", 1), ("same", 0)])
-def test_a_role_is_the_mean_weight_at_an_offset(run: Translation, place: Place, role: str, of: int):
+def test_a_role_is_the_mean_weight_at_an_offset(run: Translation, place: Viewpoint, role: str, of: int):
     found = measure(Question("role", "encoder", role=role), run, place)
     means = {}
     for layer in range(run.config.sites[next(iter(run.config.sites))].n_layers):
@@ -187,14 +187,14 @@ def test_a_role_is_the_mean_weight_at_an_offset(run: Translation, place: Place, 
         assert option.value == pytest.approx(means[option.name], abs=1e-4)
 
 
-def test_the_aligner_is_that_of_the_model_s_own_file(model: Translator, run: Translation, place: Place):
+def test_the_aligner_is_that_of_the_model_s_own_file(model: Translator, run: Translation, place: Viewpoint):
     found = measure(Question("role", role="aligner"), run, place, model)
     assert model.heads is not None
     errors = [head["aer"] for layer in model.heads["heads"]["cross"] for head in layer]
     assert numbers(found)[found.best] == pytest.approx(1 - min(errors))
 
 
-def test_a_change_is_run_and_the_translations_compared(model: Translator, run: Translation, place: Place):
+def test_a_change_is_run_and_the_translations_compared(model: Translator, run: Translation, place: Viewpoint):
     for change in ("encoder-positions", "head"):
         found = measure(Question("difference", changes=(change,)), run, place, model)
         made = {
@@ -206,7 +206,7 @@ def test_a_change_is_run_and_the_translations_compared(model: Translator, run: T
         assert text in found.why
 
 
-def test_costs_are_differences_of_forced_runs(model: Translator, run: Translation, place: Place):
+def test_costs_are_differences_of_forced_runs(model: Translator, run: Translation, place: Viewpoint):
     found = measure(
         Question("difference", changes=("encoder-positions", "decoder-positions")), run, place, model
     )
@@ -268,6 +268,6 @@ def test_a_question_that_means_nothing_says_so(given: dict, says: str):
     assert str(Question(**given).problem()).startswith(says)
 
 
-def test_without_its_model_a_run_is_not_run_again(run: Translation, place: Place):
+def test_without_its_model_a_run_is_not_run_again(run: Translation, place: Viewpoint):
     with pytest.raises(UnmeasuredError, match="a file holds no model"):
         measure(Question("head-effect"), run, place)

@@ -13,9 +13,9 @@ from figures.base.bars import percent
 from figures.base.labels import number
 from figures.maps.measures import part_bars
 from figures.pages.heads import Cell, head_grid
+from transformer.model.sites import Head
 from transformer.trace.view import Array
 from ui.controls import Table, panel
-from ui.linked_view import Head
 from ui.server.language import circuits
 from ui.server.language.circuits import Circuit, Matrices
 

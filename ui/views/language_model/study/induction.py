@@ -13,9 +13,9 @@ from figures.base import captions, labels, style
 from figures.base.bars import percent
 from figures.pages.heads import Cell, head_grid
 from figures.pages.language.intervals import Dots, dots
+from transformer.model.sites import Head
 from ui.address import State, session
 from ui.controls import Table, panel, plain
-from ui.linked_view import Head
 from ui.server.language import live
 from ui.views.language_model.study import circuit as in_parts
 from ui.views.language_model.study.shipped_part import Json, known, measured
