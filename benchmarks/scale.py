@@ -20,13 +20,13 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, Page, Response, WebSocket, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from benchmarks.app import ARGUMENTS, READY, milliseconds, server, settle, steps  # noqa: E402
+from benchmarks.app import ARGUMENTS, READY, milliseconds, process, settle, steps  # noqa: E402
 
 if TYPE_CHECKING:
     from transformer import Translator
@@ -186,6 +186,8 @@ def tile_clicks(page: Page, traffic: Traffic, kind: str, count: int) -> list[flo
         box = page.locator("[data-plot=overview] .nsewdrag").first.bounding_box()
         assert box is not None
         title = page.inner_text(f"[data-plot={kind}] .lv-title b")
+        page.mouse.move(5, 5)  # a click means the tile whose text is shown, which may still be the last one's
+        page.wait_for_selector("[data-plot=overview] .hoverlayer .hovertext", state="detached")
         page.mouse.move(box["x"] + box["width"] * (0.06 + 0.125 * (i % 8)), box["y"] + box["height"] * 0.15)
         page.wait_for_selector("[data-plot=overview] .hoverlayer .hovertext", timeout=30_000)
         other = f"document.querySelector('[data-plot={kind}] .lv-title b').innerText !== {title!r}"
@@ -238,19 +240,6 @@ def memory(process: int) -> float:
     return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024  # type: ignore[union-attr]
 
 
-def server_process(url: str) -> int | None:
-    """The process that serves an address."""
-    port = f"{urlsplit(url).port}"
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"streamlit" in words and port.encode() in words:
-            return int(path.parent.name)
-    return None
-
-
 def print_memory(model: Translator, sizes: tuple[int, ...]) -> None:
     """Prints the bytes that one kept translation holds."""
     from ui.server.stores import MOST_BYTES as MOST_KEPT
@@ -275,34 +264,30 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", type=Path, help="folder of models; by default the bundled models")
+    parser.add_argument("--model", default="en-de")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--pages", nargs="*", help="only pages whose path contains one of these words")
     parser.add_argument("--only", choices=["bytes", "clicks", "longest", "memory"])
     options = parser.parse_args()
-    folder = options.models or ROOT / "assets" / "models"
-    path = next(each for each in sorted(folder.iterdir()) if (each / "config.json").is_file())
-    model = load_translator(path)
+    model = load_translator((options.models or ROOT / "assets" / "models") / options.model)
     pages = [doors.script(name) for name in doors.PAGES]
     if options.pages:
         pages = [page for page in pages if any(word in page for word in options.pages)]
     long, short, longest = (
-        {"model": path.name, "text": text_of(model, SOURCE, n), "target": text_of(model, TARGET, n)}
+        {"model": options.model, "text": text_of(model, SOURCE, n), "target": text_of(model, TARGET, n)}
         for n in (256, 32, 1024)
     )
     wanted = {options.only} if options.only else {"bytes", "clicks", "longest", "memory"}
-    with sync_playwright() as playwright, server("app.py", options.models) as url:
+    with sync_playwright() as playwright, process("app.py", options.models) as (url, number):
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
-        process = server_process(url)
         if "bytes" in wanted:
             measure_bytes(browser, url, pages, long)
         if "clicks" in wanted:
             compare_clicks(browser, url, long, short, options.repeats)
-        if process:
-            print(f"{'memory of the server':<34} {memory(process):7.0f} MiB after 256 tokens", flush=True)
+        print(f"{'memory of the server':<34} {memory(number):7.0f} MiB after 256 tokens", flush=True)
         if "longest" in wanted:
             open_longest(browser, url, pages, longest)
-        if process:
-            print(f"{'memory of the server':<34} {memory(process):7.0f} MiB at the end", flush=True)
+        print(f"{'memory of the server':<34} {memory(number):7.0f} MiB at the end", flush=True)
         browser.close()
     if "memory" in wanted:
         print_memory(model, (32, 256, 1024))

@@ -65,6 +65,14 @@ def test_the_rows_are_weight_what_was_carried_and_effects(traced, kind: str):
         np.testing.assert_allclose(shown, own, atol=0.0051)
 
 
+def test_a_run_that_would_take_hours_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ui.maps.measures.MOST_TOKENS", 3)
+    at = opened()
+    assert len(at.error) == 1
+    assert "for at most 3 tokens a side" in at.error[0].value
+    assert not named_charts(at)
+
+
 def test_a_large_weight_on_a_short_value_is_called_a_sink():
     weights = np.array([[0.7, 0.2, 0.1]])
     effects = {way: np.array([[-0.5, -0.1, 0.0]]) for way in ("hidden", "zeroed", "mean")}

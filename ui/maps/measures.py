@@ -19,7 +19,7 @@ from transformer.lenses.measures.gradients import Saliency, saliency
 from transformer.lenses.measures.maps import carried_map, effect_in, effect_map, shares
 from transformer.lenses.measures.rewired import permuted, rewired, uniform
 from transformer.lenses.measures.score_parts import ScoreParts, score_parts
-from transformer.lenses.measures.stream import Tell, silent
+from transformer.lenses.measures.stream import Tell, UnmeasuredError, silent
 from transformer.lenses.measures.words import source_words, word_effect
 from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translator import Translator
@@ -87,6 +87,8 @@ class Reasons:
 
 MOST_CELLS_OF_MAP = 400
 """Cells of a map whose effect is measured at most: some seconds, with a bar."""
+MOST_TOKENS = 256
+"""Longest side of a run that is explained by taking each token away: a minute or two with `en-de`."""
 
 
 def in_place(opened: Opened, view: HeadMap, measure: str) -> HeadMap:
@@ -169,8 +171,14 @@ def explained(
     """Measures of a head around a row; the encoder's are about the token of a step.
 
     Raises:
-        UnmeasuredError: The measures are not defined for the model or the run.
+        UnmeasuredError: The measures are not defined for the model or the run, or the run is too long.
     """
+    longest = max(len(translation.source_tokens), len(translation.target_tokens))
+    if longest > MOST_TOKENS:
+        raise UnmeasuredError(
+            f"The model runs again without each token, for at most {MOST_TOKENS} tokens a side; here are "
+            f"{longest:,}. Choose a shorter text."
+        )
 
     def make(model: Translator, run: Translation) -> Explained:
         weights = run.weights(kind, *chosen)
