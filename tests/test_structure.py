@@ -47,9 +47,9 @@ MOST_LINES = {
     "transformer/lenses what_if exports commands": 8_645,
     "lab": 7_426,
     "figures": 7_086,
-    "ui/linked_view address server controls shell maps": 10_946,
-    "ui/views": 17_261,
-    "tests": 40_795,
+    "ui/linked_view address server controls shell maps": 10_998,
+    "ui/views": 17_231,
+    "tests": 40_809,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -3,33 +3,36 @@
 
 import { Cell } from "./cell.js";
 import { element } from "./dom.js";
-import { plain } from "./text.js";
+import { shortened } from "./text.js";
 import { decode } from "./values.js";
 
-// Milliseconds that the bars run while the view plays, and after any other step; the greatest height of a bar in px.
-const [RACE, STEP, LANE] = [600, 140, 34];
+// Milliseconds that the bars run while the view plays, and after any other step; the greatest height of a bar in px;
+// the most letters of a name.
+const [RACE, STEP, LANE, LONGEST] = [600, 140, 34, 13];
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
-// What one step shows, from a frame of Python's figure.
-export function runners({ data: [bars], layout }, ids = [], tried = []) {
-  const [shares, logs] = [decode(bars.x), decode(bars.customdata)];
-  return layout.yaxis.ticktext.map((label, i) => ({
-    label: plain(label.replace(/^<b>|<\/b>$/g, "")),
-    name: plain(bars.hovertext[i]),
-    chosen: label.startsWith("<b>"),
-    text: plain(bars.text[i]),
-    share: shares[i],
-    log: logs[i],
-    id: ids[i] ?? null,
-    tried: tried.includes(ids[i]),
-  }));
+// What each step shows.
+export function runners({ names, shares, logs, chosen, ids, tried }) {
+  const values = decode(logs);
+  const most = Math.max(...names.map((row) => row.length));
+  return names.map((row, step) =>
+    row.map((name, i) => ({
+      label: shortened(name, LONGEST),
+      name,
+      chosen: chosen[step] === i,
+      text: shares[step][i],
+      share: Math.exp(values[step * most + i]),
+      log: values[step * most + i],
+      id: ids[step]?.[i] ?? null,
+      tried: Boolean(tried[step]?.includes(ids[step]?.[i])),
+    })),
+  );
 }
 
 export class RaceCell extends Cell {
   draw(lib, data, [, height]) {
     if (this.read !== data) {
-      const { ids = [], tried = [] } = data;
-      this.steps = JSON.parse(data.figure).frames.map((frame, i) => runners(frame, ids[i], tried[i]));
+      this.steps = runners(data);
       Object.assign(this, { read: data, shown: null, before: new Map() });
       this.lanes = this.steps[0].map(() => new Lane(this.view));
       this.list = element("div", "lv-race", undefined, { role: "group", "aria-label": "Candidates, best first" });

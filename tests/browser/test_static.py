@@ -234,25 +234,31 @@ def test_a_link_leaves_downwards_and_arrives_from_above(call: Call) -> None:
     assert call("flow.curve", [10, 20], [50, 60]) == "M10 20C10 40 50 40 50 60"
 
 
-def test_candidates_are_read_from_the_figure_of_their_step(call: Call) -> None:
-    bars = {
-        "x": [0.5, 0.25],
-        "customdata": [-0.69, -1.39],
-        "text": ["50 %", "25 %"],
-        "hovertext": ["&lt;/s&gt;", "Haus"],
-    }
-    frame = {"data": [bars], "layout": {"yaxis": {"ticktext": ["<b>&lt;/s&gt;</b>", "Haus"]}}}
-    first, second = call("race.runners", frame, [2, 7], [7])
-    end = {"label": "</s>", "name": "</s>", "chosen": True, "text": "50 %", "share": 0.5, "log": -0.69}
-    assert first == {**end, "id": 2, "tried": False}
-    assert (second["label"], second["chosen"]) == ("Haus", False)
-    assert (second["id"], second["tried"]) == (7, True)
+RACE = {
+    "names": [["</s>", "Haus"], ["a name of many letters"]],
+    "shares": [["50 %", "25 %"], ["100 %"]],
+    "logs": [math.log(0.5), math.log(0.25), 0.0, 0.0],
+    "chosen": [0, -1],
+    "ids": [[2, 7], [None]],
+    "tried": [[7], []],
+}
+
+
+def test_candidates_are_read_step_by_step(call: Call) -> None:
+    (first, second), (long,) = call("race.runners", RACE)
+    assert (first["share"], first["log"]) == (pytest.approx(0.5), pytest.approx(math.log(0.5)))
+    assert [first[name] for name in ("label", "name", "chosen", "text")] == ["</s>", "</s>", True, "50 %"]
+    assert [(each["chosen"], each["id"], each["tried"]) for each in (first, second)] == [
+        (True, 2, False),
+        (False, 7, True),
+    ]
+    assert (long["label"], long["name"]) == ("a name of ma…", "a name of many letters")
+    assert (long["chosen"], long["share"], long["id"], long["tried"]) == (False, 1, None, False)
 
 
 def test_candidates_without_ids_cannot_be_chosen(call: Call) -> None:
-    bars = {"x": [1.0], "customdata": [0.0], "text": ["100 %"], "hovertext": ["Haus"]}
-    (only,) = call("race.runners", {"data": [bars], "layout": {"yaxis": {"ticktext": ["Haus"]}}})
-    assert (only["id"], only["tried"]) == (None, False)
+    first, *_ = call("race.runners", {**RACE, "ids": [], "tried": []})[0]
+    assert (first["id"], first["tried"]) == (None, False)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 
 from figures import heatmap_spec, pooled_spec, to_json
 from figures.base import captions, labels, style
+from figures.base.bars import candidates, percent
 from figures.base.quantity import quantity
+from figures.base.shape import StepLike
 from figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
 from figures.maps.lines import Link, looks
 from figures.maps.pooled import pooled_note
@@ -23,6 +26,7 @@ from ui.linked_view.payloads import (
     HeadFeed,
     LinesFeed,
     MapFeed,
+    RaceFeed,
     Sides,
     Spans,
     StrongestFeed,
@@ -236,12 +240,10 @@ def bars_feed(
     height: int | None = None,  # in px; None for the same as the width
     # the tokens that each frame stands for; None if each frame stands for one token
     places: Sequence[Group] | None = None,
-    # `bars` as Python drew them; `race` for candidates whose bars run when the cursor moves
-    draw: Draw = "bars",
 ) -> BarsFeed:
     """Bars whose frames follow the step or the source token."""
     return {
-        "draw": draw,
+        "draw": "bars",
         "trace": trace,
         "figure": to_json(figure),
         "follows": follows,
@@ -251,6 +253,34 @@ def bars_feed(
         "height": height,
         "largest": 360,
         "spans": None if places is None else spans(places),
+    }
+
+
+def race_feed(
+    trace: str,  # the name of the translation
+    steps: Sequence[StepLike],  # its decode steps
+    caption: str,  # what the figure shows
+    # ids of each step's candidates, where they can be chosen, and the tried ones; None if none can
+    offered: tuple[Sequence[Sequence[int | None]], list[list[int]]] | None,
+) -> RaceFeed:
+    """The candidates of each step, whose bars run when the cursor moves."""
+    rows, (ids, tried) = [candidates(step) for step in steps], offered or ((), [])
+    logs = np.full((len(rows), max(map(len, rows), default=0)), np.nan, np.float32)
+    for log, row in zip(logs, rows, strict=True):
+        log[: len(row)] = [log_prob for _, log_prob, _ in row]
+    return {
+        "draw": "race",
+        "trace": trace,
+        "follows": "step",
+        "title": "Next token",
+        "about": "after reading “{reads}”",
+        "caption": caption,
+        "names": [[labels.piece(token) for token, *_ in row] for row in rows],
+        "shares": [[percent(math.exp(log_prob)) for _, log_prob, _ in row] for row in rows],
+        "logs": style.packed(logs),
+        "chosen": [next((i for i, (*_, chosen) in enumerate(row) if chosen), -1) for row in rows],
+        "ids": ids,
+        "tried": tried,
     }
 
 

@@ -151,8 +151,18 @@ class BarsFeed(CellFeed):
     largest: int
     spans: Spans | None
     hue: NotRequired[str]
-    ids: NotRequired[Sequence[Sequence[int | None]]]
-    tried: NotRequired[list[list[int]]]
+
+
+class RaceFeed(CellFeed):
+    """The candidates of each decode step, best first."""
+
+    follows: str
+    names: list[list[str]]
+    shares: list[list[str]]  # their probabilities as people read them
+    logs: dict[str, str]  # their log-probabilities (steps, candidates), NaN where there is none
+    chosen: list[int]  # which of them was chosen
+    ids: Sequence[Sequence[int | None]]
+    tried: list[list[int]]
 
 
 class TilesFeed(CellFeed):
@@ -165,5 +175,5 @@ class TilesFeed(CellFeed):
     legend: dict[str, Any] | None
 
 
-Feed = MapFeed | LinesFeed | StrongestFeed | WholeFeed | BarsFeed | TilesFeed
+Feed = MapFeed | LinesFeed | StrongestFeed | WholeFeed | BarsFeed | RaceFeed | TilesFeed
 """Feed of one cell of the view."""

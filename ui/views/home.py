@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import streamlit as st
 
-from figures import next_token_spec
 from figures.base import labels
 from ui import linked_view
 from ui.address import State
 from ui.address.kinds import SAMPLE
 from ui.controls import formula, seen
-from ui.linked_view import BarsFeed, Layout
+from ui.linked_view import Layout, RaceFeed
 from ui.maps import display, going_on, measuring
 from ui.maps.explorer import Scene, Strips, explorer
 from ui.maps.looking import Looks
@@ -94,20 +93,10 @@ def _explained(opened: Opened) -> tuple[str, str]:
     return f"One attention map. {_READING}", formula.attention(first.kind, "none", first.causal, first.score)
 
 
-def _next(opened: Opened) -> BarsFeed:
+def _next(opened: Opened) -> RaceFeed:
     method = opened.translation.method
     clicks = "click another to continue · " if catalogue.has_model(opened.asked.model) else ""
     way = f"{method}, {opened.asked.drawing}" if method.startswith(SAMPLE) else method
     origin = "your translation, not the model's" if method == "forced" else f"decoding: {way}"
-    feed = linked_view.bars_feed(
-        opened.trace,
-        next_token_spec(opened.translation.steps),
-        "step",
-        "Next token",
-        "after reading “{reads}”",
-        f"{clicks}the chosen token in bold · {origin}",
-        draw="race",
-    )
-    if clicks:
-        feed["ids"], feed["tried"] = going_on.offered(opened)
-    return feed
+    caption, offered = f"{clicks}the chosen token in bold · {origin}", going_on.offered(opened)
+    return linked_view.race_feed(opened.trace, opened.translation.steps, caption, offered if clicks else None)

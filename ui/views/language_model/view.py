@@ -10,13 +10,12 @@ from typing import Any
 
 import streamlit as st
 
-from figures import next_token_spec
 from figures.base import labels
 from figures.base.bars import shown_candidates
 from ui import linked_view
 from ui.address import State, session
 from ui.controls import formula, seen
-from ui.linked_view import BarsFeed, Feed, Layout
+from ui.linked_view import Feed, Layout, RaceFeed
 from ui.maps import display, one_head
 from ui.maps.explorer import Scene, Strips, explorer
 from ui.maps.looking import Looks
@@ -84,18 +83,9 @@ def _below(scene: Scene, now: State, looks: Looks) -> None:
         take_home(scene, lambda now, looks: one_head.printed(looks[KIND], now))
 
 
-def _next(opened: Opened, caption: str) -> BarsFeed:
-    feed = linked_view.bars_feed(
-        opened.trace,
-        next_token_spec(opened.translation.steps),
-        "step",
-        "Next token",
-        "after reading “{reads}”",
-        f"click another to continue with it · the token of the text in bold · {caption}",
-        draw="race",
-    )
-    feed["ids"], feed["tried"] = offered(opened)
-    return feed
+def _next(opened: Opened, caption: str) -> RaceFeed:
+    told = f"click another to continue with it · the token of the text in bold · {caption}"
+    return linked_view.race_feed(opened.trace, opened.translation.steps, told, offered(opened))
 
 
 def take(

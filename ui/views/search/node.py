@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from figures import next_token_spec
 from ui import linked_view
 from ui.address import State, session
 from ui.controls import seen
-from ui.linked_view import BarsFeed, Layout
+from ui.linked_view import Layout, RaceFeed
 from ui.maps import display, going_on
 from ui.maps.explorer import Scene, explorer
 from ui.maps.looking import Looks
@@ -76,15 +75,7 @@ def _fit_step(opened: Opened) -> None:
         session.resolve(step=last)
 
 
-def _next(opened: Opened) -> BarsFeed:
-    feed = linked_view.bars_feed(
-        opened.trace,
-        next_token_spec(opened.translation.steps),
-        "step",
-        "Next token",
-        "after reading “{reads}”",
-        f"click another token to continue with it · the chosen token in bold · {opened.translation.method}",
-        draw="race",
-    )
-    feed["ids"], feed["tried"] = going_on.offered(opened)
-    return feed
+def _next(opened: Opened) -> RaceFeed:
+    run = opened.translation
+    caption = f"click another token to continue with it · the chosen token in bold · {run.method}"
+    return linked_view.race_feed(opened.trace, run.steps, caption, going_on.offered(opened))
