@@ -88,7 +88,9 @@ class Wanderer:
                 self._seen.said[f"{self._at}: {error}"[:160]] += 1
                 await self._leave()
             except (FailedError, WebSocketException, OSError) as error:
-                self._seen.failed[f"{self._at}: {type(error).__name__}: {error}"[:200]] += 1
+                told = f"{self._at}: {type(error).__name__}: {error}"[:200]
+                print(f"failed: {told}", flush=True)
+                self._seen.failed[told] += 1
                 await self._leave()
             await asyncio.sleep(self._random.uniform(0.2, 2))
         await self._leave()

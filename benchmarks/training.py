@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.interleave import interleaved, report
 from transformer import Transformer, TransformerConfig
 from transformer.model.encodings.positions import sinusoidal_table
-from transformer.training import trainer
+from transformer.training import objective
 from transformer.training.batches import Batch, EncodedPairs
 from transformer.training.options import Precision, TrainingOptions
 from transformer.training.trainer import Trainer
@@ -167,7 +167,7 @@ def fused(step: Callable[[], object]) -> Callable[[], object]:
     """The same step with the fused attention kernel in place of plain products."""
 
     def run() -> object:
-        with mock.patch.object(trainer, "sdpa_kernel", return_value=nullcontext()):
+        with mock.patch.object(objective, "sdpa_kernel", return_value=nullcontext()):
             return step()
 
     return run
