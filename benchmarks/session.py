@@ -120,6 +120,8 @@ class Session:
         """Changes a control, or presses a button, and waits until the answer is drawn."""
         fragment = self.controls[key][2]
         self._values[key] = (kind, value)
+        if not fragment:  # the whole page is drawn again, perhaps without a linked view
+            self._box = self._view = None
         await self._send(fragment)
         if kind == "trigger_value":
             del self._values[key]
