@@ -49,7 +49,7 @@ MOST_LINES = {
     "figures": 7_086,
     "ui/linked_view address server controls shell maps": 10_998,
     "ui/views": 17_231,
-    "tests": 40_809,
+    "tests": 40_817,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -34,14 +34,14 @@ def test_a_visitor_who_asks_too_often_is_told_when_to_go_on_and_what_is_kept_is_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(PER_MINUTE, "1")
-    at = run(text="one two three")
+    at = run(text="nine eight nine")
     first = at.get("bidi_component")
     assert first
-    at.text_input[0].set_value("two three four").run()
+    at.text_input[0].set_value("eight nine eight").run()
     assert "press Translate in" in said(at)
-    assert at.text_input[0].value == "two three four"
+    assert at.text_input[0].value == "eight nine eight"
     assert not at.error
-    at.text_input[0].set_value("one two three").run()
+    at.text_input[0].set_value("nine eight nine").run()
     assert "press Translate in" not in said(at)
     assert at.get("bidi_component")
 

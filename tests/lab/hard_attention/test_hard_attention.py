@@ -35,13 +35,16 @@ class Fixed(Bystander):
         return Attended(asked.value[:, :, self._position : self._position + 1].expand(-1, -1, queries, -1))
 
 
-def expected_loss(model, given):
-    """The mean loss of a token over all positions that could be drawn, each with its probability."""
-    total = torch.zeros(())
+def expected_loss(model, given, losses_learn=True):
+    """The mean loss of a token over all positions that could be drawn, each with its probability.
+
+    If the losses do not learn, gradients go through the probabilities of the draw alone.
+    """
+    total = 0 * sum(each.sum() for each in model.parameters())
     for position in range(given.source.shape[1]):
         fixed = Fixed(position)
         losses = token_losses(model, given, fixed)
-        total = total + (fixed.weights[..., position] * losses).sum()
+        total = total + (fixed.weights[..., position] * (losses if losses_learn else losses.detach())).sum()
     return total / given.counted.sum()
 
 
@@ -53,6 +56,11 @@ def test_the_estimate_is_right_on_average_with_a_baseline_and_without(usual):
     mean = gradient(model, reinforced(model, many, torch.Generator().manual_seed(1), usual)[0])
     assert F.cosine_similarity(mean, exact, dim=0) > 0.97
     assert float(mean.norm() / exact.norm()) == pytest.approx(1, abs=0.1)
+    losses = token_losses(model, many, Choosing(torch.Generator().manual_seed(1))).sum() / many.counted.sum()
+    draws = mean - gradient(model, losses + 0 * expected_loss(model, given))  # what the draw alone teaches
+    alone = gradient(model, expected_loss(model, given, losses_learn=False))
+    assert float(draws @ alone / (alone @ alone)) == pytest.approx(1, abs=0.15 if usual else 0.6)
+    assert F.cosine_similarity(draws, alone, dim=0) > (0.93 if usual else 0.7)
 
 
 def test_the_reward_is_the_log_probability_of_the_tokens():
