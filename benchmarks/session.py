@@ -58,6 +58,7 @@ class Session:
         self._box: tuple[str, str] | None = None  # the box for a sentence: its id and its fragment
         self._view: tuple[str, str] | None = None  # the linked view: its id and its fragment
         self._link: Any = None
+        self._fresh: set[tuple[str, str]] = set()  # what the present run has drawn: each id and its fragment
         self._seq = 0
         self._finished: int | None = None
         self.shown: dict[str, Any] = {}  # what the view was told last
@@ -120,8 +121,6 @@ class Session:
         """Changes a control, or presses a button, and waits until the answer is drawn."""
         fragment = self.controls[key][2]
         self._values[key] = (kind, value)
-        if not fragment:  # the whole page is drawn again, perhaps without a linked view
-            self._box = self._view = None
         await self._send(fragment)
         if kind == "trigger_value":
             del self._values[key]
@@ -226,16 +225,32 @@ class Session:
                 pages = message.navigation.app_pages
                 self._names = {each.url_pathname: each.page_script_hash for each in pages}
                 self._hash = self._names[self._page]
+            case "new_session":
+                self._hash = message.new_session.page_script_hash  # a button may open another page
+                self._page = next((name for name, of in self._names.items() if of == self._hash), self._page)
+                self._fresh = set()
             case "page_info_changed":
                 self._query = message.page_info_changed.query_string
             case "script_finished":
                 self._finished = message.script_finished
                 if self._finished == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
                     raise FailedError("a script that does not compile")
+                if self._finished in (_WHOLE, _PART):
+                    self._lose()
                 if self._finished == _WHOLE:
                     self._forget()
             case "delta":
                 self._draw(message.delta)
+
+    def _lose(self) -> None:
+        """Loses what the run did not draw again: of the whole page, or of the parts that ran."""
+        ran = {fragment for _, fragment in self._fresh}
+
+        def lost(key: str, fragment: str) -> bool:
+            return (key, fragment) not in self._fresh and (self._finished == _WHOLE or fragment in ran)
+
+        self.controls = {key: each for key, each in self.controls.items() if not lost(key, each[2])}
+        self._box, self._view = (None if each and lost(*each) else each for each in (self._box, self._view))
 
     def _forget(self) -> None:
         """Forgets the oldest messages, as a browser does after some runs."""
@@ -247,6 +262,7 @@ class Session:
         sort = element.WhichOneof("type")
         if sort in CONTROLS and not (own := getattr(element, sort)).disabled:
             self.controls[own.id] = sort, own, delta.fragment_id
+            self._fresh.add((own.id, delta.fragment_id))
         match sort:
             case "exception":
                 raise FailedError(f"{element.exception.type}: {element.exception.message}")
@@ -254,6 +270,7 @@ class Session:
                 raise SaidError(element.alert.body)
             case "text_input" if element.text_input.label == SENTENCE:
                 self._box = (element.text_input.id, delta.fragment_id)
+                self._fresh.add(self._box)
             case "bidi_component":
                 self._take_part(element.bidi_component, delta.fragment_id)
 
@@ -270,3 +287,4 @@ class Session:
         elif part.component_name.endswith("linked_view"):
             self.shown = json.loads(part.json)[0]
             self._view = (part.id, fragment)
+            self._fresh.add(self._view)

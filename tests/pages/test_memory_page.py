@@ -6,7 +6,7 @@ import json
 from functools import partial
 
 import pytest
-from app_pages import PAGES, run
+from app_pages import LINKED, PAGES, feeds, run, view
 from firefox_files import random_model, write_firefox
 from streamlit.testing.v1 import AppTest
 
@@ -29,6 +29,8 @@ def test_every_page_opens_or_says_in_a_sentence_what_the_model_lacks(path):
     page = opened(path)
     assert not page.exception
     assert not page.error
+    if path in {*LINKED, "pages/search.py"} - {"pages/decoder_self_attention.py"}:
+        assert {*view(page)["plots"]} <= {*feeds(page)}
     if "does not have" in (told := said(page)):
         assert "This part shows masked decoder self-attention, which enpt does not have" in told
 

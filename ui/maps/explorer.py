@@ -8,13 +8,14 @@ fragment. The outer fragment asks the session once what the visitor looks at, an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from transformer.lenses.words.reading import Reading, read_view
+from transformer.model.sites import AttentionKind
 from ui import linked_view
 from ui.address import State, session
 from ui.controls import part
@@ -85,8 +86,10 @@ class Scene:
     go_on: Callable[[Opened, int, int], Mapping[str, Any]] = going_on.take
 
     def laid_out(self, now: State, looks: Looks) -> Layout:
-        """The contents of the view for a state."""
-        return self.layout if isinstance(self.layout, Layout) else self.layout(now, looks)
+        """The contents of the view for a state, without maps of attention that the model does not have."""
+        found = self.layout if isinstance(self.layout, Layout) else self.layout(now, looks)
+        lacking = {*AttentionKind} - {*self.opened.kinds}
+        return replace(found, plots=tuple(name for name in found.plots if name not in lacking))
 
     @property
     def limits(self) -> Limits:
@@ -137,7 +140,10 @@ def _view(scene: Scene, layout: Layout) -> None:
 
 
 def _moved(scene: Scene, layout: Layout) -> None:
-    before, opened = _drawn(scene), scene.opened
+    now, opened = session.current(), scene.opened
+    if any(getattr(now, kind) is None for kind in opened.kinds):
+        return  # another model was chosen in the same moment, and its heads are not known yet
+    before = _drawn(scene)
     sizes = opened.translation.config.sizes
     take = partial(scene.go_on, opened)
     if session.on_linked_view(layout.view, scene.limits, sizes, take, changed.switched):

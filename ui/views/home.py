@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import streamlit as st
 
 from figures.base import labels
@@ -73,7 +71,7 @@ def show(opened: Opened) -> None:
 
     shown = {*opened.kinds, "controls", "next"}
     scene = Scene(
-        replace(LAYOUT, plots=tuple(name for name in LAYOUT.plots if name in shown)),
+        LAYOUT,
         opened,
         opened.kinds,
         lambda now, looks: {"next": _next(opened)},
