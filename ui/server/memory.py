@@ -17,6 +17,8 @@ UNKNOWN = 2**62
 """Stands for a number that no system file gives, and means no limit."""
 QUIET = 3.0
 """Seconds without a run of a page after which nobody is taken to wait."""
+LATEST = 60.0
+"""Seconds after which a server that is never quiet is collected all the same."""
 
 
 def available() -> int:
@@ -36,14 +38,15 @@ class Collector:
     """Garbage collection between visits, once nobody has used the server for a moment.
 
     Streamlit would collect after each run of a page (`runner.postScriptGC`), among all that the server has
-    come to hold, while the visitor waits. A server that is never quiet is left to Python's own collection.
+    come to hold, while the visitor waits.
     """
 
     def __init__(
         self,
         quiet: float = QUIET,  # seconds without use to wait for
+        latest: float = LATEST,  # the most seconds to wait
     ) -> None:
-        self._quiet, self._lock = quiet, threading.Lock()
+        self._quiet, self._latest, self._lock = quiet, latest, threading.Lock()
         self._used, self._waits = 0.0, False
 
     def used(self) -> None:
@@ -56,7 +59,8 @@ class Collector:
     def _collect(self) -> None:
         waits = True
         while waits:
-            while (left := (used := self._used) + self._quiet - time.monotonic()) > 0:
+            latest = time.monotonic() + self._latest
+            while (left := min((used := self._used) + self._quiet, latest) - time.monotonic()) > 0:
                 time.sleep(left)
             gc.collect()
             with self._lock:

@@ -49,6 +49,14 @@ def test_nothing_is_collected_while_the_server_is_used():
     assert there() is not None
 
 
+@pytest.mark.usefixtures("by_hand")
+def test_a_server_that_is_never_quiet_is_collected_in_the_end():
+    collector = Collector(quiet=60, latest=0.01)
+    gone = weakref.ref(Knot())
+    collector.used()
+    until(lambda: gone() is None)
+
+
 def test_streamlit_collects_nothing_itself_and_takes_no_larger_file_than_a_page_asks_for():
     path = Path(__file__).parents[3] / ".streamlit" / "config.toml"
     config = tomllib.loads(path.read_text(encoding="utf-8"))
