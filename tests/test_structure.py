@@ -47,9 +47,9 @@ MOST_LINES = {
     "transformer/lenses what_if exports commands": 8_645,
     "lab": 7_426,
     "figures": 7_086,
-    "ui/linked_view address server controls shell maps": 11_008,
+    "ui/linked_view address server controls shell maps": 11_012,
     "ui/views": 17_229,
-    "tests": 40_843,
+    "tests": 40_844,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 import transformer
+from figures import next_token
 from figures.base import captions, labels
 from figures.maps.export import marked
 from transformer.exports.view import Measured, Selection, save_view
@@ -93,8 +94,9 @@ def _step(look: Looking) -> str:
 
 
 def _bars(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
-    """The other figures of the linked view, drawn from their feeds."""
-    return {name: _bar(looks, feed) for name, feed in scene.extra(now, looks).items() if "figure" in feed}
+    """The other figures of the linked view."""
+    feeds = scene.extra(now, looks).items()
+    return {name: _bar(looks, feed) for name, feed in feeds if "figure" in feed or feed["draw"] == "race"}
 
 
 def _bar(looks: Looks, feed: Mapping[str, Any]) -> Picture:
@@ -107,6 +109,8 @@ def _bar(looks: Looks, feed: Mapping[str, Any]) -> Picture:
 
 
 def _drawn(look: Looking, feed: Mapping[str, Any]) -> go.Figure:
+    if feed["draw"] == "race":
+        return next_token(look.translation.steps, look.cursor.step)
     spec = json.loads(feed["figure"])
     data, layout, frames = spec["data"], spec["layout"], spec["frames"]
     frame = frames[at] if (at := _frame(look, feed, len(frames))) is not None else {}

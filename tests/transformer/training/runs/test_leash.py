@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from waiting import until
@@ -14,14 +15,14 @@ from transformer.training.runs.leash import GO_ON, PAUSE, STOP, Leash
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
-    """The ends for reading and for writing."""
-    ends = os.pipe()
+    """The ends for reading and for writing; no reader is left, who could take the lines of the next pipe."""
+    ends, before = os.pipe(), threading.enumerate()
     yield ends
-    for end in ends:
-        try:
-            os.close(end)
-        except OSError:
-            continue
+    with suppress(OSError):
+        os.close(ends[1])
+    for each in {*threading.enumerate()} - {*before}:
+        each.join(60)
+    os.close(ends[0])
 
 
 def waiting(leash: Leash, stops: list[int]) -> threading.Thread:
