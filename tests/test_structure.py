@@ -47,9 +47,9 @@ MOST_LINES = {
     "transformer/lenses what_if exports commands": 8_645,
     "lab": 7_426,
     "figures": 7_086,
-    "ui/linked_view address server controls shell maps": 11_012,
+    "ui/linked_view address server controls shell maps": 11_032,
     "ui/views": 17_229,
-    "tests": 40_844,
+    "tests": 40_882,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -87,6 +87,7 @@ _looked_up: ContextVar[dict[Hashable, Any] | None] = ContextVar("looked_up", def
 
 def begin() -> None:
     """Notes that a page or a part of one runs, and forgets what was looked up before."""
+    memory.give_back()
     memory.used()
     _looked_up.set({})
 

@@ -1,8 +1,11 @@
-"""Garbage is collected between visits, and not after every run of a page."""
+"""Garbage is collected between visits, not after every run; freed memory goes back to the system."""
 
 from __future__ import annotations
 
 import gc
+import platform
+import subprocess
+import sys
 import tomllib
 import weakref
 from collections.abc import Iterator
@@ -20,6 +23,30 @@ class Knot:
 
     def __init__(self) -> None:
         self.me = self
+
+
+_FREES = """
+import sys
+from threading import Thread
+import numpy as np
+from ui.server.memory import give_back
+
+def held():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
+
+def work(kept):
+    for _ in range(20):
+        tensors = [np.ones(2**18) for _ in range(20)]  # 40 MiB
+        kept.append(np.ones(2**12))
+
+if "give back" in sys.argv:
+    give_back()
+np.ones(2**22)  # glibc asks the system for larger pieces after this
+before, kept = held(), []
+for thread in [Thread(target=work, args=(kept,)) for _ in range(4)]:
+    thread.start(); thread.join()
+print(held() - before)
+"""
 
 
 @pytest.fixture
@@ -55,6 +82,17 @@ def test_a_server_that_is_never_quiet_is_collected_in_the_end():
     gone = weakref.ref(Knot())
     collector.used()
     until(lambda: gone() is None)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="about glibc")
+def test_what_many_threads_freed_goes_back_to_the_system() -> None:
+    def kept(*arguments: str) -> float:
+        done = subprocess.run(
+            [sys.executable, "-c", _FREES, *arguments], capture_output=True, text=True, check=True
+        )
+        return float(done.stdout)
+
+    assert kept("give back") < 12 < 30 < kept()
 
 
 def test_streamlit_collects_nothing_itself_and_takes_no_larger_file_than_a_page_asks_for():
