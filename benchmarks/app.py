@@ -33,6 +33,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+from benchmarks.wire import Wire  # noqa: E402
+
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 ARGUMENTS += ["--disable-background-networking", "--disable-component-update"]
 READY = "document.querySelector('.lv')?.dataset.ready === 'true'"
@@ -238,18 +240,18 @@ def compare_steps(
 ) -> None:
     """Compares the time from a cursor step to a painted view, and counts the bytes received."""
     text = sentence(models, name, tokens)
-    page, received = visit(browser, "about:blank"), []
-    page.on("websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data))))
+    page = visit(browser, "about:blank")
+    wire = Wire(page)
     page.goto(f"{url}/?{urlencode({'model': name, 'text': text, 'step': 1})}")
     page.wait_for_function(READY, timeout=60_000)
     settle(page)
-    received.clear()
+    wire.clear()
     ours = steps(page, repeats)
-    size = sum(received) / repeats
+    size = wire.received / repeats
     reference = visit(browser, f"{bare}/?tokens={tokens}")
     reference.wait_for_function(BARE_READY, timeout=60_000)
     report(f"a step to painted, {tokens} source tokens", ours, bare_steps(reference, repeats), "ms", 0.2)
-    print(f"{'':<34} {size:8.0f} bytes received per step, at most 3000", flush=True)
+    print(f"{'':<34} {size:8.0f} bytes received per step, at most 1000", flush=True)
 
 
 def compare_pictures(browser: Browser, models: Path | None, name: str, repeats: int) -> None:

@@ -32,6 +32,7 @@ from benchmarks.app import (
     settle,
     visit,
 )
+from benchmarks.wire import Wire
 
 LAST = "() => [...document.querySelectorAll('.pic')].at(-1)?.dataset.drawn ?? ''"
 """How often the page's last figure was drawn; a figure whose numbers have not changed is not drawn again."""
@@ -64,8 +65,8 @@ def _compare(
     browser: Browser, url: str, bare: str, kind: str, section: str, options: argparse.Namespace
 ) -> None:
     name, text = options.model, sentence(options.models, options.model, options.tokens)
-    page, received = visit(browser, "about:blank"), []
-    page.on("websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data))))
+    page = visit(browser, "about:blank")
+    wire = Wire(page)
     place = {"model": name, "text": text, "kind": kind, "section": section, "step": 1, "source": 1}
     page.goto(f"{url}/inside_a_head?{urlencode(place)}")
     page.wait_for_function(READY, timeout=120_000)
@@ -75,9 +76,9 @@ def _compare(
     settle(page)
     steps(page, 1)
     bare_steps(reference, 1)
-    received.clear()
+    wire.clear()
     ours = steps(page, options.repeats)
-    size = sum(received) / options.repeats
+    size = wire.received / options.repeats
     theirs = bare_steps(reference, options.repeats)
     _report(f"{kind}, {section}, {options.tokens} tokens", ours, theirs, size)
     page.context.close()

@@ -3,7 +3,7 @@
     python benchmarks/scale.py [--models DIR] [--repeats 5] [--pages NAME ...]
 
 First, a browser with an empty cache opens every page of the menu with a text of 256 tokens and a forced
-translation of 256 tokens. All web-socket frames and HTTP responses are counted, except static scripts, styles
+translation of 256 tokens. All messages, deflated, and HTTP responses are counted, except scripts, styles
 and fonts. Second, the times of a step, of a click on a cell and of a change of head are compared with those
 for 32 tokens. Third, every page opens with 1,024 tokens, and its notes about the part that it draws are
 printed. Last, the memory of the server is printed.
@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from playwright.sync_api import Browser, Page, Response, WebSocket, sync_playwright
+from playwright.sync_api import Browser, Page, Response, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from benchmarks.app import ARGUMENTS, READY, milliseconds, process, settle, steps  # noqa: E402
+from benchmarks.wire import Wire  # noqa: E402
 
 if TYPE_CHECKING:
     from transformer import Translator
@@ -59,22 +60,13 @@ SAYS = re.compile(
 class Traffic:
     """Bytes that a page received and sent."""
 
-    frames: int = 0
-    sent: int = 0
+    wire: Wire
     responses: int = 0
     waiting: list[Response] = field(default_factory=list)
 
     def watch(self, page: Page) -> None:
-        """Starts counting."""
-        page.on("websocket", self._listen)
+        """Starts counting responses."""
         page.on("response", lambda response: self.waiting.append(response))
-
-    def _listen(self, link: WebSocket) -> None:
-        link.on("framereceived", lambda data: self._add("frames", len(data)))
-        link.on("framesent", lambda data: self._add("sent", len(data)))
-
-    def _add(self, name: str, size: int) -> None:
-        setattr(self, name, getattr(self, name) + size)
 
     def total(self) -> int:
         """Total number of bytes received and sent."""
@@ -82,7 +74,7 @@ class Traffic:
             if response.request.resource_type not in STATIC and response.status == 200:
                 self.responses += len(response.body())
         self.waiting.clear()
-        return self.frames + self.sent + self.responses
+        return self.wire.received + self.wire.sent + self.responses
 
 
 def text_of(model: Translator, words: tuple[str, ...], tokens: int) -> str:
@@ -105,7 +97,7 @@ def address(url: str, page: str, query: dict[str, object]) -> str:
 def visit(browser: Browser, url: str) -> tuple[Page, Traffic]:
     """Opens an address with an empty cache and waits until the app is idle."""
     page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
-    traffic = Traffic()
+    traffic = Traffic(Wire(page))
     traffic.watch(page)
     page.goto(url)
     rest(page, traffic)
@@ -120,8 +112,8 @@ def rest(page: Page, traffic: Traffic) -> None:
     if page.locator(".lv").count():
         page.wait_for_function(READY, timeout=120_000)
     before = -1
-    while before != traffic.frames:
-        before = traffic.frames
+    while before != traffic.wire.received:
+        before = traffic.wire.received
         page.wait_for_timeout(700)
     page.wait_for_function(
         "document.querySelector('.stApp').dataset.testScriptState === 'notRunning'", timeout=300_000
@@ -138,7 +130,8 @@ def measure_bytes(browser: Browser, url: str, pages: list[str], query: dict[str,
         found[name] = traffic.total()
         verdict = "ok" if found[name] <= MOST_BYTES else "over"
         errors = page.locator(".stException").count()
-        parts = f"frames {traffic.frames:>9,} · sent {traffic.sent:>6,} · responses {traffic.responses:>7,}"
+        wire = traffic.wire
+        parts = f"received {wire.received:>9,} · sent {wire.sent:>6,} · responses {traffic.responses:>7,}"
         print(
             f"{name:<34} {found[name]:>9,} bytes  ({parts})  {verdict}{'  EXCEPTION' * bool(errors)}",
             flush=True,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from waiting import until
+from websockets.sync.client import connect
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 90
@@ -66,6 +67,8 @@ def test_the_start_command_serves_the_app_and_asks_for_nothing(tmp_path: Path, p
         assert "URL:" in told
         assert "mail" not in told.lower()
         assert not list(home.rglob("credentials.toml"))
+        with connect(f"ws://127.0.0.1:{port}/_stcore/stream") as link:
+            assert [each.name for each in link.protocol.extensions] == ["permessage-deflate"]
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(timeout=PATIENCE)
