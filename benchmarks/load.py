@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import getpass
 import itertools
 import os
 import random
@@ -255,8 +256,8 @@ def proxy(ports: Sequence[int], listen: int = 8790) -> Iterator[str]:
     assert servers
     site = f"{before}{lines}\n}}{after}".replace("listen 8080", f"listen 127.0.0.1:{listen}")
     with tempfile.TemporaryDirectory() as folder:
-        own = Path(folder)
-        whole = f"worker_processes 1; pid {own}/pid; error_log {own}/error.log;\n"
+        own, site = Path(folder), site.replace("/var/lib/nginx", folder)
+        whole = f"user {getpass.getuser()}; worker_processes 1; pid {own}/pid; error_log {own}/error.log;\n"
         whole += f"events {{ worker_connections 2048; }}\nhttp {{ access_log off;\n{site}\n}}\n"
         (own / "nginx.conf").write_text(whole)
         nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/usr/local/sbin")

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import configparser
+import getpass
+import gzip
 import re
 import shlex
 import shutil
+import socket
 import subprocess
+import threading
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
 from streamlit.web.server.starlette import starlette_routes as routes
+from waiting import until
 
 from transformer.hub.settings import HOSTED_VARIABLE
 from ui.server.hosting.hosted import METRICS as OWN_METRICS
@@ -177,12 +186,68 @@ def test_the_proxy_keeps_a_visitor_at_one_process_and_the_metrics_to_itself() ->
     assert f"client_max_body_size {largest[1]}m" in NGINX
 
 
-def test_nginx_takes_its_configuration(tmp_path: Path) -> None:
+class Files(BaseHTTPRequestHandler):
+    """Answers every request with a script, and notes what was asked for."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        body = b"const nothing = 0;\n" * 1000
+        self.send_response(200)
+        self.send_header("Content-Type", "application/javascript")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Writes nothing."""
+
+
+@pytest.fixture
+def proxied(tmp_path: Path) -> Iterator[str]:
+    """The address of nginx with our configuration before a server of files."""
     nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/usr/local/sbin")
     if nginx is None:
         pytest.skip("nginx is not installed")
-    whole = f"pid {tmp_path}/pid; error_log stderr;\nevents {{}}\nhttp {{ include {DEPLOY}/nginx.conf; }}\n"
-    (tmp_path / "nginx.conf").write_text(whole)
-    command = [nginx, "-t", "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    with ThreadingHTTPServer(("127.0.0.1", 0), Files) as behind, socket.socket() as probe:
+        threading.Thread(target=behind.serve_forever, daemon=True).start()
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        probe.close()
+        site = re.sub(r"127\.0\.0\.1:850\d", f"127.0.0.1:{behind.server_port}", NGINX)
+        site = site.replace("listen 8080", f"listen 127.0.0.1:{port}").replace(
+            "/var/lib/nginx", str(tmp_path)
+        )
+        whole = f"user {getpass.getuser()}; pid {tmp_path}/pid; error_log stderr; daemon off;\n"
+        whole += f"events {{}}\nhttp {{ access_log off;\n{site}}}\n"
+        (tmp_path / "nginx.conf").write_text(whole)
+        command = [nginx, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]
+        done = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        running = subprocess.Popen(command)
+        try:
+            until(lambda: listens(port))
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            running.terminate()
+            running.wait(timeout=20)
+            behind.shutdown()
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_nginx_answers_for_files_itself_and_compresses_them(proxied: str) -> None:
+    for path in ("/static/js/index.js", "/app/static/page-2/slots.js") * 2 + ("/search?text=a",) * 2:
+        asks = urllib.request.Request(proxied + path, headers={"Accept-Encoding": "gzip"})
+        with urllib.request.urlopen(asks, timeout=20) as answer:
+            assert answer.headers["Content-Encoding"] == "gzip"
+            assert gzip.decompress(answer.read()).startswith(b"const nothing")
+    assert Counter(Files.asked) == {
+        "/static/js/index.js": 1,
+        "/app/static/page-2/slots.js": 1,
+        "/search?text=a": 2,
+    }
