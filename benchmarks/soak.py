@@ -17,6 +17,7 @@ import asyncio
 import itertools
 import os
 import random
+import re
 import socket
 import statistics
 import sys
@@ -50,6 +51,8 @@ COMMON = 12
 EVERY = 10
 """Seconds between two looks at the server."""
 MOST_GROWTH = 1.2
+COLOUR, RAISED = re.compile(r"\x1b\[[\d;]*m"), re.compile(r"[\w.]+(Error|Exception|Interrupt)\b")
+"""What colours the server's log, and the line that ends a traceback in it."""
 MEMORY, HANDLES = "process_resident_memory_bytes", "process_open_fds"
 Look = dict[tuple[str, str], float]
 
@@ -252,11 +255,9 @@ def growth(values: list[float]) -> float:
 def report(seen: Seen, looks: list[Look], log: IO[str]) -> bool:
     """Prints what was found; whether all is well."""
     log.seek(0)
-    lines = log.read().splitlines()
+    lines = COLOUR.sub("", log.read()).splitlines()
     traces = [number for number, line in enumerate(lines) if "Traceback (most" in line]
-    ends = Counter(
-        next((line for line in lines[at + 1 :] if line and not line[0].isspace()), "") for at in traces
-    )
+    ends = Counter(next(filter(RAISED.match, lines[at + 1 :]), "") for at in traces)
     for title, found in (
         ("did", seen.did),
         ("refused in a sentence", seen.said),
