@@ -57,6 +57,15 @@ def framed(figure: go.Figure, row: int) -> go.Figure:
     return figure
 
 
+def row_box(figure: go.Figure, row: int) -> tuple[float, float, float, float]:
+    """Left, top, width and height in px of a row of a map, from the corner of the figure."""
+    rows, columns = figure.data[0].z.shape
+    layout, around = figure.layout, figure.layout.margin
+    wide, high = layout.width - around.l - around.r, layout.height - around.t - around.b
+    cell = min(wide / columns, high / rows)
+    return around.l, around.t + row * cell, columns * cell, cell
+
+
 def lowered(figure: go.Figure, by: int) -> go.Figure:
     """Moves the cells of a map down by `by` px, level with those of a map beside it; the title stays."""
     figure.layout.height += by

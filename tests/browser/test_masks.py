@@ -39,6 +39,38 @@ def test_another_way_of_masking_and_a_batch_are_in_the_address_and_come_back(vis
     visitor.until(f"!location.search.includes('mask=') && document.querySelectorAll('{MAPS}').length === 8")
 
 
+FRAMED = """() => [...document.querySelectorAll('.stMain .js-plotly-plot')].map(plot => {
+  const frame = getComputedStyle(plot.querySelector('.gl-container'), '::after');
+  if (frame.content === 'none') return null;
+  const place = name => parseFloat(frame[name]);
+  const [host, map] = ['.svg-container', '.heatmaplayer image'].map(
+    each => plot.querySelector(each).getBoundingClientRect());
+  const row = map.height / plot.querySelectorAll('.ytick').length;
+  return [place('left') + host.left - map.left, place('width') - map.width,
+    (place('top') + host.top - map.top) / row, place('height') / row];
+})"""
+
+
+def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor) -> None:
+    goto(visitor, "masks", 8, **case_link("copy", step="2"))
+    for row in (1, 2):
+        visitor.until(f"({FRAMED})().filter(each => each && Math.abs(each[2] - {row}) < 0.05).length === 5")
+        for each in filter(None, visitor.page.evaluate(FRAMED)):
+            assert each == pytest.approx([0, 0, row, 1], abs=0.6)
+        visitor.page.focus(".lv")
+        visitor.page.keyboard.press("ArrowRight")
+
+
+@pytest.mark.parametrize("view", ["alone", "batch"])
+def test_another_kind_of_attention_is_shown_at_once(visitor: Visitor, view: str) -> None:
+    link = case_link("copy", view=view, kind="encoder", sentences="one two\nnine ten eight six")
+    visitor.page.goto(f"{visitor.base}/masks?{urlencode(link)}")
+    visitor.page.wait_for_selector("text=Encoder self-attention · layer", timeout=PATIENCE)
+    visitor.page.get_by_role("radio", name="cross", exact=True).click()
+    visitor.page.wait_for_selector("text=Cross-attention · layer", timeout=PATIENCE)
+    assert visitor.page.get_by_role("radio", name="cross", exact=True).is_checked()
+
+
 def test_a_comparison_follows_its_control_and_its_link(visitor: Visitor) -> None:
     goto(visitor, "compare", 3, **case_link("copy", cross="1.1"))
     visitor.page.get_by_label("Compare with").click()

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from app_pages import array, charts, run
+from app_pages import array, charts, framed_rows, run
 from closed_form import CASES
 
 from transformer import Capture, load_translator
@@ -92,12 +92,10 @@ def test_the_row_of_the_cursor_is_told_framed_and_moved():
         for side, row in zip("AB", known, strict=True)
     ]
     assert all(each in words(at) for each in told)
-    for spec in charts(at):
-        frame = spec["layout"]["shapes"][0]
-        assert (frame["y0"], frame["y1"]) == (0.5, 1.5)
+    assert framed_rows(at) == {"compare.A": 1, "compare.B": 1, "compare.difference": 1}
     next(each for each in at.selectbox if each.label == "Row of the cursor").select_index(3).run()
     assert at.query_params["step"] in ("4", ["4"])
-    assert charts(at)[2]["layout"]["shapes"][0]["y0"] == 2.5
+    assert framed_rows(at)["compare.difference"] == 3
 
 
 def test_a_row_of_the_cursor_that_the_other_side_lacks_is_named():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -126,6 +127,16 @@ def charts(at: AppTest) -> list[dict]:
 def named_charts(at: AppTest) -> dict[str, dict]:
     """The figures of a page by their keys."""
     return {each.proto.id.split("-", 2)[2]: json.loads(each.proto.spec) for each in at.get("plotly_chart")}
+
+
+def framed_rows(at: AppTest) -> dict[str, float]:
+    """The row that a frame lies over, by the key of the figure."""
+    styles, rows = [each.proto.body for each in at.get("html")], {}
+    for key, spec in named_charts(at).items():
+        for style in (each for each in styles if f"-{key.replace('.', '-')} .gl-container::after" in each):
+            top, height = (float(re.search(rf" {side}: ([\d.]+)px", style)[1]) for side in ("top", "height"))
+            rows[key] = round((top - spec["layout"]["margin"]["t"]) / height, 1)
+    return rows
 
 
 def array(packed: dict[str, str] | list[float]) -> np.ndarray:

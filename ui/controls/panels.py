@@ -11,11 +11,16 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base.captions import AuditLike, badge
+from figures.base.grid import framed, row_box
 from ui.address import session
 from ui.controls.export import Picture, Table, pictures
 from ui.controls.text import command, plain
 
 _INK = {"light": "#1d232c", "dark": "#e8ebf0"}
+_FRAME = """<style>.st-key-{} .gl-container::after {{
+  content: ""; position: absolute; left: {:.1f}px; top: {:.1f}px; width: {:.1f}px; height: {:.1f}px;
+  outline: 2px solid #808080; outline-offset: -1px; pointer-events: none;
+}}</style>"""
 Width = Literal["stretch", "content"]
 Container = AbstractContextManager[Any]
 
@@ -46,12 +51,17 @@ def chart(
     width: Width = "stretch",  # as `st.plotly_chart` has it
     # whether a figure wider than the page scrolls in a frame of its own; a number is its least width in px
     scrolls: bool | int = False,
+    row: int
+    | None = None,  # the row of a map to frame, from 0, over the figure, which need not be sent again
 ) -> None:
     """Draws a figure alone; its marks can be clicked if anybody takes the clicks."""
     clicks: dict[str, Any] = {}
     if take is not None:
         clicks = {"on_select": lambda: session.on_pick(key, take), "selection_mode": "points"}
-    frame = f"frame-{key.replace('.', '-').replace(' ', '-')}"
+    name = key.replace(".", "-").replace(" ", "-")
+    if row is not None:
+        st.html(_FRAME.format(name, *row_box(figure, row)))
+    frame = f"frame-{name}"
     if scrolls and width == "stretch":
         own = figure.layout.width
         wide = f"min-width: {own}px; max-width: {own}px" if scrolls is True else f"min-width: {scrolls}px"
@@ -78,6 +88,7 @@ def panel(
     take: Callable[[Any], object] | None = None,  # as in `chart`
     width: Width = "stretch",  # as in `chart`
     scrolls: bool | int = False,  # as in `chart`
+    row: int | None = None,  # as in `chart`
     inked: bool = False,  # whether `make` takes the colour of text in coloured cells
     beside: Sequence[float] = (),  # the widths of figure and words if they stand side by side
     sentence: bool = True,  # whether the figure belongs to the visitor's sentence, which then names the file
@@ -89,11 +100,13 @@ def panel(
     if beside:
         left, right = st.columns(beside, gap="medium", vertical_alignment="center")
     with left:
-        chart(key or name, make(ink()) if inked else make(), alt or caption, take, width, scrolls)
+        chart(key or name, make(ink()) if inked else make(), alt or caption, take, width, scrolls, row)
     with right:
         if note:
             st.markdown(note)
         on_paper = partial(make, _INK["light"]) if inked else make
+        if row is not None:
+            on_paper = partial(_with_row, make, row)
         picture = Picture(on_paper, caption, audit, derived, sentence=sentence, table=table)
         says(picture, proof)
         if seeing or saved:
@@ -102,6 +115,10 @@ def panel(
                     seen(seeing, formula, title)
                 if saved:
                     pictures(name, {name: picture})
+
+
+def _with_row(make: Callable[..., go.Figure], row: int) -> go.Figure:
+    return framed(make(), row)
 
 
 def says(

@@ -129,11 +129,17 @@ def head_picker(
 def kind_picker(
     kind: str,  # the kind on the screen
     kinds: Iterable[str] = catalogue.KINDS,  # those that the page offers
+    part: bool = False,  # whether it stands in a part that keeps its kind, so that the page has to run again
     **also: Any,  # values of the address that change with it
 ) -> None:
     """Lets the visitor choose among the kinds of attention."""
     names = {each: {"decoder": "masked decoder"}.get(each, each) for each in kinds}
-    take = lambda chosen: session.change(kind=chosen, **also)  # noqa: E731
+
+    def take(chosen: str) -> None:
+        session.change(kind=chosen, **also)
+        if part:
+            session.rerun()
+
     switch("kind", "Kind of attention", names, kind, take, texts=True, width="content")
 
 

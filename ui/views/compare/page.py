@@ -10,7 +10,7 @@ import streamlit as st
 
 from figures import heatmap
 from figures.base import captions, labels
-from figures.base.grid import framed, lowered
+from figures.base.grid import lowered
 from figures.base.quantity import QUANTITIES
 from figures.maps.difference import ROOM, difference_map, merged_names, scale_end
 from figures.maps.heatmap import axis_titles
@@ -248,10 +248,10 @@ def _side(letter: str, side: Compared, window: Window, row: int | None) -> None:
     )
 
     def draw() -> go.Figure:
-        figure = lowered(heatmap(view, _SIZE), _MORE)
-        return figure if row is None else framed(figure, row - window.query_start)
+        return lowered(heatmap(view, _SIZE), _MORE)
 
-    _chart(f"compare.{letter}", f"{letter} · {side.name}", draw, caption, _SIZE)
+    at = None if row is None else row - window.query_start
+    _chart(f"compare.{letter}", f"{letter} · {side.name}", draw, caption, _SIZE, at)
 
 
 def _difference(
@@ -265,7 +265,7 @@ def _difference(
 
     def draw() -> go.Figure:
         part = rows, columns
-        figure = difference_map(
+        return difference_map(
             found.first[part],
             found.second[part],
             found.compared[part],
@@ -276,7 +276,6 @@ def _difference(
             titles,
             _SIZE,
         )
-        return framed(figure, merged[0] - rows.start)
 
     what = "uniform attention is a formula" if pair[1].uniform else "difference of the two maps above"
     shown = f" · rows {labels.count(rows.start)}–{rows.stop}, "
@@ -286,10 +285,12 @@ def _difference(
         f"A − B · {pair[0].name} − {pair[1].name} · {captions.KIND_NAMES[pair[0].kind]} · difference of "
         f"{_SAID[pair[0].measure]}, from −{end:.1f} to {end:.1f}{part} · {what}"
     )
-    _chart("compare.difference", "A − B", draw, caption, _SIZE + _MORE + 36)
+    _chart("compare.difference", "A − B", draw, caption, _SIZE + _MORE + 36, merged[0] - rows.start)
 
 
-def _chart(key: str, title: str, draw: Callable[[], go.Figure], caption: str, width: int) -> None:
+def _chart(
+    key: str, title: str, draw: Callable[[], go.Figure], caption: str, width: int, row: int | None
+) -> None:
     with st.container(width=width, gap="xsmall"):
         st.markdown(f"**{plain(title)}**")
-        panel(key, draw, caption, width="content")
+        panel(key, draw, caption, width="content", row=row)

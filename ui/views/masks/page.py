@@ -12,7 +12,6 @@ import streamlit as st
 from figures import heatmap
 from figures.base import captions, labels
 from figures.base.bars import percent
-from figures.base.grid import framed
 from figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
 from transformer import Translation, Window
 from transformer.model.sites import Head
@@ -109,10 +108,9 @@ class Subject:
         """Says which part of the map a view holds; empty if it holds the whole map."""
         return captions.window_note(view.window, self.shape(view.kind))
 
-    def framed(self, figure: go.Figure, view: HeadView) -> go.Figure:
-        """Frames the row of the cursor, if the subject has a cursor."""
-        row = self.places[view.kind][0] - view.window.query_start
-        return framed(figure, row) if self.cursor else figure
+    def row(self, view: HeadView) -> int | None:
+        """The row of the cursor in a view, if the subject has a cursor."""
+        return self.places[view.kind][0] - view.window.query_start if self.cursor else None
 
     def whole(self, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scores, mask and weights of the whole head (queries, keys)."""
@@ -178,7 +176,7 @@ def _heads(now: State) -> dict[str, Head]:
 
 def _controls(opened: Opened, subject: Subject, kind: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        pickers.kind_picker(kind, opened.kinds)
+        pickers.kind_picker(kind, opened.kinds, part=True)
         with st.container(width=220):
             pickers.head_picker(kind, subject.heads[kind], opened.asked.model)
         with st.container(width=205):
@@ -310,22 +308,19 @@ def _picture(
     quantity: str,
     proven: bool = True,
 ) -> None:
-    def drawn() -> go.Figure:
-        figure = draw()
-        return figure if name == "leak" else subject.framed(figure, view)
-
     phrase = labels.head_phrase(view.layer, view.head)
     note = subject.window_note(view)
     with st.container(width=_SIZE + 10, gap="xsmall"):
         st.markdown(f"**{title}**")
         panel(
             name,
-            drawn,
+            draw,
             f"{captions.place(view)} · {subject.name} · {quantity}{note} · {view.model}",
             key=f"masks.{name}",
             alt=f"{captions.KIND_NAMES[view.kind]} of {subject.name}, {phrase}: {quantity}",
             audit=view.audit if proven else None,
             width="stretch" if name == "leak" else "content",
+            row=None if name == "leak" else subject.row(view),
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,7 +13,6 @@ from figures import heatmap
 from figures.base import captions, labels
 from figures.base.bars import percent
 from figures.base.captions import quote
-from figures.base.grid import framed
 from figures.pages.recurrent import with_centres
 from transformer import Window
 from transformer.model.config import RecurrentConfig
@@ -128,26 +128,22 @@ def _map(each: TwinRun, row: int | None) -> None:
     name = "recurrent" if view.reach or view.score != "scaled_dot" else "transformer"
     panel(
         f"cross {name}",
-        drawing(view, row),
+        partial(_drawing, view),
         f"{captions.place(view)} · {name_of(each)} · weights, colour from 0 to 1"
         f"{captions.window_note(view.window, lengths)} · {each.model}",
         audit=view.audit,
         width="content",
         scrolls=True,
+        row=None if row is None else row - view.window.query_start,
     )
 
 
-def drawing(view: HeadView, row: int | None) -> Callable[[], go.Figure]:
-    """Draws a map with the row of the cursor framed, and the centres of local attention marked."""
-
-    def draw() -> go.Figure:
-        figure = heatmap(view, _SIZE)
-        if view.centres is not None:
-            window = view.window
-            figure = with_centres(figure, np.asarray(view.centres), window.key_start, view.weights.shape[1])
-        return figure if row is None else framed(figure, row - view.window.query_start)
-
-    return draw
+def _drawing(view: HeadView) -> go.Figure:
+    """A map with the centres of local attention marked."""
+    figure = heatmap(view, _SIZE)
+    if view.centres is None:
+        return figure
+    return with_centres(figure, np.asarray(view.centres), view.window.key_start, view.weights.shape[1])
 
 
 def name_of(each: TwinRun) -> str:
