@@ -251,6 +251,8 @@ class Session:
 
         self.controls = {key: each for key, each in self.controls.items() if not lost(key, each[2])}
         self._box, self._view = (None if each and lost(*each) else each for each in (self._box, self._view))
+        there = {*self.controls, *(each[0] for each in (self._box, self._view) if each)}
+        self._values = {key: each for key, each in self._values.items() if key in there}
 
     def _forget(self) -> None:
         """Forgets the oldest messages, as a browser does after some runs."""

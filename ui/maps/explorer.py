@@ -91,6 +91,11 @@ class Scene:
         lacking = {*AttentionKind} - {*self.opened.kinds}
         return replace(found, plots=tuple(name for name in found.plots if name not in lacking))
 
+    def holds(self, now: State) -> bool:
+        """Whether the chosen heads are of this model: another may be chosen whose page is not drawn yet."""
+        heads = ((getattr(now, kind), size) for kind, size in self.opened.translation.config.sizes.items())
+        return all(at is not None and at[0] < size[0] and at[1] < size[1] for at, size in heads)
+
     @property
     def limits(self) -> Limits:
         """Range of the cursor."""
@@ -101,7 +106,7 @@ class Scene:
 @part(key=_KEY)
 def explorer(scene: Scene) -> None:
     """Draws the view and its controls, and sends the figures."""
-    now = session.current()
+    now = _current(scene)
     looks = looks_of(scene.opened, now)
     layout = scene.laid_out(now, looks)
     with st.container(key="linked"):
@@ -123,8 +128,7 @@ def explorer(scene: Scene) -> None:
 
 @part
 def _view(scene: Scene, layout: Layout) -> None:
-    key, loading = session.view_key(layout.view), catalogue.loading()
-    now = session.current()
+    key, loading, now = session.view_key(layout.view), catalogue.loading(), _current(scene)
     present = now.present and bool(layout.plots)
     linked_view.mount(
         layout,
@@ -139,13 +143,19 @@ def _view(scene: Scene, layout: Layout) -> None:
         scene.beside(now, looks_of(scene.opened, now))
 
 
+def _current(scene: Scene) -> State:
+    """The state; if another model was chosen, its page is drawn instead."""
+    now = session.current()
+    if not scene.holds(now):
+        session.rerun()
+    return now
+
+
 def _moved(scene: Scene, layout: Layout) -> None:
-    now, opened = session.current(), scene.opened
-    if any(getattr(now, kind) is None for kind in opened.kinds):
-        return  # another model was chosen in the same moment, and its heads are not known yet
-    before = _drawn(scene)
-    sizes = opened.translation.config.sizes
-    take = partial(scene.go_on, opened)
+    if not scene.holds(session.current()):
+        return
+    before, sizes = _drawn(scene), scene.opened.translation.config.sizes
+    take = partial(scene.go_on, scene.opened)
     if session.on_linked_view(layout.view, scene.limits, sizes, take, changed.switched):
         session.rerun()
     if _drawn(scene) != before:
