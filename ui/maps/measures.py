@@ -87,8 +87,8 @@ class Reasons:
 
 MOST_CELLS_OF_MAP = 400
 """Cells of a map whose effect is measured at most: some seconds, with a bar."""
-MOST_TOKENS = 256
-"""Longest side of a run that is explained by taking each token away: a minute or two with `en-de`."""
+MOST_TOKENS = 128
+"""Longest side of a run that is explained by taking each token away: two minutes with `en-pt`."""
 
 
 def in_place(opened: Opened, view: HeadMap, measure: str) -> HeadMap:
