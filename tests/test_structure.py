@@ -46,10 +46,10 @@ MOST_LINES = {
     "transformer/runs": 2_046,
     "transformer/lenses what_if exports commands": 8_645,
     "lab": 7_426,
-    "figures": 7_095,
-    "ui/linked_view address server controls shell maps": 11_065,
+    "figures": 7_097,
+    "ui/linked_view address server controls shell maps": 11_068,
     "ui/views": 17_221,
-    "tests": 41_024,
+    "tests": 41_023,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -57,13 +57,15 @@ def framed(figure: go.Figure, row: int) -> go.Figure:
     return figure
 
 
-def row_box(figure: go.Figure, row: int) -> tuple[float, float, float, float]:
-    """Left, top, width and height in px of a row of a map, from the corner of the figure."""
-    rows, columns = figure.data[0].z.shape
-    layout, around = figure.layout, figure.layout.margin
-    wide, high = layout.width - around.l - around.r, layout.height - around.t - around.b
-    cell = min(wide / columns, high / rows)
-    return around.l, around.t + row * cell, columns * cell, cell
+def row_frame(figure: go.Figure, row: int) -> dict[str, float]:
+    """Px and numbers of cells that place a frame over a row of a map, from 0, however wide the figure is.
+
+    Cells are squares that fill the room between the margins in one direction, from its upper left corner.
+    """
+    around, (rows, columns) = figure.layout.margin, figure.data[0].z.shape
+    high = figure.layout.height - around.t - around.b
+    sides = {"left": around.l, "top": around.t, "beside": around.l + around.r, "high": high}
+    return {**sides, "rows": rows, "columns": columns, "row": row}
 
 
 def lowered(figure: go.Figure, by: int) -> go.Figure:

@@ -51,7 +51,9 @@ FRAMED = """() => [...document.querySelectorAll('.stMain .js-plotly-plot')].map(
 })"""
 
 
-def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor) -> None:
+@pytest.mark.parametrize("width", [1400, 320])
+def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor, width: int) -> None:
+    visitor.page.set_viewport_size({"width": width, "height": 844})
     goto(visitor, "masks", 8, **case_link("copy", step="2"))
     for row in (1, 2):
         visitor.until(f"({FRAMED})().filter(each => each && Math.abs(each[2] - {row}) < 0.05).length === 5")

@@ -92,10 +92,10 @@ def test_the_row_of_the_cursor_is_told_framed_and_moved():
         for side, row in zip("AB", known, strict=True)
     ]
     assert all(each in words(at) for each in told)
-    assert framed_rows(at) == {"compare.A": 1, "compare.B": 1, "compare.difference": 1}
+    assert framed_rows(at) == {"compare-A": 1, "compare-B": 1, "compare-difference": 1}
     next(each for each in at.selectbox if each.label == "Row of the cursor").select_index(3).run()
     assert at.query_params["step"] in ("4", ["4"])
-    assert framed_rows(at)["compare.difference"] == 3
+    assert framed_rows(at)["compare-difference"] == 3
 
 
 def test_a_row_of_the_cursor_that_the_other_side_lacks_is_named():

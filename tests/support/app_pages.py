@@ -129,14 +129,11 @@ def named_charts(at: AppTest) -> dict[str, dict]:
     return {each.proto.id.split("-", 2)[2]: json.loads(each.proto.spec) for each in at.get("plotly_chart")}
 
 
-def framed_rows(at: AppTest) -> dict[str, float]:
-    """The row that a frame lies over, by the key of the figure."""
-    styles, rows = [each.proto.body for each in at.get("html")], {}
-    for key, spec in named_charts(at).items():
-        for style in (each for each in styles if f"-{key.replace('.', '-')} .gl-container::after" in each):
-            top, height = (float(re.search(rf" {side}: ([\d.]+)px", style)[1]) for side in ("top", "height"))
-            rows[key] = round((top - spec["layout"]["margin"]["t"]) / height, 1)
-    return rows
+def framed_rows(at: AppTest) -> dict[str, int]:
+    """The row that a frame lies over, from 0, by the class of the figure's key."""
+    style = re.compile(r"\.st-key-(\S+) \.gl-container::after .*?top: calc\(\S+ \+ (\d+) ", re.DOTALL)
+    found = [style.search(each.proto.body) for each in at.get("html")]
+    return {each[1]: int(each[2]) for each in found if each}
 
 
 def array(packed: dict[str, str] | list[float]) -> np.ndarray:

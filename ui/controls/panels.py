@@ -11,14 +11,17 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base.captions import AuditLike, badge
-from figures.base.grid import framed, row_box
+from figures.base.grid import framed, row_frame
 from ui.address import session
 from ui.controls.export import Picture, Table, pictures
 from ui.controls.text import command, plain
 
 _INK = {"light": "#1d232c", "dark": "#e8ebf0"}
-_FRAME = """<style>.st-key-{} .gl-container::after {{
-  content: ""; position: absolute; left: {:.1f}px; top: {:.1f}px; width: {:.1f}px; height: {:.1f}px;
+_FRAME = """<style>.st-key-{name} .svg-container {{ container-type: inline-size; }}
+.st-key-{name} .gl-container::after {{
+  --cell: min((100cqw - {beside}px) / {columns}, {high}px / {rows});
+  content: ""; position: absolute; left: {left}px; top: calc({top}px + {row} * var(--cell));
+  width: calc({columns} * var(--cell)); height: var(--cell);
   outline: 2px solid #808080; outline-offset: -1px; pointer-events: none;
 }}</style>"""
 Width = Literal["stretch", "content"]
@@ -60,7 +63,7 @@ def chart(
         clicks = {"on_select": lambda: session.on_pick(key, take), "selection_mode": "points"}
     name = key.replace(".", "-").replace(" ", "-")
     if row is not None:
-        st.html(_FRAME.format(name, *row_box(figure, row)))
+        st.html(_FRAME.format(name=name, **row_frame(figure, row)))
     frame = f"frame-{name}"
     if scrolls and width == "stretch":
         own = figure.layout.width
