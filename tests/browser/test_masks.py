@@ -51,16 +51,24 @@ FRAMED = """() => [...document.querySelectorAll('.stMain .js-plotly-plot')].map(
 })"""
 
 
+def framed(visitor: Visitor, row: int, count: int) -> None:
+    """So many maps are framed, exactly at a row."""
+    visitor.until(f"({FRAMED})().filter(each => each && Math.abs(each[2] - {row}) < 0.05).length === {count}")
+    for left, width, _, height in filter(None, visitor.page.evaluate(FRAMED)):
+        assert (left, width) == pytest.approx((0, 0), abs=0.6)
+        assert height == pytest.approx(1, abs=0.05)
+
+
 @pytest.mark.parametrize("width", [1400, 320])
 def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor, width: int) -> None:
     visitor.page.set_viewport_size({"width": width, "height": 844})
     goto(visitor, "masks", 8, **case_link("copy", step="2"))
     for row in (1, 2):
-        visitor.until(f"({FRAMED})().filter(each => each && Math.abs(each[2] - {row}) < 0.05).length === 5")
-        for each in filter(None, visitor.page.evaluate(FRAMED)):
-            assert each == pytest.approx([0, 0, row, 1], abs=0.6)
+        framed(visitor, row, 5)
         visitor.page.focus(".lv")
         visitor.page.keyboard.press("ArrowRight")
+    goto(visitor, "compare", 3, **case_link("copy", kind="cross", step="2", against="head-1.2"))
+    framed(visitor, 1, 3)
 
 
 @pytest.mark.parametrize("view", ["alone", "batch"])

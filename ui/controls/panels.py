@@ -109,7 +109,7 @@ def panel(
             st.markdown(note)
         on_paper = partial(make, _INK["light"]) if inked else make
         if row is not None:
-            on_paper = partial(_with_row, make, row)
+            on_paper = partial(_with_row, on_paper, row)
         picture = Picture(on_paper, caption, audit, derived, sentence=sentence, table=table)
         says(picture, proof)
         if seeing or saved:

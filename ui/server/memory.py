@@ -22,9 +22,9 @@ QUIET = 3.0
 """Seconds without a run of a page after which nobody is taken to wait."""
 LATEST = 60.0
 """Seconds after which a server that is never quiet is collected all the same."""
-_POOLS, _OWN_PAGES, _SPARE = (-8, 2), (-3, 2**20), (-1, 4 * 2**20)
-"""Parameters of glibc's `mallopt`: how many pools threads share, from how many bytes on memory has pages of
-its own, which go back to the system at once, and how many free bytes the end of a pool keeps."""
+_OWN_PAGES, _SPARE = (-3, 2**20), (-1, 4 * 2**20)
+"""Parameters of glibc's `mallopt`: from how many bytes on memory has pages of its own, which go back to the
+system at once, and how many free bytes the end of a pool keeps."""
 
 
 def available() -> int:
@@ -44,12 +44,12 @@ def of_model(directory: Path) -> int:
 def give_back() -> None:
     """Makes glibc give freed tensors back to the system; without glibc, nothing.
 
-    By itself, it keeps up to 64 MiB in each of many pools once a large tensor was freed, and gives tensors
-    pages of their own only from 32 MiB on.
+    By itself, once larger tensors were freed, it gives tensors pages of their own only from 32 MiB on, and
+    keeps up to 64 MiB in each of many pools.
     """
     mallopt = getattr(ctypes.CDLL(None) if os.name == "posix" else None, "mallopt", None)
     if mallopt is not None:
-        for parameter in (_POOLS, _OWN_PAGES, _SPARE):
+        for parameter in (_OWN_PAGES, _SPARE):
             mallopt(*parameter)
 
 
