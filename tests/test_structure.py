@@ -47,9 +47,9 @@ MOST_LINES = {
     "transformer/lenses what_if exports commands": 8_645,
     "lab": 7_426,
     "figures": 7_097,
-    "ui/linked_view address server controls shell maps": 11_068,
+    "ui/linked_view address server controls shell maps": 11_072,
     "ui/views": 17_221,
-    "tests": 41_041,
+    "tests": 41_045,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

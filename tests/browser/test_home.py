@@ -357,19 +357,23 @@ def test_two_visitors_never_see_each_other(newcomer: Callable[..., Visitor]) -> 
     assert "reverse" not in json.dumps(one.params()) + one.page.inner_text(".lv")
 
 
-def test_a_step_sends_at_most_six_kilobytes(visitor: Visitor) -> None:
-    received: list[int] = []
+def test_a_step_sends_at_most_six_kilobytes_and_asks_for_no_file(visitor: Visitor) -> None:
+    received, asked = list[int](), list[str]()
+    visitor.page.on("request", lambda request: asked.append(request.url))
     visitor.page.on(
         "websocket", lambda socket: socket.on("framereceived", lambda data: received.append(len(data)))
     )
     visitor.open(**RANDOM, step="3")
     visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    visitor.page.wait_for_timeout(1000)
     received.clear()
+    asked.clear()
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("ArrowRight")
     visitor.until("location.search.includes('step=4')")
     visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
     assert 0 < sum(received) <= 6_000
+    assert asked == []
 
 
 def test_without_plotly_the_strips_and_the_cursor_still_work(visitor: Visitor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 
 import streamlit as st
@@ -15,7 +16,10 @@ from ui.server.hosting import hosted
 from ui.shell import doors, menu
 from ui.shell.lesson import strip
 
-_ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.png"
+_ICON = "data:image/png;base64," + b64encode(
+    (Path(__file__).resolve().parents[2] / "assets" / "icon.png").read_bytes()
+).decode("ascii")
+"""The icon inside its address: a browser asks for one with an address of its own at every step."""
 _STYLE = """
 <style>
 .stMainBlockContainer { padding: 1.1rem 2rem 2rem; max-width: 1500px; }
@@ -118,7 +122,7 @@ def open_page(
     hosted.log("page", page=page, section=now.view, **told)
     st.set_page_config(
         page_title=f"{doors.heading(doors.at(page, now.view))[0]} · {doors.PAGES[doors.HOME].title}",
-        page_icon=str(_ICON),
+        page_icon=_ICON,
         layout="wide",
         initial_sidebar_state=240,
     )
