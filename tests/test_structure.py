@@ -49,7 +49,7 @@ MOST_LINES = {
     "figures": 7_097,
     "ui/linked_view address server controls shell maps": 11_072,
     "ui/views": 17_221,
-    "tests": 41_044,
+    "tests": 41_045,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {
