@@ -48,7 +48,7 @@ def test_a_lesson_is_walked_answered_and_gone_back_through(visitor: Visitor) -> 
             ".includes('primary')",
             i,
         )
-        visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+        visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
         text = visitor.page.inner_text(".st-key-lesson-question")
         assert "Measured:" in text
         right += "Right." in text
