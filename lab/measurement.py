@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import numpy as np
 import torch
 
-from transformer.commands.arguments import choose_device
+from transformer.commands.arguments import choose_device, in_folder
 from transformer.commands.program import Parser
 from transformer.runs.translator import TYPES, Translator, load_translator
 from transformer.storage.description import model_digests
@@ -141,7 +141,7 @@ class Measurement(Command):
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Measures, writes the file after each part, and says so."""
-        path = self.path(arguments)
+        path = self.path(arguments) if self.beside else in_folder(self.path(arguments))
         named = dict.fromkeys([*self.parameters, "only", "output"])
         made = about(self.name, **{name: getattr(arguments, name, None) for name in named})
         with self.given(arguments) as given:

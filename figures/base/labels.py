@@ -6,6 +6,7 @@ Programs count from 0, people from 1; figures convert between the two only in `c
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ JOINED = "⁀"
 """Sign before a piece that begins without a space, as phoneticians write a link without a break."""
 SIGNS = f"“{JOINED}” marks letters or digits that begin without a space; “␣” is a space alone."
 """Caption of a page that shows pieces."""
+_UNKNOWN = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
+"""A token that the model reads as `<unk>`, with the text for which it has no piece."""
 SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>", "∅"})
 CUT = 12
 ROOM = 6.5
@@ -113,6 +116,8 @@ def display(token: str) -> str:
     """
     if is_special(token):
         return token
+    if unknown := _UNKNOWN.fullmatch(token):
+        return f"<unk> {unknown[1]}"
     if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
         value = int(token[3:5], 16)
         return chr(value) if 0x20 < value < 0x7F else token[1:-1]

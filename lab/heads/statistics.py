@@ -18,8 +18,7 @@ from transformer.lenses.scores.gold_links import trace_of
 from transformer.model.sites import AttentionKind, Side
 from transformer.runs.translation import Translation
 from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
-from transformer.text.vocabulary import EOS
-from transformer.text.words import is_punctuation, is_special, readable, reading_groups
+from transformer.text.words import EOS, is_punctuation, is_special, readable, reading_groups
 from transformer.trace.value_norms import Projections
 
 Floats = NDArray[np.float32]

@@ -181,21 +181,22 @@ class Surveyor:
         for number, todo in enumerate(todos, start=1):
             try:
                 self._take(todo)
-            except InputError:
+            except (InputError, DataError):
                 self._skipped += 1
             yield number
 
     def _take(self, todo: GoldPair | Line) -> None:
-        line = as_line(todo) if isinstance(todo, GoldPair) else todo
+        if isinstance(todo, GoldPair):
+            links = self._alignments.links(self._translator, todo)
+            with self._lock:
+                self._alignments.take(links, todo)
+                self._aligned.append(todo)
+            return
+        line = todo
         if line.target is None:
             traced = self._translator.translate(line.source)
         else:
             traced = self._translator.force(line.source, line.target)
-        if isinstance(todo, GoldPair):
-            with self._lock:
-                self._alignments.add(traced, todo)
-                self._aligned.append(todo)
-            return
         found = kind_totals(traced, self._projections)
         with self._lock:
             self._found.append((line, found))

@@ -12,7 +12,8 @@ from lab.language.cooccurrence import SMOOTHING, WINDOW, cooccurrence
 from lab.language.embeddings import Snapshots, embedding_maps
 from lab.language.neighbours import Ints
 from lab.measurement import Json
-from transformer.text.vocabulary import SPACE, Vocabulary
+from transformer.text.vocabulary import Vocabulary
+from transformer.text.words import SPACE
 
 NEIGHBOURS = 8
 PER_GROUP = 10

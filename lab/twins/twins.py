@@ -128,10 +128,8 @@ def join_pairs(pairs: Sequence[SentencePair], lengths: Sequence[int], most: int)
         if length > most:
             continue
         if held + length - 1 > most:
-            texts = (
-                " ".join(side) for side in zip(*((part.source, part.target) for part in parts), strict=True)
-            )
-            joined.append(SentencePair(*texts))
+            source, target = zip(*((part.source, part.target) for part in parts), strict=True)
+            joined.append(SentencePair(" ".join(source), " ".join(target)))
             parts, held = [], 1
         parts.append(pair)
         held += length - 1

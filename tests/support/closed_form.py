@@ -27,7 +27,8 @@ from torch import Tensor
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.storage.directory import save_checkpoint
-from transformer.text.vocabulary import BOS, BOS_ID, EOS, EOS_ID, Tokenizer
+from transformer.text.vocabulary import BOS_ID, EOS_ID, Tokenizer
+from transformer.text.words import BOS, EOS
 
 ENGLISH = ("one", "two", "three", "four", "five", "six", "eight", "nine", "ten", "stop")
 GERMAN = ("eins", "zwei", "drei", "vier", "fünf", "sechs", "acht", "neun", "zehn", EOS)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,13 @@ import torch
 from transformer.decode.rules import SearchRules
 from transformer.runs.search import with_penalty
 from transformer.runs.translator import TYPES, Translator, load_translator
+from transformer.text.pairs import DataError
 from transformer.training.distributed import Workers, joined
 
 Json = dict[str, Any]
+_ESCAPED = re.compile("[\udc80-\udcff]")
+MOST_TOLD = 20
+"""Bad lines that are named one by one."""
 
 
 def command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
@@ -39,7 +45,7 @@ def model_command(commands: Any, name: str, run: Any, text: str) -> argparse.Arg
     return parser
 
 
-def option(parser: Any, flag: str, kind: type, metavar: str, text: str, **more: Any) -> None:
+def option(parser: Any, flag: str, kind: Callable[[str], Any], metavar: str, text: str, **more: Any) -> None:
     """Declares an option that takes a value."""
     parser.add_argument(flag, type=kind, metavar=metavar, help=text, **more)
 
@@ -86,6 +92,46 @@ def shared_model(arguments: argparse.Namespace) -> Iterator[tuple[Translator, Wo
 def write(arguments: argparse.Namespace, values: Json, text: str) -> None:
     """Writes a line of JSON, or the text."""
     print(json.dumps(values, ensure_ascii=False) if arguments.json else text, flush=True)
+
+
+def warn(notes: Iterable[str], where: str = "") -> None:
+    """Writes notes for the reader on standard error."""
+    for note in notes:
+        print(f"{where}{note}", file=sys.stderr)
+
+
+def line_text(given: str | bytes) -> str:
+    """A text of the command line, or a line of standard input; DataError if it is not UTF-8."""
+    try:
+        if isinstance(given, bytes):
+            return given.decode("utf-8").rstrip("\r\n")
+        # In a locale without UTF-8, bytes of an argument arrive as lone surrogates.
+        return os.fsencode(given).decode("utf-8") if _ESCAPED.search(given) else given
+    except UnicodeError as error:
+        raise DataError("This is not UTF-8 text.") from error
+
+
+def told(bad: Sequence[str]) -> int:
+    """Names what was left out, on standard error; the exit status, 1 if there is any."""
+    warn(bad[:MOST_TOLD])
+    if len(bad) > MOST_TOLD:
+        print(f"So are {len(bad) - MOST_TOLD:,} more.", file=sys.stderr)
+    return int(bool(bad))
+
+
+def output_file(path: str) -> Path:
+    """An argument that names a file to write."""
+    try:
+        return in_folder(Path(path))
+    except DataError as error:
+        raise argparse.ArgumentTypeError(str(error).removesuffix(".")) from error
+
+
+def in_folder(path: Path) -> Path:
+    """The file; DataError, before any work begins, if its folder is missing."""
+    if not (folder := path.absolute().parent).is_dir():
+        raise DataError(f"There is no folder {folder} to write {path.name} into; make it first.")
+    return path
 
 
 def percent(share: float) -> str:

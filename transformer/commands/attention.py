@@ -10,7 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from transformer.commands.arguments import Json, add_beam, model_command, open_model, option
+from transformer.commands.arguments import (
+    Json,
+    add_beam,
+    model_command,
+    open_model,
+    option,
+    output_file,
+    warn,
+)
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
@@ -29,7 +37,7 @@ def add_command(commands: Any) -> None:
     attention.add_argument("--layer", type=int, default=1, help="layer, counted from 1")
     attention.add_argument("--head", type=int, default=1, help="head, counted from 1")
     option(attention, "--target", str, "TEXT", "force this translation instead of the model's own")
-    option(attention, "--output", Path, "FILE", "file to save to, .npz or .json")
+    option(attention, "--output", output_file, "FILE", "file to save to, .npz or .json")
     add_beam(attention)
 
 
@@ -43,6 +51,7 @@ def show_attention(arguments: argparse.Namespace) -> int:
         translation = translator.translate(arguments.text, beam_size=arguments.beam_size)
     else:
         translation = translator.force(arguments.text, arguments.target)
+    warn(translation.notes)
     view = translation.head(arguments.kind, arguments.layer - 1, arguments.head - 1)
     if arguments.output is not None:
         _save_view(arguments.output, view)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transformer.commands.arguments import add_beam, model_command, open_model
+from transformer.commands.arguments import add_beam, model_command, open_model, warn
 from transformer.lenses.measures.alti import alti
 from transformer.lenses.measures.attribution import attribution
 from transformer.lenses.measures.carried import carried
@@ -79,6 +79,7 @@ def explain(arguments: argparse.Namespace) -> int:
     head = kind, arguments.layer - 1, arguments.head - 1
     explained = Explained(translator, run, step, against, head, arguments.way)
     names, values, audit = _MEASURES[arguments.measure](explained)
+    warn(run.notes)
     if arguments.json:
         pairs = [{"name": name, "value": value} for name, value in zip(names, values, strict=True)]
         token, measure = run.target_tokens[step], arguments.measure

@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from transformer.commands.arguments import (
@@ -14,8 +13,12 @@ from transformer.commands.arguments import (
     check_beam_size,
     choose_device,
     command,
+    line_text,
     option,
+    output_file,
     scored,
+    told,
+    warn,
     write,
 )
 from transformer.decode.sampling import Sampling
@@ -24,6 +27,7 @@ from transformer.lenses.scores.kneser_ney import train
 from transformer.lenses.scores.perplexity import per_piece, per_word, perplexities
 from transformer.runs.language.corpus import log_probs
 from transformer.runs.language.generator import LENGTH, TextGenerator, load_language_model
+from transformer.runs.wording import InputError
 from transformer.storage.files import write_json
 from transformer.text.pairs import DataError, read_texts
 
@@ -49,7 +53,7 @@ def add_commands(commands: Any) -> None:
     text = "texts: also score a modified Kneser-Ney model of order --order, counted on these, same pieces"
     option(parser, "--ngram", str, "FILE", text, nargs="+", default=[])
     option(parser, "--order", int, "N", "order of the n-gram model", default=5)
-    option(parser, "--output", Path, "FILE", "also write the numbers as JSON")
+    option(parser, "--output", output_file, "FILE", "also write the numbers as JSON")
 
 
 def _command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
@@ -68,9 +72,15 @@ def generate(arguments: argparse.Namespace) -> int:
     sample = None
     if arguments.sample:
         sample = Sampling(arguments.temperature, arguments.top_k, arguments.top_p, arguments.seed)
-    for prompt in arguments.prompts or (line.rstrip("\n") for line in sys.stdin):
+    bad = []
+    for place, given in enumerate(arguments.prompts or sys.stdin.buffer, start=1):
         options = {"sample": sample, "max_length": arguments.max_length, "beam_size": arguments.beam_size}
-        found = generator.generate(prompt, capture=False, **options)
+        try:
+            found = generator.generate(line_text(given), capture=False, **options)
+        except (InputError, DataError) as error:
+            bad.append(f"Text {place}: {error}")
+            write(arguments, {"text": "", "error": str(error)}, "")
+            continue
         values = {
             "text": found.text,
             "prompt": found.prompt,
@@ -79,9 +89,8 @@ def generate(arguments: argparse.Namespace) -> int:
             "log_probs": [round(value, 5) for value in found.log_probs],
         }
         write(arguments, values, found.text)
-        for note in found.notes:
-            print(note, file=sys.stderr)
-    return 0
+        warn(found.notes, f"Text {place}: ")
+    return told(bad)
 
 
 def perplexity(arguments: argparse.Namespace) -> int:

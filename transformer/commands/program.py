@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from typing import NoReturn
 
 
@@ -20,7 +21,13 @@ def run_program(
     parser: Callable[[], argparse.ArgumentParser],
     argv: Sequence[str] | None = None,  # the words after the program's name; None for those of the process
 ) -> int:
-    """Runs one command; the exit status: 0, 2 for bad input (one sentence on stderr), 130 if interrupted."""
+    """Runs one command; the exit status: 0, 1 if some lines were left out, 2 for bad input, 130 after Ctrl-C.
+
+    Errors are one sentence on standard error. What is written is UTF-8, whatever the locale.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         arguments = parser().parse_args(argv)
         return int(arguments.run(arguments))

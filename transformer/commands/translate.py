@@ -5,11 +5,23 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.arguments import add_beam, model_command, open_model, option, shared_model, write
+from transformer.commands.arguments import (
+    add_beam,
+    line_text,
+    model_command,
+    open_model,
+    option,
+    output_file,
+    shared_model,
+    told,
+    warn,
+    write,
+)
 from transformer.runs.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
@@ -33,7 +45,7 @@ def add_commands(commands: Any) -> None:
     text = "translate the first column of each line (.gz too) in batches of like length, into --output"
     option(translate, "--file", Path, "FILE", text)
     text = "text<TAB>translation lines; a file that was begun is continued"
-    option(translate, "--output", Path, "FILE", text)
+    option(translate, "--output", output_file, "FILE", text)
     add_beam(translate)
     text = "translate a file and score it with sacreBLEU"
     evaluate = model_command(commands, "evaluate", evaluate_file, text)
@@ -48,69 +60,78 @@ def translate_texts(arguments: argparse.Namespace) -> int:
     translator = open_model(arguments)
     if arguments.file is not None:
         return _translate_file(arguments, translator)
-    place = 0
-    for place, text in enumerate(arguments.texts or _input_lines(), start=1):
+    place, bad = 0, []
+    for place, given in enumerate(arguments.texts or sys.stdin.buffer, start=1):
         try:
-            translation = translator.translate(text, beam_size=arguments.beam_size, capture=False)
-        except InputError as error:
-            raise InputError(f"Text {place}: {error}") from error
-        values = {
-            "text": translation.text,
-            "source_tokens": translation.source_tokens,
-            "target_tokens": translation.target_tokens,
-            "log_probs": [round(value, 5) for value in translation.log_probs],
-        }
-        write(arguments, values, translation.text)
-        for note in translation.notes:
-            print(f"Text {place}: {note}", file=sys.stderr)
+            found = _translated_text(translator, line_text(given), arguments.beam_size)
+        except ValueError as error:
+            bad.append(f"Text {place}: {error}")
+            found = {"text": "", "error": str(error)}
+        notes = found.pop("notes", ())
+        write(arguments, found, found["text"])
+        warn(notes, f"Text {place}: ")
     if place == 0:
         raise InputError("There is nothing to translate; give texts as arguments or lines on standard input.")
-    return 0
+    return told(bad)
+
+
+def _translated_text(translator: Translator, text: str, beam_size: int) -> dict[str, Any]:
+    """What is written of one text; blank for a blank one."""
+    if not text.strip():
+        return {"text": "", "source_tokens": [], "target_tokens": [], "log_probs": []}
+    found = translator.translate(text, beam_size=beam_size, capture=False)
+    return {
+        "text": found.text,
+        "source_tokens": found.source_tokens,
+        "target_tokens": found.target_tokens,
+        "log_probs": [round(value, 5) for value in found.log_probs],
+        "notes": found.notes,
+    }
 
 
 def _translate_file(arguments: argparse.Namespace, translator: Translator) -> int:
     """Translates the lines of a file that its output lacks; each part is written as soon as it is done."""
-    texts = [line.partition("\t")[0] for _, line in read_lines(arguments.file)]
+    numbered = read_lines(arguments.file, errors="surrogateescape")
+    texts = [line.partition("\t")[0] for _, line in numbered]
     done = _translated(arguments.output, texts)
-    started, begun = time.monotonic(), done
+    started, begun, bad = time.monotonic(), done, list[str]()
+    unread = Counter[str]()
     while done < len(texts):
         part = texts[done : done + AT_ONCE]
-        for number, text in enumerate(part, start=done + 1):
+        good = []
+        for place, text in enumerate(part):
             try:
-                translator.ids(text)
-            except InputError as error:
-                raise DataError(f"{arguments.file}:{number}: {error}") from error
-        outputs = translate_batched(translator, part, arguments.beam_size)
-        lines = [f"{text}\t{' '.join(output.split())}\n" for text, output in zip(part, outputs, strict=True)]
-        with arguments.output.open("a", encoding="utf-8") as file:
+                if line_text(text).strip():
+                    unread.update(translator.unread(text))
+                    good.append(place)
+            except ValueError as error:
+                bad.append(f"{arguments.file}:{done + place + 1}: {error}")
+        outputs = translate_batched(translator, [part[place] for place in good], arguments.beam_size)
+        written = dict(zip(good, outputs, strict=True))
+        lines = [f"{text}\t{' '.join(written.get(i, '').split())}\n" for i, text in enumerate(part)]
+        with arguments.output.open("a", encoding="utf-8", errors="surrogateescape") as file:
             file.writelines(lines)
         done += len(part)
         speed = (done - begun) / max(time.monotonic() - started, 1e-9)
-        told = f"{done:,}/{len(texts):,} · {speed:.0f} lines/s · {duration((len(texts) - done) / speed)} left"
-        print(f"{bar(done, len(texts))} {told}", file=sys.stderr, flush=True)
-    return 0
+        said = f"{done:,}/{len(texts):,} · {speed:.0f} lines/s · {duration((len(texts) - done) / speed)} left"
+        print(f"{bar(done, len(texts))} {said}", file=sys.stderr, flush=True)
+    warn(f"{count:,} line{'s' * (count > 1)}: {note}" for note, count in unread.items())
+    return told(bad)
 
 
 def _translated(output: Path, texts: Sequence[str]) -> int:
     """Number of texts in an output, without a last line that was cut off; DataError if it has other texts."""
     if not output.exists():
         return 0
-    whole, _, cut = output.read_bytes().rpartition(b"\n")
+    whole, end, cut = output.read_bytes().rpartition(b"\n")
     if cut:
         with output.open("rb+") as file:
-            file.truncate(len(whole) + 1 if whole else 0)
-    done = [line.partition("\t")[0] for line in whole.decode("utf-8", "replace").split("\n") if whole]
+            file.truncate(len(whole) + len(end))
+    lines = (whole + end).decode("utf-8", "surrogateescape").split("\n")[:-1]
+    done = [line.partition("\t")[0] for line in lines]
     if done != list(texts[: len(done)]):
         raise DataError(f"{output} has translations of other texts; give another --output.")
     return len(done)
-
-
-def _input_lines() -> Iterator[str]:
-    for number, raw in enumerate(sys.stdin.buffer, start=1):
-        try:
-            yield raw.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise DataError(f"Standard input, line {number}: this line is not UTF-8 text.") from error
 
 
 def evaluate_file(arguments: argparse.Namespace) -> int:
@@ -148,9 +169,9 @@ def loss_on(translator: Translator, pairs: Sequence[SentencePair], workers: Work
 
 def check_lengths(translator: Translator, pairs: Sequence[SentencePair], path: str) -> None:
     """Raises DataError with the line of the first pair that is empty or too long for the model."""
-    for number, pair in enumerate(pairs, start=1):
+    for pair in pairs:
         try:
             translator.ids(pair.source)
             translator.target_ids(pair.target)
         except InputError as error:
-            raise DataError(f"{path}:{number}: {error}") from error
+            raise DataError(f"{path}:{pair.line}: {error}") from error

@@ -25,7 +25,7 @@ from transformer.interventions.checking import check
 from transformer.model.config import ModelConfig, config_from
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Alternative, DecodeStep, Translation
-from transformer.text.vocabulary import BOS, EOS, NO_PIECE, PAD, UNK
+from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, unknown_text
 from transformer.trace.view import Window
 
 MOST_JSON = 4 * 2**20
@@ -187,14 +187,14 @@ def run_from_dict(values: Any) -> Translation:
 
 
 def _spell(pieces: Sequence[str], written: str) -> bool:
-    """True if pieces have the letters and digits of a text; a piece that stands for any text may be any.
+    """True if pieces have the letters and digits of a text; `<unk>` stands for any text.
 
     Vocabularies differ in what they do to spaces, punctuation and forms of letters.
     """
     if UNK in pieces:
         return True
     spelled = b"".join(
-        bytes([int(piece[3:5], 16)]) if _BYTE.fullmatch(piece) else piece.encode()
+        bytes([int(piece[3:5], 16)]) if _BYTE.fullmatch(piece) else (unknown_text(piece) or piece).encode()
         for piece in pieces
         if piece not in (PAD, BOS, EOS, NO_PIECE)
     )

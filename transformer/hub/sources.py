@@ -12,6 +12,8 @@ from transformer.storage.description import check_heads
 from transformer.storage.directory import Checkpoint
 from transformer.storage.files import CheckpointError
 
+_FOLDERS = frozenset({"models", "runs", "assets", ".", ".."})
+"""Folders of this project and reserved names, which no one on the Hub is called."""
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
@@ -31,6 +33,8 @@ def open_model(
 
 def _directory(path: str | Path, revision: str | None) -> Path:
     if isinstance(path, str) and not Path(path).exists() and _NAME.fullmatch(path):
+        if Path(path).parts[0] in _FOLDERS:
+            raise CheckpointError(f"There is no model directory {path}.")
         return _found(path, revision)
     if revision is not None:
         raise CheckpointError(f"{path} is not a name on the Hub, so it has no revision {revision!r:.80}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from transformer.interventions.base import InterventionError, Setting
 from transformer.interventions.masks import Mask
@@ -46,13 +47,16 @@ def _one_each(what: str, places: Sequence[int]) -> None:
             raise InterventionError(f"Two changes decide {what} {place + 1}; keep one of them.")
 
 
+T = TypeVar("T")
+
+
 def edited(
-    ids: Sequence[int],  # the source as typed, ``</s>`` included
+    typed: Sequence[T],  # the tokens of the source as typed, ``</s>`` included
     changes: Iterable[Intervention],  # all changes
-    names: Mapping[EditSource, int],  # ids of the tokens of ``EditSource``
-) -> tuple[int, ...]:
+    names: Mapping[EditSource, T],  # the tokens of ``EditSource``
+) -> tuple[T, ...]:
     """The source as the model reads it; InterventionError if no token is left."""
-    read: dict[int, int] = dict(enumerate(ids))
+    read = dict(enumerate(typed))
     for each in changes:
         if isinstance(each, EditSource):
             read[each.position] = names[each]

@@ -16,7 +16,7 @@ from transformer.model.config import ModelConfig
 from transformer.model.masks import token_mask
 from transformer.model.sites import AttentionKind, Place
 from transformer.runs.translator import Translator
-from transformer.text.vocabulary import PAD
+from transformer.text.words import PAD
 from transformer.trace.audit import audit
 from transformer.trace.heads import head_view
 from transformer.trace.recorder import Capture, Recorder

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -42,6 +42,8 @@ from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.records import AttentionTrace
 from transformer.trace.report import AuditReport, Check
 
+EMPTY = "The model wrote an empty text."
+UNKNOWN = "The output has {} <unk>, where the model wrote something that its vocabulary cannot spell."
 AnyModel = TypeVar("AnyModel", bound=Network)
 Done = TypeVar("Done", bound=Translation)
 """The finished run: a translation or a generation."""
@@ -81,8 +83,10 @@ class Call(Generic[AnyModel, Done]):
     cut: ClassVar[str]
     ended: ClassVar[str]
     """Sentences for the reader."""
-    source_text, source_ids = "", tuple[int, ...]()
-    """The text as the model read it, and its ids."""
+    source_text, source_ids, source_tokens = "", tuple[int, ...](), tuple[str, ...]()
+    """The text as the model read it, and its ids and pieces."""
+    unread: tuple[str, ...] = ()
+    """What the vocabulary has no piece for, in sentences."""
 
     def __init__(
         self,
@@ -94,6 +98,7 @@ class Call(Generic[AnyModel, Done]):
         check_places(hooks, equipment.config)
         check(values, setting)
         self.equipment, self.hooks, self.target = equipment, hooks, setting.target
+        self.given = setting.given is not None
         self.changes = tuple(Change(each, self._material(each, setting)) for each in values)
 
     def answer(self, **parts: Any) -> Done:
@@ -140,19 +145,19 @@ class Call(Generic[AnyModel, Done]):
         """The changes."""
         return tuple(change.value for change in self.changes)
 
-    @property
-    def source_tokens(self) -> tuple[str, ...]:
-        """The pieces of the source."""
-        return self.equipment.wording.source_pieces(self.source_ids)
-
     def notes(self, hypothesis: Hypothesis) -> tuple[str, ...]:
         """Sentences for the reader of an output."""
         notes, config, written = list(self.equipment.notes), self.equipment.config, len(hypothesis.token_ids)
+        notes += self.unread
         length = self.measured(written)
         if config.trained_length is not None and length > config.trained_length:
             notes.append(self.too_long.format(length, config.trained_length))
         if hypothesis.token_ids[-1] != config.eos_id:
             notes.append(self.cut.format(written))
+        elif not self.given and not self.equipment.wording.text(hypothesis.token_ids):
+            notes.append(EMPTY)
+        if not self.given and (unknown := hypothesis.token_ids.count(config.unk_id)):
+            notes.append(UNKNOWN.format(f"{unknown} piece{'s' * (unknown > 1)}"))
         return (*notes, *(self.ended.format(each) for each in unreached(self.values, written)))
 
     def _material(self, value: Intervention, setting: Setting) -> Tensor | None:
@@ -181,6 +186,29 @@ class Call(Generic[AnyModel, Done]):
         trace = recorder.trace(lambda *_: AuditReport(()))
         assert trace is not None
         return trace
+
+
+class Given(NamedTuple):
+    """An output that is given, not decoded."""
+
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]
+    unread: tuple[str, ...] = ()  # what the vocabulary has no piece for, in sentences
+
+
+def given_text(wording: Wording, written: str | Sequence[int] | Sequence[str]) -> Given:
+    """A whole output: a text, which then ends with ``</s>``, or all of its tokens as ids or pieces.
+
+    Raises:
+        InputError: The text is empty or too long.
+        InterventionError: The vocabulary has no such token.
+    """
+    if isinstance(written, str):
+        cut, end = wording.cut_target(written), wording.config.eos_id
+        return Given((*cut.ids, end), (*cut.pieces, *wording.pieces((end,))), cut.notes())
+    ids = tuple(map(wording.token_id, written))
+    pieces = zip(written, wording.pieces(ids), strict=True)
+    return Given(ids, tuple(token if isinstance(token, str) else piece for token, piece in pieces))
 
 
 class Run(Generic[Done]):
@@ -223,8 +251,9 @@ class Run(Generic[Done]):
         done = self.finished(hypothesis, self._path(steps, hypothesis), search.method)
         yield replace(done, tree=search.tree(call.unwatched, call.target, self._wording)) if tree else done
 
-    def forced(self, token_ids: tuple[int, ...]) -> Done:
+    def forced(self, given: Given) -> Done:
         """The run of a given output."""
+        token_ids = given.ids
         distribution = self.call.distributions(token_ids, self.observer)
         log_probs = chosen(distribution, token_ids)
         hypothesis = Hypothesis(token_ids, log_probs, (0,) * len(token_ids), sum(log_probs))
@@ -234,12 +263,14 @@ class Run(Generic[Done]):
                 token_ids, log_probs, *alternatives(distribution), strict=True
             )
         ]
-        return self.finished(hypothesis, self._path(steps, hypothesis), "forced")
+        path = zip(self._path(steps, hypothesis), given.pieces, strict=True)
+        found = self.finished(hypothesis, tuple(replace(step, token=own) for step, own in path), "forced")
+        return replace(found, notes=tuple(dict.fromkeys((*found.notes, *given.unread))))
 
     def finished(self, hypothesis: Hypothesis, steps: tuple[DecodeStep, ...], method: str) -> Done:
         """The finished run with its trace."""
         call, wording, ids = self.call, self._wording, hypothesis.token_ids
-        target = wording.pieces(ids)
+        target = tuple(step.token for step in steps)
         return call.answer(
             source_text=call.source_text,
             text=wording.text(ids),

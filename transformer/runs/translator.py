@@ -34,12 +34,13 @@ from transformer.model.network import EncoderDecoder
 from transformer.model.transformer import convert
 from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
 from transformer.model.watching.observer import Observer
-from transformer.runs.call import Call, Equipment, Run
+from transformer.runs.call import Call, Equipment, Given, Run, given_text
 from transformer.runs.search import Search, with_penalty
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.runs.wording import InputError, Wording
 from transformer.text.brief import Brief
 from transformer.text.vocabulary import Vocabulary
+from transformer.text.words import Group
 from transformer.trace.equations import audited_tokens
 from transformer.trace.recorder import Capture
 from transformer.training.data import pad
@@ -74,11 +75,14 @@ class TranslationCall(Call[EncoderDecoder, Translation]):
         given: int | None = None,  # number of tokens of a given output; None if it is to be decoded
     ) -> None:
         wording, config = equipment.wording, equipment.config
-        typed = (*wording.ids(text), config.eos_id)
+        cut = wording.cut(text)
+        typed = [*zip(cut.ids, cut.pieces, strict=True), *_tokens(wording, config.eos_id)]
         source = len(typed) - sum(isinstance(each, DropSource) for each in values)
         super().__init__(equipment, values, hooks, Setting(config, len(typed), source, length(source), given))
-        names = {each: wording.source_id(each.token) for each in values if isinstance(each, EditSource)}
-        self.source_text, self.source_ids = wording.read(text), edited(typed, values, names)
+        edits = [each for each in values if isinstance(each, EditSource)]
+        names = {each: _tokens(wording, wording.source_id(each.token))[0] for each in edits}
+        self.source_ids, self.source_tokens = zip(*edited(typed, values, names), strict=True)
+        self.source_text, self.unread = cut.read.text, cut.notes()
 
     def request(self, observer: Observer, steps: Observer) -> TranslationRequest:
         ids = torch.tensor([self.source_ids], device=self.equipment.device)
@@ -101,6 +105,11 @@ class TranslationCall(Call[EncoderDecoder, Translation]):
 
     def measured(self, written: int) -> int:
         return len(self.source_ids)
+
+
+def _tokens(wording: Wording, *ids: int) -> list[tuple[int, str]]:
+    """Source ids, each with its piece."""
+    return list(zip(ids, wording.source_pieces(ids), strict=True))
 
 
 class Translator(Brief):
@@ -224,12 +233,12 @@ class Translator(Brief):
             InputError: A text is empty or too long.
             InterventionError: A change does not fit the model, the text or the target.
         """
-        target_ids = self._target(target)
+        given = self._target(target)
         changes = as_interventions(interventions)
-        self._check_written(changes, target_ids)
-        count = len(target_ids)
+        self._check_written(changes, given.ids)
+        count = len(given.ids)
         call = TranslationCall(self.equipment, text, changes, as_hooks(hooks), lambda _: count, count)
-        return Run(call, capture).forced(target_ids)
+        return Run(call, capture).forced(given)
 
     def with_means(self, means: HeadMeans) -> Translator:
         """The same translator with mean outputs of its heads, such as ``what_if.averages`` measures."""
@@ -278,7 +287,7 @@ class Translator(Brief):
             InputError: The text is empty, has too many tokens, or does not name a target language although
                 the model needs one.
         """
-        return self._wording.ids(text)
+        return self._wording.cut(text).ids
 
     def target_ids(self, text: str) -> tuple[int, ...]:
         """Ids of a translation, without special tokens.
@@ -286,7 +295,19 @@ class Translator(Brief):
         Raises:
             InputError: The translation is empty or has too many tokens.
         """
-        return self._wording.target_ids(text)
+        return self._wording.cut_target(text).ids
+
+    def unread(self, text: str) -> tuple[str, ...]:
+        """What the vocabulary has no piece for in a source text, in sentences; raises as ``ids``."""
+        return self._wording.cut(text).notes()
+
+    def words(self, text: str) -> tuple[Group, ...]:
+        """The pieces of each word of a source text, separated by spaces as it was typed; as ``ids``."""
+        return self._wording.cut(text).groups()
+
+    def target_words(self, text: str) -> tuple[Group, ...]:
+        """The pieces of each word of a translation; as ``target_ids``."""
+        return self._wording.cut_target(text).groups()
 
     def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of source ids, ``▁`` kept."""
@@ -313,13 +334,11 @@ class Translator(Brief):
             raise ValueError(f"max_length is {max_length}; it must be from 1 to {longest:,}.")
         return max_length
 
-    def _target(self, target: str | Sequence[int] | Sequence[str]) -> tuple[int, ...]:
-        """Ids of a whole target, ``</s>`` included."""
-        if isinstance(target, str):
-            return (*self.target_ids(target), self.config.eos_id)
-        if not target:
+    def _target(self, target: str | Sequence[int] | Sequence[str]) -> Given:
+        """A whole target, ``</s>`` included."""
+        if not target and not isinstance(target, str):
             raise InputError("The translation is empty; give it at least one token.")
-        return tuple(self._wording.token_id(token) for token in target)
+        return given_text(self._wording, target)
 
     def _check_written(self, changes: Sequence[Intervention], target_ids: Sequence[int]) -> None:
         written = list(zip(self.pieces(target_ids), target_ids, strict=True))

@@ -7,7 +7,9 @@ from functools import cached_property
 
 from transformer.interventions.base import InterventionError, Token
 from transformer.model.config import ModelConfig
-from transformer.text.vocabulary import NO_PIECE, Vocabulary
+from transformer.text.typed import Cut
+from transformer.text.vocabulary import Vocabulary
+from transformer.text.words import NO_PIECE, UNK, unknown_text
 
 MAX_SOURCE_TOKENS = 1024
 
@@ -32,10 +34,10 @@ class Wording:
         """The text as the model reads it."""
         return self.tokenizer.read(text)
 
-    def ids(self, text: str) -> tuple[int, ...]:
-        """Ids of a source text, without special tokens; raises as ``Translator.ids``."""
-        ids = tuple(self.tokenizer.encode(self.tokenizer.read(text)))
-        languages = self.config.language_pieces
+    def cut(self, text: str) -> Cut:
+        """A source text in pieces, without special tokens; raises as ``Translator.ids``."""
+        found = self.tokenizer.cut(text)
+        ids, languages = found.ids, self.config.language_pieces
         named = bool(ids) and self._source_pieces[ids[0]] in languages
         if len(languages) > 1 and not named:
             raise InputError(
@@ -43,13 +45,13 @@ class Wording:
                 f"you want, such as {' or '.join(languages[:3])}."
             )
         self._check_length(ids[named:], "text")
-        return ids
+        return found
 
-    def target_ids(self, text: str) -> tuple[int, ...]:
-        """Ids of a translation, without special tokens; raises as ``Translator.target_ids``."""
-        ids = tuple(self.tokenizer.encode_target(self.tokenizer.read(text)))
-        self._check_length(ids, "translation")
-        return ids
+    def cut_target(self, text: str) -> Cut:
+        """A translation in pieces, without special tokens; raises as ``Translator.target_ids``."""
+        found = self.tokenizer.cut_target(text)
+        self._check_length(found.ids, "translation")
+        return found
 
     def _check_length(self, ids: tuple[int, ...], what: str) -> None:
         if not ids:
@@ -111,8 +113,9 @@ def _first_ids(pieces: Iterable[str]) -> dict[str, int]:
 
 def _known(token: Token, ids: dict[str, int], count: int, side: str) -> int:
     if isinstance(token, str):
-        if token in ids:
-            return ids[token]
+        name = token if unknown_text(token) is None else UNK
+        if name in ids:
+            return ids[name]
         raise InterventionError(f"The model's {side} vocabulary has no token {token!r:.60}.")
     if token >= count:
         raise InterventionError(

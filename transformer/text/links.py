@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from transformer.text.pairs import TRUSTED, Bounds, DataError, read_lines
+from transformer.text.pairs import TRUSTED, Bounds, DataError, filled_lines
 
 Links = frozenset[tuple[int, int]]
 """Pairs of a source word and a target word; words count from 0."""
@@ -21,14 +21,17 @@ class GoldPair:
     target: tuple[str, ...]  # target words
     sure: Links  # (source word, target word) links that an alignment should have
     possible: Links  # links that it may have, including the sure links
+    place: str = field(default="", compare=False)  # file and line that it comes from
 
 
 def read_gold(path: str | Path, bounds: Bounds = TRUSTED) -> list[GoldPair]:
     """Reads `source<TAB>target<TAB>links` lines; `i-j` is a sure link, `ipj` a possible one, source first.
 
+    Blank lines are nothing.
+
     DataError if a line has another form, a link points outside its sentence, or the bounds are exceeded.
     """
-    pairs = [_gold_pair(f"{path}:{number}", line) for number, line in read_lines(path, bounds)]
+    pairs = [_gold_pair(f"{path}:{number}", line) for number, line in filled_lines(path, bounds)]
     if not pairs:
         raise DataError(
             f"{path}: the file is empty; it needs one `source<TAB>target<TAB>links` line per pair."
@@ -54,4 +57,4 @@ def _gold_pair(place: str, line: str) -> GoldPair:
         if link[0] >= len(source) or link[1] >= len(target):
             raise DataError(f"{place}: the link {text} points outside the sentence; words count from 0.")
         links[match[2]].add(link)
-    return GoldPair(source, target, frozenset(links["-"]), frozenset(links["-"] | links["p"]))
+    return GoldPair(source, target, frozenset(links["-"]), frozenset(links["-"] | links["p"]), place)

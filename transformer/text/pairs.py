@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -19,6 +19,7 @@ class SentencePair:
 
     source: str
     target: str
+    line: int = field(default=0, compare=False, repr=False)  # where it stands in its file, from 1
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,12 @@ TRUSTED = Bounds()
 """The limits for files chosen by the person who runs the program."""
 
 
-def read_lines(path: str | Path, bounds: Bounds = TRUSTED) -> Iterator[tuple[int, str]]:
+def read_lines(
+    path: str | Path, bounds: Bounds = TRUSTED, errors: str = "strict"
+) -> Iterator[tuple[int, str]]:
     """Yields the lines of a UTF-8 text file, numbered from 1; `.gz` files are unpacked.
 
+    With "surrogateescape" for ``errors``, bytes that are not UTF-8 are lone surrogates.
     DataError if the file is missing, is damaged, is not UTF-8, or exceeds the bounds.
     """
     path = Path(path)
@@ -54,7 +58,7 @@ def read_lines(path: str | Path, bounds: Bounds = TRUSTED) -> Iterator[tuple[int
                     raise DataError(f"{path}: the file unpacks to more than {_size(bounds.total)}.")
                 if number > bounds.lines:
                     raise DataError(f"{path}: the file has more than {bounds.lines:,} lines.")
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+                text = raw.decode("utf-8-sig" if number == 1 else "utf-8", errors)
                 yield number, text.rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}:{number}: this line is not UTF-8 text (byte {error.start + 1}).") from error
@@ -66,13 +70,21 @@ def read_lines(path: str | Path, bounds: Bounds = TRUSTED) -> Iterator[tuple[int
         raise DataError(f"{path}: the file cannot be read: {error.strerror or error}.") from error
 
 
+def filled_lines(path: str | Path, bounds: Bounds = TRUSTED) -> Iterator[tuple[int, str]]:
+    """The lines of ``read_lines`` that are not blank."""
+    return ((number, line) for number, line in read_lines(path, bounds) if line.strip())
+
+
 def _size(n_bytes: int) -> str:
     return f"{n_bytes / 2**20:,.0f} MiB" if n_bytes >= 2**20 else f"{n_bytes / 2**10:,.0f} KiB"
 
 
 def read_pairs(path: str | Path, bounds: Bounds = TRUSTED) -> list[SentencePair]:
-    """Reads `source<TAB>target` lines; DataError as for ``read_lines``, or if one has not two columns."""
-    pairs = [_pair(path, number, line) for number, line in read_lines(path, bounds)]
+    """Reads `source<TAB>target` lines, without blank ones; DataError if one has not two columns.
+
+    DataError also as for ``read_lines``.
+    """
+    pairs = [_pair(path, number, line) for number, line in filled_lines(path, bounds)]
     if not pairs:
         raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target` pair per line.")
     return pairs
@@ -108,4 +120,4 @@ def _pair(path: str | Path, number: int, line: str) -> SentencePair:
     source, target = columns
     if not source.strip() or not target.strip():
         raise DataError(f"{path}:{number}: the {'target' if source.strip() else 'source'} is empty.")
-    return SentencePair(source, target)
+    return SentencePair(source, target, number)

@@ -1,28 +1,30 @@
 """A joint sub-word vocabulary: sentencepiece unigram, trained by this package.
 
-Text is not normalised, case-folded or stripped of repeated spaces. Characters that never occurred in the
-training text are written as UTF-8 bytes. So an encoded sentence always decodes to itself.
+Pieces are not normalised or case-folded, and characters that never occurred in the training text are written
+as UTF-8 bytes. So an encoded sentence always decodes to itself. ``read`` makes a text ready, see ``typed``.
 """
 
 from __future__ import annotations
 
 import io
-import unicodedata
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import sentencepiece
 
+from transformer.text import typed
 from transformer.text.brief import Brief
+from transformer.text.typed import Cut
+from transformer.text.words import EOS, NO_PIECE, UNK
 
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
-PAD, BOS, EOS, UNK = "<pad>", "<s>", "</s>", "<unk>"
-NO_PIECE = "∅"
-"""Stands for an id past the last piece: what a decoder reads first if its vocabulary has no start piece."""
-SPACE = "▁"
 N_SPECIAL_PIECES = 4
 N_BYTE_PIECES = 256
+
+
+_FEWEST = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 
 class SpecialIds(NamedTuple):
@@ -54,13 +56,19 @@ class Vocabulary(Protocol):
         """Number of target pieces."""
 
     def read(self, text: str) -> str:
-        """The text as the model reads it, before it is split into pieces."""
+        """A source text as the model reads it, before it is split into pieces."""
+
+    def cut(self, text: str) -> Cut:
+        """Reads a source text as it was typed, and splits it; without the end token."""
+
+    def cut_target(self, text: str) -> Cut:
+        """The same for a target text."""
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a source text, without the end token."""
+        """The ids of a source text that has been read, without the end token."""
 
     def encode_target(self, text: str) -> list[int]:
-        """The ids of a target text, without the end token."""
+        """The ids of a target text that has been read, without the end token."""
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of target ids; special ids are left out."""
@@ -121,15 +129,10 @@ class Tokenizer(Brief):
         Raises:
             TokenizerError: The vocabulary is too small or too large for this text.
         """
-        if vocab_size <= N_SPECIAL_PIECES + N_BYTE_PIECES:
-            raise TokenizerError(
-                f"A vocabulary of {vocab_size} is too small: 4 special and 256 byte pieces are always "
-                "included; choose at least 300."
-            )
-        written = io.BytesIO()
+        texts, written = list(sentences), io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(sentences),
+                sentence_iterator=iter(texts),
                 model_writer=written,
                 model_type="unigram",
                 vocab_size=vocab_size,
@@ -148,9 +151,14 @@ class Tokenizer(Brief):
                 minloglevel=2,
             )
         except (RuntimeError, OSError) as error:
-            raise TokenizerError(
-                f"This text cannot give a vocabulary of {vocab_size} pieces: {_reason(error)}"
-            ) from error
+            cannot = f"This text cannot give a vocabulary of {vocab_size} pieces"
+            reason = _reason(error)
+            if fewest := _FEWEST.search(reason):
+                reason = f"it needs at least {fewest[1]}. Choose so many with --vocab-size."
+            elif "too high" in reason:
+                most = cls.train(texts, vocab_size, at_most=True).vocab_size
+                reason = f"it gives at most {most}. Choose at most so many with --vocab-size."
+            raise TokenizerError(f"{cannot}: {reason}") from error
         return cls(written.getvalue())
 
     @classmethod
@@ -185,8 +193,23 @@ class Tokenizer(Brief):
         return self.vocab_size
 
     def read(self, text: str) -> str:
-        """The text as ``clean`` returns it."""
-        return clean(text)
+        """The text cleaned, with plain characters for typographic ones that have no piece."""
+        return typed.read(text, self.lacks).text
+
+    def lacks(self, character: str) -> bool:
+        """True if a character has no piece: it is read as `<unk>`, or spelled in bytes."""
+        found = self._processor.EncodeAsIds(character)
+        return self.special.unk in found or any(map(self._processor.IsByte, found))
+
+    def cut(self, text: str) -> Cut:
+        """Reads a text as it was typed, and splits it; without `<s>` and `</s>`."""
+        reading = typed.read(text, self.lacks)
+        found = self._processor.EncodeAsOffsetMapping(reading.text)
+        return typed.cut(reading, found["ids"], found["pieces"], found["offsets"], self.special.unk)
+
+    def cut_target(self, text: str) -> Cut:
+        """The same as ``cut``."""
+        return self.cut(text)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without `<s>` and `</s>`."""
@@ -197,8 +220,9 @@ class Tokenizer(Brief):
         return self.encode(text)
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of many texts at once."""
-        return [list(ids) for ids in self._processor.EncodeAsIds(list(texts))] if texts else []
+        """The ids of many texts at once, each of them read."""
+        read = list(map(self.read, texts))
+        return [list(ids) for ids in self._processor.EncodeAsIds(read)] if read else []
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; special ids are left out."""
@@ -217,20 +241,6 @@ class Tokenizer(Brief):
     def piece_id(self, piece: str) -> int:
         """The id of one piece, or the id of `<unk>` if the vocabulary lacks the piece."""
         return int(self._processor.PieceToId(piece))
-
-
-def clean(text: str) -> str:
-    """The text as this package's models read it: NFC, white space and control characters as single spaces.
-
-    A pair of surrogates becomes the character that it encodes; a lone surrogate becomes U+FFFD.
-    """
-    text = "".join(" " if unicodedata.category(char) == "Cc" else char for char in without_surrogates(text))
-    return " ".join(unicodedata.normalize("NFC", text).split())
-
-
-def without_surrogates(text: str) -> str:
-    """Replaces surrogate pairs by the character they encode and lone surrogates by U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _reason(error: Exception) -> str:

@@ -11,8 +11,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.text.vocabulary import BOS, EOS, PAD, SPACE, UNK
-
+PAD, BOS, EOS, UNK = "<pad>", "<s>", "</s>", "<unk>"
+NO_PIECE = "∅"
+"""Stands for an id past the last piece: what a decoder reads first if its vocabulary has no start piece."""
+SPACE = "▁"
 SPECIAL_PIECES = frozenset({PAD, BOS, EOS, UNK})
 VISIBLE_SPACE = "␣"
 _UNSPACED = (
@@ -31,6 +33,8 @@ _UNSPACED = (
 _JOINER = "\u200d"
 _SKIN_TONES = "".join(map(chr, range(0x1F3FB, 0x1F400)))
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
+_UNKNOWN_PIECE = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
+_LONGEST_UNKNOWN = 100
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,11 @@ def is_special(piece: str) -> bool:
     return piece in SPECIAL_PIECES
 
 
+def _stands_alone(piece: str) -> bool:
+    """True for a special piece that is no part of a word; `<unk>` may stand inside one."""
+    return is_special(piece) and piece != UNK
+
+
 def starts_word(piece: str) -> bool:
     """True if a space stands before the piece."""
     return piece.startswith(SPACE)
@@ -63,10 +72,23 @@ def byte_of(piece: str) -> int | None:
     return int(match[1], 16) if match else None
 
 
+def unknown_piece(text: str) -> str:
+    """The name of a piece that the model reads as `<unk>`: with the text for which it has no piece."""
+    return f"<unk:{text if len(text) <= _LONGEST_UNKNOWN else text[:_LONGEST_UNKNOWN] + '…'}>"
+
+
+def unknown_text(piece: str) -> str | None:
+    """The text for which a model has no piece, by the name of what stands for it; None for other pieces."""
+    match = _UNKNOWN_PIECE.fullmatch(piece)
+    return match[1] if match else None
+
+
 def readable(piece: str) -> str:
     """One piece without its `▁`; a lone space is `␣`, a lone byte its character or its code, as `0xE2`."""
     byte = byte_of(piece)
     if byte is None:
+        if (unknown := unknown_text(piece)) is not None:
+            return unknown
         return piece if is_special(piece) else piece.replace(SPACE, " ").strip() or VISIBLE_SPACE
     return chr(byte) if 0x20 < byte < 0x7F else f"0x{byte:02X}"
 
@@ -83,11 +105,11 @@ def character_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
 
 
 def word_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
-    """One group per space-separated word; a special piece is a group of its own."""
+    """One group per space-separated word; a special piece is a group of its own, unless it is `<unk>`."""
     starts = [
         index
         for index, piece in enumerate(pieces)
-        if index == 0 or starts_word(piece) or is_special(piece) or is_special(pieces[index - 1])
+        if index == 0 or starts_word(piece) or _stands_alone(piece) or _stands_alone(pieces[index - 1])
     ]
     bounds = pairwise([*starts, len(pieces)])
     return tuple(Group(start, stop, _spelled(pieces[start:stop])) for start, stop in bounds)
@@ -112,7 +134,7 @@ def find_word(pieces: Sequence[str], word: str) -> tuple[int, int] | None:
     for first in range(len(pieces)):
         text = ""
         for last in range(first, len(pieces)):
-            text += pieces[last].removeprefix(SPACE)
+            text += unknown_text(pieces[last]) or pieces[last].removeprefix(SPACE)
             if text == word and not _goes_on(pieces, last):
                 return first, last
             if not word.startswith(text) or _ends(pieces, last):
@@ -183,9 +205,16 @@ def _character_end(pieces: Sequence[str], start: int) -> int:
 def _spelled(pieces: Sequence[str]) -> str:
     if len(pieces) == 1:
         return readable(pieces[0])
-    parts = [bytes([byte]) if (byte := byte_of(piece)) is not None else piece.encode() for piece in pieces]
-    text = b"".join(parts).decode("utf-8", "replace").replace(SPACE, " ").strip()
+    text = b"".join(map(_written, pieces)).decode("utf-8", "replace").replace(SPACE, " ").strip()
     return text or VISIBLE_SPACE
+
+
+def _written(piece: str) -> bytes:
+    """What a piece spells, with its `▁`."""
+    if (byte := byte_of(piece)) is not None:
+        return bytes([byte])
+    unknown = unknown_text(piece)
+    return (piece if unknown is None else SPACE * starts_word(piece) + unknown).encode()
 
 
 def piece_words(
@@ -211,7 +240,4 @@ def piece_words(
 
 
 def _bytes(piece: str) -> bytes:
-    if is_special(piece):
-        return b""
-    byte = byte_of(piece)
-    return piece.replace(SPACE, "").encode() if byte is None else bytes([byte])
+    return b"" if is_special(piece) else _written(piece).replace(SPACE.encode(), b"")

@@ -132,8 +132,8 @@ def forced_pairs(
     pairs: Sequence[SentencePair], vocabulary: Vocabulary, special: SpecialIds = SPECIAL_IDS
 ) -> EncodedPairs:
     """Pairs as the ids of any vocabulary, to run targets through a model."""
-    source = [array("i", vocabulary.encode(pair.source)) for pair in pairs]
-    target = [array("i", vocabulary.encode_target(pair.target)) for pair in pairs]
+    source = [array("i", vocabulary.cut(pair.source).ids) for pair in pairs]
+    target = [array("i", vocabulary.cut_target(pair.target).ids) for pair in pairs]
     return EncodedPairs(source, target, special=special)
 
 

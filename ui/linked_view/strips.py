@@ -29,7 +29,8 @@ def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> 
             "first": group.start,
             "last": group.stop - 1,
             "gap": words.starts_word(tokens[group.start]) or words.is_special(tokens[group.start]),
-            "special": words.is_special(tokens[group.start]),
+            "special": words.is_special(tokens[group.start])
+            or words.unknown_text(tokens[group.start]) is not None,
             "index": number,
             "gloss": (glosses or {}).get(group.start),
         }

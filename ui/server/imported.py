@@ -13,7 +13,7 @@ from transformer.exports.record import TraceFileError
 from transformer.exports.view import SavedView, load_view, starts_as_json
 from transformer.interventions import Intervention
 from transformer.runs.translation import Translation
-from transformer.text.vocabulary import clean
+from transformer.text.typed import clean
 from ui.address import session
 from ui.address.parameters import parse
 

@@ -21,7 +21,7 @@ from transformer.lenses.words.familiarity import Doubtful, read_measure, traits_
 from transformer.lenses.words.telling import glosses, telling_step
 from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translation import DecodeStep, Translation
-from transformer.text.vocabulary import clean
+from transformer.text.typed import clean
 from ui.address.kinds import BEAM, SAMPLE
 from ui.address.state import State
 from ui.server import catalogue, examples, imported, measured

@@ -18,6 +18,7 @@ from figures.base import labels
         ("<0xF0>", "0xF0"),
         ("<0x3C>", "<"),
         ("\u202e", "U+202E"),
+        ("▁<unk:日本>", "<unk> 日本"),
         ("a\x07b", "aU+0007b"),
         ("​", "U+200B"),
     ],

@@ -12,7 +12,7 @@ from transformer import AttentionKind, Sampling, Translation, load_translator
 from transformer.model.watching.hooks import Hook
 from transformer.runs.batch import run_batch
 from transformer.runs.wording import InputError
-from transformer.text.vocabulary import clean
+from transformer.text.typed import clean
 from transformer.trace.audit import audit_view
 
 TEXT = "one two three four five"

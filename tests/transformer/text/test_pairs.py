@@ -26,7 +26,7 @@ def test_windows_line_ends_and_a_byte_order_mark_are_no_text(tmp_path: Path) -> 
     [
         (b"a\tb\nonly one\n", r"a\.tsv:2: .*found 1 column\."),
         (b"a\tb\tc\n", r"a\.tsv:1: .*found 3 columns\."),
-        (b"a\tb\n\n", r"a\.tsv:2: "),
+        (b"a\tb\n\na\n", r"a\.tsv:3: .*found 1 column\."),
         (b"a\tb\n \tb\n", r"a\.tsv:2: the source is empty"),
         (b"a\t\n", r"a\.tsv:1: the target is empty"),
         (b"a\tb\na\t\xff\n", r"a\.tsv:2: .*not UTF-8"),
@@ -37,6 +37,13 @@ def test_a_bad_line_is_named_by_file_and_number(tmp_path: Path, content: bytes, 
     (tmp_path / "a.tsv").write_bytes(content)
     with pytest.raises(DataError, match=message):
         read_pairs(tmp_path / "a.tsv")
+
+
+def test_blank_lines_are_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("a\tb\n\n \nc\td\n\n\n", encoding="utf-8")
+    pairs = read_pairs(tmp_path / "a.tsv")
+    assert pairs == [SentencePair("a", "b"), SentencePair("c", "d")]
+    assert [pair.line for pair in pairs] == [1, 4]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from transformer.model.config import DecoderUnit
 from transformer.model.transformer import Transformer
 from transformer.storage.card import training_card
 from transformer.storage.files import CheckpointError
-from transformer.text.pairs import DataError, SentencePair, read_lines
+from transformer.text.pairs import DataError, SentencePair, filled_lines
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.distributed import Workers
@@ -108,11 +108,11 @@ def _summed(targets: str, teacher: Transformer) -> Callable[[Any, TrainingOption
 
 def _pairs(paths: Sequence[str]) -> list[SentencePair]:
     """Sentences and what the teacher wrote, from files whose first two columns they are."""
-    lines = [(path, number, line.split("\t")) for path in paths for number, line in read_lines(path)]
+    lines = [(path, number, line.split("\t")) for path in paths for number, line in filled_lines(path)]
     for path, number, columns in lines:
         if len(columns) < 2:
             raise DataError(f"{path}:{number}: expected source, tab, translation; found 1 column.")
-    return list(faithful(SentencePair(*columns[:2]) for _, _, columns in lines))
+    return list(faithful(SentencePair(columns[0], columns[1]) for _, _, columns in lines))
 
 
 def _encoded(pairs: Sequence[SentencePair], tokenizer: Tokenizer, max_length: int) -> EncodedPairs:

@@ -25,7 +25,7 @@ from transformer.storage.description import CONFIG_FILE, read_card, read_heads
 from transformer.storage.directory import Checkpoint, check_sizes, empty_model
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.tensors import StoredTensor, read_tensors, stored_tensors, weight_files
-from transformer.text.vocabulary import PAD, UNK
+from transformer.text.words import PAD, UNK
 
 _ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
 ENCODER_PARTS = {

@@ -7,14 +7,16 @@ and `<pad>` in a text become the special ids, and `>>fra<<` is a single piece on
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import sentencepiece
 
 from transformer.storage.files import CheckpointError, check_vocabulary, read_json
-from transformer.text.vocabulary import EOS, PAD, UNK, without_surrogates
+from transformer.text import typed
+from transformer.text.typed import Cut
+from transformer.text.words import EOS, PAD, UNK
 
 SOURCE_FILE, TARGET_FILE = "source.spm", "target.spm"
 VOCABULARY_FILE, TARGET_VOCABULARY_FILE = "vocab.json", "target_vocab.json"
@@ -73,16 +75,24 @@ class MarianVocabulary:
         return len(self.target.pieces)
 
     def read(self, text: str) -> str:
-        """The text itself (sentencepiece normalises it), without lone surrogates."""
-        return without_surrogates(text)
+        """The text cleaned, with plain characters for typographic ones that have no piece."""
+        return self.cut(text).read.text
+
+    def cut(self, text: str) -> Cut:
+        """Reads a source text as it was typed, and splits it; without `</s>` at the end."""
+        return _cut(text, self._source_processor, self.source)
+
+    def cut_target(self, text: str) -> Cut:
+        """Reads a target text as it was typed, and splits it; without `</s>` at the end."""
+        return _cut(text, self._target_processor, self.target)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a source text, without `</s>` at the end."""
-        return [self.source.number(piece) for piece in _cut(text, self._source_processor)]
+        """The ids of a source text that has been read, without `</s>` at the end."""
+        return [self.source.number(piece) for piece, *_ in _split(text, self._source_processor)]
 
     def encode_target(self, text: str) -> list[int]:
-        """The ids of a target text, without `</s>` at the end."""
-        return [self.target.number(piece) for piece in _cut(text, self._target_processor)]
+        """The ids of a target text that has been read, without `</s>` at the end."""
+        return [self.target.number(piece) for piece, *_ in _split(text, self._target_processor)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of target ids; `</s>`, `<unk>` and `<pad>` are left out."""
@@ -99,18 +109,35 @@ class MarianVocabulary:
         return tuple(self.target.pieces[number] for number in ids)
 
 
-def _cut(text: str, processor: Any) -> list[str]:
-    """Splits a text: special pieces stay whole, sentencepiece splits the rest."""
-    pieces: list[str] = []
+def _cut(text: str, processor: Any, table: PieceTable) -> Cut:
+    """Reads and splits a text; its pieces are known by a table."""
+
+    def lacks(character: str) -> bool:
+        return any(piece not in table.ids for piece, *_ in _split(character, processor))
+
+    reading = typed.read(text, lacks)
+    found = list(_split(reading.text, processor))
+    pieces, ids = [piece for piece, *_ in found], [table.number(piece) for piece, *_ in found]
+    return typed.cut(reading, ids, pieces, [(first, last) for _, first, last in found], table.ids[UNK])
+
+
+def _split(text: str, processor: Any) -> Iterator[tuple[str, int, int]]:
+    """Each piece of a text, where it begins, and where it ends.
+
+    Special pieces stay whole, sentencepiece splits the rest.
+    """
+    end = 0
     for part in filter(None, _SPECIAL.split(text)):
+        begin, end = end, end + len(part)
         if _SPECIAL.fullmatch(part):
-            pieces.append(part)
+            yield part, begin, end
             continue
-        language = _LANGUAGE.match(part)
-        if language:
-            pieces.append(language[0])
-        pieces += processor.EncodeAsPieces(part[language.end() if language else 0 :])
-    return pieces
+        if language := _LANGUAGE.match(part):
+            yield language[0], begin, begin + language.end()
+            begin += language.end()
+        found = processor.EncodeAsOffsetMapping(text[begin:end])
+        for piece, (first, last) in zip(found["pieces"], found["offsets"], strict=True):
+            yield piece, begin + first, begin + last
 
 
 def _processor(model: bytes, name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.text.links import GoldPair, Links
+from transformer.text.pairs import DataError
 from transformer.trace.records import AttentionTrace
 from transformer.training.distributed import ALONE, Workers
 
@@ -46,18 +48,25 @@ class CrossAlignments:
         }
         self._gold: list[GoldPair] = []
 
-    def add(self, translation: Translation, gold: GoldPair) -> None:
-        """Adds one forced gold target."""
-        self.take(self.links(translation), gold)
+    def add(self, translator: Translator, gold: GoldPair) -> None:
+        """Adds one gold pair, with its target forced; raises as ``links``."""
+        self.take(self.links(translator, gold), gold)
 
-    def links(self, translation: Translation) -> list[Links]:
-        """The links of one forced target, in the order of the aligners."""
-        trace = trace_of(translation)
+    def links(self, translator: Translator, gold: GoldPair) -> list[Links]:
+        """The links of one gold pair with its target forced, in the order of the aligners.
+
+        DataError if a word of the pair has no pieces, because it draws nothing.
+        """
+        source, target = " ".join(gold.source), " ".join(gold.target)
+        words = translator.words(source), translator.target_words(target)
+        if tuple(map(len, words)) != (len(gold.source), len(gold.target)):
+            place = gold.place or source
+            raise DataError(f"{place}: a word of this pair has no visible character; its links count it.")
+        trace = trace_of(translator.force(source, target))
         layers = [trace.weights(AttentionKind.CROSS, layer) for layer in range(self._shape[0])]
         picked = ([layers[layer][head] for layer, head in source] for source in self._sources)
         maps = np.stack([np.mean(each, axis=0) for each in picked])
-        tokens = translation.source_tokens, translation.target_tokens
-        return [each for rows in ERRORS.values() for each in attention_links(maps, *tokens, rows=rows)]
+        return [each for rows in ERRORS.values() for each in attention_links(maps, *words, rows=rows)]
 
     def take(self, links: Sequence[Links], gold: GoldPair) -> None:
         """Adds the links of one forced gold target, as `links` gives them."""
@@ -114,9 +123,7 @@ def align_gold(translator: Translator, gold: Sequence[GoldPair], workers: Worker
     """The word alignments of all gold pairs, with their targets forced."""
     collected = CrossAlignments(translator.config)
 
-    def links(pair: GoldPair) -> list[Links]:
-        return collected.links(translator.force(" ".join(pair.source), " ".join(pair.target)))
-
-    for found, pair in zip(workers.each(links, gold), gold, strict=True):
+    found_links = workers.each(partial(collected.links, translator), gold)
+    for found, pair in zip(found_links, gold, strict=True):
         collected.take(found, pair)
     return collected

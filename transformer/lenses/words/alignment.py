@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from transformer.lenses.words.reading import Rows
 from transformer.model.sites import AttentionKind
 from transformer.text.links import GoldPair, Links
-from transformer.text.words import Group, is_special, word_groups
+from transformer.text.words import Group, is_special
 
 if TYPE_CHECKING:
     from transformer.runs.translation import Translation
@@ -134,11 +134,10 @@ def _strongest(weights: NDArray[np.float32], axis: int) -> NDArray[np.bool_]:
 
 def attention_links(
     weights: NDArray[np.float32],  # (heads, queries, keys) cross-attention
-    source_tokens: Sequence[str],  # pieces of the source, ending in `</s>`
-    target_tokens: Sequence[str],  # pieces of the target, ending in `</s>`
+    source: Sequence[Group],  # words of the source, as groups of its pieces
+    target: Sequence[Group],  # words of the target, as groups of its pieces
     *,
     rows: Rows,  # as in `word_weights`
 ) -> list[Links]:
-    """Each head's links of target words to their strongest source words, separated by spaces, from 0."""
-    source, target = (text_words(word_groups(tokens)) for tokens in (source_tokens, target_tokens))
+    """Each head's links of target words to their strongest source words, from 0."""
     return link_words(word_weights(weights, source, target, rows=rows))

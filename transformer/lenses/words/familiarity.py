@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from transformer.storage.description import FAMILIARITY_FILE
 from transformer.storage.typed import read_typed, typed
-from transformer.text.vocabulary import UNK
-from transformer.text.words import byte_of
+from transformer.text.words import UNK, byte_of, unknown_text
 
 BAD_BELOW = 50.0
 """A translation of a smaller chrF is called bad; of 35, 40, 45 and 50 the one that the traits tell best."""
@@ -130,7 +129,9 @@ class Doubtful:
 
 def traits_of(text: str, pieces: Sequence[str], log_probs: Sequence[float]) -> Traits:
     """The traits of a text, by its source pieces without `</s>` and by its greedy translation."""
-    unknown = sum(piece == UNK or byte_of(piece) is not None for piece in pieces)
+    unknown = sum(
+        piece == UNK or unknown_text(piece) is not None or byte_of(piece) is not None for piece in pieces
+    )
     words = max(1, len(text.split()))
     return Traits(sum(log_probs) / max(1, len(log_probs)), len(pieces), len(pieces) / words, unknown)
 

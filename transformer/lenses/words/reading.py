@@ -12,8 +12,7 @@ from typing import Literal
 import numpy as np
 
 from transformer.model.sites import AttentionKind
-from transformer.text.vocabulary import SPACE
-from transformer.text.words import Group, is_punctuation, is_special, reading_groups
+from transformer.text.words import SPACE, Group, is_punctuation, is_special, reading_groups
 from transformer.trace.report import AuditReport
 from transformer.trace.view import Array, BoolArray, HeadMap, Window
 

@@ -23,7 +23,7 @@ from transformer.model.language_model import LanguageModel
 from transformer.model.packed import join_inputs, lay_out
 from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
 from transformer.model.watching.observer import Observer
-from transformer.runs.call import Call, Equipment, Run
+from transformer.runs.call import Call, Equipment, Run, given_text
 from transformer.runs.language.generation import Generation
 from transformer.runs.search import Search, with_penalty
 from transformer.runs.translation import DecodeStep
@@ -195,11 +195,13 @@ class TextGenerator(Brief):
             InputError: The text is empty or too long.
             InterventionError: A change does not fit the model or the text.
         """
-        ids = self._whole(text)
-        changes, count = as_interventions(interventions), len(ids)
-        prompt = self._wording.text(ids), count
+        if not text and not isinstance(text, str):
+            raise InputError("The text is empty; give it at least one token.")
+        whole = given_text(self._wording, text)
+        changes, count = as_interventions(interventions), len(whole.ids)
+        prompt = self._wording.text(whole.ids), count
         call = TextCall(self.equipment, changes, as_hooks(hooks), count, count, prompt)
-        return Run(call, capture).forced(ids)
+        return Run(call, capture).forced(whole)
 
     def generate_all(
         self, prompts: Sequence[str], max_length: int = LENGTH, sample: Sampling | None = None
@@ -234,7 +236,7 @@ class TextGenerator(Brief):
         Raises:
             InputError: The prompt is too long.
         """
-        return self._wording.target_ids(prompt) if self._wording.read(prompt) else ()
+        return self._wording.cut_target(prompt).ids if self._wording.read(prompt) else ()
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of ids, ``▁`` kept."""
@@ -243,14 +245,6 @@ class TextGenerator(Brief):
     def text(self, ids: Iterable[int]) -> str:
         """The plain text of ids, without special tokens."""
         return self._wording.text(ids)
-
-    def _whole(self, text: str | Sequence[int] | Sequence[str]) -> tuple[int, ...]:
-        """Ids of a whole text; a text as one string ends with ``</s>``."""
-        if isinstance(text, str):
-            return (*self._wording.target_ids(text), self.config.eos_id)
-        if not text:
-            raise InputError("The text is empty; give it at least one token.")
-        return tuple(self._wording.token_id(token) for token in text)
 
     def _rules(self, changes: Sequence[Intervention], given: Sequence[int], own: SearchRules) -> SearchRules:
         """The rules of the search, which writes the prompt first."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from transformer.text.pairs import Bounds, DataError, SentencePair, read_pairs
-from transformer.text.vocabulary import Tokenizer, TokenizerError, clean
+from transformer.text.typed import clean
+from transformer.text.vocabulary import Tokenizer, TokenizerError
 from transformer.training.toys.tasks import LENGTHS, TOYS, toy_data
 from ui.server.uploads import read_upload
 

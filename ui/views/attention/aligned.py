@@ -18,7 +18,7 @@ from transformer.lenses.words.alignment import (
 )
 from transformer.model.sites import Head
 from transformer.text.links import GoldPair, Links
-from transformer.text.words import Group, reading_groups, word_groups
+from transformer.text.words import Group, reading_groups
 from ui.address import State
 from ui.address.kinds import ABOVE, OWN, HandLinks
 from ui.server import catalogue, runs
@@ -90,10 +90,12 @@ class Text:
         opened: Opened,  # the sentence
         gold: str | None,  # the name of the gold pair; None if the visitor drew the links
     ) -> Text:
-        """Words as people read them; in a gold pair, words separated by spaces, as its links count them."""
-        groups = word_groups if gold else reading_groups
-        tokens = opened.translation.source_tokens, opened.translation.target_tokens
-        return cls(*(text_words(groups(each)) for each in tokens))
+        """Words as people read them; in a gold pair, words as its links count them, as they were typed."""
+        asked, run = opened.asked, opened.translation
+        if gold and asked.target is not None and catalogue.has_model(asked.model):
+            model = catalogue.translator(asked.model)
+            return cls(list(model.words(asked.text)), list(model.target_words(asked.target)))
+        return cls(*(text_words(reading_groups(each)) for each in (run.source_tokens, run.target_tokens)))
 
     def hand_links(self, links: HandLinks) -> tuple[GoldPair, int]:
         """The links made by hand that lie inside the text, and the number of those that lie outside it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from transformer.text.vocabulary import NO_PIECE
+from transformer.text.words import NO_PIECE
 from ui.address import State, session
 from ui.controls import pickers
 from ui.server.opened import Opened

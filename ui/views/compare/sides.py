@@ -11,7 +11,7 @@ from figures.base import captions, labels
 from transformer import AttentionKind, Translation, Window
 from transformer.lenses.words.reading import Axis, Reading, read_axis, read_map, read_tokens
 from transformer.model.sites import Head
-from transformer.text.vocabulary import clean
+from transformer.text.typed import clean
 from transformer.what_if.difference import Map, uniform_weights
 from ui.address import State
 from ui.address.kinds import Against

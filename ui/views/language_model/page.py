@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from transformer.runs.language.generation import Generation
-from transformer.text.vocabulary import clean
+from transformer.text.typed import clean
 from ui.address import State, session
 from ui.address.kinds import SAMPLE
 from ui.controls import inform, plain, refusals

@@ -16,7 +16,7 @@ from figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, we
 from transformer import Translation, Window
 from transformer.model.sites import Head
 from transformer.runs.batch import BatchEntry
-from transformer.text.vocabulary import PAD
+from transformer.text.words import PAD
 from transformer.trace.view import HeadView
 from transformer.what_if.masking import Leak, Masking, leak, masked_weights
 from ui.address import State, session

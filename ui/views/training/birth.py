@@ -13,7 +13,7 @@ from figures.pages.training.birth import Trend, over_snapshots
 from lab.birth.sentence import Frame
 from transformer.model.sites import Head
 from transformer.runs.translation import Translation
-from transformer.text.vocabulary import clean
+from transformer.text.typed import clean
 from transformer.trace.view import HeadView
 from ui.address import State, session
 from ui.controls import Table, chart, export, inform, panel, part, pickers, plain

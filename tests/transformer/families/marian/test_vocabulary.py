@@ -62,8 +62,18 @@ def both(request, tmp_path_factory):
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_a_text_is_cut_into_the_reference_s_ids(both, text):
     ours, reference = both
-    assert [*ours.encode(ours.read(text)), 0] == reference(text).input_ids
-    assert [*ours.encode_target(ours.read(text)), 0] == reference(text_target=text).input_ids
+    assert [*ours.encode(text), 0] == reference(text).input_ids
+    assert [*ours.encode_target(text), 0] == reference(text_target=text).input_ids
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_a_text_as_typed_is_cut_into_the_ids_of_what_is_read(both, text):
+    ours, _ = both
+    cut = ours.cut(text)
+    assert list(cut.ids) == ours.encode(cut.read.text)
+    assert cut.read.text == ours.read(text)
+    assert len(cut.words) == len(cut.pieces) == len(cut.ids)
+    assert sorted(cut.words) == list(cut.words)
 
 
 def test_ids_become_the_reference_s_pieces_and_text(both):
@@ -85,9 +95,17 @@ def test_a_number_without_a_piece_is_named(tmp_path):
     assert vocabulary.pieces([size + 1]) == (f"<unused {size + 1}>",)
 
 
-def test_lone_surrogates_are_replaced_and_nothing_else(tmp_path):
+def test_a_word_without_a_piece_still_begins_a_word(tmp_path):
     vocabulary = read_vocabulary(tmp_path, *write_vocabulary(tmp_path), False)
-    assert vocabulary.read("a\ud800b  \t") == "a\ufffdb  \t"
+    cut = vocabulary.cut("the 語 cat 語s")
+    assert [group.text for group in cut.groups()] == ["the", "語", "cat", "語s"]
+    assert cut.unknown == ("語",)
+    assert "<unk:語>" in "".join(cut.pieces)
+
+
+def test_lone_surrogates_are_replaced(tmp_path):
+    vocabulary = read_vocabulary(tmp_path, *write_vocabulary(tmp_path), False)
+    assert vocabulary.read("a\ud800b  \t") == "a\ufffdb"
     assert vocabulary.encode(vocabulary.read("\ud83d\ude42")) == vocabulary.encode("🙂")
 
 

@@ -19,6 +19,7 @@ from transformer.text.words import reading_groups, word_groups
 
 SOURCE = ("▁a", "▁b", "b", "▁c", "</s>")
 TARGET = ("▁x", "x", "▁y", "</s>")
+WORD_GROUPS = tuple(text_words(word_groups(tokens)) for tokens in (SOURCE, TARGET))
 
 
 def gold(sure: set[tuple[int, int]], possible: set[tuple[int, int]] = frozenset()) -> GoldPair:  # type: ignore[assignment]
@@ -77,18 +78,18 @@ def peaked(columns: list[int]) -> np.ndarray:
 
 def test_the_row_that_predicts_a_word_decides_its_link() -> None:
     weights = peaked([3, 3, 0, 4])  # rows predict ▁x x ▁y </s>
-    assert attention_links(weights, SOURCE, TARGET, rows="predicted") == [{(2, 0), (0, 1)}]
+    assert attention_links(weights, *WORD_GROUPS, rows="predicted") == [{(2, 0), (0, 1)}]
 
 
 def test_the_row_that_reads_a_word_is_one_later() -> None:
     weights = peaked([4, 3, 3, 0])  # rows read <s> ▁x x ▁y
-    assert attention_links(weights, SOURCE, TARGET, rows="read") == [{(2, 0), (0, 1)}]
+    assert attention_links(weights, *WORD_GROUPS, rows="read") == [{(2, 0), (0, 1)}]
 
 
 def test_attention_on_the_end_of_the_source_links_nothing_to_it() -> None:
     weights = peaked([4, 4, 4, 4])
     weights[0, :, 1] = 0.02
-    assert attention_links(weights, SOURCE, TARGET, rows="predicted") == [{(1, 0), (1, 1)}]
+    assert attention_links(weights, *WORD_GROUPS, rows="predicted") == [{(1, 0), (1, 1)}]
 
 
 WORDS = np.array([[[0.6, 0.3, 0.1], [0.5, 0.1, 0.4], [0.0, 0.0, 0.0]]], dtype=np.float32)

@@ -10,7 +10,7 @@ from figures.base.bars import percent
 from figures.pages.language.intervals import Dots, dots
 from figures.pages.language.pair import Read, surprisals
 from lab.language.agreement import as_written
-from transformer.text.vocabulary import clean
+from transformer.text.typed import clean
 from ui.address import State, session
 from ui.controls import Table, command, panel, pickers, plain, refusals
 from ui.server.language import live

@@ -11,7 +11,7 @@ from transformer import interventions as do
 from transformer.interventions import InterventionError
 from transformer.interventions.places import PLACES, PatchPlace
 from transformer.runs.translation import Translation
-from transformer.text.vocabulary import clean
+from transformer.text.typed import clean
 from transformer.what_if.difference import align_tokens
 from ui.address import session
 from ui.server import runs
