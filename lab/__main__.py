@@ -20,6 +20,7 @@ def _parser() -> argparse.ArgumentParser:
     from lab.hard_attention.hard_attention import hard_attention
     from lab.language.command import language
     from lab.learning.moments import adam
+    from lab.lines import lines
     from lab.measurement import parser_of
     from lab.models.remake import COMMANDS, remake
     from lab.pretraining.pretraining import pretraining
@@ -29,6 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     from lab.twins.command import positions
 
     others = [positions, recurrent, hard_attention, pretraining, links, text, language, birth, cost, adam]
+    others += [lines]
     return parser_of([*COMMANDS, remake, *others])
 
 
