@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from transformer.families.registry import family_of
+from transformer.families.registry import FAMILIES, family_of, is_model
 from transformer.hub.cache import hub_title, in_words_of, verify
 from transformer.hub.settings import HubError
 from transformer.storage.description import check_heads
@@ -55,6 +55,9 @@ def _found(name: str, revision: str | None) -> Path:
 
 
 def _read(directory: Path) -> Checkpoint:
+    if directory.exists() and family_of(directory) is FAMILIES[-1] and not is_model(directory):
+        what = "folder" if directory.is_dir() else "file"
+        raise CheckpointError(f"The {what} {directory} holds no model that this package knows.")
     checkpoint = family_of(directory).load(directory)
     check_heads(directory, checkpoint.heads, checkpoint.config)
     return checkpoint

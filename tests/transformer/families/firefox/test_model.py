@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import zipfile
 from dataclasses import replace
@@ -152,6 +153,47 @@ def test_an_archive_is_opened_like_its_folder(tmp_path, kind):
     assert translator.name.startswith("enpt")
     folder = load_translator(tmp_path / "all" / "enpt")
     assert translator.translate("the old house").text == folder.translate("the old house").text
+
+
+def test_a_folder_is_opened_as_it_is_published(tmp_path):
+    folder = write_firefox(tmp_path / "enpt", random_model())
+    expected = load_translator(folder).translate("the old house").text
+    (folder / "README.md").write_text("A card.", encoding="utf-8")
+    for file in [*folder.glob("model.*"), *folder.glob("vocab.*")]:
+        file.with_name(f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+        file.unlink()
+        opened = load_translator(folder)
+        assert (opened.translate("the old house").text, opened.card) == (expected, "A card.")
+        assert opened.name == "enpt"
+    packed = next(folder.glob("model.*.gz"))
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(CheckpointError, match="damaged"):
+        load_firefox(folder)
+    packed.rename(packed.with_suffix(".zst"))
+    with pytest.raises(
+        CheckpointError, match=r"\.zst is packed .* unpack it first"
+    ):
+        load_firefox(folder)
+
+
+def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    folder = write_firefox(tmp_path / "enpt", random_model())
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    for file in list(folder.glob("model.*")):
+        file.with_name(f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+        file.unlink()
+    monkeypatch.setattr("transformer.families.firefox.folder.MAX_UNPACKED_BYTES", size)
+    load_firefox(folder)
+    monkeypatch.setattr("transformer.families.firefox.folder.MAX_UNPACKED_BYTES", size - 1)
+    with pytest.raises(CheckpointError, match="more than"):
+        load_firefox(folder)
+
+
+def test_a_folder_that_is_nobody_s_is_called_that(tmp_path):
+    (tmp_path / "notes.txt").write_text("no model", encoding="utf-8")
+    for path, what in ((tmp_path, "folder"), (tmp_path / "notes.txt", "file")):
+        with pytest.raises(CheckpointError, match=f"The {what} .* holds no model that this package knows"):
+            load_translator(path)
 
 
 def test_a_damaged_archive_and_one_of_two_models_give_a_sentence(tmp_path):
