@@ -41,8 +41,8 @@ def familiarity(
     test: Annotated[tuple[Pairs, ...], "source<TAB>target lines to report on, each file by itself"],
     judged: Annotated[
         File | None,
-        "lines that end in source<TAB>translation<TAB>yes or no (acceptable), to report on; lines whose "
-        "translation is not this model's are left out, and the list if most are",
+        "lines kind<TAB>source, then <TAB>translation<TAB>yes or no (acceptable) of one model or several, to "
+        "report on; lines without a translation of this model's are left out, and the list if most are",
     ] = None,
     sentences: Annotated[int, "use the first N lines of each file"] = 2000,
     instead: Annotated[str | None, "larger model on the Hub to offer"] = None,
@@ -99,10 +99,11 @@ def _judged(translator: Translator, path: Path) -> Told:
     rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
     readable = [row for row in rows if _is_readable(translator, row[1])]
     traits, written = _translated(translator, [row[1] for row in readable])
+    verdicts = [dict(zip(row[2::2], row[3::2], strict=True)) for row in readable]
     own = [
-        (each, row[-1] == "no")
-        for each, row, text in zip(traits, readable, written, strict=True)
-        if row[-2] == text
+        (each, verdict[text] == "no")
+        for each, verdict, text in zip(traits, verdicts, written, strict=True)
+        if text in verdict
     ]
     own = own if 2 * len(own) >= len(rows) else []
     return Told([each for each, _ in own], [bad for _, bad in own])

@@ -42,6 +42,7 @@ class ModelConfig:
     # "post": LayerNorm(x + Sublayer(x)) as in the paper; "pre": x + Sublayer(LayerNorm(x)), with one more
     # LayerNorm at the end of each stack (Xiong et al. 2020)
     norm: Norm = "post"
+    norm_epsilon: float = 1e-5  # added to the variance inside LayerNorm (Ba et al. 2016)
     activation: Activation = "relu"  # non-linearity of the feed-forward network; the paper's is "relu"
     positions: str = "sinusoidal"  # name of a positional encoding, one of ``ENCODINGS``
     # order of the numbers in sinusoidal positions. "interleaved": alternating sines and cosines, as in the
@@ -79,6 +80,10 @@ class ModelConfig:
             )
         if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout!r:.80}; it must be a number from 0 to below 1.")
+        if not isinstance(self.norm_epsilon, float) or not 0 < self.norm_epsilon < 1:
+            raise ValueError(
+                f"norm_epsilon is {self.norm_epsilon!r:.80}; it must be a number between 0 and 1."
+            )
         check_choice("norm", self.norm, get_args(Norm))
         check_choice("activation", self.activation, get_args(Activation))
         check_choice("sine_layout", self.sine_layout, get_args(SineLayout))

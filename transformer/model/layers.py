@@ -41,7 +41,7 @@ class Residual(nn.Module):
     def __init__(self, config: ModelConfig, sublayer: Sublayer) -> None:
         super().__init__()
         self.sublayer = sublayer
-        self.norm = nn.LayerNorm(config.d_model)
+        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_epsilon)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
@@ -233,7 +233,8 @@ class Layers(nn.Module):
         depth = config.stacks[side].n_layers
         self.positions = make_positions(config, n_layers=depth, causal=side == "decoder")
         self.layers = nn.ModuleList(map(make, range(depth)))
-        self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+        last = partial(nn.LayerNorm, config.d_model, eps=config.norm_epsilon)
+        self.final_norm = last() if config.norm == "pre" else nn.Identity()
 
     @property
     def dtype(self) -> torch.dtype:

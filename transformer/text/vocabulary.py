@@ -129,7 +129,7 @@ class Tokenizer(Brief):
         Raises:
             TokenizerError: The vocabulary is too small or too large for this text.
         """
-        texts, written = list(sentences), io.BytesIO()
+        texts, written = list(map(typed.clean, sentences)), io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(texts),

@@ -19,6 +19,8 @@ SETTINGS = "special:model.yml"
 MAX_POSITIONS = 2048
 _SETTING = re.compile(r"^([\w-]+):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 
+NORM_EPSILON = 1e-6
+"""What Marian's LayerNorm adds to the variance."""
 SIZES = {
     "d_model": "dim-emb",
     "d_ff": "transformer-dim-ffn",
@@ -132,6 +134,7 @@ def firefox_config(items: Items, tokenizer: Tokenizer | PairedVocabulary) -> Tra
                 "vocab_size": tokenizer.vocab_size,
                 "activation": settings.get("transformer-ffn-activation", "relu"),
                 "norm": "post",
+                "norm_epsilon": NORM_EPSILON,
                 "sine_layout": "inclusive",
                 "decoder_unit": "ssru",
                 "dropout": 0.0,

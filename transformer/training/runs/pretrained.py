@@ -23,7 +23,16 @@ def take_encoder(model: Transformer, source: LanguageModel) -> None:
     the two do not have the same sizes and encoding.
     """
     own, taken = model.config, source.config
-    for name in ("vocab_size", "d_model", "d_ff", "n_heads", "norm", "activation", "positions"):
+    for name in (
+        "vocab_size",
+        "d_model",
+        "d_ff",
+        "n_heads",
+        "norm",
+        "norm_epsilon",
+        "activation",
+        "positions",
+    ):
         here, there = getattr(own, name), getattr(taken, name)
         if here != there:
             raise ValueError(f"The language model has {name} {there}, but the encoder has {here}.")

@@ -170,9 +170,7 @@ def test_a_folder_is_opened_as_it_is_published(tmp_path):
     with pytest.raises(CheckpointError, match="damaged"):
         load_firefox(folder)
     packed.rename(packed.with_suffix(".zst"))
-    with pytest.raises(
-        CheckpointError, match=r"\.zst is packed .* unpack it first"
-    ):
+    with pytest.raises(CheckpointError, match=r"\.zst is packed .* unpack it first"):
         load_firefox(folder)
 
 
