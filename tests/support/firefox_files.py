@@ -32,6 +32,7 @@ CONFIG = TransformerConfig(
     n_encoder_layers=3,
     n_decoder_layers=2,
     decoder_unit="ssru",
+    norm_epsilon=1e-6,
     sine_layout="inclusive",
     output_bias=True,
     pad_id=PIECES,
