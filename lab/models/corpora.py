@@ -33,7 +33,7 @@ class LanguageData:
     valid: str  # pairs whose heads are measured; a file of the sample if the corpora have none
     doubt: tuple[str, ...]  # pairs by which a doubt is chosen; none if none tells bad translations
     doubted: tuple[str, ...]  # pairs on which it is tried
-    judged: Path  # translations judged by hand
+    judged: tuple[Path, ...]  # translations judged by hand
     tests: tuple[Test, ...]  # what scores are measured on
     texts: str = ""  # pairs whose sources with antonyms are read
     trees: str = ""  # trees of the target language; empty if there are none
@@ -48,7 +48,7 @@ DATA = {
         valid="tatoeba-en-de/valid.tsv.gz",
         doubt=("tatoeba-en-de/valid.tsv.gz", "extra-train/news.en-de.tsv.gz"),
         doubted=("tatoeba-en-de/test.tsv.gz", "extra-tests/newstest2014.en-de.tsv.gz"),
-        judged=Path("tests", "blind", "judged.tsv"),
+        judged=(Path("tests", "blind", "judged.tsv"),),
         tests=(
             Test("Tatoeba test", "tatoeba-en-de/test.tsv.gz", TATOEBA, "tatoeba", beam=True),
             Test("Tatoeba validation", "tatoeba-en-de/valid.tsv.gz", "", "tatoeba"),
@@ -72,7 +72,7 @@ DATA = {
         valid="",
         doubt=(),
         doubted=(),
-        judged=Path("tests", "blind", "judged-en-pt.tsv"),
+        judged=(Path("tests", "blind", "judged-en-pt.tsv"), Path("tests", "blind", "pasted-en-pt.tsv")),
         tests=(
             Test(
                 "Tatoeba, pairs not used for choices",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -13,6 +12,7 @@ from transformer.commands.arguments import percent, shown
 from transformer.lenses.words.familiarity import (
     BAD_BELOW,
     JUDGED,
+    UNKNOWN_ONLY,
     Found,
     Traits,
     as_json,
@@ -37,37 +37,48 @@ class Told(NamedTuple):
 @measurement(FAMILIARITY_FILE)
 def familiarity(
     model: Subject,
-    fit: Annotated[tuple[Pairs, ...], "source<TAB>target lines to choose with"],
-    test: Annotated[tuple[Pairs, ...], "source<TAB>target lines to report on, each file by itself"],
+    fit: Annotated[
+        tuple[Pairs, ...],
+        "source<TAB>target lines to choose with; without, only unknown characters are doubted",
+    ] = (),
+    test: Annotated[tuple[Pairs, ...], "source<TAB>target lines to report on, each file by itself"] = (),
     judged: Annotated[
-        File | None,
+        tuple[File, ...],
         "lines kind<TAB>source, then <TAB>translation<TAB>yes or no (acceptable) of one model or several, to "
         "report on; lines without a translation of this model's are left out, and the list if most are",
-    ] = None,
+    ] = (),
     sentences: Annotated[int, "use the first N lines of each file"] = 2000,
     instead: Annotated[str | None, "larger model on the Hub to offer"] = None,
     instead_bytes: Annotated[int, "size of that model's files"] = 0,
 ) -> Json:
     """Chooses when a model's translation is doubted, and reports what that finds."""
-    parts = [_compared(model.translator, path, sentences) for path in fit]
-    known = Told(*(list(chain.from_iterable(each)) for each in zip(*parts, strict=True)))
-    measure = choose(*known)
+    known = _together(_compared(model.translator, path, sentences) for path in fit)
+    measure = choose(*known) if fit else UNKNOWN_ONLY
     told = {shown(path): _compared(model.translator, path, sentences) for path in test}
-    if judged is not None and (found := _judged(model.translator, judged)).traits:
-        told[JUDGED] = found
+    told[JUDGED] = _together(_judged(model.translator, path) for path in judged)
     measure = replace(
         measure,
-        found={name: findings(measure, *each) for name, each in told.items()},
+        found={name: findings(measure, *each) for name, each in told.items() if each.traits},
         instead=instead,
         instead_bytes=instead_bytes,
         sentences=sentences,
     )
     for name, each in measure.found.items():
         report(f"{name}: {said(each)}")
-    return {
-        "data": f"{len(known.bad):,} texts of {' and '.join(map(shown, fit))}, of whose greedy translations "
+    chosen_on = (
+        f"{len(known.bad):,} texts of {' and '.join(map(shown, fit))}, of whose greedy translations "
         f"{sum(known.bad):,} are bad (chrF below {BAD_BELOW:g})"
-    } | as_json(measure)
+    )
+    return {"data": chosen_on if fit else "none: only what has no token is doubted"} | as_json(measure)
+
+
+def _together(parts: Iterable[Told]) -> Told:
+    """The texts of several files."""
+    found = Told([], [])
+    for each in parts:
+        found.traits.extend(each.traits)
+        found.bad.extend(each.bad)
+    return found
 
 
 def said(found: Found) -> str:

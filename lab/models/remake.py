@@ -73,7 +73,10 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
     pairs, own, gold = sample / data.sample, sample / data.own_gold, corpora / data.gold[1]
     valid, train = corpora / data.valid if data.valid else pairs, corpora / data.texts
     fit, test = ([*map(corpora.joinpath, names)] for names in (data.doubt, data.doubted))
-    doubted = "--fit", *fit, "--test", *test, "--judged", data.judged, *_as_before(directory)
+    doubted = [
+        option for name, paths in (("--fit", fit), ("--test", test)) if paths for option in (name, *paths)
+    ]
+    doubted += ["--judged", *data.judged, *_as_before(directory)]
     names = ("pud-en.conllu.gz", "winomt-en.tsv.gz", *filter(None, [data.trees]))
     probed = [corpora / "probes" / name for name in names]
     trees = [
@@ -95,7 +98,7 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
         Part(weight_effect, ["--data", pairs], [pairs]),
         Part(experiments, [], [directory / HEADS_FILE]),
         Part(probes, trees, [*probed, train]),
-        *([Part(familiarity, doubted, [*fit, *test, data.judged])] if fit else []),
+        Part(familiarity, doubted, [*fit, *test, *data.judged]),
         Part(scores, [*folders, *_compared_before(directory)], [corpora]),
         Part(history, ["--log", log], [log]),
         Part(card, [], [directory / SCORES_FILE]),

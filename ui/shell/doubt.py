@@ -76,7 +76,8 @@ def _reason(found: Doubtful) -> str:
             return f"{traits.tokens:,} tokens with {likely} are a doubtful pair"
         usually = f"usual: {low:.0f} to {high:.0f}{labels.PER_CENT}"
         return f"translated tokens have a mean probability of {mean:.0f}{labels.PER_CENT} ({usually})"
-    return f"{traits.unknown:,} of {traits.tokens:,} tokens are bytes of characters that have no token"
+    stand = "token stands" if traits.unknown == 1 else "tokens stand"
+    return f"{traits.unknown:,} {stand} for characters that the model does not know"
 
 
 def _offer(name: str, nbytes: int) -> None:

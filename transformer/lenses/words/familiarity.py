@@ -39,18 +39,14 @@ class Traits:
     unknown: int  # number of source tokens that are bytes of characters without a token, or `<unk>`
 
     @property
-    def is_foreign(self) -> bool:
-        """True if more than half of the tokens are bytes of characters that the vocabulary lacks."""
-        return 2 * self.unknown > self.tokens
-
-    @property
     def row(self) -> tuple[float, ...]:
         """The numbers that are weighted, in the order of ``WEIGHTED``."""
         return self.log_prob, math.log(self.tokens), self.tokens_per_word
 
 
 WEIGHTED = ("log_prob", "tokens", "tokens_per_word")
-"""The weighted traits. Bytes are no such trait: no known text has any, so no weight could be learned."""
+"""The weighted traits. What has no token is none of them: hardly any known text has it, so no weight can be
+learned. A translation of such a text is always doubted."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +95,11 @@ class Measure:
 
     def doubts(self, traits: Traits) -> bool:
         """True if a translation is doubted."""
-        return traits.is_foreign or self.doubt(traits) > self.threshold
+        return traits.unknown > 0 or self.doubt(traits) > self.threshold
 
     def reason(self, traits: Traits) -> str:
         """The name of the trait that speaks most against a translation."""
-        if traits.is_foreign:
+        if traits.unknown:
             return "unknown"
         parts = zip(self.weights, traits.row, self.middle, strict=True)
         against = [weight * (value - middle) for weight, value, middle in parts]
@@ -134,6 +130,10 @@ def traits_of(text: str, pieces: Sequence[str], log_probs: Sequence[float]) -> T
     )
     words = max(1, len(text.split()))
     return Traits(sum(log_probs) / max(1, len(log_probs)), len(pieces), len(pieces) / words, unknown)
+
+
+UNKNOWN_ONLY = Measure((0.0,) * 3, 0.0, 1.0, dict.fromkeys(WEIGHTED, (0.0, 0.0)), (0.0,) * 3, {})
+"""Doubts what has no token, and nothing else: for models whose mistakes the weighted traits do not tell."""
 
 
 def choose(texts: Sequence[Traits], bad: Sequence[bool]) -> Measure:

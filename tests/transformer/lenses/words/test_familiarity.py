@@ -29,9 +29,10 @@ EN_DE = MODELS / "en-de"
 OTHERS = {"language", "recurrent"}
 """Folders of models without a measure: they read no source, or stand only beside another."""
 FOUND = (path.parent for path in MODELS.glob("**/model.safetensors"))
-UNDOUBTED = {"en-pt", "firefox-en-pt"}
-"""Models whose bad translations no measure finds; their cards say so."""
-SHIPPED = sorted(path for path in FOUND if path.parent.name not in OTHERS and path.name not in UNDOUBTED)
+SHIPPED = sorted(path for path in FOUND if path.parent.name not in OTHERS)
+BLIND = MODELS.parents[1] / "tests" / "blind"
+_PT = ["judged-en-pt", "pasted-en-pt"]
+JUDGED_LISTS = {"en-de": ["judged"], "en-pt": _PT, "firefox-en-pt": _PT}
 needs_model = pytest.mark.skipif(not EN_DE.is_dir(), reason="the bundled model is not here")
 
 
@@ -95,10 +96,10 @@ def test_the_reason_is_the_trait_that_speaks_most_against_a_text(measure: Measur
     assert measure.reason(text) == name
 
 
-def test_a_text_made_mostly_of_unknown_characters_is_unlike_any_other(measure: Measure):
-    assert measure.doubts(Traits(-0.4, 9, 1.4, 5))
-    assert measure.reason(Traits(-0.4, 9, 1.4, 5)) == "unknown"
-    assert not measure.doubts(Traits(-0.4, 9, 1.4, 4))
+def test_a_text_with_an_unknown_character_is_doubted(measure: Measure):
+    assert measure.reason(Traits(-0.4, 9, 1.4, 1)) == "unknown"
+    assert measure.doubts(Traits(-0.4, 9, 1.4, 1))
+    assert not measure.doubts(Traits(-0.4, 9, 1.4, 0))
 
 
 def test_the_file_gives_back_the_same_measure(measure: Measure, tmp_path: Path):
@@ -146,21 +147,26 @@ def test_every_shipped_measure_doubts_bad_translations_more_often_than_good_ones
     measure = read_measure(directory)
     assert measure is not None
     assert tuple(read_json(directory / "familiarity.json")["traits"]) == WEIGHTED
-    found = measure.found["tatoeba-en-de/test.tsv.gz"]  # nearly all of the twins' news is bad
+    # Nearly all of the twins' news is bad.
+    found = measure.found.get("tatoeba-en-de/test.tsv.gz") or measure.found[JUDGED]
     assert found.recall > (found.flagged - found.caught) / (found.texts - found.bad)
 
 
 @needs_model
-def test_the_findings_on_the_judged_list_are_those_of_the_file():
-    model, measure = load_translator(EN_DE), read_measure(EN_DE)
+@pytest.mark.parametrize("name", JUDGED_LISTS)
+def test_the_findings_on_the_judged_list_are_those_of_the_file(name: str):
+    model, measure = load_translator(MODELS / name), read_measure(MODELS / name)
     assert measure is not None
-    rows = [
-        line.split("\t")
-        for line in (MODELS.parents[1] / "tests/blind/judged.tsv").read_text("utf-8").splitlines()
-    ]
-    runs = [model.translate(row[1], capture=False) for row in rows]
-    traits = [traits_of(run.source_text, run.source_tokens[:-1], run.log_probs) for run in runs]
-    found = findings(measure, traits, [row[-1] == "no" for row in rows])
+    traits, bad = [], []
+    for each in JUDGED_LISTS[name]:
+        for line in (BLIND / f"{each}.tsv").read_text("utf-8").splitlines():
+            _, text, *judged = line.split("\t")
+            run = model.translate(text, capture=False)
+            verdict = dict(zip(judged[::2], judged[1::2], strict=True)).get(run.text)
+            if verdict is not None:
+                traits.append(traits_of(run.source_text, run.source_tokens[:-1], run.log_probs))
+                bad.append(verdict == "no")
+    found = findings(measure, traits, bad)
     assert found == measure.found[JUDGED]
     assert found.precision > 0.7
-    assert found.recall > 0.7
+    assert found.recall > 0.6
