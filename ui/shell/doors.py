@@ -184,8 +184,8 @@ PAGES: dict[str, Page] = {
             ),
             "why": Entry(
                 "why this token?",
-                "The model prefers one token to another by a difference of logits. It splits exactly over "
-                "what wrote the decoder's stream.",
+                "The model prefers one token to another by a difference of logits. With the σ of every "
+                "LayerNorm held fixed, it is a sum over what wrote the decoder's stream.",
             ),
             "score": Entry("why this score?", "A head looks where q·k is large. Who wrote what it compares?"),
             "sources": Entry(

@@ -1,15 +1,22 @@
-"""Two measures often used for the same questions, which mislead in these models: see each function."""
+"""Two measures often used for the same questions as ALTI+: attention rollout, and value zeroing."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from transformer.lenses.measures.stream import FixedNorm, UnmeasuredError, recorded, values_written, written
+from transformer.lenses.inside.inside import memory
+from transformer.lenses.measures.stream import UnmeasuredError, recorded, written
+from transformer.model.masks import AttentionMask
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
+from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
 from transformer.runs.translation import Translation
 from transformer.trace.view import Array
+
+_AT_ONCE = 2**22
+"""Numbers of the streams that run at once."""
 
 
 def rollout(run: Translation) -> tuple[Array, Array]:
@@ -46,12 +53,27 @@ def rollout(run: Translation) -> tuple[Array, Array]:
     return source, prefix
 
 
-def value_zeroing(model: Network, run: Translation, kind: AttentionKind | str, layer: int) -> Array:
-    """Value zeroing (Mohebbi et al. 2023): 1 − cos of a block's stream with and without each key's value.
+class _Zeroed(Bystander):
+    """Takes from row r of a batch the value of key ``first`` + r, in every head of one attention."""
 
-    Here the distances are of the order of 0.001, with pre-norm and post-norm alike (median of the encoder's
-    maps of one sentence: 0.0009 to 0.0014 in en-de, 0.0005 in its post-norm twin): the residual keeps the
-    direction whatever is removed. Shares of a row, as they are usually drawn, do not show that.
+    def __init__(self, kind: AttentionKind, layer: int, first: int) -> None:
+        self._place, self._first = (kind, layer), first
+
+    def attention(self, asked: AttentionInputs) -> Attended:
+        if (asked.kind, asked.layer) == self._place:
+            value = asked.value.clone()
+            rows = torch.arange(len(value))
+            value[rows, :, rows + self._first] = 0
+            asked = asked._replace(value=value)
+        return super().attention(asked)
+
+
+@torch.inference_mode()
+def value_zeroing(model: Network, run: Translation, kind: AttentionKind | str, layer: int) -> Array:
+    """Value zeroing (Mohebbi et al. 2023): 1 − cos of a layer's output with and without each key's value.
+
+    The key's value is 0 in every head of the layer, for all queries; the layer runs again to its end. Shares
+    of a row, as they are usually drawn, hide how small such distances can be.
 
     Returns:
         (queries, keys) float32.
@@ -60,20 +82,27 @@ def value_zeroing(model: Network, run: Translation, kind: AttentionKind | str, l
         NotCapturedError: The residual stream was not recorded.
         UnmeasuredError: The model is no Transformer, or something was changed in the run.
     """
-    kind = AttentionKind(kind)
-    block = next(
-        each for each in written(model, run, run.config.sites[kind].query_side)
-        if each.kind is kind and each.sublayer.layer == layer
-    )  # fmt: skip
-    weights = torch.as_tensor(recorded(run).weights(kind, layer)).double()
-    heads, entered = values_written(model, run, kind, layer), block.record.stream + block.record.update
-    found = []
-    for query, whole in enumerate(entered.double()):
-        without = whole - torch.einsum("hk,hkd->kd", weights[:, query], heads)
-        stream = torch.cat([whole[None], without])
-        if block.norm is not None:
-            norm = model.residual(block.sublayer).norm
-            stream = FixedNorm.of(norm, stream)(stream) + block.norm.shift
-        found.append(1 - torch.cosine_similarity(stream[:1], stream[1:], dim=-1))
-    distances: Array = torch.stack(found).float().numpy()
+    kind, _ = AttentionKind(kind), recorded(run)
+    site = model.config.sites[kind]
+    side, causal = site.query_side, any(each.causal for each in recorded(run).layers[kind])
+    blocks = [each for each in written(model, run, side) if each.sublayer.layer == layer]
+    whole = blocks[-1].record.output.double()
+    if side == "encoder" or AttentionKind.CROSS not in model.config.sites:
+        more: tuple[object, ...] = (AttentionMask(causal=causal),)
+    else:
+        read = memory(model, run)[None].to(model.embedding.weight.device)
+        more = read, AttentionMask(causal=True), AttentionMask()
+    stack, entered = model.stack(side), blocks[0].record.stream
+    entered = entered.to(device=model.embedding.weight.device, dtype=stack.dtype)
+    keys = recorded(run).layer(kind, layer).shape[2]
+    found, at_once = [], max(1, _AT_ONCE // entered.numel())
+    for first in range(0, keys, at_once):
+        count = min(at_once, keys - first)
+        given = [each.expand(count, -1, -1) if isinstance(each, Tensor) else each for each in more]
+        layer_of = stack.layers[layer]
+        output = layer_of(
+            entered.expand(count, -1, -1), *given, stack.positions, observer=_Zeroed(kind, layer, first)
+        )
+        found.append(1 - torch.cosine_similarity(whole[None], output.double().cpu(), dim=-1))
+    distances: Array = torch.cat(found).T.float().contiguous().numpy()
     return distances

@@ -80,7 +80,7 @@ class DistanceRule(BiasRule):
 
 
 class KeyVectorRule(BiasRule):
-    """q_i · a_{j−i} / √d_k with learned vectors a (Shaw et al. 2018, equations 4 and 5).
+    """q_i · a_{j−i} / √d_k with learned vectors a (Shaw et al. 2018, equations 2 and 4).
 
     The table is (heads, 2 × reach + 1, d_head). The rule first multiplies the queries with all vectors;
     each cell then picks its product, so no tensor of size queries × keys × d_head exists.

@@ -71,8 +71,9 @@ _TABLE = (
         "distances share one. The layers of a stack share the numbers. Unlike in T5, the scores keep their "
         "÷ √d_k.",
         relative=True,
-        bias=r"B_{ij} = t_{\mathrm{clip}(j - i)}",
-        bias_words="B is a learned number t for each head and distance; all far distances share one (clip). "
+        bias=r"B_{ij} = t_{\mathrm{bucket}(j - i)}",
+        bias_words="B is a learned number t for each head and bucket of distances: a bucket a distance below "
+        "8 in the encoder and below 16 in the decoder, then ever wider ones, and one from 128 on. "
         "Unlike T5, this model keeps ÷ √dₖ.",
     ),
     Encoding(

@@ -15,6 +15,7 @@ from figures.pages.anatomy import ranked
 from transformer.lenses.inside import logit_lens, parts
 from transformer.lenses.inside.parts import NormPart
 from transformer.lenses.inside.unit_memory import unit_step
+from transformer.model.sites import AttentionKind
 from ui.address.parameters import link
 from ui.controls import chart, export, plain
 from ui.controls.text import alt, norm
@@ -84,6 +85,8 @@ def _of_position(body: Body, added: bool) -> str:
             if body.side == "encoder"
             else "the decoder would know the order from its mask alone, which lets each row see one token "
             "more than the row before"
+            if AttentionKind.DECODER in body.translator.config.sites
+            else "the decoder would know the order from its recurrent unit alone, which reads token by token"
         )
         return (
             f"The encoding of its position is added: for token {labels.count(body.position)}, the formula "

@@ -19,10 +19,10 @@ _SEEING = (
     "In each layer of each sentence a head and two of its queries were drawn. Each key was hidden from "
     "that head and query alone, and the model ran again. The numbers are rank correlations within a query, "
     "mean over queries and sentences, with 95 % intervals. **Size** |Δ log p|: how much the probability of "
-    "the token moved; a key of weight 0 moves nothing when it is hidden, so sizes follow weights by "
-    "construction. **Loss** −Δ log p: whether the token needed the key; nothing forces it to follow the "
-    "weight. A query of the encoder predicts no token: its size is summed over all tokens, and it has no "
-    "loss."
+    "the token moved; a key of weight 0 moves nothing when it is hidden, so zeros agree by construction, "
+    "and nothing else does. **Loss** −Δ log p: whether the token needed the key; nothing forces it to "
+    "follow the weight. A query of the encoder predicts no token: its size is summed over all tokens, and "
+    "it has no loss."
 )
 _CONTROLS = (
     "**Other weights in the place of the head's own**, for all its queries; the values stay. Nats that a "

@@ -22,11 +22,11 @@ _SHOWN = 14
 """Parts that have a bar of their own."""
 _SEEING = (
     "The decoder's last stream is a sum: the token that was read, its position, every head, every "
-    "feed-forward network, and biases. With the σ of every LayerNorm held fixed, the logit of a token "
-    "is linear in it, so the difference of two logits splits exactly. It is the direct path only: what "
-    "a later layer makes of what a head wrote is counted for the later layer. Integrated gradients "
-    "follow both logits from embeddings of zeros to the real ones; they see all paths, but their "
-    "numbers depend on where the line begins."
+    "feed-forward network, and biases. With the σ of every LayerNorm held fixed, the logit of a token is "
+    "linear in it, so the difference of two logits is the sum of such parts. It is the direct path only: "
+    "what a later layer makes of what a head wrote is counted for the later layer. Integrated gradients "
+    "follow both logits from embeddings of zeros to the real ones; they see all paths, but their numbers "
+    "depend on where the line begins."
 )
 _FORMULA = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B) + b"
 

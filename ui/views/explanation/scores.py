@@ -20,7 +20,7 @@ from ui.server.opened import Opened
 _SHOWN, _WRITERS = 12, 16
 _SEEING = (
     "Query and key are linear in the streams that they read, once the σ of every LayerNorm is held fixed; so "
-    "the score splits exactly over pairs: what wrote the query's stream, and what wrote the key's. Writers "
+    "the score is a sum over pairs: what wrote the query's stream, and what wrote the key's. Writers "
     "are the token, its position, every earlier head, every earlier feed-forward network, and biases with "
     "every LayerNorm's β. A rotation turns each part before the product; a bias of positions is a part of "
     "its own. The weight also depends on all other scores of the row."

@@ -49,13 +49,13 @@ _OTHERS = (
 _NEEDLESS = "**No other weights change it**: this token does not rest on where this row looks."
 _LITERATURE = (
     "**What was found elsewhere.** Jain & Wallace (2019), on recurrent classifiers with one attention: "
-    "weights correlate weakly with gradients, and other weights often give the same prediction. "
-    "Wiegreffe & Pinter (2019): such other weights are found per example, and a model that is trained "
-    "to use them does worse, so the question depends on what an explanation is for. Moradi et al. "
-    "(2019), on recurrent translation: the weights of a step can often be changed without changing its "
-    "token. Kobayashi et al. (2020), on Transformers: large weights often lie on small values. "
-    "Ferrando et al. (2022), on Transformers that translate: measures that follow the values through "
-    "the layers agree better with effects than weights do."
+    "weights correlate weakly with gradients, and other weights often give the same prediction. Wiegreffe "
+    "& Pinter (2019): such other weights are found per example, and a model that is trained to use them "
+    "does worse, so the question depends on what an explanation is for. Moradi et al. (2019), on recurrent "
+    "translation: with other weights in their place, 68 % of the function words stay as they were, but "
+    "only 21 % of the content words. Kobayashi et al. (2020), on Transformers: large weights often lie on "
+    "small values. Ferrando & Costa-jussà (2021), on Transformers that translate: weights align words "
+    "badly, but say largely which tokens a prediction used."
 )
 
 

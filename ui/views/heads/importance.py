@@ -174,5 +174,6 @@ def _pruned(pruning: Json) -> str:
         "Heads are switched off by tenths, those with the smallest gradient first, ranked again each time. "
         f"With {pruning['heads'][half]} of {pruning['heads'][-1]} heads off, the loss is "
         f"{pruning['ranked'][half]:.2f} (from {pruning['ranked'][0]:.2f}), and {random:.2f} if they are "
-        "chosen by chance. Nothing was trained again."
+        "chosen by chance. Nothing was trained again. The gradients that rank the heads come from the same "
+        "sentence pairs as the loss, which favours that order."
     )

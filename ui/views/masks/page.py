@@ -280,7 +280,8 @@ def _leaks(found: Leak, rows: tuple[str, ...], cursor: int) -> str:
         sums = _of_rows(found.sums, "sums to", rows, tokens, cursor)
         return (
             f"**{short} of {of} no longer sum to 1**: {sums}. "
-            "Nothing leaks, but rows with many masked keys carry less weight."
+            "Masked keys get no weight, but rows with many of them carry less; and their scores still divide "
+            "the row, so what stands later changes it."
         )
     return (
         f"**{percent(float(found.masked[tokens].mean()))} of the weight leaks** to masked keys, on average "

@@ -39,7 +39,7 @@ _CELLS = 40
 def show(opened: Opened, now: State) -> None:
     model = opened.asked.model
     if not catalogue.translator(model).config.dropout:
-        inform("This model was trained without dropout, so nothing would flicker.")
+        inform("This model's config has no dropout, so nothing would flicker.")
         return
     kind = catalogue.kind(model, now.kind)
     size, first = catalogue.sizes(model)[kind], runs.default_head(model, kind)

@@ -15,9 +15,9 @@ from ui.server.opened import Opened
 
 _SEEING = (
     "Grey: single steps, which differ because their batches do. Purple: their mean over neighbouring steps. "
-    "The training loss includes label smoothing and dropout; the validation loss includes neither, so it is "
-    "lower. The average is a running mean of the weights. The norm of the gradient is measured before "
-    "clipping."
+    "The training loss includes label smoothing and dropout where the run had them; the validation loss "
+    "includes neither. The average is a running mean of the weights. The norm of the gradient is "
+    "measured before clipping."
 )
 _NONE = "This model comes without a log of its training, so there is no history to draw."
 

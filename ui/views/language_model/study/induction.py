@@ -26,8 +26,8 @@ _PATTERNS = {"induction": "induction", "previous": "previous token"}
 _SEEING = (
     "Random pieces have no grammar, so only the repetition tells which comes next. An induction head looks "
     "from a piece back to what followed it the first time (framed in the map) and can copy that (Olsson et "
-    "al. 2022). It needs a head in an earlier layer that looks at the previous token: otherwise no key "
-    "knows what stands before it."
+    "al. 2022). One way to it is a head in an earlier layer that looks at the previous token and so writes "
+    "into each key what stands before it; whether this model goes that way is measured below."
 )
 _COSTING = (
     "A head that is switched off gives zeros. Any head may cost something, so the same number of random "
