@@ -9,7 +9,7 @@ import numpy as np
 
 from transformer.lenses.measures.alti import alti
 from transformer.lenses.measures.carried import carried_together
-from transformer.lenses.measures.comparisons import rollout
+from transformer.lenses.measures.comparisons import rollout, value_zeroing
 from transformer.lenses.measures.effect import Cut, Effects
 from transformer.lenses.measures.gradients import saliency
 from transformer.model.sites import AttentionKind
@@ -59,6 +59,12 @@ def rolled(_translator: Translator, run: Translation) -> Array:
     return rollout(run)[0]
 
 
+def zeroed(translator: Translator, run: Translation) -> Array:
+    """How far a layer's output turns without the token's value, summed over the layers (Mohebbi et al. 2023)."""
+    found = [value_zeroing(translator.model, run, CROSS, layer) for layer in _layers(translator)]
+    return np.sum(found, axis=0)
+
+
 def gradients(translator: Translator, run: Translation) -> Array:
     """|gradient × input| of the logit of the token against that of the runner-up (Yin and Neubig 2022)."""
     found = []
@@ -94,6 +100,7 @@ MEASURES: dict[str, Measure] = {
     "weights, last layer": last_layer,
     "carried": lengths,
     "rollout": rolled,
+    "value zeroing": zeroed,
     "ALTI+": shares,
     "gradient × input": gradients,
     "effect": effects,
