@@ -60,7 +60,7 @@ def rolled(_translator: Translator, run: Translation) -> Array:
 
 
 def zeroed(translator: Translator, run: Translation) -> Array:
-    """How far a layer's output turns without the token's value, summed over the layers (Mohebbi et al. 2023)."""
+    """How far a layer's output turns without the token's value, over all layers (Mohebbi et al. 2023)."""
     found = [value_zeroing(translator.model, run, CROSS, layer) for layer in _layers(translator)]
     return np.sum(found, axis=0)
 
