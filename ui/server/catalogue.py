@@ -20,6 +20,7 @@ from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import AttentionKind, Head
 from transformer.storage.description import Description, languages_of, read_header
 from transformer.storage.files import read_json
+from transformer.storage.header import Header
 from ui.server import hub_models, imported, memory
 from ui.server.language.writer import Writer, load_writer
 from ui.server.loading import Loading
@@ -83,7 +84,7 @@ class ModelHandle:
         return family_of(self.path).describe(self.path)
 
     @cached_property
-    def header(self) -> dict[str, Any]:
+    def header(self) -> Header:
         """The header of its card."""
         return read_header(self.path)
 
@@ -339,7 +340,7 @@ def has_model(name: str) -> bool:
 
 def guided(name: str) -> str:
     """The card's sentence on attention that was trained with given word alignments; empty without any."""
-    return str(find(name).header.get("guided_alignment") or "") if has_model(name) else ""
+    return find(name).header.guided_alignment if has_model(name) else ""
 
 
 def languages(name: str) -> tuple[str, ...]:
