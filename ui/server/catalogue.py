@@ -15,6 +15,7 @@ import transformer
 from transformer.families.registry import family_of, is_model
 from transformer.hub.cache import hub_title
 from transformer.hub.files import size
+from transformer.model import devices
 from transformer.model.config import SCORE_RULES, ModelConfig
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import AttentionKind, Head
@@ -128,6 +129,17 @@ class ModelHandle:
         return self.key in self._home
 
     @property
+    def runs(self) -> str:
+        """Where it computes, in one sentence."""
+        if self.resident:
+            return f"{self.name} runs on the {'CPU' if self.load().device.type == 'cpu' else 'GPU'}."
+        try:
+            stays = devices.stays(self.needs // 4)
+        except ValueError as error:  # the environment names no device
+            return str(error)
+        return f"{self.name} runs on the CPU." if stays else f"{self.name} runs on a GPU, if there is one."
+
+    @property
     def _home(self) -> Residents:
         twin = self.name.startswith((f"{TWINS}/", f"{RECURRENT}/"))
         return _resident_twins() if twin else _residents()
@@ -158,6 +170,12 @@ def _residents() -> Residents:
 @st.cache_resource(show_spinner=False)
 def _resident_twins() -> Residents:
     return Residents(12)
+
+
+def leave_gpu() -> None:
+    """Lets every model in memory compute on the CPU, since the GPU has no memory left."""
+    for home in (_residents(), _resident_twins()):
+        home.leave_gpu()
 
 
 def residents() -> Callable[[], int]:

@@ -38,7 +38,8 @@ def pick_model(now: State, page: str = doors.HOME) -> str | None:
     name = _fitted(names, now.model)
     with place:
         texts = {each: catalogue.find(each).label if catalogue.has_model(each) else each for each in names}
-        choose("model", "Model", texts, name, take_model, labelled=True)
+        where = plain(catalogue.find(name).runs) if catalogue.has_model(name) else None
+        choose("model", "Model", texts, name, take_model, labelled=True, help=where)
     _load(name)
     with place:
         if drawn := doors.draws(doors.at(page, now.view)):
