@@ -27,7 +27,7 @@ import torch
 
 from transformer.commands.arguments import add_device, in_folder
 from transformer.commands.program import Parser
-from transformer.model.devices import choose_device
+from transformer.runs.devices import choose_device
 from transformer.runs.translator import TYPES, Translator, load_translator
 from transformer.storage.description import model_digests
 from transformer.storage.files import read_json, write_json

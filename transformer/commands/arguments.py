@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.decode.rules import SearchRules
-from transformer.model.devices import AUTO, LARGE, VARIABLE, choose_device
+from transformer.runs.devices import AUTO, LARGE, VARIABLE, choose_device
 from transformer.runs.search import with_penalty
 from transformer.runs.translator import TYPES, Translator, load_translator
 from transformer.text.pairs import DataError

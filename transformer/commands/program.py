@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from typing import NoReturn
 
-from transformer.model.devices import is_full
+from transformer.runs.devices import is_full
 
 
 class Parser(argparse.ArgumentParser):

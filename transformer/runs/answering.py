@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 
 import torch
 
-from transformer.model.devices import FULL, on_cpu
 from transformer.runs.call import AnyModel, Equipment
+from transformer.runs.devices import FULL, on_cpu
 from transformer.text.brief import Brief
 
 T = TypeVar("T")

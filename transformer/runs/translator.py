@@ -30,13 +30,13 @@ from transformer.interventions import (
 from transformer.interventions.checking import as_interventions, edited
 from transformer.interventions.means import HeadMeans
 from transformer.model.config import ModelConfig
-from transformer.model.devices import AUTO, choose_device, named, placed
 from transformer.model.network import EncoderDecoder, count_parameters
 from transformer.model.transformer import convert
 from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
 from transformer.model.watching.observer import Observer
 from transformer.runs.answering import Answering
 from transformer.runs.call import Call, Equipment, Given, Run, given_text
+from transformer.runs.devices import AUTO, choose_device, named, placed
 from transformer.runs.search import Search, with_penalty
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.runs.wording import InputError, Wording
@@ -368,7 +368,7 @@ def load_translator(
 
     Args:
         path: A directory, or ``owner/model`` on the Hub, whose newest state is downloaded.
-        device: "auto" (see ``transformer.model.devices``), "cpu", "cuda" or a device of PyTorch.
+        device: "auto" (see ``transformer.runs.devices``), "cpu", "cuda" or a device of PyTorch.
         dtype: "float32", or "bfloat16", which the translator's name then shows.
         revision: Branch, tag or commit on the Hub; the translator's name shows the commit.
 

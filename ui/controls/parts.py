@@ -9,7 +9,7 @@ from typing import ParamSpec, overload
 
 import streamlit as st
 
-from transformer.model.devices import is_full
+from transformer.runs.devices import is_full
 from ui.controls.text import plain
 from ui.server import catalogue, memory, stores
 from ui.server.hosting.hosted import LaterError

@@ -15,10 +15,10 @@ import transformer
 from transformer.families.registry import family_of, is_model
 from transformer.hub.cache import hub_title
 from transformer.hub.files import size
-from transformer.model import devices
 from transformer.model.config import SCORE_RULES, ModelConfig
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import AttentionKind, Head
+from transformer.runs import devices
 from transformer.storage.description import Description, languages_of, read_header
 from transformer.storage.files import read_json
 from transformer.storage.header import Header

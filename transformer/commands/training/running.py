@@ -18,8 +18,8 @@ from typing import Any, get_type_hints
 import torch
 
 from transformer.commands.arguments import add_device, option
-from transformer.model.devices import choose_device
 from transformer.model.network import count_parameters
+from transformer.runs.devices import choose_device
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.cost import peak

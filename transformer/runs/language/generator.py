@@ -19,7 +19,6 @@ from transformer.hub.sources import open_model
 from transformer.interventions import Choose, Intervention, InterventionError, OtherRun, Prefix, Setting
 from transformer.interventions.checking import as_interventions
 from transformer.model.config import LanguageModelConfig
-from transformer.model.devices import AUTO, choose_device, named, placed
 from transformer.model.language_model import LanguageModel
 from transformer.model.network import count_parameters
 from transformer.model.packed import join_inputs, lay_out
@@ -27,6 +26,7 @@ from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
 from transformer.model.watching.observer import Observer
 from transformer.runs.answering import Answering
 from transformer.runs.call import Call, Equipment, Run, given_text
+from transformer.runs.devices import AUTO, choose_device, named, placed
 from transformer.runs.language.generation import Generation
 from transformer.runs.search import Search, with_penalty
 from transformer.runs.translation import DecodeStep

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from transformer.text.vocabulary import without_surrogates
+from transformer.text.typed import without_surrogates
 from transformer.what_if.questions.question import KINDS as ATTENTION
 from transformer.what_if.questions.question import Question
 from ui.address.kinds import LESSON

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from transformer.text.vocabulary import without_surrogates
+from transformer.text.typed import without_surrogates
 from ui.address.kinds import LESSON
 from ui.server.lessons.files import MOST_FILES, MOST_STEPS
 

@@ -9,8 +9,8 @@ import torch
 from random_models import random_language_model, random_model
 
 from transformer import TextGenerator, Translator, load_language_model, load_translator
-from transformer.model import devices
-from transformer.model.devices import FULL, LARGE, VARIABLE, choose_device, on_cpu, placed, stays
+from transformer.runs import devices
+from transformer.runs.devices import FULL, LARGE, VARIABLE, choose_device, on_cpu, placed, stays
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
 
