@@ -13,6 +13,7 @@ from random_models import random_language_model
 
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
+from ui.controls import plain
 
 
 def write_own_writer(folder: Path, tokenizer: Tokenizer) -> None:
@@ -67,3 +68,5 @@ def test_a_page_opens_with_a_model_of_any_kind(
     if name == "aliases" and page == "app.py":
         assert any("uses YAML aliases, so it is not read" in each.value for each in at.caption)
         assert at.get("bidi_component")
+        picker = next(each for each in at.selectbox if each.label == "Model")
+        assert picker.help == plain("aliases runs on the CPU.")

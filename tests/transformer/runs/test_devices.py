@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from random_models import random_language_model, random_model
 
 from transformer import TextGenerator, Translator, load_language_model, load_translator
+from transformer.commands.program import run_program
 from transformer.runs import devices
 from transformer.runs.devices import FULL, LARGE, VARIABLE, choose_device, on_cpu, placed, stays
 from transformer.storage.directory import save_checkpoint
@@ -157,3 +159,15 @@ def test_a_cpu_without_memory_is_no_reason_to_try_again(tokenizer: Tokenizer):
 def test_a_copy_on_the_cpu_computes_the_same():
     model, ids = random_model(), torch.tensor([[5, 6, 7]])
     torch.testing.assert_close(on_cpu(model)(ids, ids), model(ids, ids))
+
+
+def test_a_command_that_fills_the_gpu_ends_in_a_sentence(capsys: pytest.CaptureFixture[str]):
+    def full(_: argparse.Namespace) -> int:
+        raise torch.OutOfMemoryError
+
+    parser = argparse.ArgumentParser()
+    parser.set_defaults(run=full)
+    assert run_program(lambda: parser, []) == 2
+    assert (
+        capsys.readouterr().err == "The GPU has no memory left: ask for less at once, or use --device cpu.\n"
+    )
