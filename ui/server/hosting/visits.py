@@ -52,7 +52,7 @@ def _visit(at: str) -> Callable[[], None]:
     with _lock:
         if at not in _visits and len(list(filter(server.is_active_session, _visits))) >= most:
             hosted.log("refused", why="visitors")
-            raise FullError(f"This server has {most:g} visitors, as many as it takes: come back later.")
+            raise FullError(f"This server is full, as {most:g} visitors are here: come back later.")
         _visits.add(at)
         if isinstance(server.uploaded_file_mgr, Uploads) and server.uploaded_file_mgr not in _bounded:
             _bounded.add(server.uploaded_file_mgr)

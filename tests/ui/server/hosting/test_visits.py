@@ -127,7 +127,7 @@ def test_a_visitor_too_many_is_told_so_in_a_sentence(monkeypatch: pytest.MonkeyP
     visits._visits.update({"one", "two"})  # AppTest's server takes every session for an active one
     at = run()
     assert [each.value for each in at.info] == [
-        "This server has 2 visitors, as many as it takes: come back later."
+        "This server is full, as 2 visitors are here: come back later."
     ]
     assert not at.text_input
     visits._visits.remove("two")
