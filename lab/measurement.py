@@ -25,8 +25,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import numpy as np
 import torch
 
-from transformer.commands.arguments import choose_device, in_folder
+from transformer.commands.arguments import add_device, in_folder
 from transformer.commands.program import Parser
+from transformer.runs.devices import choose_device
 from transformer.runs.translator import TYPES, Translator, load_translator
 from transformer.storage.description import model_digests
 from transformer.storage.files import read_json, write_json
@@ -81,7 +82,7 @@ class Command:
         for name, (hint, default) in self.parameters.items():
             if hint is Subject:
                 _declare(parser, "model", Model, empty)
-                parser.add_argument("--device", default="cpu", help="auto, cpu or cuda")
+                add_device(parser)
                 parser.add_argument("--dtype", default="float32", choices=TYPES, help="type of the numbers")
             elif name != "only":
                 _declare(parser, name, hint, default)
@@ -102,7 +103,8 @@ class Command:
         if not arguments.model.is_dir():
             raise ValueError(f"There is no directory {arguments.model} to write into; see `pull --output`.")
         with joined(choose_device(arguments.device)) as (workers, device):
-            translator = load_translator(arguments.model, device, arguments.dtype)
+            place = device if workers.world > 1 else arguments.device
+            translator = load_translator(arguments.model, place, arguments.dtype)
             yield given | {"model": Subject(arguments.model, translator, workers)}
 
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 import configparser
 import getpass
 import gzip
+import http.client
 import re
 import shlex
 import shutil
 import socket
+import ssl
 import subprocess
 import threading
 import urllib.request
+import warnings
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -26,6 +31,7 @@ from waiting import until
 
 from transformer.hub.settings import HOSTED_VARIABLE
 from ui.server.hosting.hosted import METRICS as OWN_METRICS
+from ui.server.hosting.hosted import Bounds
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -33,6 +39,8 @@ HEALTH, METRICS = f"/{routes.ROUTE_HEALTH}", f"/{routes.ROUTE_METRICS}"
 NAME = "attention-explorer"
 CONTAINERFILE = re.sub(r"\\\n\s*", "", (DEPLOY / "Containerfile").read_text())
 NGINX = (DEPLOY / "nginx.conf").read_text()
+DEBIAN_CONNECTIONS = 768
+"""Connections of a worker in Debian's nginx.conf."""
 
 
 def kinds() -> dict[str, dict[str, Any]]:
@@ -184,15 +192,41 @@ def test_the_proxy_keeps_a_visitor_at_one_process_and_the_metrics_to_itself() ->
         assert any(re.search(found, place) for found in re.findall(r"location ~ (\S+) ", NGINX))
     largest = re.search(r"maxUploadSize = (\d+)", (ROOT / ".streamlit" / "config.toml").read_text())
     assert largest
-    assert f"client_max_body_size {largest[1]}m" in NGINX
+    body = f"{int(largest[1]) + 1}m"  # the file, and what a form puts around it
+    uploads = re.search(r"location ~ /_stcore/upload_file/ \{([^}]*)\}", NGINX)
+    assert uploads
+    assert f"client_max_body_size {body};" in uploads[1]
+    assert re.findall(r"client_max_body_size (\S+);", NGINX) == ["64k", body]
+    annotations = kinds()["Ingress"]["metadata"]["annotations"]
+    assert annotations["nginx.ingress.kubernetes.io/proxy-body-size"] == body
+
+
+def test_one_address_cannot_take_all_connections_and_a_process_has_files_for_all_it_gets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(HOSTED_VARIABLE, "on")
+    bounds = {name: int(most) for name, most in re.findall(r"limit_conn (\w+) (\d+)", NGINX)}
+    assert 2 * (bounds["sockets"] + bounds["connections"]) <= DEBIAN_CONNECTIONS
+    most = {int(each) for each in re.findall(r"max_conns=(\d+)", NGINX)}
+    assert max(most) < int(unit()["Service"]["LimitNOFILE"]) / 2
+    assert Bounds.from_environment().visitors < min(most)
 
 
 class Files(BaseHTTPRequestHandler):
-    """Answers every request with a script, and notes what was asked for."""
+    """Answers every request with a script, and notes what was asked for; holds web-sockets open."""
 
     asked: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
+        if self.headers["Upgrade"]:
+            self.send_response(101)
+            self.send_header("Upgrade", self.headers["Upgrade"])
+            self.send_header("Connection", "upgrade")
+            self.end_headers()
+            with suppress(OSError):
+                self.rfile.read()  # until the other side closes
+            self.close_connection = True
+            return
         self.asked.append(self.path)
         body = b"const nothing = 0;\n" * 1000
         self.send_response(200)
@@ -208,21 +242,37 @@ class Files(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def proxied(tmp_path: Path) -> Iterator[str]:
-    """The address of nginx with our configuration before a server of files."""
+    """The address of nginx with our configuration before a server of files; with TLS, its port + 1."""
     nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/usr/local/sbin")
-    if nginx is None:
-        pytest.skip("nginx is not installed")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Files) as behind, socket.socket() as probe:
+    if nginx is None or shutil.which("openssl") is None:
+        pytest.skip("nginx or openssl is not installed")
+    key, certificate = tmp_path / "privkey.pem", tmp_path / "fullchain.pem"
+    request = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-subj",
+        "/CN=localhost",
+        "-days",
+        "1",
+    ]
+    subprocess.run([*request, "-keyout", key, "-out", certificate], capture_output=True, check=True)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Files) as behind:
+        behind.daemon_threads, behind.block_on_close = True, False
         threading.Thread(target=behind.serve_forever, daemon=True).start()
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        probe.close()
+        port = free_port()
         site = re.sub(r"127\.0\.0\.1:850\d", f"127.0.0.1:{behind.server_port}", NGINX)
-        site = site.replace("listen 8080", f"listen 127.0.0.1:{port}").replace(
+        site = site.replace("listen 8080", f"listen 127.0.0.1:{port}")
+        site = re.sub(r"# (listen 443|ssl_)", r"\1", site).replace("443", f"127.0.0.1:{port + 1}")
+        site = site.replace("/etc/letsencrypt/live/HOST", str(tmp_path)).replace(
             "/var/lib/nginx", str(tmp_path)
         )
         whole = f"user {getpass.getuser()}; pid {tmp_path}/pid; error_log stderr; daemon off;\n"
-        whole += f"events {{}}\nhttp {{ access_log off;\n{site}}}\n"
+        whole += f"worker_processes 1; events {{ worker_connections {DEBIAN_CONNECTIONS}; }}\n"
+        whole += f"http {{ access_log off; ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;\n{site}}}\n"
         (tmp_path / "nginx.conf").write_text(whole)
         command = [nginx, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]
         done = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
@@ -235,6 +285,16 @@ def proxied(tmp_path: Path) -> Iterator[str]:
             running.terminate()
             running.wait(timeout=20)
             behind.shutdown()
+
+
+def free_port() -> int:
+    """A port that is free, as the one after it is."""
+    while True:
+        with socket.socket() as probe, socket.socket() as following, suppress(OSError, OverflowError):
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+            following.bind(("127.0.0.1", port + 1))
+            return port
 
 
 def listens(port: int) -> bool:
@@ -254,3 +314,51 @@ def test_nginx_answers_for_files_itself_and_compresses_them(proxied: str) -> Non
         "/app/static/page-2/slots.js": 1,
         "/search?text=a": 2,
     }
+
+
+def upgraded(stack: ExitStack, base: str, address: str) -> bytes:
+    """The first line of what a web-socket from an address is answered; it stays open."""
+    place = urlsplit(base)
+    socket_ = stack.enter_context(
+        socket.create_connection((place.hostname, place.port), 20, source_address=(address, 0))
+    )
+    lines = f"GET /_stcore/stream HTTP/1.1\nHost: {place.netloc}\nConnection: Upgrade\nUpgrade: websocket\n\n"
+    socket_.sendall(lines.replace("\n", "\r\n").encode())
+    return socket_.recv(1000).partition(b"\r\n")[0]
+
+
+def test_an_address_with_too_many_web_sockets_is_refused_and_others_are_served(proxied: str) -> None:
+    with ExitStack() as stack:
+        got = Counter(upgraded(stack, proxied, "127.0.0.1") for _ in range(160))
+        assert got[b"HTTP/1.1 101 Switching Protocols"] == 100
+        assert got[b"HTTP/1.1 429 Too Many Requests"] == 60
+        assert upgraded(stack, proxied, "127.0.0.2") == b"HTTP/1.1 101 Switching Protocols"
+
+
+@pytest.mark.parametrize(("path", "mebibytes"), [("/_stcore/upload_file/1/2", 52), ("/", 1)])
+def test_more_than_a_page_asks_for_is_refused_before_it_is_sent(
+    proxied: str, path: str, mebibytes: int
+) -> None:
+    connection = http.client.HTTPConnection(urlsplit(proxied).netloc, timeout=20)
+    connection.putrequest("PUT", path)
+    connection.putheader("Content-Length", str(mebibytes * 2**20))
+    connection.endheaders()
+    assert connection.getresponse().status == 413
+    connection.close()
+
+
+@pytest.mark.parametrize(("version", "spoken"), [("TLSv1_1", False), ("TLSv1_2", True), ("TLSv1_3", True)])
+def test_tls_is_at_least_of_version_1_2(proxied: str, version: str, spoken: bool) -> None:
+    place = urlsplit(proxied)
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the version that must be refused
+        context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
+    with (
+        socket.create_connection((place.hostname, (place.port or 0) + 1), 20) as plain,
+        nullcontext() if spoken else pytest.raises(OSError, match=r"(?i)alert|protocol|reset"),
+        context.wrap_socket(plain),
+    ):
+        pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -180,3 +181,27 @@ def test_a_damaged_own_lesson_is_named_on_the_page(tmp_path: Path, monkeypatch: 
 def test_what_lessons_need_is_there():
     assert {lesson.page for each in SHIPPED.values() for lesson in each.steps} <= {*PAGES}
     assert (ROOT / "docs" / "lessons.md").is_file()
+
+
+def test_bad_lessons_are_named_in_the_list_and_the_others_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    good = {"title": "Mine", "minutes": 5, "purpose": "Look.", "steps": [{"text": "Look.", "view": ""}]}
+    bad = {
+        "address.json": {**good, "steps": [{"text": "Look.", "view": "//[x"}]},
+        "half.json": {**good, "title": "\ud800"},
+        os.fsdecode(b"\xff.json"): good,
+    }
+    for name, lesson in {"good.json": good, **bad}.items():
+        (tmp_path / name).write_text(json.dumps(lesson))
+    monkeypatch.setenv(files.FOLDER, str(tmp_path))
+    at = run("pages/lessons.py")
+    warned = [each.value for each in at.warning]
+    assert len(warned) == 3
+    assert all(
+        any(plain(name) in each for each in warned) for name in ("address.json", "half.json", "�.json")
+    )
+    assert f"{len(SHIPPED) + 1}. Mine" in [each.proto.label.replace("\\", "") for each in at.get("page_link")]
+    assert "Look." in words(run(lesson="good.1"))
+    assert "is not here" in said(run(lesson="half.1"))
+    assert SHIPPED["masks"].steps[2].text in words(run(lesson="masks.3"))

@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from transformer.decode.rules import SearchRules
+from transformer.runs.devices import AUTO, LARGE, VARIABLE, choose_device
 from transformer.runs.search import with_penalty
 from transformer.runs.translator import TYPES, Translator, load_translator
 from transformer.text.pairs import DataError
@@ -39,10 +38,17 @@ def model_command(commands: Any, name: str, run: Any, text: str) -> argparse.Arg
     parser = command(commands, name, run, text)
     parser.add_argument("--model", required=True, metavar="DIR", help="directory, or owner/model on the Hub")
     parser.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
-    parser.add_argument("--device", default="cpu", help="auto, cpu or cuda")
+    add_device(parser)
     parser.add_argument("--dtype", default="float32", choices=TYPES, help="number type of the computation")
     parser.add_argument("--json", action="store_true", help="print lines of JSON")
     return parser
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Declares ``--device``."""
+    text = f"auto, cpu or cuda; auto is what {VARIABLE} says, or cuda for training and for models from "
+    text += f"{LARGE // 1_000_000} million parameters on, where there is one, else cpu"
+    parser.add_argument("--device", default=AUTO, help=text)
 
 
 def option(parser: Any, flag: str, kind: Callable[[str], Any], metavar: str, text: str, **more: Any) -> None:
@@ -61,9 +67,9 @@ def add_beam(parser: argparse.ArgumentParser) -> None:
 def open_model(arguments: argparse.Namespace) -> Translator:
     """The model that the arguments name."""
     check_beam_size(arguments)
-    device, revision = choose_device(arguments.device), arguments.revision
-    translator = load_translator(arguments.model, device, arguments.dtype, revision)
+    translator = load_translator(arguments.model, arguments.device, arguments.dtype, arguments.revision)
     translator.rules = scored(translator.rules, arguments)
+    arguments.answers = translator
     return translator
 
 
@@ -81,17 +87,20 @@ def check_beam_size(arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def shared_model(arguments: argparse.Namespace) -> Iterator[tuple[Translator, Workers]]:
-    """The model that the arguments name, in each of the processes that torchrun has started, if any."""
+    """The model that the arguments name, in each of the processes that torchrun has started, if any.
+
+    Several processes take GPUs as training does, whatever the size of the model.
+    """
     check_beam_size(arguments)
     with joined(choose_device(arguments.device)) as (workers, device):
-        translator = load_translator(arguments.model, device, arguments.dtype, arguments.revision)
-        translator.rules = scored(translator.rules, arguments)
-        yield translator, workers
+        arguments.device = device if workers.world > 1 else arguments.device
+        yield open_model(arguments), workers
 
 
 def write(arguments: argparse.Namespace, values: Json, text: str) -> None:
-    """Writes a line of JSON, or the text."""
-    print(json.dumps(values, ensure_ascii=False) if arguments.json else text, flush=True)
+    """Writes a line of JSON, with the device that computed it, or the text."""
+    where = {"device": str(arguments.answers.device)} if hasattr(arguments, "answers") else {}
+    print(json.dumps(values | where, ensure_ascii=False) if arguments.json else text, flush=True)
 
 
 def warn(notes: Iterable[str], where: str = "") -> None:
@@ -147,16 +156,3 @@ def command_line() -> str:
 def shown(path: str | Path) -> str:
     """A file with its folder; the folders above are left out."""
     return "/".join(Path(path).parts[-2:])
-
-
-def choose_device(name: str) -> torch.device:
-    """The torch device for `auto`, `cpu` or `cuda`; ValueError if the device does not exist here."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name not in ("cpu", "cuda"):
-        raise ValueError(f"The device {name!r} is unknown; choose auto, cpu or cuda.")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            "There is no CUDA device here, or torch was installed without CUDA; use --device cpu."
-        )
-    return torch.device(name)

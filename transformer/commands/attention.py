@@ -18,6 +18,7 @@ from transformer.commands.arguments import (
     option,
     output_file,
     warn,
+    write,
 )
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
@@ -57,7 +58,7 @@ def show_attention(arguments: argparse.Namespace) -> int:
         _save_view(arguments.output, view)
         print(f"Wrote {arguments.output}.", file=sys.stderr)
     elif arguments.json:
-        print(json.dumps(_view_values(view), ensure_ascii=False))
+        write(arguments, _view_values(view), "")
     else:
         print(_table(translation, view))
     return 0

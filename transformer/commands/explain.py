@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transformer.commands.arguments import add_beam, model_command, open_model, warn
+from transformer.commands.arguments import add_beam, model_command, open_model, warn, write
 from transformer.lenses.measures.alti import alti
 from transformer.lenses.measures.attribution import attribution
 from transformer.lenses.measures.carried import carried
@@ -85,7 +84,7 @@ def explain(arguments: argparse.Namespace) -> int:
         token, measure = run.target_tokens[step], arguments.measure
         written = {"text": run.text, "step": step + 1, "token": token, "measure": measure}
         passed = None if audit is None else audit.passed
-        print(json.dumps({**written, "values": pairs, "audit_passed": passed}, ensure_ascii=False))
+        write(arguments, {**written, "values": pairs, "audit_passed": passed}, "")
         return 0
     print(f"{run.source_text} → {run.text}")
     print(f"{arguments.measure} of “{readable(run.target_tokens[step])}”, step {step + 1}")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from transformer.commands.arguments import (
     add_beam,
+    add_device,
     check_beam_size,
-    choose_device,
     command,
     line_text,
     option,
@@ -59,7 +58,7 @@ def add_commands(commands: Any) -> None:
 def _command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
     parser = command(commands, name, run, text)
     parser.add_argument("--model", required=True, metavar="DIR", help="directory, or owner/model on the Hub")
-    parser.add_argument("--device", default="cpu", help="auto, cpu or cuda")
+    add_device(parser)
     parser.add_argument("--json", action="store_true", help="print lines of JSON")
     return parser
 
@@ -67,7 +66,7 @@ def _command(commands: Any, name: str, run: Any, text: str) -> argparse.Argument
 def generate(arguments: argparse.Namespace) -> int:
     """`generate`: prints one text per line."""
     check_beam_size(arguments)
-    generator = load_language_model(arguments.model, choose_device(arguments.device))
+    generator = arguments.answers = load_language_model(arguments.model, arguments.device)
     generator.rules = scored(generator.rules, arguments)
     sample = None
     if arguments.sample:
@@ -95,7 +94,7 @@ def generate(arguments: argparse.Namespace) -> int:
 
 def perplexity(arguments: argparse.Namespace) -> int:
     """`perplexity`: prints one line for each file and model; DataError if a file has no texts."""
-    generator = load_language_model(arguments.model, choose_device(arguments.device))
+    generator = arguments.answers = load_language_model(arguments.model, arguments.device)
     texts = {path: _texts(path) for path in arguments.data}
     logs = {path: {MODEL: log_probs(generator, each)} for path, each in texts.items()}
     if arguments.ngram:
@@ -105,8 +104,7 @@ def perplexity(arguments: argparse.Namespace) -> int:
             logs[path][NGRAM] = ngram.log_probs([generator.ids(text) for text in each])
     found = {path: _scores(generator, texts[path], logs[path]) for path in arguments.data}
     for path, values in found.items():
-        line = json.dumps({"data": path, **values}) if arguments.json else _sentences(path, values)
-        print(line, flush=True)
+        write(arguments, {"data": path, **values}, _sentences(path, values))
     if arguments.output is not None:
         write_json(arguments.output, {"order": arguments.order, "data": found})
     return 0

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from typing import NoReturn
 
+from transformer.runs.devices import is_full
+
 
 class Parser(argparse.ArgumentParser):
     """A parser that reports an error in one sentence, without the list of options."""
@@ -39,6 +41,11 @@ def run_program(
         return 130
     except (ValueError, OSError) as error:
         print(_sentence(error), file=sys.stderr)
+        return 2
+    except RuntimeError as error:
+        if not is_full(error):
+            raise
+        print("The GPU has no memory left: ask for less at once, or use --device cpu.", file=sys.stderr)
         return 2
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import httpx2
-import yaml  # type: ignore[import-untyped]
-from huggingface_hub import CommitOperationAdd, ModelCard, ModelCardData
+from huggingface_hub import CommitOperationAdd, ModelCardData
 from huggingface_hub.errors import RepositoryNotFoundError
 
 from transformer.families.registry import family_of
@@ -18,9 +17,11 @@ from transformer.hub.client import client, explained
 from transformer.hub.files import needed
 from transformer.hub.settings import Hub, HubError, check_name
 from transformer.hub.sources import open_model
+from transformer.storage.card import opened
 from transformer.storage.description import CARD_FILE, read_card
 from transformer.storage.directory import whole
 from transformer.storage.files import CheckpointError, read_json
+from transformer.storage.header import CardError
 from transformer.storage.shared import SHARED_FILE
 
 TAGS = ("translation", "transformer", "attention", "interpretability", "attention-explorer")
@@ -107,9 +108,9 @@ def published_card(
     """
     text = card if card.lstrip().startswith("---") else f"---\n{{}}\n---\n{card}"
     try:
-        published = ModelCard(text, ignore_metadata_errors=True)
-    except (yaml.YAMLError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise HubError(f"The header of {CARD_FILE}, between the two --- lines, is not valid YAML.") from error
+        published = opened(text)
+    except CardError as error:
+        raise HubError(f"{CARD_FILE}: {error}") from error
     data = cast(ModelCardData, published.data)
     data.license = license or data.license
     data.language = list(languages) or data.language

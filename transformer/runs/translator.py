@@ -30,15 +30,16 @@ from transformer.interventions import (
 from transformer.interventions.checking import as_interventions, edited
 from transformer.interventions.means import HeadMeans
 from transformer.model.config import ModelConfig
-from transformer.model.network import EncoderDecoder
+from transformer.model.network import EncoderDecoder, count_parameters
 from transformer.model.transformer import convert
 from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
 from transformer.model.watching.observer import Observer
+from transformer.runs.answering import Answering
 from transformer.runs.call import Call, Equipment, Given, Run, given_text
+from transformer.runs.devices import AUTO, choose_device, named, placed
 from transformer.runs.search import Search, with_penalty
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.runs.wording import InputError, Wording
-from transformer.text.brief import Brief
 from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import Group
 from transformer.trace.equations import audited_tokens
@@ -112,8 +113,8 @@ def _tokens(wording: Wording, *ids: int) -> list[tuple[int, str]]:
     return list(zip(ids, wording.source_pieces(ids), strict=True))
 
 
-class Translator(Brief):
-    """A model with its tokenizer. Safe to share between threads: nothing in it changes.
+class Translator(Answering[EncoderDecoder]):
+    """A model with its tokenizer. Safe to share between threads: nothing in it changes but where it computes.
 
     Attributes:
         name: Name of the model.
@@ -207,10 +208,14 @@ class Translator(Brief):
         own = with_penalty(self.rules, length_penalty, length_offset)
         rules = steered(own, changes, self._wording.token_id, self.config.eos_id)
         search = Search(self._beam_size(beam_size, sample), sample, rules, tree)
-        call = TranslationCall(
-            self.equipment, text, changes, as_hooks(hooks), lambda source: self.limit(source, max_length)
-        )
-        yield from Run(call, capture).searched(search, tree)
+
+        def answer() -> Iterator[DecodeStep | Translation]:
+            call = TranslationCall(
+                self.equipment, text, changes, as_hooks(hooks), lambda source: self.limit(source, max_length)
+            )
+            return Run(call, capture).searched(search, tree)
+
+        yield from self.answered(answer)
 
     def force(
         self,
@@ -237,8 +242,12 @@ class Translator(Brief):
         changes = as_interventions(interventions)
         self._check_written(changes, given.ids)
         count = len(given.ids)
-        call = TranslationCall(self.equipment, text, changes, as_hooks(hooks), lambda _: count, count)
-        return Run(call, capture).forced(given)
+
+        def answer() -> Iterator[Translation]:
+            call = TranslationCall(self.equipment, text, changes, as_hooks(hooks), lambda _: count, count)
+            yield Run(call, capture).forced(given)
+
+        return next(self.answered(answer))
 
     def with_means(self, means: HeadMeans) -> Translator:
         """The same translator with mean outputs of its heads, such as ``what_if.averages`` measures."""
@@ -271,14 +280,14 @@ class Translator(Brief):
         if not texts:
             return ()
         rows = [(*self.ids(text), self.config.eos_id) for text in texts]
-        request = TranslationRequest(self.model, pad(rows, self.config.pad_id).to(self.device))
         limits = [self.limit(len(row), max_length) for row in rows]
-        return finish(Search(self._beam_size(beam_size), None, self.rules, False).decoding(request, limits))
+        search = Search(self._beam_size(beam_size), None, self.rules, False)
 
-    @property
-    def device(self) -> torch.device:
-        """The device on which the model computes."""
-        return self.model.embedding.weight.device
+        def answer() -> Iterator[tuple[Hypothesis, ...]]:
+            request = TranslationRequest(self.model, pad(rows, self.config.pad_id).to(self.device))
+            yield finish(search.decoding(request, limits))
+
+        return next(self.answered(answer))
 
     def ids(self, text: str) -> tuple[int, ...]:
         """Ids of a source text, without special tokens.
@@ -353,30 +362,34 @@ class Translator(Brief):
 
 
 def load_translator(
-    path: str | Path, device: str | torch.device = "cpu", dtype: str = "float32", revision: str | None = None
+    path: str | Path, device: str | torch.device = AUTO, dtype: str = "float32", revision: str | None = None
 ) -> Translator:
     """Opens a model: one that ``train`` wrote, a bundled one, a Marian model (OPUS-MT), or one on the Hub.
 
     Args:
         path: A directory, or ``owner/model`` on the Hub, whose newest state is downloaded.
-        device: The device to compute on.
+        device: "auto" (see ``transformer.runs.devices``), "cpu", "cuda" or a device of PyTorch.
         dtype: "float32", or "bfloat16", which the translator's name then shows.
         revision: Branch, tag or commit on the Hub; the translator's name shows the commit.
 
     Raises:
         CheckpointError: The model is missing, damaged, or of a kind that this package cannot open.
-        ValueError: ``dtype`` is neither of the two.
+        ValueError: ``dtype`` is neither of the two, or there is no such device.
     """
+    named(device)
     if dtype not in TYPES:
         raise ValueError(f"dtype is {dtype!r:.80}; it must be one of {', '.join(TYPES)}.")
     title, checkpoint = open_model(path, revision)
+    model = checkpoint.translating
+    chosen = choose_device(device, count_parameters(model))
+    model, full = placed(lambda place: convert(model, place, TYPES[dtype]), chosen)
     return Translator(
-        convert(checkpoint.translating, device, TYPES[dtype]),
+        model,
         checkpoint.tokenizer,
         name=title + ("" if dtype == "float32" else f", {dtype}"),
         heads=checkpoint.heads,
         card=checkpoint.card,
         rules=checkpoint.rules,
-        notes=checkpoint.notes,
+        notes=(*checkpoint.notes, *full),
         means=checkpoint.means,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformer.model.config import ModelConfig, RecurrentConfig, TransformerConfig
 from transformer.model.language_model import LanguageModel
 from transformer.model.network import Network, count_parameters
+from transformer.storage.header import CardError, parse, wrong_fields
+
+_MOST_LETTERS = 300
+"""The most characters of a name or a number among the results."""
 
 
 @dataclass(frozen=True)
@@ -27,22 +32,46 @@ class Score:
 
 
 def scores(card: str) -> tuple[Score, ...]:
-    """The results in a card's YAML header (``model-index``); empty if there is no readable header."""
-    if not card.startswith("---"):
-        return ()
+    """The results in a card's YAML header (``model-index``); those that cannot be read are left out."""
     try:
-        results = getattr(ModelCard(card, ignore_metadata_errors=True).data, "eval_results", None) or []
-        return tuple(
-            Score(
-                str(each.dataset_name),
-                str(each.metric_type),
-                float(each.metric_value),
-                each.metric_name or "",
-            )
-            for each in results
-        )
-    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        index = parse(card).get("model-index")
+    except CardError:
         return ()
+    results = [result for model in _objects(index) for result in _objects(model.get("results"))]
+    found = (
+        _score(result.get("dataset"), metric)
+        for result in results
+        for metric in _objects(result.get("metrics"))
+    )
+    return tuple(filter(None, found))
+
+
+def _objects(value: object) -> list[dict[str, object]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _score(dataset: object, metric: dict[str, object]) -> Score | None:
+    name = dataset.get("name") if isinstance(dataset, dict) else None
+    found = (name, metric.get("type"), metric.get("value"), metric.get("name", ""))
+    texts = [each for each in found if isinstance(each, str) and len(each) <= _MOST_LETTERS]
+    if len(texts) < len(found):
+        return None
+    try:
+        number = float(texts[2])
+    except ValueError:
+        return None
+    return Score(texts[0], texts[1], number, texts[3]) if math.isfinite(number) else None
+
+
+def opened(card: str) -> ModelCard:
+    """A card whose header can be changed; CardError if it cannot be read."""
+    wrong = wrong_fields(parse(card))
+    if wrong:
+        raise CardError(f"The card’s {' and '.join(wrong)} cannot be read: not of the kind it should be.")
+    try:
+        return ModelCard(card, ignore_metadata_errors=True)
+    except (yaml.YAMLError, ArithmeticError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CardError("The card’s header, between the two --- lines, is not valid YAML.") from error
 
 
 @dataclass(frozen=True)
@@ -61,11 +90,8 @@ def with_results(
     name: str,  # name of the model
     results: Sequence[Result],  # the results, those on the same data one after the other
 ) -> str:
-    """A card whose YAML header (``model-index``) holds these results alone; ValueError if it is damaged."""
-    try:
-        found = ModelCard(card, ignore_metadata_errors=True)
-    except yaml.YAMLError as error:
-        raise ValueError("The header of the card is not readable YAML.") from error
+    """A card whose YAML header (``model-index``) holds these results alone; CardError if it is damaged."""
+    found = opened(card)
     data = cast(ModelCardData, found.data)
     data.model_name = name
     data.eval_results = [

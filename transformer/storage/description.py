@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
-
 from transformer.model.config import ModelConfig, config_from
 from transformer.storage.files import SAFETENSORS, CheckpointError, read_json
+from transformer.storage.header import Header
 from transformer.storage.shared import SHARED_FILE
 
 WEIGHTS_FILE = SAFETENSORS
@@ -86,22 +85,15 @@ def read_card(directory: Path) -> str:
         return file.read(MAX_CARD_BYTES).decode("utf-8", "replace")
 
 
-def read_header(directory: Path) -> dict[str, Any]:
-    """The YAML header of the model card; empty if there is none that can be read."""
-    _, _, rest = read_card(directory).partition("---\n")
-    try:
-        found = yaml.safe_load(rest.partition("\n---")[0])
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def read_header(directory: Path) -> Header:
+    """The YAML header of the model card, as far as it can be read."""
+    return Header.of(read_card(directory))
 
 
 def languages_of(directory: Path) -> tuple[str, str] | None:
     """The codes of the two languages that a card names, such as ``("en", "de")``; None if it names others."""
-    found = read_header(directory).get("language")
-    if isinstance(found, list) and len(found) == 2 and all(isinstance(code, str) for code in found):
-        return found[0], found[1]
-    return None
+    codes = read_header(directory).language
+    return (codes[0], codes[1]) if len(codes) == 2 else None
 
 
 def read_config(directory: Path) -> ModelConfig:
@@ -112,7 +104,7 @@ def read_config(directory: Path) -> ModelConfig:
     if "model_type" in values or "architectures" in values:
         kind = values.get("model_type") or values.get("architectures")
         raise CheckpointError(
-            f"{directory} holds a {kind} model of another library; this package cannot open it."
+            f"{directory} holds a {kind!s:.60} model of another library; this package cannot open it."
         )
     try:
         config = config_from(values)

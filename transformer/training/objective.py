@@ -84,15 +84,13 @@ def evaluate_loss(
     model: Network,  # the model; returned to its previous mode afterwards
     data: Data,  # what to measure on
     batch_positions: int,  # see `TrainingOptions`
-    # type of the matrix products; None is bfloat16 on CUDA and float32 elsewhere
-    dtype: torch.dtype | None = None,
+    dtype: torch.dtype = torch.float32,  # type of the matrix products
     workers: Workers = ALONE,  # the processes that measure together, each with its share of the pairs
 ) -> float:
     """Cross-entropy per predicted token in nats, without smoothing or dropout; `</s>` counts as a token."""
     was_training = model.training
     model.eval()
     device = model.embedding.weight.device
-    dtype = product_type("auto", device) if dtype is None else dtype
     loss, tokens = 0.0, 0
     own = islice(data.in_order(batch_positions), workers.rank, None, workers.world)
     for batch in (batch.to(device) for batch in own):
@@ -107,9 +105,7 @@ def evaluate_loss(
     return loss / max(1, counted_tokens)
 
 
-def product_type(precision: Precision, device: torch.device) -> torch.dtype:
-    if precision == "auto":
-        precision = "bfloat16" if device.type == "cuda" else "float32"
+def product_type(precision: Precision) -> torch.dtype:
     return torch.bfloat16 if precision == "bfloat16" else torch.float32
 
 

@@ -42,8 +42,8 @@ class TrainingOptions:
     evaluate_every: Annotated[int, "steps between evaluations"] = 500  # the last step always does both
     checkpoint_every: Annotated[int, "steps between checkpoints"] = 250
     compile: Annotated[bool, "compile the model with torch.compile"] = False  # on CUDA
-    # Weights, sums and optimiser stay in float32. "auto" is "bfloat16" on CUDA and "float32" elsewhere. On a
-    # CPU with 16-bit units "bfloat16" can be twice as fast.
+    # Weights, sums and optimiser stay in float32, and "auto" is "float32". On a GPU, and on a CPU with 16-bit
+    # units, "bfloat16" can be twice as fast.
     precision: Annotated[Precision, "type of matrix products: auto, float32 or bfloat16"] = "auto"
     guided_alignment: Annotated[
         str, "LAYER.HEAD, counted from 1: this head of cross-attention learns from --links"

@@ -91,7 +91,7 @@ class Trainer:
         self.workers = workers
         self.step = self.used = 0  # steps done; batches that all processes have used
         self.device = model.embedding.weight.device
-        self.dtype = product_type(options.precision, self.device)
+        self.dtype = product_type(options.precision)
         if self.device.type == "cpu":
             use_byte_dropout(model)
         self.optimizer = _optimizer(model, options, rates)

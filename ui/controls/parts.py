@@ -9,8 +9,9 @@ from typing import ParamSpec, overload
 
 import streamlit as st
 
+from transformer.runs.devices import is_full
 from ui.controls.text import plain
-from ui.server import memory, stores
+from ui.server import catalogue, memory, stores
 from ui.server.hosting.hosted import LaterError
 
 P = ParamSpec("P")
@@ -26,6 +27,11 @@ def refusals() -> Iterator[None]:
         st.info(plain(str(error)), icon=":material/hourglass_top:")
     except (ValueError, OSError) as error:
         st.error(plain(str(error)), icon=":material/error:")
+    except RuntimeError as error:
+        if not is_full(error):
+            raise
+        catalogue.leave_gpu()
+        st.info("The GPU has no memory left, so models compute on the CPU from now on: ask again.")
 
 
 @overload

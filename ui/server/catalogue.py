@@ -18,8 +18,10 @@ from transformer.hub.files import size
 from transformer.model.config import SCORE_RULES, ModelConfig
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import AttentionKind, Head
+from transformer.runs import devices
 from transformer.storage.description import Description, languages_of, read_header
 from transformer.storage.files import read_json
+from transformer.storage.header import Header
 from ui.server import hub_models, imported, memory
 from ui.server.language.writer import Writer, load_writer
 from ui.server.loading import Loading
@@ -83,7 +85,7 @@ class ModelHandle:
         return family_of(self.path).describe(self.path)
 
     @cached_property
-    def header(self) -> dict[str, Any]:
+    def header(self) -> Header:
         """The header of its card."""
         return read_header(self.path)
 
@@ -127,6 +129,17 @@ class ModelHandle:
         return self.key in self._home
 
     @property
+    def runs(self) -> str:
+        """Where it computes, in one sentence."""
+        if self.resident:
+            return f"{self.name} runs on the {'CPU' if self.load().device.type == 'cpu' else 'GPU'}."
+        try:
+            stays = devices.stays(self.needs // 4)
+        except ValueError as error:  # the environment names no device
+            return str(error)
+        return f"{self.name} runs on the CPU." if stays else f"{self.name} runs on a GPU, if there is one."
+
+    @property
     def _home(self) -> Residents:
         twin = self.name.startswith((f"{TWINS}/", f"{RECURRENT}/"))
         return _resident_twins() if twin else _residents()
@@ -157,6 +170,12 @@ def _residents() -> Residents:
 @st.cache_resource(show_spinner=False)
 def _resident_twins() -> Residents:
     return Residents(12)
+
+
+def leave_gpu() -> None:
+    """Lets every model in memory compute on the CPU, since the GPU has no memory left."""
+    for home in (_residents(), _resident_twins()):
+        home.leave_gpu()
 
 
 def residents() -> Callable[[], int]:
@@ -339,7 +358,7 @@ def has_model(name: str) -> bool:
 
 def guided(name: str) -> str:
     """The card's sentence on attention that was trained with given word alignments; empty without any."""
-    return str(find(name).header.get("guided_alignment") or "") if has_model(name) else ""
+    return find(name).header.guided_alignment if has_model(name) else ""
 
 
 def languages(name: str) -> tuple[str, ...]:

@@ -196,6 +196,11 @@ class Residents:
     def __len__(self) -> int:
         return len(self._alive)
 
+    def leave_gpu(self) -> None:
+        """Lets every model in memory compute on the CPU from now on."""
+        for model in list(self._alive.values()):
+            model.leave_gpu()
+
     def get(
         self,
         key: Key,  # which model

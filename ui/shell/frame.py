@@ -12,7 +12,7 @@ from ui.address import State, session
 from ui.address.parameters import carried
 from ui.controls import inform, plain
 from ui.server import stores
-from ui.server.hosting import hosted
+from ui.server.hosting import hosted, visits
 from ui.shell import doors, menu
 from ui.shell.lesson import strip
 
@@ -127,6 +127,11 @@ def open_page(
         initial_sidebar_state=240,
     )
     st.html(_STYLE)
+    try:
+        visits.begin()
+    except visits.FullError as error:
+        st.info(str(error))
+        st.stop()
     if page != doors.LESSONS:
         strip.draw(now, page)
     return session.current()

@@ -35,6 +35,7 @@ def open_sentence_page(
     now = frame.open_page(page)
     frame.heading(page, now)
     model = pick_model(now, page)
+    now = session.current()  # names that model, whatever the address named
     opened = None
     if model is not None:
         sentence.sentence_box(now, way)

@@ -22,7 +22,8 @@ from ui.server.imported import Imported
 from ui.shell import frame, menu
 from ui.shell.models.model_picker import pick_model
 
-MOST_MEGABYTES = 100
+MOST_MEGABYTES = 50
+"""Megabytes of the largest file; the run of a text of 2,000 letters with `en-pt` has 19."""
 _GIVEN = (
     "The model here reads the sentence and is given the translation of the file, so every picture is "
     "computed and verified here. What the file merely records, such as log-probabilities, plays no part."

@@ -16,7 +16,11 @@ def page(error: str) -> AppTest:
 
         @part
         def refuses() -> None:
+            import torch
+
             st.write("before")
+            if error == "OutOfMemoryError":
+                raise torch.OutOfMemoryError
             raise {"ValueError": ValueError, "OSError": OSError, "TypeError": TypeError}[error](
                 "2 * 3 is a _sum_"
             )
@@ -37,3 +41,13 @@ def test_what_a_part_refuses_is_said_in_it(error):
 
 def test_a_fault_of_the_program_stays_one():
     assert page("TypeError").exception
+
+
+def test_a_gpu_without_memory_left_is_one_sentence_and_models_go_to_the_cpu(monkeypatch: pytest.MonkeyPatch):
+    left: list[None] = []
+    monkeypatch.setattr("ui.server.catalogue.leave_gpu", lambda: left.append(None))
+    at = page("OutOfMemoryError")
+    said = "The GPU has no memory left, so models compute on the CPU from now on: ask again."
+    assert [each.value for each in at.info] == [said]
+    assert not at.exception
+    assert left == [None]

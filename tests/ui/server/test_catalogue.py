@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from transformer.runs.devices import VARIABLE
 from ui.server import catalogue
 
 
@@ -19,3 +20,29 @@ def test_a_directory_whose_name_no_address_can_carry_is_not_offered(
     for name in names:
         shutil.copytree(closed_form_models["copy"], tmp_path / name)
     assert [name for name in catalogue.available() if name in names] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("device", "says"),
+    [
+        ("", "mine runs on the CPU."),
+        ("cuda", "mine runs on a GPU, if there is one."),
+        ("tpu", "The device 'tpu' is unknown; choose auto, cpu or cuda."),
+    ],
+)
+def test_a_model_says_where_it_runs_before_and_after_it_is_loaded(
+    device: str,
+    says: str,
+    closed_form_models: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shutil.copytree(closed_form_models["copy"], tmp_path / "mine")
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
+    monkeypatch.setenv(VARIABLE, device)
+    found = catalogue.find("mine")
+    assert found.runs == says
+    if not device:
+        found.load()
+        assert found.resident
+        assert found.runs == says

@@ -17,8 +17,9 @@ from typing import Any, get_type_hints
 
 import torch
 
-from transformer.commands.arguments import choose_device, option
+from transformer.commands.arguments import add_device, option
 from transformer.model.network import count_parameters
+from transformer.runs.devices import choose_device
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.cost import peak
@@ -42,7 +43,7 @@ Sizes = dict[str, tuple[type, str]]
 def add_run_arguments(parser: argparse.ArgumentParser, sizes: Sizes) -> None:
     """Declares the options that every training has, and the sizes of its model."""
     option(parser, "--output", Path, "DIR", "model directory to write", required=True)
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    add_device(parser)
     text = f"threads of a CPU; without it or OMP_NUM_THREADS, one for models of fewer than {SMALL:,} "
     text += "parameters, and as many as PyTorch chooses for larger ones"
     option(parser, "--threads", int, "N", text)

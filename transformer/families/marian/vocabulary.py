@@ -15,7 +15,7 @@ import sentencepiece
 
 from transformer.storage.files import CheckpointError, check_vocabulary, read_json
 from transformer.text import typed
-from transformer.text.typed import Cut
+from transformer.text.typed import Cut, without_surrogates
 from transformer.text.words import EOS, PAD, UNK
 
 SOURCE_FILE, TARGET_FILE = "source.spm", "target.spm"
@@ -27,14 +27,18 @@ _LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)
 _LANGUAGE_PIECE = re.compile(r">>[^\s<>]+<<")
 
 
+def _shown(piece: str) -> str:
+    return piece if piece.isascii() else without_surrogates(piece)
+
+
 class PieceTable:
     """Maps pieces to ids and back."""
 
     def __init__(self, ids: dict[str, int], size: int) -> None:
         self.ids = ids
         names = dict.fromkeys(range(size), "") | {number: piece for piece, number in ids.items()}
-        # the piece of each id
-        self.pieces = tuple(names[number] or f"<unused {number}>" for number in range(size))
+        # the piece of each id, as a page can show it
+        self.pieces = tuple(_shown(names[number]) or f"<unused {number}>" for number in range(size))
 
     def number(self, piece: str) -> int:
         """The id of the piece, or the id of `<unk>` if the table lacks the piece."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +14,24 @@ from transformer.decode.rules import FREE, SearchRules
 from transformer.decode.sampling import Sampling
 from transformer.decode.search import decode, most_probable
 from transformer.decode.steering import steered
-from transformer.decode.steps import finish
+from transformer.decode.steps import Hypothesis, finish
 from transformer.hub.sources import open_model
 from transformer.interventions import Choose, Intervention, InterventionError, OtherRun, Prefix, Setting
 from transformer.interventions.checking import as_interventions
 from transformer.model.config import LanguageModelConfig
 from transformer.model.language_model import LanguageModel
+from transformer.model.network import count_parameters
 from transformer.model.packed import join_inputs, lay_out
 from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
 from transformer.model.watching.observer import Observer
+from transformer.runs.answering import Answering
 from transformer.runs.call import Call, Equipment, Run, given_text
+from transformer.runs.devices import AUTO, choose_device, named, placed
 from transformer.runs.language.generation import Generation
 from transformer.runs.search import Search, with_penalty
 from transformer.runs.translation import DecodeStep
 from transformer.runs.wording import InputError, Wording
 from transformer.storage.files import CheckpointError
-from transformer.text.brief import Brief
 from transformer.text.vocabulary import Vocabulary
 from transformer.trace.recorder import Capture
 
@@ -83,8 +85,9 @@ class TextCall(Call[LanguageModel, Generation]):
         return written
 
 
-class TextGenerator(Brief):
-    """A language model with its tokenizer. Safe to share between threads: nothing in it changes.
+class TextGenerator(Answering[LanguageModel]):
+    """A language model with its tokenizer. Safe to share between threads: nothing in it changes but where it
+    computes.
 
     Attributes:
         name: Name of the model.
@@ -105,12 +108,13 @@ class TextGenerator(Brief):
         heads: dict[str, Any] | None = None,
         card: str = "",
         rules: SearchRules = FREE,
+        notes: tuple[str, ...] = (),
     ) -> None:
         self.model = model.eval().requires_grad_(False)
         self.config: LanguageModelConfig = model.config
         self.tokenizer, self.name, self.heads, self.card, self.rules = tokenizer, name, heads, card, rules
         self._wording = Wording(tokenizer, self.config)
-        self.equipment = Equipment(self.model, self._wording, name)
+        self.equipment = Equipment(self.model, self._wording, name, notes)
 
     def generate(
         self,
@@ -173,8 +177,12 @@ class TextGenerator(Brief):
         rules = self._rules(changes, given, own)
         search = Search(beam_size, sample, rules, tree)
         prompted = self._wording.read(prompt), len(given)
-        call = TextCall(self.equipment, changes, as_hooks(hooks), max_length, prompt=prompted)
-        yield from Run(call, capture).searched(search, tree)
+
+        def answer() -> Iterator[DecodeStep | Generation]:
+            call = TextCall(self.equipment, changes, as_hooks(hooks), max_length, prompt=prompted)
+            return Run(call, capture).searched(search, tree)
+
+        yield from self.answered(answer)
 
     def force(
         self,
@@ -200,8 +208,12 @@ class TextGenerator(Brief):
         whole = given_text(self._wording, text)
         changes, count = as_interventions(interventions), len(whole.ids)
         prompt = self._wording.text(whole.ids), count
-        call = TextCall(self.equipment, changes, as_hooks(hooks), count, count, prompt)
-        return Run(call, capture).forced(whole)
+
+        def answer() -> Iterator[Generation]:
+            call = TextCall(self.equipment, changes, as_hooks(hooks), count, count, prompt)
+            yield Run(call, capture).forced(whole)
+
+        return next(self.answered(answer))
 
     def generate_all(
         self, prompts: Sequence[str], max_length: int = LENGTH, sample: Sampling | None = None
@@ -217,18 +229,20 @@ class TextGenerator(Brief):
         for length in sorted(set(map(len, rows))):
             self._check_length(max_length, length - 1)
             same = [place for place, row in enumerate(rows) if len(row) == length]
-            ids = torch.tensor([rows[place] for place in same], device=self.device)
             choose = most_probable if sample is None else sample.chooser()
-            request = Continuation(self.model, ids)
-            found = finish(decode(request, max_length - length + 1, choose, self.rules))
+            found = self._continued([rows[place] for place in same], max_length - length + 1, choose)
             for place, hypothesis in zip(same, found, strict=True):
                 texts[place] = self._wording.text((*rows[place][1:], *hypothesis.token_ids))
         return texts
 
-    @property
-    def device(self) -> torch.device:
-        """The device on which the model computes."""
-        return self.model.embedding.weight.device
+    def _continued(
+        self, rows: Sequence[Sequence[int]], most: int, choose: Callable[[Tensor], Tensor]
+    ) -> Sequence[Hypothesis]:
+        def answer() -> Iterator[Sequence[Hypothesis]]:
+            request = Continuation(self.model, torch.tensor(rows, device=self.device))
+            yield finish(decode(request, most, choose, self.rules))
+
+        return next(self.answered(answer))
 
     def ids(self, prompt: str) -> tuple[int, ...]:
         """Ids of a prompt, without special tokens; none for an empty one.
@@ -261,22 +275,31 @@ class TextGenerator(Brief):
 
 
 def load_language_model(
-    path: str | Path, device: str | torch.device = "cpu", revision: str | None = None
+    path: str | Path, device: str | torch.device = AUTO, revision: str | None = None
 ) -> TextGenerator:
     """Opens a language model: one that ``train-lm`` wrote, a bundled one, or one on the Hub.
 
     Args:
         path: A directory, or ``owner/model`` on the Hub, whose newest state is downloaded.
-        device: The device to compute on.
+        device: As in ``load_translator``.
         revision: Branch, tag or commit on the Hub; the name shows the commit.
 
     Raises:
         CheckpointError: The model is missing or damaged, or it translates.
+        ValueError: There is no such device.
     """
+    named(device)
     name, checkpoint = open_model(path, revision)
     if not isinstance(checkpoint.model, LanguageModel):
         raise CheckpointError(f"{path} holds a model that translates; open it with load_translator.")
-    model = checkpoint.model.to(device)
-    lay_out(model)
-    join_inputs(model)
-    return TextGenerator(model, checkpoint.tokenizer, name=name, heads=checkpoint.heads, card=checkpoint.card)
+    model = checkpoint.model
+
+    def put(place: torch.device) -> LanguageModel:
+        model.to(place)
+        lay_out(model)
+        join_inputs(model)
+        return model
+
+    model, full = placed(put, choose_device(device, count_parameters(model)))
+    heads, card = checkpoint.heads, checkpoint.card
+    return TextGenerator(model, checkpoint.tokenizer, name=name, heads=heads, card=card, notes=full)

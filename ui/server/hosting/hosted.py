@@ -24,6 +24,7 @@ from ui.address.kinds import BEAM, LARGEST_BEAM, MOST_DRAWS
 
 CHARACTERS, HYPOTHESES = f"{HOSTED_VARIABLE}_CHARACTERS", f"{HOSTED_VARIABLE}_BEAM"
 DRAWS, PER_MINUTE = f"{HOSTED_VARIABLE}_DRAWS", f"{HOSTED_VARIABLE}_PER_MINUTE"
+VISITORS = f"{HOSTED_VARIABLE}_VISITORS"
 METRICS = f"{HOSTED_VARIABLE}_METRICS"
 ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
 MOST = 1_000_000_000
@@ -39,12 +40,13 @@ class LaterError(ValueError):
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one visitor may ask for."""
+    """What one visitor may ask for, and how many there may be."""
 
     characters: float = math.inf  # of a text
     beam: float = LARGEST_BEAM  # hypotheses of a search
     draws: float = MOST_DRAWS  # samples drawn at once
     per_minute: float = math.inf  # new translations, searches and draws; what is kept is free
+    visitors: float = math.inf  # with an open page, of the process
 
     @classmethod
     def from_environment(cls) -> Bounds:
@@ -60,6 +62,7 @@ class Bounds:
             min(number(HYPOTHESES, 4), LARGEST_BEAM),
             min(number(DRAWS, 8), MOST_DRAWS),
             number(PER_MINUTE, 20),
+            number(VISITORS, 100),
         )
 
 

@@ -13,6 +13,8 @@ from transformer.runs.language.generation import Generation
 from transformer.runs.translation import DecodeStep
 
 if TYPE_CHECKING:  # the catalogue of models is read before PyTorch is there
+    import torch
+
     from transformer.model.language_model import LanguageModel
 
 MORE = 40
@@ -31,15 +33,27 @@ class Writer:
     Attributes:
         generator: the language model with its vocabulary.
         config: its sizes.
-        model: the network.
         heads: contents of `heads.json`; None if the model has none.
     """
 
     def __init__(self, generator: transformer.TextGenerator) -> None:
         self.generator = generator
         self.config: LanguageModelConfig = generator.config
-        self.model: LanguageModel = generator.model
         self.heads = generator.heads
+
+    @property
+    def model(self) -> LanguageModel:
+        """The network."""
+        return self.generator.model
+
+    @property
+    def device(self) -> torch.device:
+        """The device on which it computes."""
+        return self.generator.device
+
+    def leave_gpu(self) -> None:
+        """Computes on the CPU from now on."""
+        self.generator.leave_gpu()
 
     def ids(self, text: str) -> tuple[int, ...]:
         """Ids of a text; none for an empty one.

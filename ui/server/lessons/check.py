@@ -30,6 +30,8 @@ def unanswered(lesson: Lesson, step: Step) -> str | None:
         opened, now = _opened(lesson, now)
         assert step.question is not None
         found = asking.answer(opened, step.question, asking.place(opened.translation, now))
+    except KeyError:
+        return f"the question cannot be asked: there is no model {now.model!r:.60} that translates."
     except (ValueError, OSError) as error:
         return f"the question cannot be asked: {error}"
     if found.asked:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from transformer.text.typed import without_surrogates
 from transformer.what_if.questions.question import KINDS as ATTENTION
 from transformer.what_if.questions.question import Question
 from ui.address.kinds import LESSON
@@ -34,7 +35,12 @@ class LessonError(ValueError):
     def __init__(self, path: Path, found: Sequence[tuple[int, str]]) -> None:
         self.found = found
         """Lines of the file, from 1, and what is wrong there."""
-        super().__init__(f"{path.name}, line {found[0][0]}: {found[0][1]}")
+        super().__init__(f"{shown(path.name)}, line {found[0][0]}: {found[0][1]}")
+
+
+def shown(path: str | Path) -> str:
+    """A path as any page or terminal can show it, whatever its bytes are."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,18 @@ class _Reader:
         """Notes that something is wrong."""
         self.wrong.append((self.line(*at), text))
 
+    def halves(self, given: Any) -> None:
+        """Notes texts with half of a surrogate pair: no page can send them."""
+        left: list[tuple[tuple[Any, ...], Any]] = [((), given)]
+        while left:
+            at, value = left.pop()
+            if isinstance(value, dict):
+                left += [((*at, name), text) for name, each in value.items() for text in (name, each)]
+            elif isinstance(value, list):
+                left += [((*at, i), each) for i, each in enumerate(value)]
+            elif isinstance(value, str) and without_surrogates(value) != value:
+                self.says("this text has half of a character, a lone surrogate.", *at)
+
     def known(self, given: Any, names: Sequence[str], *at: Any) -> dict[str, Any]:
         """An object, if it is one; names of its fields that nobody knows are noted."""
         if not isinstance(given, dict):
@@ -150,7 +168,11 @@ class _Reader:
 
     def view(self, view: str, *at: Any) -> tuple[str, dict[str, str]]:
         """The page and the parameters of an address, as a browser shows it."""
-        split = urlsplit(view)
+        try:
+            split = urlsplit(view)
+        except ValueError:
+            self.says(f"{view!r:.60} is no address.", *at)
+            return "app.py", {}
         path = split.path.strip("/")
         script = f"pages/{path}.py" if path else "app.py"
         if split.netloc or not _PATH.fullmatch(path) or not (ROOT / script).is_file():
@@ -205,6 +227,9 @@ def _read(path: Path, _modified: int) -> Lesson:
         line = getattr(error, "lineno", 1)
         raise LessonError(path, [(line, "this is not JSON in UTF-8.")]) from error
     reader = _Reader(text)
+    reader.halves(given)
+    if reader.wrong:
+        raise LessonError(path, sorted(reader.wrong))
     lesson = reader.lesson(name_of(path), given)
     try:
         LESSON.read(f"{lesson.name}.1")
@@ -232,7 +257,9 @@ def every() -> tuple[dict[str, Lesson], list[str]]:
             wrong.append(str(error))
             continue
         if lesson.name in found:
-            wrong.append(f"{path.name}: another lesson is called {lesson.name}, so this one is left out.")
+            wrong.append(
+                f"{shown(path.name)}: another lesson is called {lesson.name}, so this one is left out."
+            )
         else:
             found[lesson.name] = lesson
     return found, wrong

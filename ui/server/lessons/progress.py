@@ -6,11 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from transformer.text.typed import without_surrogates
 from ui.address.kinds import LESSON
 from ui.server.lessons.files import MOST_FILES, MOST_STEPS
 
 MOST_BYTES = 1_000_000
-_MOST_LETTERS = 2_000
+_MOST_LETTERS, _MOST_NAME = 2_000, 40
+_NONE = "This file holds no progress that was saved on this page."
 FIELDS = ("sentence", "model", "asked", "chose", "right", "reason")
 """What is noted of a question; `right` says whether the choice was."""
 
@@ -31,21 +33,30 @@ def written(notes: Mapping[str, Mapping[int, Any]]) -> str:
     return json.dumps({"attention explorer": "progress", "lessons": steps}, ensure_ascii=False, indent=1)
 
 
-def read(content: bytes) -> Notes:
+def read(content: bytes) -> tuple[Notes, list[str]]:
     """Reads the file.
 
+    Returns:
+        What was done in each lesson, and the names of lessons of which the file says something unreadable.
+
     Raises:
-        ProgressError: It is none; the message says so in one sentence.
+        ProgressError: It holds none; the message says so in one sentence.
     """
     if len(content) > MOST_BYTES:
         raise ProgressError(f"The file is larger than {MOST_BYTES:,} bytes, so it holds no progress.")
     try:
-        lessons = json.loads(content)["lessons"]
-        if len(lessons) > 2 * MOST_FILES:
-            raise ValueError
-        return {LESSON.read(f"{name}.1")[0]: _steps(steps) for name, steps in lessons.items()}
+        lessons = json.loads(content)["lessons"].items()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ProgressError("This file holds no progress that was saved on this page.") from error
+        raise ProgressError(_NONE) from error
+    if len(lessons) > 2 * MOST_FILES:
+        raise ProgressError(_NONE)
+    found, wrong = Notes(), []
+    for name, steps in lessons:
+        try:
+            found[LESSON.read(f"{name}.1")[0]] = _steps(steps)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            wrong.append(without_surrogates(name)[:_MOST_NAME])
+    return found, wrong
 
 
 def _steps(steps: list[dict[str, Any]]) -> dict[int, dict[str, Any] | None]:
@@ -65,6 +76,8 @@ def _note(step: dict[str, Any]) -> dict[str, Any] | None:
     if set(step) - {"step", *FIELDS} or len(note) not in (0, len(FIELDS)):
         raise ValueError
     for name, value in note.items():
-        if not isinstance(value, bool if name == "right" else str) or len(str(value)) > _MOST_LETTERS:
+        if not isinstance(value, bool if name == "right" else str):
+            raise ValueError
+        if len(text := str(value)) > _MOST_LETTERS or without_surrogates(text) != text:
             raise ValueError
     return note or None

@@ -91,7 +91,7 @@ class Plan:
             "snapshots": SNAPSHOTS,
         }
         options = [part for name, value in numbers.items() for part in (f"--{name}", f"{value:g}")]
-        return ["train", *self._data(), "--output", output, "--device", "cpu", *options]
+        return ["train", *self._data(), "--output", output, *options]
 
     def _data(self) -> list[str]:
         if self.task in TOYS:

@@ -38,7 +38,8 @@ def pick_model(now: State, page: str = doors.HOME) -> str | None:
     name = _fitted(names, now.model)
     with place:
         texts = {each: catalogue.find(each).label if catalogue.has_model(each) else each for each in names}
-        choose("model", "Model", texts, name, take_model, labelled=True)
+        where = plain(catalogue.find(name).runs) if catalogue.has_model(name) else None
+        choose("model", "Model", texts, name, take_model, labelled=True, help=where)
     _load(name)
     with place:
         if drawn := doors.draws(doors.at(page, now.view)):
@@ -67,14 +68,14 @@ def _fitted(names: list[str], asked: str | None) -> str:
 def _line(name: str) -> str:
     """What a model is good at, its size on disk and its licence, as far as its card says so."""
     found = catalogue.find(name)
-    licence, good_at = str(found.header.get("license") or ""), str(found.header.get("good_at") or "")
-    if not licence or not good_at:
-        return ""
-    licence = str(found.header.get("license_name") or licence.upper().replace("-", " "))
+    card = found.header
+    if not card.license or not card.good_at:
+        return card.trouble
+    licence = card.license_name or card.license.upper().replace("-", " ")
     languages = "" if found.named_by_languages else found.languages
     nbytes = (found.path / WEIGHTS_FILE).stat().st_size
     also = "".join(f" + {size(more)} of {name}" for name, more in shared_bytes(found.path).items())
-    return " · ".join(filter(None, (languages, good_at, size(nbytes) + also, licence)))
+    return " · ".join(filter(None, (languages, card.good_at, size(nbytes) + also, licence, card.trouble)))
 
 
 def take_model(name: str) -> None:

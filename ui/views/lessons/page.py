@@ -99,9 +99,13 @@ def _take(file: Any) -> None:
     if file is None:
         return
     try:
-        session.keep_lesson_notes(progress.read(file.getvalue()))
+        found, wrong = progress.read(file.getvalue())
     except progress.ProgressError as error:
         session.notice(str(error))
+        return
+    session.keep_lesson_notes(found)
+    if wrong:
+        session.notice(f"What the file says of these lessons cannot be read: {', '.join(wrong)}.")
 
 
 def _keep() -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 from marian_models import reference_tokenizer, sentencepiece_model, write_vocabulary
 
-from transformer.families.marian.vocabulary import read_vocabulary
+from transformer.families.marian.vocabulary import PieceTable, read_vocabulary
 from transformer.storage.files import CheckpointError
 
 TEXTS = [
@@ -170,3 +170,7 @@ def test_a_vocabulary_that_numbers_no_pieces_is_refused(tmp_path, content, messa
 def test_two_vocabularies_for_one_table_are_refused(tmp_path):
     refused_sizes = write_vocabulary(tmp_path, separate=True)
     refused(tmp_path, "two vocabularies", refused_sizes)
+
+
+def test_a_piece_that_no_page_can_send_is_replaced():
+    assert PieceTable({"\ud800": 0, "▁a": 1}, 3).pieces == ("\ufffd", "▁a", "<unused 2>")

@@ -90,10 +90,10 @@ def test_what_the_operator_allows_is_open(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("on")
 def test_the_environment_sets_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Bounds.from_environment() == Bounds(300, 4, 8, 20)
+    assert Bounds.from_environment() == Bounds(300, 4, 8, 20, 100)
     for name, value in ((CHARACTERS, "80"), (HYPOTHESES, "6"), (DRAWS, "2"), (PER_MINUTE, "5")):
         monkeypatch.setenv(name, value)
-    assert Bounds.from_environment() == Bounds(80, 6, 2, 5)
+    assert Bounds.from_environment() == Bounds(80, 6, 2, 5, 100)
     monkeypatch.setenv(HYPOTHESES, "99")
     assert Bounds.from_environment().beam == Bounds().beam
     monkeypatch.setenv(CHARACTERS, "many")

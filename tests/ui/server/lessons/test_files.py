@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,8 @@ def test_a_lesson_is_read(tmp_path: Path):
     ("change", "says"),
     [
         ({"title": ""}, "title"),
+        ({"title": "a \ud800"}, "line 2: this text has half of a character"),
+        ({"\udfff": "a"}, "half of a character"),
         ({"title": "a" * 81}, "title"),
         ({"minutes": 0}, "minutes"),
         ({"minutes": True}, "minutes"),
@@ -77,6 +82,10 @@ def test_what_is_no_lesson_is_refused(tmp_path: Path, change: dict, says: str):
         ({"view": "secrets"}, "there is no page 'secrets'"),
         ({"view": "../app"}, "there is no page"),
         ({"view": "https://example.org/masks"}, "there is no page"),
+        ({"view": "//[x"}, "'//\\[x' is no address"),
+        ({"view": "http://[::1"}, "is no address"),
+        ({"text": "half \ud800"}, "lone surrogate"),
+        ({"question": {"quantity": "\udc00"}}, "lone surrogate"),
         ({"view": "masks?mask=paper"}, "mask=paper"),
         ({"view": "masks?colour=red"}, "colour=red"),
         ({"view": "masks?lesson=masks.1"}, "lesson=masks.1"),
@@ -130,6 +139,37 @@ def test_a_folder_of_one_s_own_is_added(tmp_path: Path, monkeypatch: pytest.Monk
     assert find("none") is None
 
 
+def test_the_command_names_what_no_page_could_show_and_goes_on_with_the_next_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    odd = write(tmp_path / os.fsdecode(b"\xff.json"), {**LESSON, "title": "\ud800"})
+    bad = write(tmp_path / "bad.json", {**LESSON, "steps": [{**STEP, "view": "//[x"}]})
+    assert main(["lesson", "check", str(odd), str(bad)]) == 1
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"{tmp_path}/\ufffd.json:2: this text has half of a character, a lone surrogate."
+    assert second.startswith(f"{bad}:")
+
+
+def test_the_command_ends_quietly_when_nobody_reads_and_when_it_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    bad = write(tmp_path / "bad.json", "{")
+    command = [sys.executable, "-m", "ui", "lesson", "check", *[str(bad)] * 20]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        program.stdout.close()
+        assert program.stderr is not None
+        assert b"Traceback" not in program.stderr.read()
+    assert program.returncode == 1
+
+    def interrupted(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ui.server.lessons.check.check", interrupted)
+    assert main(["lesson", "check", str(bad)]) == 130
+    assert capsys.readouterr().err == "Interrupted.\n"
+
+
 def test_the_command_names_lines_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     bad = write(tmp_path / "bad.json", {**LESSON, "steps": [{**STEP, "view": "nowhere?step=x"}]})
     assert main(["lesson", "check", str(bad)]) == 1
@@ -164,7 +204,7 @@ NOTE = {"sentence": "A", "model": "m", "asked": "Q?", "chose": "x", "right": Fal
 def test_progress_is_read_as_it_was_written():
     notes = {"map": {0: None, 1: NOTE}, "masks": {4: None}}
     text = progress.written(notes)
-    assert progress.read(text.encode()) == notes
+    assert progress.read(text.encode()) == (notes, [])
     assert '"step": 1' in text
 
 
@@ -175,14 +215,6 @@ def test_progress_is_read_as_it_was_written():
         "{",
         "[]",
         '{"lessons": 3}',
-        '{"lessons": {"a b": []}}',
-        '{"lessons": {"map": [{"step": 0}]}}',
-        '{"lessons": {"map": [{"step": true}]}}',
-        '{"lessons": {"map": [{"step": 1, "x": 2}]}}',
-        '{"lessons": {"map": [{"step": 1, "right": true}]}}',
-        json.dumps({"lessons": {"map": [{"step": 1, **NOTE, "right": "yes"}]}}),
-        json.dumps({"lessons": {"map": [{"step": 1, **NOTE, "reason": "x" * 2_001}]}}),
-        json.dumps({"lessons": {"map": [{"step": 1}] * 31}}),
         json.dumps({"lessons": {f"l{i}": [] for i in range(201)}}),
         "[" * 100_000,
         " " * 1_000_001,
@@ -191,3 +223,27 @@ def test_progress_is_read_as_it_was_written():
 def test_other_files_hold_no_progress(given: str):
     with pytest.raises(progress.ProgressError, match=r"\.$"):
         progress.read(given.encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("a b", []),
+        ("\ud800", []),
+        ("map", 3),
+        ("map", [{"step": 0}]),
+        ("map", [{"step": True}]),
+        ("map", [{"step": 1, "x": 2}]),
+        ("map", [{"step": 1, "right": True}]),
+        ("map", [{"step": 1, **NOTE, "right": "yes"}]),
+        ("map", [{"step": 1, **NOTE, "reason": "x" * 2_001}]),
+        ("map", [{"step": 1, **NOTE, "sentence": "half \ud800"}]),
+        ("map", [{"step": 1}] * 31),
+    ],
+)
+def test_what_is_wrong_of_one_lesson_is_named_and_the_progress_of_others_is_kept(name: str, steps: Any):
+    given = {"lessons": {"masks": [{"step": 5}], name: steps}}
+    found, wrong = progress.read(json.dumps(given).encode())
+    assert found == {"masks": {4: None}}
+    assert wrong == [name.replace("\ud800", "\ufffd")]
+    progress.written(found).encode()

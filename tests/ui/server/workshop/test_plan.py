@@ -46,8 +46,10 @@ def test_a_value_out_of_bounds_is_refused_by_its_name(values: dict[str, Any]) ->
 
 def test_the_command_is_one_that_the_package_knows(capsys: pytest.CaptureFixture[str]) -> None:
     for task in TASKS:
+        command = Plan(task=task).arguments("run")
+        assert "--device" not in command, "the rule of devices holds here, too"
         with pytest.raises(SystemExit) as ended:
-            main([*Plan(task=task).arguments("run"), "--obey-input", "--help"])
+            main([*command, "--obey-input", "--help"])
         assert ended.value.code == 0
     capsys.readouterr()
 

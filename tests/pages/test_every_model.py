@@ -1,0 +1,72 @@
+"""Every page with every kind of model in its address: it shows it, or says in a sentence why it does not."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from app_pages import PAGES, run
+from marian_models import write_marian
+from random_models import random_language_model
+
+from transformer.storage.directory import save_checkpoint
+from transformer.text.vocabulary import Tokenizer
+from ui.controls import plain
+
+
+def write_own_writer(folder: Path, tokenizer: Tokenizer) -> None:
+    model = random_language_model(vocab_size=tokenizer.vocab_size, trained_length=30)
+    save_checkpoint(folder / "writer", model.config, model.state_dict(), tokenizer)
+
+
+def write_opus(folder: Path, tokenizer: Tokenizer) -> None:
+    write_marian(folder / "opus")
+
+
+def write_damaged(folder: Path, tokenizer: Tokenizer) -> None:
+    shutil.copytree(folder / "copy", folder / "damaged")
+    (folder / "damaged" / "model.safetensors").write_bytes(b"x" * 100)
+
+
+def write_aliases(folder: Path, tokenizer: Tokenizer) -> None:
+    """A card whose licence would grow to gigabytes."""
+    shutil.copytree(folder / "copy", folder / "aliases")
+    lines = [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(2, 9)]
+    card = "\n".join(["---", "a1: &a1 x", *lines, "license: *a8", "good_at: *a8", "---", ""])
+    (folder / "aliases" / "README.md").write_text(card)
+
+
+MODELS: dict[str, Callable[[Path, Tokenizer], None] | None] = {
+    "language/lm-en": None,
+    "firefox-en-pt": None,
+    "birth": None,
+    "positions/t5": None,
+    "recurrent/local": None,
+    "writer": write_own_writer,
+    "opus": write_opus,
+    "damaged": write_damaged,
+    "aliases": write_aliases,
+    "nothing": None,
+    "../copy": None,
+    "imported: run (abcdef)": None,
+}
+"""Models by what an address calls them; how to make those that are not bundled."""
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_opens_with_a_model_of_any_kind(
+    page: str, name: str, own_models: Path, tokenizer: Tokenizer
+) -> None:
+    make = MODELS[name]
+    if make is not None:
+        make(own_models, tokenizer)
+    at = run(page, model=name, text="He is old.")  # nothing may go wrong
+    assert at.session_state["state"].model != "../copy"
+    if name == "aliases" and page == "app.py":
+        assert any("uses YAML aliases, so it is not read" in each.value for each in at.caption)
+        assert at.get("bidi_component")
+        picker = next(each for each in at.selectbox if each.label == "Model")
+        assert picker.help == plain("aliases runs on the CPU.")

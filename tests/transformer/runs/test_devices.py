@@ -1,0 +1,173 @@
+"""Where models compute: the rule, what overrides it, and what happens when a GPU has no memory left."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+import torch
+from random_models import random_language_model, random_model
+
+from transformer import TextGenerator, Translator, load_language_model, load_translator
+from transformer.commands.program import run_program
+from transformer.runs import devices
+from transformer.runs.devices import FULL, LARGE, VARIABLE, choose_device, on_cpu, placed, stays
+from transformer.storage.directory import save_checkpoint
+from transformer.text.vocabulary import Tokenizer
+
+
+@pytest.fixture(autouse=True)
+def unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch says that there are two GPUs."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_training_and_large_models_take_the_gpu_and_small_ones_the_cpu():
+    assert choose_device().type == "cuda"
+    assert choose_device("auto", LARGE).type == "cuda"
+    assert choose_device("auto", LARGE - 1).type == "cpu"
+    assert stays(LARGE - 1)
+    assert not stays(LARGE)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_environment_says_what_auto_is_and_an_option_overrides_both(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(VARIABLE, "cuda:1")
+    assert choose_device("auto", 1) == torch.device("cuda:1")
+    assert choose_device("cpu").type == "cpu"
+    assert not stays(1)
+    monkeypatch.setenv(VARIABLE, "cpu")
+    assert choose_device().type == "cpu"
+    assert stays(LARGE)
+    assert choose_device("cuda", 1).type == "cuda"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_float32_is_float32_on_a_gpu(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        choose_device("cuda")
+        assert torch.get_float32_matmul_precision() == "highest"
+        assert not torch.backends.cuda.matmul.allow_tf32
+        assert not torch.backends.cudnn.allow_tf32
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_without_a_gpu_auto_is_the_cpu_and_cuda_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose_device("auto", LARGE).type == "cpu"
+    with pytest.raises(ValueError, match="no CUDA device here"):
+        choose_device("cuda")
+
+
+@pytest.mark.usefixtures("gpu")
+def test_what_is_no_device_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    with pytest.raises(ValueError, match="the last one here is cuda:1"):
+        choose_device("cuda:2")
+    for load in (load_translator, load_language_model):
+        with pytest.raises(ValueError, match="device 'tpu' is unknown; choose auto, cpu or cuda"):
+            load(tmp_path, "tpu")
+    monkeypatch.setenv(VARIABLE, "gpu")
+    with pytest.raises(ValueError, match="device 'gpu' is unknown"):
+        choose_device()
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_model_is_opened_where_the_rule_says(
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[torch.device] = []
+    monkeypatch.setattr(
+        "transformer.runs.translator.convert", lambda model, place, _: asked.append(place) or model
+    )
+    model = random_model(vocab_size=tokenizer.vocab_size)
+    save_checkpoint(tmp_path, model.config, model.state_dict(), tokenizer)
+    load_translator(tmp_path)
+    monkeypatch.setattr(devices, "LARGE", 1_000)
+    load_translator(tmp_path)
+    load_translator(tmp_path, "cpu")
+    assert [each.type for each in asked] == ["cpu", "cuda", "cpu"]
+
+
+def test_a_model_for_which_the_gpu_has_no_room_is_on_the_cpu_and_says_so():
+    places: list[str] = []
+
+    def put(place: torch.device) -> torch.nn.Module:
+        places.append(place.type)
+        if place.type == "cuda":
+            raise torch.OutOfMemoryError
+        return torch.nn.Linear(1, 1)
+
+    assert placed(put, torch.device("cuda"))[1] == (FULL,)
+    assert placed(put, torch.device("cpu"))[1] == ()
+    assert places == ["cuda", "cpu", "cpu"]
+
+
+class Full:
+    """Stands for a place on a GPU whose memory ends at the n-th forward pass."""
+
+    def __init__(self, model: torch.nn.Module, passes: int) -> None:
+        self.left = passes
+        model.register_forward_pre_hook(self.passed)
+        for each in model.modules():
+            each.register_forward_pre_hook(self.passed)
+
+    def passed(self, *_: object) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+@pytest.mark.parametrize("passes", [1, 40])
+def test_a_request_that_fills_the_gpu_is_answered_on_the_cpu_where_the_model_stays(
+    passes: int, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+):
+    expected = Translator(random_model(vocab_size=tokenizer.vocab_size), tokenizer).translate("one two")
+    translator = Translator(random_model(vocab_size=tokenizer.vocab_size), tokenizer)
+    on_gpu, whole = translator.model, on_cpu(translator.model)
+    Full(on_gpu, passes)
+    monkeypatch.setattr("transformer.runs.answering.on_cpu", lambda _: whole)
+    where = property(lambda self: torch.device("cuda" if self.model is on_gpu else "cpu"))
+    monkeypatch.setattr(Translator, "device", where)
+    run = translator.translate("one two")
+    assert run.target_tokens == expected.target_tokens
+    assert run.log_probs == pytest.approx(expected.log_probs)
+    assert FULL in run.notes
+    assert translator.model is whole
+    assert FULL in translator.force("one two", "three").notes
+    assert len(translator.translate_all(["one", "two"])) == 2
+
+
+def test_a_cpu_without_memory_is_no_reason_to_try_again(tokenizer: Tokenizer):
+    model = random_language_model(vocab_size=tokenizer.vocab_size)
+    Full(model, 1)
+    with pytest.raises(torch.OutOfMemoryError):
+        TextGenerator(model, tokenizer).generate("one")
+
+
+def test_a_copy_on_the_cpu_computes_the_same():
+    model, ids = random_model(), torch.tensor([[5, 6, 7]])
+    torch.testing.assert_close(on_cpu(model)(ids, ids), model(ids, ids))
+
+
+def test_a_command_that_fills_the_gpu_ends_in_a_sentence(capsys: pytest.CaptureFixture[str]):
+    def full(_: argparse.Namespace) -> int:
+        raise torch.OutOfMemoryError
+
+    parser = argparse.ArgumentParser()
+    parser.set_defaults(run=full)
+    assert run_program(lambda: parser, []) == 2
+    assert (
+        capsys.readouterr().err == "The GPU has no memory left: ask for less at once, or use --device cpu.\n"
+    )
