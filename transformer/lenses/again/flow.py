@@ -1,0 +1,85 @@
+"""Shares of source and prefix: the product of all blocks from the top, and rows of them by plain formulas."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from transformer.lenses.again.carried import read_by_keys
+from transformer.lenses.again.cells import FEW, compared, equal
+from transformer.lenses.again.plain import exactly
+from transformer.lenses.inside.weights import multi_head
+from transformer.lenses.measures.alti import Shares
+from transformer.lenses.measures.stream import recorded
+from transformer.model.network import Network
+from transformer.model.sites import AttentionKind
+from transformer.runs.translation import Translation
+from transformer.trace.report import AuditReport
+from transformer.trace.view import Array
+
+LIMIT = 1e-4
+Cell = tuple[AttentionKind, int, int, int]
+"""Kind, layer, query and input of a block."""
+
+
+def audit_shares(
+    model: Network, run: Translation, found: Shares, count: int | None = FEW // 2
+) -> AuditReport:
+    """Whether shares are those of their tokens: all blocks multiplied, some of their cells computed again."""
+    sizes = {kind: site.n_layers for kind, site in model.config.sites.items()}
+    layers = {kind: len(found.blocks.get(kind, ())) for kind in sizes}
+    if layers != sizes:
+        return equal("blocks", np.array([*layers.values()]), np.array([*sizes.values()]), 0.0)
+    drawn = np.concatenate([found.source, found.prefix], 1)
+    product = equal("shares as products of all blocks", drawn, _product(found, len(run.source_tokens)), LIMIT)
+    places: list[Cell] = []
+    values: list[float] = []
+    for kind, blocks in found.blocks.items():
+        for layer, block in enumerate(blocks):
+            places += [(kind, layer, query, at) for query, at in np.ndindex(*block.shape)]
+            values += block.ravel().tolist()
+    row = cache(lambda kind, layer, query: _row(model, run, kind, layer, query))
+
+    def again(cells: list[Cell]) -> list[float]:
+        return [float(row(*cell[:3])[cell[3]]) for cell in cells]
+
+    seed = recorded(run).hash
+    return product.joined(compared("shares within a block", places, values, again, seed, LIMIT, count))
+
+
+def _product(found: Shares, source: int) -> Array:
+    """(steps, source + steps): each step's shares, carried from the top block down to the inputs."""
+    steps = len(found.source)
+    own, memory = np.eye(steps), np.zeros((steps, source))
+    pairs = zip(found.blocks[AttentionKind.DECODER], found.blocks[AttentionKind.CROSS], strict=True)
+    for before, across in reversed([*pairs]):
+        memory = memory + own @ across[:, 1:]
+        own = own * across[:, 0] @ before
+    for block in reversed(found.blocks[AttentionKind.ENCODER]):
+        memory = memory @ block
+    return np.concatenate([memory, own], 1)
+
+
+def _row(model: Network, run: Translation, kind: AttentionKind, layer: int, query: int) -> Array:
+    """(inputs,) shares of one query's inputs (Ferrando et al. 2022, equations 5 to 8), input by input."""
+    site, attention = model.config.sites[kind], multi_head(model, kind, layer)
+    sublayer, pre = site.sublayer(layer), model.config.norm == "pre"
+    stream, norm = run.stream(sublayer), model.residual(sublayer).norm
+    read, weights = read_by_keys(run, kind, layer), recorded(run).weights(kind, layer)[:, query]
+    if pre and site.own_keys:
+        read = read - exactly(norm.bias)
+    values = (read @ exactly(attention.v_proj.weight).T).reshape(len(read), attention.n_heads, -1)
+    mixed = np.einsum("hk,khd->khd", weights, values).reshape(len(read), -1)
+    inputs = mixed @ exactly(attention.out_proj.weight).T
+    residual, output = exactly(stream.stream[query]), exactly(stream.output[query])
+    own = query if site.own_keys else 0
+    inputs = inputs if site.own_keys else np.concatenate([np.zeros((1, len(residual))), inputs])
+    inputs[own] += residual
+    if not pre:
+        entered = residual + exactly(stream.update[query])
+        centred = inputs - inputs.mean(1, keepdims=True)
+        inputs = exactly(norm.weight) * centred / np.sqrt(entered.var() + norm.eps)
+    near = np.abs(output).sum() - np.abs(output - inputs).sum(1)
+    near = np.where(near > 0, near, 0.0)
+    return near / near.sum() if near.any() else np.eye(len(inputs))[own]
