@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from figures import Tile
+from transformer.lenses.words.read_audit import read_checked
 from transformer.lenses.words.reading import (
     Axis,
     Reading,
     ReadView,
     read_axis,
     read_map,
-    read_view,
     reading_window,
 )
 from transformer.model.config import TransformerConfig
@@ -98,7 +98,7 @@ class Looking:
             from ui.maps import measures  # PyTorch comes with it
 
             view = measures.in_place(self.opened, view, self.measure)
-        return read_view(view, self.reading)
+        return read_checked(view, self.reading)
 
     def as_recorded(self) -> HeadMap:
         """The head as the model has it, in a window of at most 64 x 64 around the cell."""
