@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -32,7 +33,7 @@ def audit_shares(
     if layers != sizes:
         return equal("blocks", np.array([*layers.values()]), np.array([*sizes.values()]), 0.0)
     drawn = np.concatenate([found.source, found.prefix], 1)
-    product = equal("shares as products of all blocks", drawn, _product(found, len(run.source_tokens)), LIMIT)
+    product = equal("shares as products of all blocks", drawn, _product(found.blocks), LIMIT)
     places: list[Cell] = []
     values: list[float] = []
     for kind, blocks in found.blocks.items():
@@ -48,15 +49,27 @@ def audit_shares(
     return product.joined(compared("shares within a block", places, values, again, seed, LIMIT, count))
 
 
-def _product(found: Shares, source: int) -> Array:
+def audit_rollout(run: Translation, source: Array) -> AuditReport:
+    """Whether (steps,) source shares are those of attention rollout, half residual and half mean weights."""
+    blocks = {}
+    for kind, site in run.config.sites.items():
+        means = [recorded(run).weights(kind, layer).mean(0) / 2 for layer in range(site.n_layers)]
+        half = [np.eye(len(mean)) / 2 if site.own_keys else np.full((len(mean), 1), 0.5) for mean in means]
+        join = np.add if site.own_keys else lambda a, b: np.concatenate([a, b], 1)
+        blocks[kind] = tuple(join(a, b) for a, b in zip(half, means, strict=True))
+    expected = _product(blocks)[:, : len(run.source_tokens)].sum(1)
+    return equal("rollout", source, expected, LIMIT)
+
+
+def _product(blocks: Mapping[AttentionKind, Sequence[Array]]) -> Array:
     """(steps, source + steps): each step's shares, carried from the top block down to the inputs."""
-    steps = len(found.source)
-    own, memory = np.eye(steps), np.zeros((steps, source))
-    pairs = zip(found.blocks[AttentionKind.DECODER], found.blocks[AttentionKind.CROSS], strict=True)
+    steps, source = blocks[AttentionKind.CROSS][0].shape
+    own, memory = np.eye(steps), np.zeros((steps, source - 1))
+    pairs = zip(blocks[AttentionKind.DECODER], blocks[AttentionKind.CROSS], strict=True)
     for before, across in reversed([*pairs]):
         memory = memory + own @ across[:, 1:]
         own = own * across[:, 0] @ before
-    for block in reversed(found.blocks[AttentionKind.ENCODER]):
+    for block in reversed(blocks[AttentionKind.ENCODER]):
         memory = memory @ block
     return np.concatenate([memory, own], 1)
 

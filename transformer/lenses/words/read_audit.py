@@ -37,16 +37,15 @@ def audit_read(view: HeadMap, reading: Reading, read: ReadView) -> AuditReport:
     """Checks a view that was read against the map that it was read from."""
     named = named_rows(view.kind, reading) == "predicted" and view.predicted_tokens is not None
     rows = (view.predicted_tokens or ()) if named else view.query_tokens
-    wrong = [_misnamed(view.key_tokens, reading, read.key_tokens)]
-    wrong += [_misnamed(rows, reading, (read.predicted_tokens or ()) if named else read.query_tokens)]
     spans = [
         [(each.start - start, each.stop - start) for each in groups]
         for groups, start in ((read.rows, view.window.query_start), (read.columns, view.window.key_start))
     ]
-    wrong += [spans != [_shown(axis, reading) for axis in (rows, view.key_tokens)]]
-    drawn = read.weights, read.mask
-    found = audit_merged(reading, (rows, view.key_tokens), (view.weights, view.mask), drawn)
-    return found.joined(AuditReport((Check("words", float(any(wrong)), 0.0),)))
+    wrong = spans != [_shown(axis, reading) for axis in (rows, view.key_tokens)]
+    names = (read.predicted_tokens or ()) if named else read.query_tokens, read.key_tokens
+    whole, drawn = (view.weights, view.mask), (read.weights, read.mask)
+    found = audit_merged(reading, (rows, view.key_tokens), whole, drawn, names)
+    return found.joined(AuditReport((Check("places of words", float(wrong), 0.0),)))
 
 
 def audit_merged(
@@ -54,6 +53,7 @@ def audit_merged(
     pieces: tuple[Sequence[str], Sequence[str]],  # of the rows and of the columns
     whole: tuple[Array, BoolArray],  # (queries, keys) numbers and mask, by pieces
     drawn: tuple[Array, BoolArray],  # (rows, columns) the same as they are drawn
+    names: tuple[Sequence[str], Sequence[str]] | None = None,  # of rows and columns as they are drawn
 ) -> AuditReport:
     """Whether numbers summed over key pieces and averaged over query pieces are those of the words."""
     tables = []
@@ -69,7 +69,11 @@ def audit_merged(
     fits = drawn[0].shape == weights.shape and bool((drawn[1] == mask).all())
     worst = float(np.abs(drawn[0] - weights).max(initial=0.0)) if fits else float("inf")
     scale = max(1.0, float(np.abs(whole[0]).max(initial=0.0)))
-    return AuditReport((Check("sums of words", worst / scale, LIMIT),), told=(_TOLD,) * reading.words)
+    checks = [Check("sums of words", worst / scale, LIMIT)]
+    if names is not None:
+        wrong = any(_misnamed(axis, reading, each) for axis, each in zip(pieces, names, strict=True))
+        checks.append(Check("names of words", float(wrong), 0.0))
+    return AuditReport(tuple(checks), told=(_TOLD,) * reading.words)
 
 
 def _shown(pieces: Sequence[str], reading: Reading) -> list[tuple[int, int]]:
@@ -90,7 +94,7 @@ def _hidden(pieces: Sequence[str], reading: Reading) -> bool:
 def _misnamed(pieces: Sequence[str], reading: Reading, names: Sequence[str]) -> bool:
     """Whether names do not spell the pieces that they stand for."""
     spelled = [_spelled(pieces[slice(*span)]) for span in _shown(pieces, reading)]
-    return spelled != [_spelled([name]) for name in names] if reading.words else False
+    return spelled != [_spelled([name]) for name in names]
 
 
 def word_cuts(pieces: Sequence[str]) -> list[int]:
