@@ -17,11 +17,9 @@ from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.trace.report import AuditReport
-from transformer.trace.view import Array
+from transformer.trace.view import Array, Window
 
 LIMIT = 1e-4
-Cell = tuple[AttentionKind, int, int, int]
-"""Kind, layer, query and input of a block."""
 
 
 def audit_shares(
@@ -34,19 +32,25 @@ def audit_shares(
         return equal("blocks", np.array([*layers.values()]), np.array([*sizes.values()]), 0.0)
     drawn = np.concatenate([found.source, found.prefix], 1)
     product = equal("shares as products of all blocks", drawn, _product(found.blocks), LIMIT)
-    places: list[Cell] = []
-    values: list[float] = []
-    for kind, blocks in found.blocks.items():
-        for layer, block in enumerate(blocks):
-            places += [(kind, layer, query, at) for query, at in np.ndindex(*block.shape)]
-            values += block.ravel().tolist()
+    blocks = [
+        (kind, layer, each) for kind, all_of in found.blocks.items() for layer, each in enumerate(all_of)
+    ]
+    starts = np.cumsum([0, *(each.size for *_, each in blocks)])
+    values = np.concatenate([each.ravel() for *_, each in blocks])
     row = cache(lambda kind, layer, query: _row(model, run, kind, layer, query))
 
-    def again(cells: list[Cell]) -> list[float]:
-        return [float(row(*cell[:3])[cell[3]]) for cell in cells]
+    def again(cells: list[int]) -> list[float]:
+        made = []
+        for cell in cells:
+            at = int(np.searchsorted(starts, cell, side="right")) - 1
+            kind, layer, block = blocks[at]
+            query, key = divmod(cell - int(starts[at]), block.shape[1])
+            made.append(float(row(kind, layer, query)[key]))
+        return made
 
     seed = recorded(run).hash
-    return product.joined(compared("shares within a block", places, values, again, seed, LIMIT, count))
+    cells = range(len(values))
+    return product.joined(compared("shares within a block", cells, values, again, seed, LIMIT, count))
 
 
 def audit_rollout(run: Translation, source: Array) -> AuditReport:
@@ -79,7 +83,8 @@ def _row(model: Network, run: Translation, kind: AttentionKind, layer: int, quer
     site, attention = model.config.sites[kind], multi_head(model, kind, layer)
     sublayer, pre = site.sublayer(layer), model.config.norm == "pre"
     stream, norm = run.stream(sublayer), model.residual(sublayer).norm
-    read, weights = read_by_keys(run, kind, layer), recorded(run).weights(kind, layer)[:, query]
+    read = read_by_keys(run, kind, layer)
+    weights = recorded(run).weights(kind, layer, None, Window(query, query + 1, 0, len(read)))[:, 0]
     if pre and site.own_keys:
         read = read - exactly(norm.bias)
     values = (read @ exactly(attention.v_proj.weight).T).reshape(len(read), attention.n_heads, -1)
