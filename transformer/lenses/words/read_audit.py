@@ -17,12 +17,12 @@ import numpy as np
 
 from transformer.lenses.words.reading import Reading, ReadView, named_rows, read_view
 from transformer.text.vocabulary import BOS, EOS, PAD, SPACE, UNK
-from transformer.text.words import unspaced
+from transformer.text.words import unknown_text, unspaced
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, BoolArray, HeadMap
 
 LIMIT = 1e-5
-_SPECIAL = {PAD, BOS, EOS, UNK}
+_ALONE = {PAD, BOS, EOS}
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 _TOLD = "Words were cut again, place by place, and every number was summed again from the model's."
 
@@ -85,7 +85,7 @@ def _shown(pieces: Sequence[str], reading: Reading) -> list[tuple[int, int]]:
 
 
 def _hidden(pieces: Sequence[str], reading: Reading) -> bool:
-    if reading.hide_special and pieces[0] in _SPECIAL:
+    if reading.hide_special and pieces[0] in {*_ALONE, UNK}:
         return True
     text = _spelled(pieces) if reading.words else pieces[0].removeprefix(SPACE)
     return reading.hide_punctuation and bool(text) and _marks(text)
@@ -105,10 +105,10 @@ def word_cuts(pieces: Sequence[str]) -> list[int]:
 
 def _cut(pieces: Sequence[str], at: int) -> bool:
     """Whether a word begins at a place, which is not the first."""
-    if pieces[at].startswith(SPACE) or {pieces[at - 1], pieces[at]} & _SPECIAL:
+    if pieces[at].startswith(SPACE) or {pieces[at - 1], pieces[at]} & _ALONE:
         return True
-    borders = [i for i, piece in enumerate(pieces) if piece.startswith(SPACE) or piece in _SPECIAL]
-    first = max((i + (pieces[i] in _SPECIAL) for i in borders if i < at), default=0)
+    borders = [i for i, piece in enumerate(pieces) if piece.startswith(SPACE) or piece in _ALONE]
+    first = max((i + (pieces[i] in _ALONE) for i in borders if i < at), default=0)
     last = min((i for i in borders if i > at), default=len(pieces))
     bytes_before = b"".join(map(_raw, pieces[first:at]))
     pending = codecs.getincrementaldecoder("utf-8")("replace")
@@ -132,8 +132,11 @@ def _marks(text: str) -> bool:
 
 
 def _raw(piece: str) -> bytes:
-    byte = _BYTE.fullmatch(piece)
-    return piece.encode() if byte is None else bytes.fromhex(byte[1])
+    if byte := _BYTE.fullmatch(piece):
+        return bytes.fromhex(byte[1])
+    if unknown := unknown_text(piece):
+        piece = SPACE * piece.startswith(SPACE) + unknown
+    return piece.encode()
 
 
 def _spelled(pieces: Sequence[str]) -> str:

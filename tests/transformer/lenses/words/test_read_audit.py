@@ -34,6 +34,7 @@ PIECES += [
     "<0xA9>",
     "<0x21>",
 ]
+PIECES += ["<unk:£>", "▁<unk:“>", "<unk:”>"]
 WORDS = [Reading(words=True), Reading(words=True, hide_special=True, hide_punctuation=True)]
 PLAIN = [Reading(), Reading(hide_special=True), Reading(hide_punctuation=True)]
 BUNDLED = Path(__file__).parents[4] / "assets" / "models" / "en-pt"
