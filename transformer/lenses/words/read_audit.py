@@ -16,8 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from transformer.lenses.words.reading import Reading, ReadView, named_rows, read_view
-from transformer.text.vocabulary import BOS, EOS, PAD, SPACE, UNK
-from transformer.text.words import unknown_text, unspaced
+from transformer.text.words import BOS, EOS, PAD, SPACE, UNK, unknown_text, unspaced
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, BoolArray, HeadMap
 

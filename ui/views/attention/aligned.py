@@ -102,7 +102,8 @@ class Text:
         if gold and asked.target is not None and catalogue.has_model(asked.model):
             model = catalogue.translator(asked.model)
             return cls(list(model.words(asked.text)), list(model.target_words(asked.target)), True)
-        return cls(*(text_words(reading_groups(each)) for each in (run.source_tokens, run.target_tokens)))
+        source, target = (text_words(reading_groups(each)) for each in (run.source_tokens, run.target_tokens))
+        return cls(source, target)
 
     def hand_links(self, links: HandLinks) -> tuple[GoldPair, int]:
         """The links made by hand that lie inside the text, and the number of those that lie outside it."""
