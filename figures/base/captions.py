@@ -36,6 +36,12 @@ class AuditLike(Protocol):
     def row_sum_error(self) -> float: ...
     @property
     def output_error(self) -> float: ...
+    @property
+    def told(self) -> tuple[str, ...]: ...
+    @property
+    def unmade(self) -> tuple[str, ...]: ...
+    @property
+    def claim(self) -> str: ...
 
 
 class CheckedHead(HeadLike, Protocol):
@@ -201,19 +207,32 @@ def badge(
 ) -> dict[str, object]:
     """The audit badge: whether the audit passed, the text, and what stands behind it.
 
-    A file can only be checked against itself, so its badge says no more than that its parts agree.
+    A file can only be checked against itself, so its badge says no more than that its parts agree. A report
+    whose checks prove less than which token, head, row and key holds a number makes a claim of its own.
     """
     origin, proved = ("imported file, ", "consistent") if audit.imported else ("", "verified")
-    passed = f"✓ {origin}from a {proved} trace" if derived else f"✓ {origin}{proved}"
-    errors = (
+    passed = audit.claim or (f"from a {proved} trace" if derived else proved)
+    title = [_basis(audit), *audit.told, _errors(audit), _unmade(audit), _changed(audit)]
+    return {
+        "passed": bool(audit.passed),
+        "text": (f"✓ {origin}{passed}" if audit.passed else f"✗ {origin}not {proved}") + _counted(audit),
+        "title": " ".join(filter(None, title)),
+    }
+
+
+def _errors(audit: AuditLike) -> str:
+    """The largest errors, if attention was recomputed."""
+    if audit.row_sum_error != audit.row_sum_error:
+        return ""
+    return (
         f"Largest row-sum error {audit.row_sum_error:.1e}; "
         f"largest difference between recomputed and used output {audit.output_error:.1e}."
     )
-    return {
-        "passed": bool(audit.passed),
-        "text": (passed if audit.passed else f"✗ {origin}not {proved}") + _counted(audit),
-        "title": f"{_basis(audit)} {errors}{_changed(audit)}",
-    }
+
+
+def _unmade(audit: AuditLike) -> str:
+    """What could not be checked, in words."""
+    return f"Not checked, as the model is not here: {'; '.join(audit.unmade)}." if audit.unmade else ""
 
 
 def _counted(audit: AuditLike) -> str:
@@ -224,7 +243,7 @@ def _counted(audit: AuditLike) -> str:
 
 def _changed(audit: AuditLike) -> str:
     """The changes of the run, in words."""
-    return f" Changed in this run: {'; '.join(audit.changes)}." if audit.changes else ""
+    return f"Changed in this run: {'; '.join(audit.changes)}." if audit.changes else ""
 
 
 def _basis(audit: AuditLike) -> str:
@@ -240,5 +259,7 @@ def _basis(audit: AuditLike) -> str:
             "Its log-probabilities, the norms of its values, its type of numbers, and its model's name and "
             "hash are as recorded."
         )
+    if audit.row_sum_error != audit.row_sum_error:
+        return ""
     placed = " A second pass found every layer, head and step in its place." * audit.placed
     return f"Recomputed from what the model recorded.{placed}"

@@ -67,7 +67,7 @@ def first(model: Model) -> None:
     path = model / EXAMPLES_FILE
     text = read_json(path)["examples"][0]["text"]
     run = load_translator(model).translate(text, beam_size=1)
-    if run.attention is None or not run.attention.audit().passed:
+    if run.attention is None or not run.audit().passed:
         raise ValueError("The checks of the first run fail, so it is not written.")
     save_maps(run, model, path.with_name(FIRST_FILE))
     print(f"Wrote {path.with_name(FIRST_FILE)}: “{run.source_text}” → “{run.text}”.", flush=True)

@@ -19,6 +19,9 @@ class Audit:
     imported: bool = False
     changes: tuple[str, ...] = ()
     placed: bool = True
+    told: tuple[str, ...] = ()
+    unmade: tuple[str, ...] = ()
+    claim: str = ""
 
 
 @dataclass(frozen=True)

@@ -251,8 +251,7 @@ def _translation(meta: dict[str, Any], arrays: Arrays) -> Translation:
     others = (kept, recorded) if run.interventions else (recorded,)
 
     def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
-        found = audit(trace, places, basis=run.config)
-        return AuditReport((*found.checks, *others), found.changes)
+        return audit(trace, places, basis=run.config).joined(AuditReport(others))
 
     def read(name: str, shape: tuple[int, ...]) -> Tensor:
         return _tensor(arrays, name, shape)

@@ -34,7 +34,15 @@ from transformer.interventions.masks import Masking
 from transformer.model.sites import AttentionKind, Head, Site
 from transformer.runs.translation import Translation
 from transformer.trace.equations import focused_textbook, masked_textbook, weighed_textbook
-from transformer.trace.report import AS_RECORDED, ROW_SUM_LIMIT, WEIGHT_LIMIT, AuditReport, Check
+from transformer.trace.report import (
+    AS_RECORDED,
+    LABELS_UNMADE,
+    PLACES_UNMADE,
+    ROW_SUM_LIMIT,
+    WEIGHT_LIMIT,
+    AuditReport,
+    Check,
+)
 from transformer.trace.view import Array, BoolArray, HeadMap, Window
 
 FORMAT = "attention-explorer/view"
@@ -220,7 +228,8 @@ def _head(values: Any, run: Translation) -> HeadMap:
     if not np.isfinite(view.scores).all() or view.weights.min() < 0 or view.weights.max() > 1 + ROW_SUM_LIMIT:
         raise TraceFileError("The file holds weights or scores that no softmax has.")
     checks = [*_checks(view, site, len(labels.keys), run.interventions), *_recorded(values["checks"])]
-    return replace(view, audit=AuditReport(tuple(checks), tuple(map(str, run.interventions))))
+    changes = tuple(map(str, run.interventions))
+    return replace(view, audit=AuditReport(tuple(checks), changes, unmade=(LABELS_UNMADE, PLACES_UNMADE)))
 
 
 def _measured(values: Any, head: HeadMap) -> Measured | None:

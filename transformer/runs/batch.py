@@ -20,7 +20,7 @@ from transformer.text.words import PAD
 from transformer.trace.audit import audit
 from transformer.trace.heads import head_view
 from transformer.trace.recorder import Capture, Recorder
-from transformer.trace.records import AttentionTrace
+from transformer.trace.records import AttentionTrace, TokenTrace
 from transformer.trace.report import AuditReport
 from transformer.trace.view import BoolArray, HeadLabels, HeadView, Window, read_only, site_labels
 from transformer.training.data import pad
@@ -105,13 +105,15 @@ def _entry(
     def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
         return audit(trace, places, decoded, tuple(log_probs[: len(decoded)]), translator.model)
 
-    trace = recorder.trace(auditor, row)
-    assert trace is not None
     source_mask = read_only(token_mask(ids[0], translator.config.pad_id).cpu()).astype(bool)
     target_mask = np.arange(len(ids[1])) < len(decoded)
     source = _padded(translator.source_pieces(ids[0].tolist()), source_mask)
     read, written = (_padded(translator.pieces(each.tolist()), target_mask) for each in ids[1:])
-    config = translator.config
+    config, sides = translator.config, ("encoder", "decoder", "written")
+    named = zip(sides, ids, (source, read, written), strict=True)
+    tokens = {side: TokenTrace(tuple(each.tolist()), pieces) for side, each, pieces in named}
+    trace = recorder.trace(auditor, row, tokens)
+    assert trace is not None
     return BatchEntry(source, read, written, source_mask, target_mask, trace, translator.name, config)
 
 

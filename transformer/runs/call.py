@@ -39,7 +39,7 @@ from transformer.runs.wording import Wording
 from transformer.trace.audit import audit
 from transformer.trace.equations import TOKENS, audited_tokens
 from transformer.trace.recorder import Capture, Recorder
-from transformer.trace.records import AttentionTrace
+from transformer.trace.records import AttentionTrace, TokenTrace
 from transformer.trace.report import AuditReport, Check
 
 EMPTY = "The model wrote an empty text."
@@ -124,6 +124,17 @@ class Call(Generic[AnyModel, Done]):
     def other(self, run: OtherRun) -> Call[AnyModel, Done]:
         """The call of another run, with its output given."""
         raise NotImplementedError
+
+    def tokens(self, ids: Sequence[int], text: str) -> dict[str, TokenTrace]:
+        """What each side read, and what was written, for an output."""
+        read, pieces = (self.equipment.config.bos_id, *ids[:-1]), self.equipment.wording.pieces
+        found: dict[str, TokenTrace] = {
+            "decoder": TokenTrace(read, pieces(read)),
+            "written": TokenTrace(tuple(ids), pieces(ids), text),
+        }
+        if self.source_ids:
+            found["encoder"] = TokenTrace(self.source_ids, self.source_tokens, self.source_text)
+        return found
 
     def measured(self, written: int) -> int:
         """Number of tokens that is compared with training; ``written`` is that of the output."""
@@ -295,7 +306,10 @@ class Run(Generic[Done]):
         again: Callable[[], tuple[float, ...]] | None = None,
     ) -> AttentionTrace | None:
         """The recording; None if nothing was recorded."""
-        return None if self.recorder is None else self.recorder.trace(Proof(self.call, hypothesis, again))
+        if self.recorder is None:
+            return None
+        ids, proof = hypothesis.token_ids, Proof(self.call, hypothesis, again)
+        return self.recorder.trace(proof, tokens=self.call.tokens(ids, self._wording.text(ids)))
 
     def _path(self, steps: Sequence[Step], hypothesis: Hypothesis) -> tuple[DecodeStep, ...]:
         """The steps of the best hypothesis: each token, with the alternatives of the row that it extends."""
@@ -331,7 +345,7 @@ class Proof:
     def __call__(self, trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
         """Runs the checks on the given sub-layers."""
         found = audit(trace, places, self._log_probs, self._again(), self._model)
-        return AuditReport((*found.checks, *self._tokens), found.changes)
+        return found.joined(AuditReport(self._tokens))
 
 
 def chosen(distribution: Tensor, token_ids: Sequence[int]) -> tuple[float, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from transformer.interventions import Intervention
 from transformer.model.config import ModelConfig
-from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.model.sites import AttentionKind, Place, Side, Sublayer
 from transformer.text.brief import Brief
+from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import (
     Array,
     BoolArray,
@@ -114,7 +115,26 @@ class Translation(Brief):
 
         kind = AttentionKind(kind)
         provenance = self.model, self.config.placement
-        return head_view(self._trace(), (kind, layer, head), self.labels(kind), provenance, window)
+        view = head_view(self._trace(), (kind, layer, head), self.labels(kind), provenance, window)
+        return replace(view, audit=view.audit.joined(self._told()))
+
+    def audit(self, *places: Place) -> AuditReport:
+        """The checks of the trace (``AttentionTrace.audit``), and whether it is the trace of these tokens.
+
+        Raises:
+            NotCapturedError: Nothing was recorded.
+        """
+        return self._trace().audit(*places).joined(self._told())
+
+    def _told(self) -> AuditReport:
+        """Whether texts and tokens of this run are those that were recorded; no check if none were."""
+        recorded = self._trace().tokens
+        texts = {"encoder": self.source_text, "written": self.text}
+        pieces: dict[str, tuple[str, ...]] = {side: self.tokens(side) for side in self.config.stacks}
+        pieces |= {"written": self.target_tokens}
+        wrong = any(each.pieces != pieces[side] for side, each in recorded.items())
+        wrong |= any(recorded[side].text != text for side, text in texts.items() if side in recorded)
+        return AuditReport((Check("text", float(wrong), 0.0),) if recorded else ())
 
     def map(self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None) -> HeadMap:
         """One head as a map, without its vectors; arguments and errors as in ``head``."""

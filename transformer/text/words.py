@@ -173,7 +173,7 @@ def _words_of(pieces: Sequence[str], units: Sequence[Group]) -> list[Group]:
     starts = [
         unit.start
         for i, unit in enumerate(units)
-        if i <= inner[0] or i > inner[-1] or _unspaced(unit.text[0]) or _unspaced(units[i - 1].text[-1])
+        if i <= inner[0] or i > inner[-1] or unspaced(unit.text[0]) or unspaced(units[i - 1].text[-1])
     ]
     bounds = pairwise([*starts, units[-1].stop])
     return [Group(start, stop, _spelled(pieces[start:stop])) for start, stop in bounds]
@@ -188,7 +188,7 @@ def _waits(pieces: Sequence[str], unit: Group) -> bool:
     return tuple(pieces[unit.start : unit.stop]) == (SPACE,) or unit.text.endswith(_JOINER)
 
 
-def _unspaced(character: str) -> bool:
+def unspaced(character: str) -> bool:
     return unicodedata.name(character, "").startswith(_UNSPACED)
 
 

@@ -21,6 +21,7 @@ from transformer.model.network import Network
 from transformer.model.scores import Additive
 from transformer.model.sites import Place
 from transformer.trace.binding import audit_places
+from transformer.trace.entered import audit_entered
 from transformer.trace.equations import (
     HEADS,
     OUTPUTS,
@@ -35,7 +36,7 @@ from transformer.trace.equations import (
 from transformer.trace.records import AttentionTrace, LayerTrace
 from transformer.trace.report import ROW_SUM_LIMIT, WEIGHT_LIMIT, AuditReport, Check
 from transformer.trace.stream import audit_stream
-from transformer.trace.view import Array, BoolArray, HeadView, Window
+from transformer.trace.view import Array, BoolArray, HeadLabels, HeadView, Window
 
 OUTPUT_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
 LOG_PROB_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-1, torch.bfloat16: 2e-1}
@@ -57,14 +58,16 @@ def audit(
     """Runs every check that a trace allows."""
     limit = OUTPUT_LIMIT[trace.dtype]
     checks = [check for place in places for check in audit_layer(trace.layer(*place), limit)]
-    checks += [audit_embedding(trace)]
+    small = EMBEDDING_LIMIT if trace.dtype == torch.float32 else limit
+    checks += [audit_embedding(trace, small)]
+    entered: AuditReport = trace.once((audit_entered, basis), lambda: audit_entered(trace, basis, small))
     if decoded:
         checks += [audit_log_probs(decoded, replayed, LOG_PROB_LIMIT[trace.dtype])]
     if basis is not None:
         checks += trace.once((audit_stream, basis), lambda: audit_stream(trace, basis, limit))
     if isinstance(basis, Network):
         checks += trace.once((audit_places, basis), lambda: audit_places(trace, basis, limit))
-    return replace(merged(checks), changes=tuple(map(str, trace.interventions)))
+    return replace(merged(checks), changes=tuple(map(str, trace.interventions))).joined(entered)
 
 
 def audit_layer(layer: LayerTrace, output_limit: float = OUTPUT_LIMIT[torch.float32]) -> list[Check]:
@@ -211,7 +214,7 @@ def _by_head(
     return made
 
 
-def audit_embedding(trace: AttentionTrace) -> Check:
+def audit_embedding(trace: AttentionTrace, limit: float) -> Check:
     """Compares token embedding + positional encoding with the input that the first layer received."""
     worst = 0.0
     for embedding in trace.embeddings.values():
@@ -219,7 +222,6 @@ def audit_embedding(trace: AttentionTrace) -> Check:
         own = embedding.input if embedding.own_input is None else embedding.own_input
         scale = max(1.0, float(own.abs().max()))
         worst = _worst(worst, float((total - own).abs().max()) / scale)
-    limit = EMBEDDING_LIMIT if trace.dtype == torch.float32 else OUTPUT_LIMIT[trace.dtype]
     return Check("embeddings", worst, limit)
 
 
@@ -231,8 +233,8 @@ def audit_log_probs(decoded: tuple[float, ...], replayed: tuple[float, ...], lim
     return Check("log-probabilities", worst, limit)
 
 
-def audit_view(view: HeadView, layer: LayerTrace) -> AuditReport:
-    """Compares the very arrays that a figure receives with the trace: numbers, positions and labels."""
+def audit_view(view: HeadView, layer: LayerTrace, labels: HeadLabels | None = None) -> AuditReport:
+    """Compares the very arrays and labels that a figure receives with those of the run."""
     rows, keys = view.window.queries, view.window.keys
     mask = visible(layer, rows)
     weights = textbook_weights(layer, view.head, rows, mask)[:, keys]
@@ -246,16 +248,13 @@ def audit_view(view: HeadView, layer: LayerTrace) -> AuditReport:
         "output": layer.output[view.head, rows].numpy(),
     }
     differences = (_difference(getattr(view, name), array) for name, array in expected.items())
-    predicted = len(view.query_tokens) if view.predicted_tokens is None else len(view.predicted_tokens)
-    labels = (len(view.query_tokens), predicted, len(view.key_tokens)) != (
-        view.weights.shape[0],
-        view.weights.shape[0],
-        view.weights.shape[-1],
-    )
+    drawn = HeadLabels(view.query_tokens, view.predicted_tokens, view.key_tokens)
+    counts = (len(drawn.queries), len(drawn.predicted or drawn.queries), len(drawn.keys))
+    wrong = counts != (view.weights.shape[0], view.weights.shape[0], view.weights.shape[-1])
     return AuditReport(
         (
             Check("arrays drawn", _worst(0.0, *differences), VIEW_LIMIT),
-            Check("labels", float(labels), 0.0),
+            Check("labels", float(wrong or (labels is not None and drawn != labels.of(view.window))), 0.0),
         )
     )
 

@@ -26,16 +26,16 @@ def head_view(
     kind, layer, head = place
     record = trace.layer(kind, layer, head)
     window = _checked(window or record.window(), record.window())
-    rows, keys = window.queries, window.keys
+    rows, keys, drawn = window.queries, window.keys, labels.of(window)
     view = HeadView(
         kind=kind,
         layer=layer,
         head=head,
         model=model[0],
         norm=model[1],
-        query_tokens=labels.queries[rows],
-        predicted_tokens=None if labels.predicted is None else labels.predicted[rows],
-        key_tokens=labels.keys[keys],
+        query_tokens=drawn.queries,
+        predicted_tokens=drawn.predicted,
+        key_tokens=drawn.keys,
         window=window,
         scores=trace.scores(kind, layer, head, window),
         mask=trace.mask(kind, layer, head, window),
@@ -49,9 +49,8 @@ def head_view(
         centres=None if record.focus is None else read_only(record.focus.centres[rows]),
         reach=0 if record.focus is None else record.focus.reach,
     )
-    found = trace.audit((kind, layer))
-    proof = found.checks + audit_view(view, record).checks
-    return replace(view, audit=AuditReport(proof, found.changes))
+    found = trace.audit((kind, layer)).joined(audit_view(view, record, trace.labels(kind)))
+    return replace(view, audit=found)
 
 
 def _checked(window: Window, whole: Window) -> Window:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -29,6 +29,7 @@ from transformer.trace.records import (
     LayerTrace,
     MemoryTrace,
     ResidualTrace,
+    TokenTrace,
 )
 
 
@@ -158,7 +159,12 @@ class Recorder:
             self._memory = own, used
         return used
 
-    def trace(self, auditor: Auditor, row: int = 0) -> AttentionTrace | None:
+    def trace(
+        self,
+        auditor: Auditor,
+        row: int = 0,
+        tokens: Mapping[str, TokenTrace] | None = None,  # what was read and written
+    ) -> AttentionTrace | None:
         """The recording of one row of the batch; None if nothing was to be recorded."""
         if not self._capture.attention:
             return None
@@ -172,6 +178,7 @@ class Recorder:
             dtype=dtype,
             auditor=auditor,
             memory=None if self._memory is None else _memory_trace(*self._memory, row),
+            tokens=tokens or {},
         )
         return changed(trace, self._changes) if self._changes else trace
 

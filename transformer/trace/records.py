@@ -6,7 +6,8 @@ weights are computed from these on demand, for each head and window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import zlib
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,7 @@ from transformer.model.scores import SCALED_DOT, ScoreRule, attention_weights
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer
 from transformer.text.brief import Brief
 from transformer.trace.report import AuditReport
-from transformer.trace.view import Array, BoolArray, Window
+from transformer.trace.view import Array, BoolArray, HeadLabels, Window
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,7 +167,23 @@ class MemoryTrace(Brief):
     own: Tensor | None = None
 
 
+@dataclass(frozen=True, repr=False)
+class TokenTrace(Brief):
+    """Tokens that a stack read or that were written, which the labels of every picture must name."""
+
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]  # their names
+    text: str = ""  # the text that they stand for
+    first: int = 0  # position of the first
+
+
 Auditor = Callable[["AttentionTrace", tuple[Place, ...]], AuditReport]
+SIDES: dict[AttentionKind, tuple[Side, Side]] = {
+    AttentionKind.ENCODER: ("encoder", "encoder"),
+    AttentionKind.DECODER: ("decoder", "decoder"),
+    AttentionKind.CROSS: ("decoder", "encoder"),
+}
+"""The sides of each kind's queries and keys."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,6 +198,7 @@ class AttentionTrace(Brief):
         auditor: Runs the checks on the given sub-layers.
         changes: The interventions of the run, with what they put in.
         memory: The encoder's output; None unless the residual stream was requested.
+        tokens: What was read by side, and what was "written"; empty if the trace does not know it.
     """
 
     layers: dict[AttentionKind, tuple[LayerTrace, ...]]
@@ -190,6 +208,7 @@ class AttentionTrace(Brief):
     auditor: Auditor = field(repr=False)
     changes: tuple[Change, ...] = ()
     memory: MemoryTrace | None = None
+    tokens: Mapping[str, TokenTrace] = field(default_factory=dict)
     _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def layer(self, kind: AttentionKind | str, layer: int, head: int | None = None) -> LayerTrace:
@@ -265,6 +284,21 @@ class AttentionTrace(Brief):
             return None
         own, used = trace.own_mask(), trace.mask()
         return (used & ~own).numpy(), (own & ~used).numpy()
+
+    def labels(self, kind: AttentionKind | str) -> HeadLabels | None:
+        """The tokens along the maps of a kind, as they were read and written; None if they are not known."""
+        if not self.tokens:
+            return None
+        rows, keys = SIDES[AttentionKind(kind)]
+        written = self.tokens["written"].pieces if rows == "decoder" else None
+        return HeadLabels(self.tokens[rows].pieces, written, self.tokens[keys].pieces)
+
+    @property
+    def hash(self) -> int:
+        """A number that depends on what entered the model; it chooses the cells that are computed twice."""
+        entered = [embedding.input.numpy().tobytes() for embedding in self.embeddings.values()]
+        found: int = self.once("hash", lambda: zlib.crc32(b"".join(entered)))
+        return found
 
     @property
     def interventions(self) -> tuple[Intervention, ...]:

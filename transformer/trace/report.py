@@ -11,6 +11,10 @@ PLACES = "places"
 AS_RECORDED = " (as recorded)"
 """Suffix in the name of a check whose value comes from a file, because repeating it needs the model."""
 
+LABELS_UNMADE = "whether the labels name the tokens that were read"
+PLACES_UNMADE = "whether every recording is in its layer, head and step"
+"""Checks that a file without its model does not allow."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -33,6 +37,17 @@ class AuditReport:
     checks: tuple[Check, ...]  # the checks
     # what was changed in the run, one sentence each; the checks hold for the changed run
     changes: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()  # what the checks of a derived picture prove, one sentence each
+    unmade: tuple[str, ...] = ()  # what could not be checked
+    claim: str = ""  # what the badge says instead of "verified", such as "sums up"
+
+    def joined(self, other: AuditReport) -> AuditReport:
+        """Both reports as one; the claim is the other's, if it makes one."""
+        told, unmade, changes = (
+            tuple(dict.fromkeys(getattr(self, name) + getattr(other, name)))
+            for name in ("told", "unmade", "changes")
+        )
+        return AuditReport(self.checks + other.checks, changes, told, unmade, other.claim or self.claim)
 
     @property
     def imported(self) -> bool:

@@ -47,6 +47,11 @@ class HeadLabels:
     predicted: tuple[str, ...] | None
     keys: tuple[str, ...]
 
+    def of(self, window: Window) -> HeadLabels:
+        """Those of a part of the map."""
+        predicted = None if self.predicted is None else self.predicted[window.queries]
+        return HeadLabels(self.queries[window.queries], predicted, self.keys[window.keys])
+
 
 def site_labels(
     site: Site,  # the attention

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -10,13 +10,16 @@ from torch import Tensor, nn
 from transformer.model.encodings.biases import ALL_HEADS, BiasRule, Heads
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.masks import AttentionMask
+from transformer.model.sites import Place
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
 from transformer.text.words import Group, is_punctuation, is_special, reading_groups
-from transformer.trace.audit import audit
+from transformer.trace.audit import OUTPUT_LIMIT, audit
+from transformer.trace.entered import audit_entered
 from transformer.trace.recorder import Capture, Recorder
-from transformer.trace.records import AttentionTrace
+from transformer.trace.records import AttentionTrace, TokenTrace
+from transformer.trace.report import PLACES_UNMADE, AuditReport
 
 
 class MovedRule(BiasRule):
@@ -59,7 +62,7 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
     InputError if the text is empty or too long, or the model has no such positions.
     """
     model, recorder = translator.model, Recorder(Capture())
-    ids = [*translator.ids(text), translator.config.eos_id]
+    ids = (*translator.ids(text), translator.config.eos_id)
     encoder = model.stack("encoder")
     positions = Moved(encoder.positions, offset)
     try:
@@ -69,7 +72,13 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
     except ValueError as error:
         last, most = offset + len(ids), translator.config.max_positions
         raise InputError(f"The sentence would end at position {last:,} of {most:,} positions.") from error
-    trace = recorder.trace(audit)
+
+    def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
+        entered = audit_entered(trace, model, OUTPUT_LIMIT[trace.dtype])
+        return replace(audit(trace, places), unmade=(PLACES_UNMADE,)).joined(entered)
+
+    read = TokenTrace(ids, translator.source_pieces(ids), translator.tokenizer.read(text), offset)
+    trace = recorder.trace(auditor, tokens={"encoder": read})
     assert trace is not None
     return trace
 

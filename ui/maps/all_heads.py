@@ -19,7 +19,7 @@ from ui.address.state import ORDERS
 from ui.controls import options
 from ui.controls.pickers import choose
 from ui.linked_view import TilesFeed
-from ui.maps.looking import Looking
+from ui.maps.looking import Looking, audit_tiles
 from ui.server import analyses, catalogue, measured
 from ui.server.opened import Opened
 
@@ -80,7 +80,7 @@ def feed(look: Looking, now: State) -> TilesFeed:
         parts.append(f"ordered in each layer by {name(now.order)}")
     if coloured is not None:
         parts.append(f"strip under a tile: {name(now.color)}")
-    proof = captions.badge(opened.translation.map(kind, *look.head).audit, derived=True)
+    proof = captions.badge(audit_tiles(look, tiles), derived=True)
     parts += [str(proof["text"]), "click a tile to open it"]
     legend = None if coloured is None else {"title": _LABELS[now.color or ""], "marks": coloured.legend()}
     return linked_view.overview_feed(

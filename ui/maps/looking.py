@@ -5,29 +5,32 @@ A page derives these values from the state once, at the top of a run, and hands 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from figures import Tile
+from transformer.lenses.words.read_audit import audit_merged, read_checked
 from transformer.lenses.words.reading import (
     Axis,
     Reading,
     ReadView,
     read_axis,
     read_map,
-    read_view,
     reading_window,
 )
 from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind, Head, Site
 from transformer.runs.translation import Translation
+from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import HeadMap, Window
 from ui.address import State
 from ui.linked_view import Cursor, window_around
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
+from ui.server.stores import kept
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Looking:
             from ui.maps import measures  # PyTorch comes with it
 
             view = measures.in_place(self.opened, view, self.measure)
-        return read_view(view, self.reading)
+        return read_checked(view, self.reading)
 
     def as_recorded(self) -> HeadMap:
         """The head as the model has it, in a window of at most 64 x 64 around the cell."""
@@ -128,6 +131,37 @@ class Looking:
 
         what = (self.kind, self.reading, self.scale, self.measure)
         return runs.overview(self.opened.asked, self.translation, what, make)
+
+
+def audit_tiles(look: Looking, tiles: list[list[Tile]]) -> AuditReport:
+    """The checks of every layer of a kind, and of cells of every tile that is drawn."""
+    run, kind = look.translation, AttentionKind(look.kind)
+    assert run.attention is not None
+    seed = run.attention.hash
+    chosen = (layer := seed % len(tiles)), seed % len(tiles[layer])
+
+    def make() -> AuditReport:
+        found = run.audit(*((kind, layer) for layer in range(len(tiles))))
+        worst = max(
+            tile.error(*look.whole((layer, head)), look.scale, seed)
+            for layer, row in enumerate(tiles)
+            for head, tile in enumerate(row)
+        )
+        told = "Of each tile, the darkest cell and one other were pooled again from the head's own map."
+        found = found.joined(AuditReport((Check("tiles", worst, 1),), told=(told,)))
+        view = run.map(kind, *chosen)
+        if look.measure == "carried":
+            from ui.maps import measures
+
+            view = measures.in_place(look.opened, view, "carried")
+        whole = view.weights, view.mask
+        found = found.joined(audit_merged(look.reading, look.tokens, whole, look.whole(chosen)))
+        return found.joined(view.audit)
+
+    drawn = zlib.crc32(b"".join(tile.values.tobytes() for row in tiles for tile in row))
+    what = ("audit", look.kind, look.reading, look.scale, look.measure, drawn)
+    audited: AuditReport = kept("overviews").get((look.opened.asked, id(run), what), make)
+    return audited
 
 
 Looks = Mapping[str, Looking]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from figures.base.labels import number
 from transformer import Translation
+from transformer.lenses.again.carried import audit_carried
+from transformer.lenses.again.effects import audit_effect_map
 from transformer.lenses.measures.alti import Shares, alti
 from transformer.lenses.measures.attribution import Attribution, attribution
 from transformer.lenses.measures.carried import Carried, carried
@@ -23,6 +26,7 @@ from transformer.lenses.measures.stream import Tell, UnmeasuredError, silent
 from transformer.lenses.measures.words import source_words, word_effect
 from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translator import Translator
+from transformer.trace.report import AuditReport
 from transformer.trace.view import Array, HeadMap, Window
 from ui.server.analyses import retraced
 from ui.server.catalogue import translator
@@ -95,10 +99,37 @@ def in_place(opened: Opened, view: HeadMap, measure: str) -> HeadMap:
     """A map with a measure for its weights; the map itself if it has too many cells for effects."""
     kind, chosen = view.kind, (view.layer, view.head)
     if measure == "carried":
-        return carried_map(view, _carried(opened, kind, chosen))
-    if count(opened.translation, kind, chosen, view.window) > MOST_CELLS_OF_MAP:
+        found = carried_map(view, _carried(opened, kind, chosen))
+    elif count(opened.translation, kind, chosen, view.window) > MOST_CELLS_OF_MAP:
         return view
-    return effect_map(view, effects_of(opened, kind, chosen, view.window))
+    else:
+        found = effect_map(view, effects_of(opened, kind, chosen, view.window))
+
+    def audit(model: Translator, run: Translation) -> AuditReport:
+        if measure == "carried":
+            return audit_carried(model.model, run, found)
+        return audit_effect_map(model, run, found)
+
+    assert found.measured is not None
+    drawn, key = (found.weights, found.measured), (str(kind), chosen, view.window, measure)
+    own = checked(opened.asked, opened.translation, key, drawn, audit)
+    return replace(found, audit=view.audit.joined(own))
+
+
+def checked(
+    asked: Asked,
+    translation: Translation,
+    key: tuple[Hashable, ...],  # what is drawn
+    drawn: Sequence[Array],  # the numbers that a figure receives
+    audit: Callable[[Translator, Translation], AuditReport],  # computes them a second way
+) -> AuditReport:
+    """The audit of numbers that are drawn and of the run behind them, made once for the same numbers."""
+    seen = zlib.crc32(b"".join(np.ascontiguousarray(each).tobytes() for each in drawn))
+
+    def make(model: Translator, run: Translation) -> AuditReport:
+        return run.audit().joined(audit(model, run))
+
+    return _once(asked, translation, ("audit", *key, seen), make)
 
 
 def whole_carried(opened: Opened, kind: str, chosen: Head) -> Array:

@@ -59,6 +59,8 @@ def test_an_honest_trace_passes_every_check(translation):
         "weights",
         "outputs",
         "embeddings",
+        "tokens",
+        "positions",
         "log-probabilities",
         "places",
     }

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import pytest
+from head_views import Audit
 from streamlit.testing.v1 import AppTest
 
 from figures.base.captions import badge
 
-AUDIT = SimpleNamespace(
-    passed=True, imported=False, changes=(), row_sum_error=1e-7, output_error=2e-7, placed=True
-)
+AUDIT = Audit(output_error=2e-7)
 
 
 def page(**given: object) -> AppTest:

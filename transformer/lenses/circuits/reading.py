@@ -21,6 +21,7 @@ from transformer.runs.translation import Translation
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, BoolArray, read_only
 
+_SUMS = "The parts sum to the scores that the model computed: that proves their total, not who wrote which."
 LIMIT = 1e-4
 """Share of the largest part by which the parts may miss a score."""
 Split = Literal["query", "key"]
@@ -96,4 +97,4 @@ def reading(
     largest = max(1.0, float(values.abs().max()))
     gap = float((total - torch.as_tensor(scores).double()).abs().max()) / largest
     check = Check("parts sum to the scores", gap, LIMIT)
-    return Reading(writers, read_only(values.float()), AuditReport((check,)))
+    return Reading(writers, read_only(values.float()), AuditReport((check,), told=(_SUMS,), claim="sums up"))

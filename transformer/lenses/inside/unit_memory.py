@@ -1,8 +1,8 @@
-"""A simple recurrent unit at one token, and its memory: the share of each token still in its state.
+"""A simple recurrent unit at one token, and its memory: the weight of each token in its state.
 
-With c_t = f_t ⊙ c_{t−1} + (1 − f_t) ⊙ W x_t (Kim et al. 2019, section 3.1), the part of token j in c_t is
-(1 − f_j) ⊙ Π f_s over the tokens s after j up to t. It is no attention: no query chooses, and the parts of a
-row sum to at most 1.
+With c_t = f_t ⊙ c_{t−1} + (1 − f_t) ⊙ W x_t (Kim et al. 2019, section 3.1), the weight of W x_j in c_t is
+(1 − f_j) ⊙ Π f_s over the tokens s after j up to t: what was let in of it, and was kept since. It is no
+attention: no query chooses, and the weights of a row sum to at most 1.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ class UnitStep:
 
 @dataclass(frozen=True, eq=False)
 class UnitMemory:
-    """The share of each token left in the state of a layer's unit."""
+    """The weight of each token in the state of a layer's unit."""
 
     tokens: tuple[str, ...]  # what the rows read; the columns are the same tokens
-    share: Array  # (rows, tokens) from 0 to 1, as the mean over dimensions or of one; 0 for later tokens
+    # (rows, tokens) (1 − f_j) Π f, from 0 to 1, as the mean over dimensions or of one; 0 for later tokens
+    share: Array
     audit: AuditReport  # whether the unit's own output follows from the same gates
 
 

@@ -26,6 +26,7 @@ from transformer.trace.view import Array
 
 LIMIT = 1e-3
 """Share of the longest output by which Σ T + biases may miss it."""
+_SUMS = "In every block, the parts and the biases sum to what the model wrote: that proves their total."
 _AT_ONCE = 2**20
 """Numbers of a chunk of rows: memory does not grow with the square of the length."""
 
@@ -37,6 +38,8 @@ class Shares:
     source: Array  # (steps, source) shares of the source tokens
     prefix: Array  # (steps, steps) shares of the tokens that the decoder read
     audit: AuditReport  # whether Σ_j T_i(x_j) + biases is what each block wrote
+    # by kind and layer, (queries, inputs) shares within a block; ``source`` and ``prefix`` are products
+    blocks: dict[AttentionKind, tuple[Array, ...]]
 
 
 def alti(model: Network, run: Translation) -> Shares:
@@ -59,21 +62,32 @@ def alti(model: Network, run: Translation) -> Shares:
     recorded(run)
     if set(run.config.sites) != set(AttentionKind):
         raise UnmeasuredError("These shares need an encoder and a decoder with self-attention.")
-    worst = [0.0]
+    worst, blocks = [0.0], dict[AttentionKind, list[Tensor]]()
+
+    def mixed(each: Written) -> Tensor:
+        assert each.kind is not None
+        blocks.setdefault(each.kind, []).append(_mixed(model, run, each, worst))
+        return blocks[each.kind][-1]
+
     encoder = torch.eye(len(run.source_tokens), dtype=torch.float64)
     for each in _blocks(model, run, "encoder"):
-        encoder = _mixed(model, run, each, worst) @ encoder
+        encoder = mixed(each) @ encoder
     steps = len(run.decoder_input_tokens)
     source, prefix = torch.zeros(steps, len(encoder)).double(), torch.eye(steps, dtype=torch.float64)
     for each in _blocks(model, run, "decoder"):
-        mixed = _mixed(model, run, each, worst)
+        block = mixed(each)
         if each.kind is AttentionKind.CROSS:
-            own, read = mixed[:, :1], mixed[:, 1:]
+            own, read = block[:, :1], block[:, 1:]
             source, prefix = own * source + read @ encoder, own * prefix
         else:
-            source, prefix = mixed @ source, mixed @ prefix
+            source, prefix = block @ source, block @ prefix
     checks = (Check("transformed vectors and biases sum to what each block wrote", max(worst), LIMIT),)
-    return Shares(source.float().numpy(), prefix.float().numpy(), AuditReport(checks))
+    return Shares(
+        source.float().numpy(),
+        prefix.float().numpy(),
+        AuditReport(checks, told=(_SUMS,), claim="sums up"),
+        {kind: tuple(each.float().numpy() for each in found) for kind, found in blocks.items()},
+    )
 
 
 def _blocks(model: Network, run: Translation, side: Side) -> Iterator[Written]:

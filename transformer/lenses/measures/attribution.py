@@ -29,6 +29,7 @@ from transformer.runs.translation import Translation
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, read_only
 
+_SUMS = "The parts sum to the logits that the model computed: that proves their total, not who wrote which."
 LIMIT = 1e-4
 """Share of the largest part by which the parts may miss the logit."""
 
@@ -105,7 +106,7 @@ def attribution(
         writers,
         read_only(torch.tensor(numbers, dtype=torch.float32)),
         {kind: read_only(torch.stack(found[::-1]).float()) for kind, found in keys.items()},
-        AuditReport((check,)),
+        AuditReport((check,), told=(_SUMS,), claim="sums up"),
     )
 
 

@@ -19,6 +19,9 @@ from transformer.runs.translation import Translation
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array
 
+_SUMS = (
+    "What the keys carried sums to what the head wrote: that proves its total, not which key carried what."
+)
 LIMIT = 1e-3
 """Share of the longest output by which the parts may miss it."""
 
@@ -64,7 +67,7 @@ def carried(model: Network, run: Translation, kind: AttentionKind | str, layer: 
         _array(weights.abs() * length),
         _array(length),
         float((bias @ rows).norm()),
-        AuditReport((Check("parts sum to the head's output", gap, LIMIT),)),
+        AuditReport((Check("parts sum to the head's output", gap, LIMIT),), told=(_SUMS,), claim="sums up"),
     )
 
 

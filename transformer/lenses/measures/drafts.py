@@ -94,7 +94,12 @@ def draft_audit(run: Translation, found: Sequence[Draft]) -> AuditReport | None:
         return None
     pairs = zip_longest(found[-1].tokens, run.target_tokens)
     missed = sum(draft != written for draft, written in pairs)
-    return AuditReport((Check("tokens of the last draft that are not the translation's", missed, 0),))
+    check = Check("tokens of the last draft that are not the translation's", missed, 0)
+    told = "The last draft is the translation, token by token; the others are not checked."
+    return AuditReport((check,), told=(told,), claim="the last is the translation")
+
+
+_TOP = "The top row is the distribution from which the model wrote; the rows below have no such check."
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,5 +130,5 @@ def decoder_lens(model: Network, run: Translation, translator: Translator) -> De
         tuple(translator.pieces([each.best[0].token_id for each in row]) for row in rows),
         np.array([[each.best[0].probability for each in row] for row in rows], dtype=np.float32),
         np.array([[each.chosen for each in row] for row in rows], dtype=np.float32),
-        AuditReport((worst,)),
+        AuditReport((worst,), told=(_TOP,), claim="top row verified"),
     )

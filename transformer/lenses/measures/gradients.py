@@ -40,6 +40,11 @@ class Saliency:
     prefix: Array  # (step + 1,) the decoder's input up to the step, with the start token
     total: float  # z_A − z_B, or z_A, in the run
     audit: AuditReport  # completeness; without checks for gradient × input, which promises no sum
+    # (points, source) and (points, step + 1): gradient · embedding at points of the line, which stand at
+    # ``shares`` (points,) of the embeddings, and which ``weights`` (points,) sum to ``source`` and ``prefix``
+    along: tuple[Array, Array]
+    shares: Array
+    weights: Array
 
 
 class _Leaves(Bystander):
@@ -87,22 +92,24 @@ def saliency(
         "decoder": embedding_trace(run, "decoder").tokens[: step + 1],
     }
     rows = torch.tensor([ids], device=translator.device), torch.tensor([read], device=translator.device)
-    gradients = _gradients(model, own, rows, (token, against), *(_line() if integrated else _ONE), tell)
-    source, prefix = (
-        (gradient * each).sum(-1) for gradient, each in zip(gradients, own.values(), strict=True)
-    )
+    shares, weights = _line() if integrated else _ONE
+    along = _gradients(model, own, rows, (token, against), shares, tell)
+    source, prefix = (weights @ each for each in along)
     ends = [_end(model, own, rows, (token, against), share) for share in (0.0, 1.0)]
     checks: tuple[Check, ...] = ()
     if integrated:
         missed = abs(float(source.sum() + prefix.sum()) - (ends[1] - ends[0]))
         checks = (Check("completeness", missed / max(1.0, *map(abs, ends)), LIMIT),)
-    return Saliency(read_only(source.float()), read_only(prefix.float()), ends[1], AuditReport(checks))
+    audit = AuditReport(checks, told=(_COMPLETE,), claim="sums up") if checks else AuditReport(())
+    first, second, *line = map(read_only, (*along, shares, weights))
+    return Saliency(read_only(source), read_only(prefix), ends[1], audit, (first, second), *line)
 
 
 Asked = tuple[int, int | None]
 """The token, and the one that it is compared with."""
 _ONE = torch.ones(1), torch.ones(1)
 """The end of the line alone: gradient × input."""
+_COMPLETE = "The gradients sum to the change of the logits from embeddings of zeros: a total, not its parts."
 
 
 def _line() -> tuple[Tensor, Tensor]:
@@ -119,23 +126,22 @@ def _gradients(
     rows: tuple[Tensor, Tensor],
     asked: Asked,
     shares: Tensor,
-    weights: Tensor,
     tell: Tell,
 ) -> list[Tensor]:
-    """The weighted sum of the gradients by the embeddings of each side, (length, d_model)."""
+    """Gradient · embedding at every point and token of each side, (points, length)."""
     device, longest = rows[0].device, max(len(each) for each in own.values())
-    total = [torch.zeros_like(each) for each in own.values()]
+    parts: list[list[Tensor]] = [[] for _ in own]
     size = max(1, MOST_TOKENS // longest)
-    for some, weight in zip(torch.split(shares, size), torch.split(weights, size), strict=True):
+    for some in torch.split(shares, size):
         leaves: dict[Side, Tensor] = {
             side: (some[:, None, None] * each).to(device).requires_grad_() for side, each in own.items()
         }
         with torch.enable_grad():
-            value = _difference(model, leaves, rows, asked)
-            found = torch.autograd.grad((value * weight.to(value)).sum(), list(leaves.values()))
+            found = torch.autograd.grad(_difference(model, leaves, rows, asked).sum(), list(leaves.values()))
         tell(float(some[-1]) ** (1 / 3))
-        total = [before + each.sum(0).cpu() for before, each in zip(total, found, strict=True)]
-    return total
+        for kept, each, tokens in zip(parts, found, own.values(), strict=True):
+            kept.append((each.cpu() * tokens).sum(-1))
+    return [torch.cat(each) for each in parts]
 
 
 def _end(
@@ -144,6 +150,19 @@ def _end(
     leaves: dict[Side, Tensor] = {side: (share * each)[None].to(rows[0].device) for side, each in own.items()}
     with torch.no_grad():
         return float(_difference(model, leaves, rows, asked)[0])
+
+
+@torch.inference_mode()
+def logit_differences(
+    translator: Translator, run: Translation, step: int, asked: Asked, leaves: dict[Side, Tensor]
+) -> Tensor:
+    """(rows,) z_A − z_B at a step, with embeddings (rows, length, d_model) in the place of its own."""
+    device, model = translator.device, translator.model
+    assert isinstance(model, Transformer)
+    ids = [*translator.ids(run.source_text), translator.config.eos_id]
+    read = [translator.config.bos_id, *run.target_ids[:step]]
+    rows = torch.tensor([ids], device=device), torch.tensor([read], device=device)
+    return _difference(model, {side: each.to(device) for side, each in leaves.items()}, rows, asked).cpu()
 
 
 def _difference(

@@ -12,7 +12,6 @@ from transformer.lenses.measures.stream import Tell, recorded, silent
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
-from transformer.trace.report import AuditReport
 from transformer.trace.view import Array, HeadMap, Window
 
 ON_ALL = "effect_on_all"
@@ -30,7 +29,7 @@ def shares(norms: Array) -> Array:
 def carried_map(view: HeadMap, found: Carried) -> HeadMap:
     """A map, or a window of one, with shares of what was carried for its weights (``carried``)."""
     part = view.window.queries, view.window.keys
-    checks = AuditReport((*view.audit.checks, *found.audit.checks), view.audit.changes)
+    checks = view.audit.joined(replace(found.audit, claim=view.audit.claim))
     return replace(
         view, weights=shares(found.norms)[part], measure="carried", measured=found.norms[part], audit=checks
     )

@@ -16,6 +16,7 @@ from transformer.runs.translation import Translation
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, read_only
 
+_SUMS = "The parts sum to the score that the model computed: that proves their total, not who wrote which."
 LIMIT = 1e-4
 """Share of the largest part by which the parts may miss the score."""
 
@@ -70,7 +71,7 @@ def score_parts(
         own[0],
         read_only(values.float()),
         added,
-        AuditReport((Check("parts sum to the score", gap, LIMIT),)),
+        AuditReport((Check("parts sum to the score", gap, LIMIT),), told=(_SUMS,), claim="sums up"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -91,7 +91,7 @@ def circuit(name: str, seed: int, writer: Head, reader: Head) -> Circuit:
             means[0],
             dict(zip(INTO, means[1:], strict=False)),
             tuple(means[1 + len(INTO) :]),
-            AuditReport((max(checks, key=lambda each: each.value),)),
+            replace(read.audit, checks=(max(checks, key=lambda each: each.value),)),
         )
 
     made: Circuit = kept("circuits").get((name, "circuit", seed, writer, reader, id(opened)), make)

@@ -94,7 +94,7 @@ class Body:
         if self.part.startswith("decoder-cross") or kind not in self.translator.config.sites:
             kind = AttentionKind.CROSS
         assert self.traced.attention is not None
-        return merged([*self.traced.attention.audit((kind, self.layer)).checks, *checks])
+        return merged([*self.traced.audit((kind, self.layer)).checks, *checks])
 
     def caption(self, quantity: str) -> str:
         """Caption of a picture: its subject, its position, and its model."""
@@ -212,7 +212,7 @@ def title(body: Body) -> str:
 def audited(run: Translation, checks: tuple[Check, ...]) -> AuditReport:
     """The checks of the whole trace, together with those of what was read from it."""
     assert run.attention is not None
-    return merged([*run.attention.audit().checks, *checks])
+    return merged([*run.audit().checks, *checks])
 
 
 def proof(audit: AuditReport) -> str:

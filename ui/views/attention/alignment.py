@@ -177,14 +177,11 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.C
         on_select=lambda: session.on_pick("alignment.table", lambda row: _open(order[row], choice)),
         selection_mode="single-row",
     )
+    badge = captions.badge(aligned.audit(opened, choice, text), derived=True)
     st.caption(
         f"Every head, scored against {_links(len(pair.possible))} made by hand, rule: "
-        f"{_RULES[choice.rule]} · {_badge(opened, choice)['text']} · choose a row to open it"
+        f"{_RULES[choice.rule]} · {badge['text']} · choose a row to open it"
     )
-
-
-def _badge(opened: Opened, choice: aligned.Choice) -> dict[str, object]:
-    return captions.badge(opened.translation.head("cross", *choice.head).audit, derived=True)
 
 
 def _best(found: dict[aligned.Source, AlignmentScore], best: aligned.Source) -> str:
@@ -265,7 +262,7 @@ def _picture(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned
     )
     alt = f"Word alignment by {name}: {_listed(text, found, len(found))}"
     chart(key, draw(), alt, toggle, "content", scrolls=True)
-    badge = _badge(opened, choice)
+    badge = captions.badge(aligned.audit(opened, choice, text, words), derived=True)
     st.caption(f"{caption} · {badge['text']}", help=str(badge["title"]))
     with st.container(horizontal=True):
         export.picture("alignment", draw, f"{caption} · {badge['text']}")

@@ -6,6 +6,8 @@ import streamlit as st
 
 from figures.base import labels
 from figures.maps.memory import memory_map
+from transformer import Window
+from transformer.lenses.again.memory import audit_memory
 from transformer.lenses.inside.unit_memory import unit_memory
 from ui.address import session
 from ui.controls import panel, pickers
@@ -18,16 +20,16 @@ _NOTE = (
     "layer "
     "keeps one state, and a gate f decides at each token how much of it stays and how much of the token "
     "enters. "
-    "The map shows what is left of each token in the state after later ones. It is *memory*, not attention: "
+    "The map shows the weight of each token in the state after later ones. It is *memory*, not attention: "
     "no "
     "query chooses, and what was forgotten cannot come back. Firefox uses it because a token then costs the "
     "same at every step, and the state does not grow."
 )
 _SEEING = (
-    "Row *t*, column *j*: the share of what token *j* put into the state that is still there after token "
-    "*t*, as the mean over all dimensions, or in one of them. Each row sums to at most 1; what is missing "
-    "is the "
-    "empty state of the start."
+    "Row *t*, column *j*: the weight of W x of token *j* in the state after token *t*, that is the share "
+    "(1 − f) of it that was let in, times the share that every later gate kept; as the mean over all "
+    "dimensions, or in one of them. Each row sums to at most 1; what is missing is the empty state of the "
+    "start."
 )
 _FORMULA = (
     r"c_t = f_t \odot c_{t-1} + (1 - f_t) \odot W x_t, \qquad "
@@ -52,9 +54,10 @@ def show(opened: Opened) -> None:
             pickers.choose(
                 "unit.dimension", "Dimensions", places, dimension, lambda i: session.change(dimension=i)
             )
-    again = analyses.retraced(opened.asked, run)
-    found = unit_memory(catalogue.model(opened.asked.model).model, again, chosen, dimension)
+    again, model = analyses.retraced(opened.asked, run), catalogue.model(opened.asked.model).model
+    found = unit_memory(model, again, chosen, dimension)
     start, stop = window_around(len(found.tokens), now.step or 0)
+    window = Window(start, stop, start, stop)
     tokens, share = found.tokens[start:stop], found.share[start:stop, start:stop]
     over = "mean over dimensions" if dimension is None else f"dimension {dimension + 1}"
     caption = f"Memory of the recurrent unit · layer {labels.count(chosen)} · {over} · {run.model}"
@@ -68,7 +71,7 @@ def show(opened: Opened) -> None:
         ],
         seeing=_SEEING,
         formula=_FORMULA,
-        audit=found.audit,
+        audit=again.audit().joined(audit_memory(model, again, chosen, dimension, share, window)),
         derived=True,
         width="content",
         scrolls=True,

@@ -38,7 +38,7 @@ def show(opened: Opened, now: State) -> None:
     st.caption(
         "DecoderLens (Langedijk et al. 2023). The decoder was trained on the last row alone; with post-norm, "
         f"streams before the last layer are far from what it knows{checked}",
-        help=None if audit is None else "The last draft is the translation, token by token.",
+        help=None if audit is None else str(badge(audit)["title"]),
     )
     st.markdown("#### The decoder's best guess after each layer")
     steps = labels.names(opened.translation.target_tokens)
@@ -50,7 +50,6 @@ def show(opened: Opened, now: State) -> None:
         lambda: [["layers", *steps], *([i, *row] for i, row in enumerate(lens.best))],
         seeing=_SEEING,
         audit=lens.audit,
-        proof="The top row is the distribution from which the model wrote.",
         inked=True,
         scrolls=True,
     )

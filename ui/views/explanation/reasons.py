@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import streamlit as st
@@ -10,8 +11,13 @@ import streamlit as st
 from figures.base import captions, labels
 from figures.base.bars import percent
 from figures.maps.measures import Row, measures_map, part_bars
+from transformer import AttentionKind, Translation, Translator
+from transformer.lenses.again.slopes import audit_saliency
+from transformer.lenses.again.written import audit_attribution, through_keys
 from transformer.lenses.measures.attribution import Attribution
 from transformer.runs.translation import Alternative, DecodeStep
+from transformer.trace.report import AuditReport
+from transformer.trace.view import Array
 from ui.address import State, session
 from ui.controls import Table, inform, panel, part, pickers, plain
 from ui.maps import measures
@@ -66,10 +72,43 @@ def show(opened: Opened, now: State) -> None:
         lambda: _table(found.attribution),
         seeing=_SEEING,
         formula=_FORMULA,
-        audit=found.attribution.audit,
-        proof="The parts sum to the difference of logits that the model computed.",
+        audit=_audit_of_parts(opened, found.attribution, step, rival),
     )
-    _tokens(opened, found, step, pair)
+    _tokens(opened, found, step, rival, pair)
+
+
+def _audit_of_parts(
+    opened: Opened,
+    found: Attribution,
+    step: int,
+    rival: Alternative,
+    kind: str = "",
+    keys: Array | None = None,
+) -> AuditReport:
+    """The checks of the parts, and of their sums by key, if these are drawn."""
+    tokens = opened.translation.steps[step].token_id, rival.token_id
+
+    def proof(model: Translator, run: Translation) -> AuditReport:
+        own = audit_attribution(model.model, run, step, tokens, found)
+        own = replace(found.audit, claim="").joined(own)
+        return own if keys is None else own.joined(through_keys(found, AttentionKind(kind), keys))
+
+    drawn = [found.values, *found.keys.values(), *([] if keys is None else [keys])]
+    return measures.checked(opened.asked, opened.translation, ("parts", step, *tokens, kind), drawn, proof)
+
+
+def _audit_of_tokens(
+    opened: Opened, found: measures.Reasons, step: int, rival: Alternative, integrated: bool
+) -> AuditReport:
+    """The checks of the gradients."""
+    tokens, own = (opened.translation.steps[step].token_id, rival.token_id), found.saliency
+
+    def proof(model: Translator, run: Translation) -> AuditReport:
+        return replace(own.audit, claim="").joined(audit_saliency(model, run, step, tokens, own))
+
+    drawn = own.source, own.prefix, *own.along
+    key = "gradients", step, *tokens, integrated
+    return measures.checked(opened.asked, opened.translation, key, drawn, proof)
 
 
 def _sentence(found: Attribution, written: DecodeStep, rival: Alternative) -> str:
@@ -100,37 +139,43 @@ def _table(found: Attribution) -> Table:
     return [["part", "nats"], *([str(writer), float(value)] for writer, value in pairs)]
 
 
-def _tokens(opened: Opened, found: measures.Reasons, step: int, pair: str) -> None:
+def _tokens(opened: Opened, found: measures.Reasons, step: int, rival: Alternative, pair: str) -> None:
     """The same difference by source token and by token written before."""
     run, asked = opened.translation, f"{pair} at step {labels.count(step)}"
-    st.markdown("#### By source token")
-    _side("cross", run.source_tokens, found, found.saliency.source, asked, opened)
-    st.markdown("#### By what was read before")
-    read = run.decoder_input_tokens[: step + 1]
-    _side("decoder", read, found, found.saliency.prefix, asked, opened)
+    name = "integrated gradients" if found.saliency.audit.checks else "gradient × input"
+    gradients = _audit_of_tokens(opened, found, step, rival, bool(found.saliency.audit.checks))
+    read, own = run.decoder_input_tokens[: step + 1], found.saliency
+    sides = (
+        ("#### By source token", "cross", run.source_tokens, own.source),
+        ("#### By what was read before", "decoder", read, own.prefix),
+    )
+    for title, kind, tokens, values in sides:
+        st.markdown(title)
+        rows, audit = [Row(name, values, True)], gradients
+        through = measures.through(found.attribution, kind)
+        if through is not None:
+            rows.insert(0, Row("through attention", through[: len(tokens)], True))
+            parts = _audit_of_parts(opened, found.attribution, step, rival, kind, through)
+            audit = gradients.joined(replace(parts, claim=""))
+        _side(kind, tokens, rows, asked, opened, audit)
 
 
 def _side(
     kind: str,
     tokens: Sequence[str],
-    found: measures.Reasons,
-    gradients: np.ndarray,
+    rows: list[Row],
     asked: str,
     opened: Opened,
+    audit: AuditReport,
 ) -> None:
-    name = "integrated gradients" if found.saliency.audit.checks else "gradient × input"
-    names, rows = labels.names(tokens), [Row(name, gradients, True)]
-    through = measures.through(found.attribution, kind)
-    if through is not None:
-        rows.insert(0, Row("through attention", through[: len(tokens)], True))
+    names = labels.names(tokens)
     panel(
         f"tokens.{kind}",
         lambda ink: measures_map(rows, names, ink),
         f"{asked}: what all heads of {captions.KIND_NAMES[kind].lower()} add through each token on the "
-        f"direct path, and {name} · {opened.asked.model}",
+        f"direct path, and {rows[-1].name} · {opened.asked.model}",
         lambda: [["measure", *names], *([row.name, *map(float, row.values)] for row in rows)],
-        audit=found.saliency.audit if found.saliency.audit.checks else None,
-        proof="The gradients sum to the change of the logits from embeddings of zeros, within 5 %.",
+        audit=audit,
         inked=True,
         scrolls=160 + 40 * len(tokens) if len(tokens) > 8 else False,
     )

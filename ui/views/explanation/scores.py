@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import streamlit as st
 
 from figures.base import captions, labels
 from figures.base.labels import number
 from figures.maps.measures import Row, measures_map, part_bars
+from transformer import AttentionKind, Translation, Translator
+from transformer.lenses.again.written import audit_score
 from transformer.lenses.measures.score_parts import ScoreParts
 from transformer.lenses.measures.stream import Writer
 from transformer.model.sites import Head
+from transformer.trace.report import AuditReport
 from ui.address import State, session
 from ui.controls import Table, options, panel, part, pickers, plain
 from ui.maps import measures
@@ -53,6 +58,14 @@ def show(opened: Opened, now: State) -> None:
             field = "source" if kind == "cross" else "key"
             pickers.choose("explanation.key", "Key", named, key, field, texts=True)
     found = measures.scored(opened.asked, opened.translation, kind, head, (row, key))
+    which = AttentionKind(kind), *head
+
+    def proof(model: Translator, run: Translation) -> AuditReport:
+        own = audit_score(model.model, run, which, (row, key), found)
+        return replace(found.audit, claim="").joined(own)
+
+    drawn = (found.values, np.array([found.bias, found.score]))
+    audit = measures.checked(opened.asked, opened.translation, ("score", *which, row, key), drawn, proof)
     named_by = opened.translation.labels(kind)
     names = labels.names(named_by.predicted or () if kind == "cross" else named_by.queries)
     where = f"{plain(names[row])} → {plain(labels.names(tokens)[key])}"
@@ -69,8 +82,7 @@ def show(opened: Opened, now: State) -> None:
                 lambda: _table(found),
                 seeing=_SEEING,
                 formula=_FORMULA,
-                audit=found.audit,
-                proof="The parts sum to the score that the model computed.",
+                audit=audit,
             )
     st.markdown("#### What wrote the query, by what wrote the key")
     rows, columns = _strongest(found)
@@ -78,6 +90,7 @@ def show(opened: Opened, now: State) -> None:
         "score pairs",
         lambda ink: measures_map(rows, columns, ink),
         "Rows: writers of the query's stream; columns: of the key's; those with the largest parts",
+        audit=audit,
         inked=True,
         scrolls=180 + 56 * len(columns),
     )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import streamlit as st
 
 from figures.base import labels, style
 from figures.base.bars import percent
 from figures.maps.measures import Row, measures_map, share_bars
+from transformer import Translation, Translator
+from transformer.lenses.again.flow import audit_rollout, audit_shares
 from transformer.lenses.measures.alti import Shares
 from transformer.lenses.measures.comparisons import rollout, value_zeroing
+from transformer.trace.report import AuditReport
 from ui.address import State
 from ui.controls import inform, panel, plain
 from ui.maps import measures
@@ -22,8 +27,8 @@ _SEEING = (
     "brings the block's output; shares of the layers are multiplied. The residual of "
     "cross-attention is the decoder's own stream, so it counts as prefix. Feed-forward networks and biases "
     "are ignored, and negative shares are cut to 0: shares sum to 1 because they are made to, which proves "
-    "nothing. The check is that the parts sum to what each block wrote. The last token, `</s>`, and the "
-    "first step, which has no prefix but a start token, are cases of their own."
+    "nothing. The checks: the parts sum to what each block wrote, and shares are computed again. The last "
+    "token, `</s>`, and the first step, which has no prefix but a start token, are cases of their own."
 )
 _FORMULA = (
     r"c_{ij} = \max\!\left(0,\ \lVert y_i \rVert_1 - \lVert y_i - T_i(x_j) \rVert_1\right), \qquad "
@@ -45,6 +50,13 @@ def show(opened: Opened, _now: State) -> None:
     run = opened.translation
     steps, source = labels.names(run.target_tokens), found.source.sum(1)
     rolled = rollout(run)[0].sum(1)
+
+    def proof(model: Translator, again: Translation) -> AuditReport:
+        own = audit_shares(model.model, again, found).joined(audit_rollout(again, rolled))
+        return replace(found.audit, claim="").joined(own)
+
+    drawn = (found.source, found.prefix, rolled)
+    audit = measures.checked(opened.asked, run, ("sources",), drawn, proof)
     st.markdown(told(steps, source))
     panel(
         "source share",
@@ -53,10 +65,9 @@ def show(opened: Opened, _now: State) -> None:
         lambda: [["step", "source", "rollout"], *zip(steps, source.tolist(), rolled.tolist(), strict=True)],
         seeing=_SEEING,
         formula=_FORMULA,
-        audit=found.audit,
-        proof="In every block, the parts and the biases sum to what the model wrote.",
+        audit=audit,
     )
-    _tokens(opened, found, steps)
+    _tokens(opened, found, steps, audit)
     st.markdown("#### Two measures that mislead here")
     st.markdown(misleading(opened, rolled))
 
@@ -84,7 +95,7 @@ def told(steps: list[str], source: np.ndarray) -> str:
     )
 
 
-def _tokens(opened: Opened, found: Shares, steps: list[str]) -> None:
+def _tokens(opened: Opened, found: Shares, steps: list[str], audit: AuditReport) -> None:
     """Every step by source token."""
     run = opened.translation
     columns = labels.names(run.source_tokens)[:_SHOWN]
@@ -99,6 +110,7 @@ def _tokens(opened: Opened, found: Shares, steps: list[str]) -> None:
             ["step", *labels.names(run.source_tokens)],
             *([name, *values] for name, values in zip(steps, found.source.tolist(), strict=True)),
         ],
+        audit=audit,
         inked=True,
         scrolls=160 + 40 * len(columns),
     )

@@ -8,10 +8,13 @@ import streamlit as st
 from figures.base import captions, labels, style
 from figures.base.labels import number
 from figures.maps.measures import Row, effect_dots, measures_map, part_bars
+from transformer import AttentionKind, Translation, Translator
+from transformer.lenses.again.row import audit_row
 from transformer.lenses.measures.agreement import Agreement, agreement
 from transformer.lenses.measures.effect import Way
 from transformer.lenses.measures.rewired import uniform
 from transformer.model.sites import Head
+from transformer.trace.report import AuditReport
 from ui.address import State, session
 from ui.controls import Table, panel, part, pickers, plain
 from ui.maps import measures
@@ -89,8 +92,7 @@ def show(opened: Opened, now: State) -> None:
         lambda: _table(rows, shown),
         seeing=_SEEING,
         formula=_FORMULA,
-        audit=found.carried.audit,
-        proof="The parts that the keys carried sum to what the head wrote.",
+        audit=_audit(opened, kind, head, row, step, rows),
         inked=True,
         scrolls=_LEAST + 40 * len(columns) if len(columns) > _NARROW else False,
     )
@@ -108,6 +110,17 @@ _EQUAL = 0.01
 """Nats within which two effects add up."""
 _SINK, _SHORT = 0.3, 0.5
 """A sink has at least this weight on a value shorter than this share of the head's median."""
+
+
+def _audit(opened: Opened, kind: str, head: Head, row: int, step: int, rows: list[Row]) -> AuditReport:
+    """The checks of the rows that are drawn."""
+    which, about = (AttentionKind(kind), *head), step if kind == AttentionKind.ENCODER else None
+    drawn = [each.values for each in rows]
+
+    def audit(model: Translator, run: Translation) -> AuditReport:
+        return audit_row(model, run, which, row, about, drawn)
+
+    return measures.checked(opened.asked, opened.translation, (*which, row, step), drawn, audit)
 
 
 def _query(opened: Opened, kind: str, row: int) -> str:

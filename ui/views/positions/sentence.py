@@ -55,7 +55,7 @@ def _input(opened: Opened, side: Side) -> None:
     stack_switch(side, "sentence")
     st.markdown(_input_sentence(translation, encoding, words))
     more = f", first {_INPUTS} of {len(tokens)} tokens" if len(tokens) > _INPUTS else ""
-    audit = translation.attention.audit() if translation.attention is not None else None
+    audit = translation.audit() if translation.attention is not None else None
     where = f"{side}{more} · {translation.model}, {twin_name(translation.config.positions)} positions"
     panel(
         "norms",

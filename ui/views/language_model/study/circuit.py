@@ -59,7 +59,6 @@ def show(model: str, seed: int, writer: Head, reader: Head) -> None:
         ],
         seeing=_READING,
         audit=found.audit,
-        proof="The parts sum to the scores that the model computed.",
         sentence=False,
     )
     st.markdown(f"**One path cut: from {names[0]} into {names[1]}**")
