@@ -38,7 +38,7 @@ def masks(config: ModelConfig) -> bool:
 
 
 FACTS: tuple[tuple[str, Callable[[ModelConfig], bool]], ...] = (
-    (r"the encoding, and their sum\.(?! If your model brings)", adds),
+    (r"the encoding, and their sum", adds),
     (r"[Pp]ositions are (only )?added", adds),
     (r"encoding of its position is added", adds),
     (r"(its|from its) (causal )?mask alone", masks),
