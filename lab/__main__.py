@@ -8,9 +8,18 @@ from collections.abc import Sequence
 
 from transformer.commands.program import run_program
 
+GONE = {
+    "probes": "which grammatical relations heads follow is not measured now; `survey` gives roles",
+}
+"""Commands that are gone, and what answers now."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
+    asked = sys.argv[1:] if argv is None else argv
+    if asked and asked[0] in GONE:
+        print(f"This command is gone: {GONE[asked[0]]}.", file=sys.stderr)
+        return 2
     return run_program(_parser, argv)
 
 

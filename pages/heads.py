@@ -1,4 +1,4 @@
-"""Heads over sentences: statistics, roles, examples, and the linguistic relations that heads follow."""
+"""Heads over sentences: statistics, roles and examples."""
 
 from __future__ import annotations
 

@@ -40,20 +40,6 @@ def percent(share: float, form: str = ".0f") -> str:
     return format(100 * share, form)
 
 
-def relation(side: str, name: str, direction: str) -> Any:
-    found = read("en-de/probes.json")[side]["relations"]
-    return next(each for each in found if (each["relation"], each["direction"]) == (name, direction))
-
-
-def beating(side: str) -> str:
-    found = read("en-de/probes.json")[side]["relations"]
-    return f"{sum(each['low'] > 0 for each in found)} of {len(found)}"
-
-
-def place(found: Any) -> str:
-    return f"head {found['head'] + 1} of layer {found['layer'] + 1}"
-
-
 def scores(name: str) -> Any:
     return next(each for each in read("en-de/scores.json")["translation"] if each["name"] == name)
 
@@ -74,24 +60,6 @@ def heads_over_sentences() -> Iterator[str]:
     yield (
         f"an alignment error of {read_by} % by the row that reads a word ({predicted} % by the row that "
         f"predicts it), the diagonal {diagonal} %."
-    )
-    yield f"encoder heads beat the best fixed offset in {beating('encoder')} kinds and directions"
-    case = relation("encoder", "case", "head to dependent")
-    yield (
-        f"{place(case)} looks from a noun to its preposition in {percent(case['share'])} % of cases, the "
-        f"best offset in {percent(case['baseline'])} %."
-    )
-    aux = relation("decoder", "aux", "head to dependent")
-    yield (
-        f"In the decoder, some head does so in {beating('decoder')}: {place(aux)} looks from a verb to its "
-        f"auxiliary in {percent(aux['share'])} % of cases, the best offset in {percent(aux['baseline'])} %."
-    )
-    found = read("en-de/probes.json")["pronouns"]["findings"]
-    two, every = found["of two"], found["of all words"]
-    yield (
-        f'more weight in {percent(two["share"])} % of cases (guessing 50 %, the rule "nearest person" '
-        f"{percent(two['baseline'])} %); of all words, that person has the most in "
-        f"{percent(every['share'])} %."
     )
 
 

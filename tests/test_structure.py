@@ -30,7 +30,7 @@ ROOMS = {
         *("lenses", "what_if", "exports", "commands"),
     ),
     "lab": (
-        *("heads", "relations", "texts", "cost", "twins", "language", "pretraining", "learning"),
+        *("heads", "texts", "cost", "twins", "language", "pretraining", "learning"),
         *("hard_attention", "recurrent", "birth", "backups", "importance", "faithfulness"),
         *("experiments", "models"),
     ),

@@ -1,4 +1,4 @@
-"""All heads of a kind coloured by one statistic, and how well heads follow relations."""
+"""All heads of a kind coloured by one statistic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures.base import labels, style
-from figures.base.bars import percent
 from figures.base.cells import axis, colour_bar, hover, targets
 
 STRONGEST = 0.6
@@ -106,46 +105,3 @@ def _text(cell: Cell, place: tuple[int, int], n_heads: int, ink: str | None) -> 
     font = {"size": 11 if roomy else 9} | ({} if ink is None else {"color": ink})
     text = f"{labels.escape(cell.text)}{role}"
     return {"x": place[1], "y": place[0], "text": text, "showarrow": False, "font": font}
-
-
-@dataclass(frozen=True)
-class Follower:
-    """Accuracy of one head on a relation, compared with a rule."""
-
-    name: str  # the relation
-    share: float  # how often the head is right
-    rule: float  # how often the rule is right
-    note: str  # the hover text
-
-
-def relation_dots(
-    found: Sequence[Follower],  # the relations, from top to bottom
-    kind: str,  # encoder or decoder, for the hue
-) -> go.Figure:
-    """Draws, for each relation, a dot for the best head, a bar for the best rule, and a line between them."""
-    names = [labels.escape(labels.shorten(each.name, 40)) for each in found]
-    places = list(range(len(found)))
-    notes = [labels.escape(each.note).replace("\n", "<br>") for each in found]
-    between = {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [value for each in found for value in (each.share, each.rule, None)],
-        "y": [place for place in places for _ in range(3)],
-        "line": {"color": style.NEUTRAL, "width": 1.5},
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
-    points: dict[str, Any] = {"type": "scatter", "mode": "markers", "y": places, "hovertext": notes}
-    points |= {"hovertemplate": "%{hovertext}<extra></extra>"}
-    rule = points | {"name": "best fixed offset", "x": [each.rule for each in found]}
-    rule |= {"marker": {"symbol": "line-ns", "size": 12, "line": {"width": 2.5, "color": style.CHOSEN}}}
-    heads = points | {"name": "best head", "x": [each.share for each in found]}
-    heads |= {"marker": {"symbol": "circle", "size": 10, "color": style.HUES[kind]}}
-    across = axis([percent(share) for share in (0, 0.25, 0.5, 0.75, 1)], "top", 11)
-    across |= {"tickvals": [0, 0.25, 0.5, 0.75, 1], "range": [-0.02, 1.03], "showgrid": True}
-    down = axis(names, "left", 11) | {"range": [len(found) - 0.4, -0.6]}
-    layout = {"xaxis": across | {"gridcolor": "rgba(128,128,128,.25)"}, "yaxis": down, "dragmode": False}
-    layout |= {"height": 66 + 20 * len(found), "margin": {"l": 210, "t": 52, "r": 20, "b": 6}}
-    place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "top", "yref": "container"}
-    layout |= {"showlegend": True, "legend": place | {"font": {"size": 11}, "itemclick": False}}
-    return style.figure(style.spec([between, rule, heads], layout | {"hovermode": "closest"}))

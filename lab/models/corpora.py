@@ -35,8 +35,6 @@ class LanguageData:
     doubted: tuple[str, ...]  # pairs on which it is tried
     judged: tuple[Path, ...]  # translations judged by hand
     tests: tuple[Test, ...]  # what scores are measured on
-    texts: str = ""  # pairs whose sources with antonyms are read
-    trees: str = ""  # trees of the target language; empty if there are none
 
 
 TATOEBA = "Tatoeba (ManyThings.org edition of 2018-05-13), held-out test"
@@ -62,8 +60,6 @@ DATA = {
             Test("newstest2014", "extra-tests/newstest2014.en-de.tsv.gz", "newstest2014", "wmt14"),
             Test("PUD", "extra-tests/pud.en-de.tsv.gz", "Parallel Universal Dependencies (PUD)", "pud"),
         ),
-        texts="tatoeba-en-de/train.tsv.gz",
-        trees="pud-de.conllu.gz",
     ),
     ("en", "pt"): LanguageData(
         sample="tatoeba-en-pt.tsv.gz",
@@ -89,7 +85,6 @@ DATA = {
             ),
             Test("TICO-19, medical", "en-pt/tico19-test.en-pt_BR.tsv.gz", "TICO-19 test", "tico19"),
         ),
-        texts="tatoeba-en-de/train.tsv.gz",
     ),
 }
 """Data that models are measured on, by the codes of their languages."""

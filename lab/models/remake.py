@@ -22,7 +22,6 @@ from lab.models.corpora import data_of
 from lab.models.familiarity import familiarity
 from lab.models.scores import CORPORA, SAMPLE, Corpora, Sample, scores
 from lab.models.showcase import claims, first
-from lab.relations.command import probes
 from transformer.lenses.words.familiarity import read_measure
 from transformer.storage.description import EXAMPLES_FILE, HEADS_FILE, SCORES_FILE, read_config
 from transformer.storage.files import CheckpointError, read_json
@@ -38,7 +37,6 @@ COMMANDS = (
     faithfulness,
     weight_effect,
     experiments,
-    probes,
     familiarity,
     scores,
     history,
@@ -71,21 +69,12 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
     """Everything that describes a model, in the order in which it is made."""
     data = data_of(directory)
     pairs, own, gold = sample / data.sample, sample / data.own_gold, corpora / data.gold[1]
-    valid, train = corpora / data.valid if data.valid else pairs, corpora / data.texts
+    valid = corpora / data.valid if data.valid else pairs
     fit, test = ([*map(corpora.joinpath, names)] for names in (data.doubt, data.doubted))
     doubted = [
         option for name, paths in (("--fit", fit), ("--test", test)) if paths for option in (name, *paths)
     ]
     doubted += ["--judged", *data.judged, *_as_before(directory)]
-    names = ("pud-en.conllu.gz", "winomt-en.tsv.gz", *filter(None, [data.trees]))
-    probed = [corpora / "probes" / name for name in names]
-    trees = [
-        "--probes",
-        corpora / "probes",
-        "--texts",
-        train,
-        *(["--trees", data.trees] if data.trees else []),
-    ]
     examples = directory / EXAMPLES_FILE
     folders = "--corpora", corpora, "--sample", sample
     return [
@@ -97,7 +86,6 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
         Part(faithfulness, ["--data", pairs], [pairs]),
         Part(weight_effect, ["--data", pairs], [pairs]),
         Part(experiments, [], [directory / HEADS_FILE]),
-        Part(probes, trees, [*probed, train]),
         Part(familiarity, doubted, [*fit, *test, *data.judged]),
         Part(scores, [*folders, *_compared_before(directory)], [corpora]),
         Part(history, ["--log", log], [log]),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from lab.measurement import File, Pairs, command
-from lab.relations.treebanks import split_words
 from transformer.text.pairs import SentencePair, read_pairs
 
+_WORD = re.compile(r"\w+(?:[-'’]\w+)*|[^\w\s]")
+"""A word or a punctuation mark; inner hyphens and apostrophes stay in the word."""
 Words = tuple[tuple[str, ...], tuple[str, ...]]
 
 
@@ -36,7 +38,7 @@ def links(
 
 
 def _words(pair: SentencePair) -> Words:
-    return split_words(pair.source), split_words(pair.target)
+    return tuple(_WORD.findall(pair.source)), tuple(_WORD.findall(pair.target))
 
 
 def _linked(words: Sequence[Words]) -> Iterator[set[tuple[int, int]]]:

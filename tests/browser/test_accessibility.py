@@ -35,7 +35,6 @@ VIEWS = (
     ("pages/masks.py", {"view": "batch"}),
     ("pages/positions.py", {"view": "sentence"}),
     ("pages/positions.py", {"view": "results"}),
-    ("pages/heads.py", {"view": "relations"}),
     ("pages/what_if.py", {"changes": "scale_cross_1.1_2.0", "off": "1.hide_1"}),
     ("pages/what_if.py", {"view": "experiments"}),
     ("pages/what_if.py", {"view": "causal", "other": "one two nine four stop five six"}),

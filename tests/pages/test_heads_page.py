@@ -14,14 +14,13 @@ from closed_form import CASES
 from fragments import listening
 from streamlit.testing.v1 import AppTest
 
-from figures.base.bars import percent
 from lab.heads.survey import Line
 from transformer.model.sites import AttentionKind
 from transformer.training.toys.tasks import LETTERS
 from ui.server import catalogue, stores
 from ui.server.background import surveys
 from ui.server.examples import offered, text_on
-from ui.views.heads import importance, relations
+from ui.views.heads import importance
 
 PAGE = "pages/heads.py"
 SAMPLE = surveys.sample
@@ -215,26 +214,6 @@ def test_a_hostile_sentence_stays_text() -> None:
     labels = [each.proto.label for each in at.get("page_link") if "script" in each.proto.label]
     assert labels
     assert all("<" not in label.replace("\\<", "") for label in labels)
-
-
-def test_relations_are_shown_where_they_were_measured() -> None:
-    at = run(PAGE, model="en-de", view="relations", kind="encoder")
-    arcs = relations.probes("en-de")["encoder"]["relations"]
-    better = [each for each in arcs if each["low"] > 0]
-    assert better
-    assert f"beats the best fixed offset in **{len(better)} of {len(arcs)}** kinds" in told(at)
-    best = max(better, key=lambda each: each["low"])
-    assert f"finds {percent(best['share'])} of {best['count']:,}; the rule" in told(at)
-    assert "nearest person" in told(at)
-    assert not at.exception
-    found = relations.probes("en-de")["meanings"]["relations"]
-    assert {each["relation"] for each in found} == {"antonym", "the same word again"}
-    for each in found:
-        line = f"finds **{percent(each['share'])}** of {each['count']:,}"
-        assert line in told(at)
-    assert "../" not in " ".join((told(at), *(each.value for each in at.code)))
-    at = run(PAGE, view="relations")
-    assert "No relations were measured for this model" in told(at)
 
 
 def test_a_model_of_a_toy_task_opens_on_sequences_of_its_task_and_is_measured_on_them(own_models: Path):

@@ -22,7 +22,7 @@ SECTIONS = {
     "pages/cross_attention.py": ("alignment",),
     "pages/search.py": ("sampling",),
     "pages/masks.py": ("batch",),
-    "pages/heads.py": ("relations", "importance"),
+    "pages/heads.py": ("importance",),
     "pages/positions.py": ("trained", "together", "sentence", "results"),
     "pages/what_if.py": ("experiments", "causal", "backup"),
     "pages/explanation.py": ("why", "score", "sources", "faithful", "drafts"),

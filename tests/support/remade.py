@@ -11,12 +11,6 @@ from closed_form import CASES
 from corpus import number_pairs, write_pairs
 
 CASE = CASES["copy"]
-_TREE = """# text = {text}
-# text_en = one two
-1\t{first}\t{first}\tNOUN\t_\t_\t2\tobj\t_\t_
-2\t{second}\t{second}\tNOUN\t_\t_\t0\troot\t_\t_
-
-"""
 
 
 def write_app(folder: Path, model: Path) -> Path:
@@ -44,7 +38,7 @@ def write_sample(folder: Path) -> Path:
 
 def write_corpora(folder: Path) -> Path:
     """A folder of corpora with everything that `remake` reads, each file of a few lines."""
-    for name in ("tatoeba-en-de", "extra-train", "extra-tests", "alignments", "probes"):
+    for name in ("tatoeba-en-de", "extra-train", "extra-tests", "alignments"):
         (folder / name).mkdir(parents=True)
     for seed, name in enumerate(("train", "valid", "test")):
         write_pairs(folder / f"tatoeba-en-de/{name}.tsv.gz", number_pairs(6, seed=seed))
@@ -57,11 +51,6 @@ def write_corpora(folder: Path) -> Path:
     (folder / "alignments/europarl-en-de.tsv.gz").write_bytes(
         gzip.compress(b"one two three\teins zwei drei\t0-0 1-1 2-2\n")
     )
-    for language, words in (("en", ("one", "two")), ("de", ("eins", "zwei"))):
-        tree = _TREE.format(text=" ".join(words), first=words[0], second=words[1])
-        (folder / f"probes/pud-{language}.conllu.gz").write_bytes(gzip.compress(tree.encode()))
-    row = "female\t1\tThe one met the two because she did.\tone\n"
-    (folder / "probes/winomt-en.tsv.gz").write_bytes(gzip.compress((row + row.replace("1", "4")).encode()))
     return folder
 
 

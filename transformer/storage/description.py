@@ -17,7 +17,6 @@ CONFIG_FILE = "config.json"
 TOKENIZER_FILE = "tokenizer.model"
 CARD_FILE = "README.md"
 HEADS_FILE = "heads.json"
-PROBES_FILE = "probes.json"
 SURVEY_FILE = "survey.json"
 SCORES_FILE = "scores.json"
 FAMILIARITY_FILE = "familiarity.json"
@@ -31,7 +30,7 @@ HISTORY_FILE = "history.json"
 LANGUAGE_FILE = "language.json"
 EXAMPLES_FILE = "examples.json"
 MEASURED = (
-    *(HEADS_FILE, SURVEY_FILE, PROBES_FILE, FAMILIARITY_FILE, SCORES_FILE, BACKUPS_FILE, FAITHFULNESS_FILE),
+    *(HEADS_FILE, SURVEY_FILE, FAMILIARITY_FILE, SCORES_FILE, BACKUPS_FILE, FAITHFULNESS_FILE),
     *(WEIGHT_EFFECT_FILE, IMPORTANCE_FILE, EXPERIMENTS_FILE, HISTORY_FILE, LANGUAGE_FILE, EXAMPLES_FILE),
 )
 """The JSON files that measurements of a model, or of its training, write beside it."""

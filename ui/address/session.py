@@ -15,6 +15,7 @@ from uuid import uuid4
 import streamlit as st
 
 from transformer.model.sites import Head
+from ui.address.gone import GONE
 from ui.address.parameters import KEEP, as_params, carried, parse
 from ui.address.state import KINDS, PLACE, TEXTS, State, elsewhere
 from ui.linked_view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
@@ -77,6 +78,10 @@ def adopt(
     st.session_state["written"] = params
     if by_menu:
         _write(state)
+    for view in params.get("view", ()):
+        if view in GONE:
+            notice(GONE[view])
+            unreadable.remove("view")
     if unreadable:
         names = ", ".join(unreadable)
         notice(

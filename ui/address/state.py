@@ -53,7 +53,7 @@ ORDERS = (
 STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "keeps")
 """Every statistic of a head over many sentences."""
 VIEWS = (
-    *("batch", "trained", "alignment", "relations", "importance", "together", "sentence", "results"),
+    *("batch", "trained", "alignment", "importance", "together", "sentence", "results"),
     *("experiments", "causal", "backup"),
     *("why", "score", "sources", "faithful", "drafts"),
     "sampling",

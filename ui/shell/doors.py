@@ -100,11 +100,6 @@ PAGES: dict[str, Page] = {
         title="Heads over sentences",
         sections={
             "statistics": Entry("statistics and roles", ""),
-            "relations": Entry(
-                "linguistic relations",
-                "Which heads link a word to the word that it depends on, better than a fixed distance does.",
-                "heads/importance",
-            ),
             "importance": Entry(
                 "importance", "What the model loses without each head, over many sentences.", "what_if/backup"
             ),
@@ -160,7 +155,7 @@ PAGES: dict[str, Page] = {
             "backup": Entry(
                 "Backup heads",
                 "Pairs of heads of which one does the other's work when that one is off.",
-                "heads/relations",
+                "heads/importance",
             ),
         },
     ),
@@ -354,7 +349,7 @@ PAGES: dict[str, Page] = {
 """Every page by the name of its script."""
 
 RESEARCH = (
-    *("heads/importance", "what_if/backup", "heads/relations", "positions/results"),
+    *("heads/importance", "what_if/backup", "positions/results"),
     *("training/adam", "training/residuals", "training/cost", "language_model/cost"),
     *("language_model/pretraining", "recurrent/speed", "recurrent/hard"),
 )

@@ -135,7 +135,7 @@ WALK: dict[str, tuple[Item, ...]] = {
         Item(
             "Figure 4",
             "Two heads look from a pronoun to what it may stand for.",
-            (("Relations, pronouns among them", "heads?view=relations"),),
+            (("Encoder self-attention as lines", "encoder_self_attention?show=lines"),),
         ),
         Item(
             "Figure 5",
@@ -193,9 +193,8 @@ WALK: dict[str, tuple[Item, ...]] = {
         ),
         Item(
             "Table 4",
-            "The model learns constituency parsing. No model here parses; which heads follow grammatical "
-            "relations is measured instead.",
-            (("Linguistic relations", "heads?view=relations"),),
+            "The model learns constituency parsing. No model here parses.",
+            (("The roles of heads over many sentences", "heads"),),
         ),
     ),
 }

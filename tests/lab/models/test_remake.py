@@ -112,7 +112,6 @@ def test_parts_without_their_data_are_skipped_with_the_file_that_is_missing(
     for name in (
         "heads",
         "experiments",
-        "probes",
         "familiarity",
         "scores",
         "history",
@@ -140,11 +139,11 @@ def test_files_of_another_model_are_named(
 ):
     directory = write_app(tmp_path, closed_form_models["copy"])
     (directory / "heads.json").write_text('{"digests": {}}', encoding="utf-8")
-    (directory / "probes.json").write_text("{}", encoding="utf-8")
-    assert of_another_model(directory) == ["heads.json", "probes.json", "examples.json", "README.md"]
+    (directory / "backups.json").write_text("{}", encoding="utf-8")
+    assert of_another_model(directory) == ["heads.json", "backups.json", "examples.json", "README.md"]
     assert remake(tmp_path, directory, "--only", "first") == 0
     assert (
-        "do not bear the hash of this model: heads.json, probes.json, examples.json, README.md"
+        "do not bear the hash of this model: heads.json, backups.json, examples.json, README.md"
         in capsys.readouterr().out
     )
 
@@ -180,14 +179,12 @@ def test_every_shipped_doubt_records_the_number_of_sentences_of_its_command(path
 
 
 @pytest.mark.parametrize(
-    ("languages", "pairs", "trees"),
-    [("pt", "tatoeba-en-pt.tsv.gz", False), ("de", "tatoeba-en-de.tsv.gz", True)],
+    ("languages", "pairs"), [("pt", "tatoeba-en-pt.tsv.gz"), ("de", "tatoeba-en-de.tsv.gz")]
 )
-def test_the_data_are_those_of_the_card_s_languages(languages, pairs, trees, tmp_path):
+def test_the_data_are_those_of_the_card_s_languages(languages, pairs, tmp_path):
     (tmp_path / "README.md").write_text(f"---\nlanguage:\n- en\n- {languages}\n---\n\n# A model\n")
     words = {part.command.name: part.words(tmp_path) for part in parts(tmp_path, *[tmp_path] * 3)}
     assert words["means"][-1] == str(tmp_path / pairs)
-    assert ("--trees" in words["probes"]) == trees
     assert words["survey"][-1].endswith(DATA["en", languages].own_gold)
 
 

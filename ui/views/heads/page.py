@@ -21,7 +21,7 @@ from ui.shell import frame
 from ui.shell.fitting import fit_heads, noticed
 from ui.shell.models import needs
 from ui.shell.models.model_picker import pick_model
-from ui.views.heads import importance, relations, statistics
+from ui.views.heads import importance, statistics
 
 _TICK = 0.5
 
@@ -67,9 +67,7 @@ def _reading(run: Run[Survey]) -> None:
 def _body(model: str, run: Run[Survey]) -> None:
     """Draws what depends on the controls."""
     now = session.current()
-    if _section(now) == "relations":
-        relations.show(model, _kind(now, catalogue.sizes(model)))
-    elif _section(now) == "importance":
+    if _section(now) == "importance":
         importance.show(model, _kind(now, catalogue.sizes(model)), now)
     elif not _asked(run):
         _unasked(model, run, now)
@@ -115,23 +113,18 @@ def _unasked(model: str, run: Run[Survey], now: State) -> None:
 
 
 def _section(now: State) -> str:
-    return now.view if now.view in ("relations", "importance") else ""
-
-
-def _kinds(now: State, has: Iterable[str]) -> list[str]:
-    """The kinds that a section offers: dependencies lie within one language, so cross-attention has none."""
-    return [kind for kind in has if kind != "cross" or _section(now) != "relations"]
+    return now.view if now.view == "importance" else ""
 
 
 def _kind(now: State, has: Iterable[str]) -> str:
-    kinds = _kinds(now, has)
+    kinds = list(has)
     return now.kind if now.kind in kinds else kinds[-1]
 
 
 def _controls(model: str, now: State) -> None:
     """Draws the choice of the section, the kind, and the sentences."""
     has, section = catalogue.sizes(model), _section(now)
-    kinds, kind = _kinds(now, has), _kind(now, has)
+    kinds, kind = list(has), _kind(now, has)
     with st.container(horizontal=True, vertical_alignment="center"):
         pickers.kind_picker(kind, kinds)
         if section == "":

@@ -1,1 +1,0 @@
-"""Grammatical relations, antecedents and meanings that heads follow."""
