@@ -2,8 +2,7 @@
 
     python benchmarks/interventions.py [--tokens 20] [--repeats 15]
 
-At the end it measures two experiments on the bundled model: a causal trace, in seconds, and the effects of
-all pairs of cross-attention heads on one sentence, relative to a forced pass for each pair.
+At the end it measures a causal trace on the bundled model, in seconds.
 
 The model has the bundled model's shape and random weights; its ``</s>`` is never the most probable token, so
 that every output has the same length. Every run is recorded. "none" is a second plain run: its ratio shows
@@ -13,7 +12,6 @@ how far the machine itself varies.
 from __future__ import annotations
 
 import argparse
-import itertools
 import statistics
 import sys
 from collections.abc import Callable
@@ -25,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.capture import bundled_tokenizer, our_model
 from benchmarks.interleave import interleaved, report
-from lab.backups.backup_heads import backup_heads
 from transformer import Translator, load_translator
 from transformer import interventions as do
 from transformer.interventions.means import HeadMeans
@@ -77,8 +74,8 @@ def every_sort(other: do.OtherRun) -> dict[str, tuple[do.Intervention, ...]]:
     return {"none": (), **alone, "three at once": three}
 
 
-def experiments(repeats: int) -> None:
-    """Times a causal trace and a matrix of backup heads."""
+def experiment(repeats: int) -> None:
+    """Times a causal trace."""
     translator = load_translator(Path(__file__).resolve().parents[1] / "assets/models/en-de")
     base, changed = "The old man sees the dog in the garden.", "The old man sees the cat in the garden."
 
@@ -89,17 +86,6 @@ def experiments(repeats: int) -> None:
     sizes = len(translator.ids(base)) + 1, len(translator.translate(base).target_tokens)
     label = f"causal trace, {sizes[0]} × {sizes[1]} tokens"
     print(f"{label}: {statistics.median(seconds):.2f} s (wanted: at most 3)")
-    heads = [(layer, head) for layer in range(3) for head in range(8)]
-    target = translator.translate(base, capture=False).target_ids
-
-    def one_by_one() -> None:
-        for pair in itertools.combinations(heads, 2):
-            ablated = [do.ablate("cross", *head, by="mean") for head in pair]
-            translator.force(base, target, capture=False, interventions=ablated)
-
-    runs = {"batched": lambda: [*backup_heads(translator, [base], "cross")], "one by one": one_by_one}
-    times = interleaved(runs, 3, warm_up=1)
-    report("pairs of 24 heads", times, "batched", "one by one", "below 1")
 
 
 def changes(tokens: int, repeats: int) -> None:
@@ -123,19 +109,19 @@ def changes(tokens: int, repeats: int) -> None:
 
 
 def main() -> None:
-    """Prints the ratio of every sort, and the times of two experiments."""
+    """Prints the ratio of every sort, and the time of a causal trace."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--experiments", action="store_true", help="measure the two experiments alone")
+    parser.add_argument("--trace", action="store_true", help="measure the causal trace alone")
     parser.add_argument("--tokens", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    if not options.experiments:
+    if not options.trace:
         changes(options.tokens, options.repeats)
-    experiments(options.repeats)
+    experiment(options.repeats)
 
 
 if __name__ == "__main__":

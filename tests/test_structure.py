@@ -31,7 +31,7 @@ ROOMS = {
     ),
     "lab": (
         *("heads", "texts", "cost", "twins", "language", "pretraining", "learning"),
-        *("hard_attention", "recurrent", "birth", "backups", "importance", "faithfulness"),
+        *("hard_attention", "recurrent", "birth", "importance", "faithfulness"),
         *("experiments", "models"),
     ),
     "figures": ("base", "maps", "paper", "pages"),

@@ -84,7 +84,7 @@ EXPERIMENTS = (
             "mean": tuple(do.ablate("cross", layer, head, by="mean") for layer, head in on.aligner)
         },
         not_proved="An unchanged translation does not show that this head did nothing: others can do the "
-        "same work. Backup heads measures this.",
+        "same work. Switch one of them off as well.",
     ),
     Experiment(
         name="subject",

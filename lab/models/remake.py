@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.experiments.command import backups, experiments
+from lab.experiments.command import experiments
 from lab.faithfulness.command import faithfulness
 from lab.faithfulness.weights import weight_effect
 from lab.heads.command import heads, means, survey
@@ -32,7 +32,6 @@ COMMANDS = (
     heads,
     survey,
     means,
-    backups,
     importance,
     faithfulness,
     weight_effect,
@@ -81,7 +80,6 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
         Part(heads, ["--data", valid, "--alignments", gold], [valid, gold]),
         Part(survey, ["--data", pairs, "--alignments", own], [pairs, own]),
         Part(means, ["--data", pairs], [pairs]),
-        Part(backups, ["--data", pairs], [pairs]),
         Part(importance, ["--data", pairs], [pairs]),
         Part(faithfulness, ["--data", pairs], [pairs]),
         Part(weight_effect, ["--data", pairs], [pairs]),

@@ -24,7 +24,7 @@ SECTIONS = {
     "pages/masks.py": ("batch",),
     "pages/heads.py": ("importance",),
     "pages/positions.py": ("trained", "together", "sentence", "results"),
-    "pages/what_if.py": ("experiments", "causal", "backup"),
+    "pages/what_if.py": ("experiments", "causal"),
     "pages/explanation.py": ("why", "score", "sources", "faithful", "drafts"),
     "pages/training.py": (
         *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),

@@ -20,7 +20,6 @@ HEADS_FILE = "heads.json"
 SURVEY_FILE = "survey.json"
 SCORES_FILE = "scores.json"
 FAMILIARITY_FILE = "familiarity.json"
-BACKUPS_FILE = "backups.json"
 IMPORTANCE_FILE = "importance.json"
 FAITHFULNESS_FILE = "faithfulness.json"
 WEIGHT_EFFECT_FILE = "weight_effect.json"
@@ -30,7 +29,7 @@ HISTORY_FILE = "history.json"
 LANGUAGE_FILE = "language.json"
 EXAMPLES_FILE = "examples.json"
 MEASURED = (
-    *(HEADS_FILE, SURVEY_FILE, FAMILIARITY_FILE, SCORES_FILE, BACKUPS_FILE, FAITHFULNESS_FILE),
+    *(HEADS_FILE, SURVEY_FILE, FAMILIARITY_FILE, SCORES_FILE, FAITHFULNESS_FILE),
     *(WEIGHT_EFFECT_FILE, IMPORTANCE_FILE, EXPERIMENTS_FILE, HISTORY_FILE, LANGUAGE_FILE, EXAMPLES_FILE),
 )
 """The JSON files that measurements of a model, or of its training, write beside it."""

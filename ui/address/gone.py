@@ -5,5 +5,7 @@ from __future__ import annotations
 GONE = {
     "relations": "Which grammatical relations a head follows is no longer measured here: roles, under "
     "“statistics”, say what each head looks at.",
+    "backup": "Pairs of backup heads are no longer measured here: switch two heads off under “Your "
+    "changes”, and compare with either alone.",
 }
 """Sentences by the value of ``view`` in an old address."""

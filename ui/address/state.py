@@ -54,7 +54,7 @@ STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "
 """Every statistic of a head over many sentences."""
 VIEWS = (
     *("batch", "trained", "alignment", "importance", "together", "sentence", "results"),
-    *("experiments", "causal", "backup"),
+    *("experiments", "causal"),
     *("why", "score", "sources", "faithful", "drafts"),
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),

@@ -101,7 +101,7 @@ PAGES: dict[str, Page] = {
         sections={
             "statistics": Entry("statistics and roles", ""),
             "importance": Entry(
-                "importance", "What the model loses without each head, over many sentences.", "what_if/backup"
+                "importance", "What the model loses without each head, over many sentences.", "what_if"
             ),
         },
     ),
@@ -152,11 +152,6 @@ PAGES: dict[str, Page] = {
             "changes": Entry("Your changes", ""),
             "experiments": Entry("Ready experiments", ""),
             "causal": Entry("Causal trace", ""),
-            "backup": Entry(
-                "Backup heads",
-                "Pairs of heads of which one does the other's work when that one is off.",
-                "heads/importance",
-            ),
         },
     ),
     "compare": Page(
@@ -349,7 +344,7 @@ PAGES: dict[str, Page] = {
 """Every page by the name of its script."""
 
 RESEARCH = (
-    *("heads/importance", "what_if/backup", "positions/results"),
+    *("heads/importance", "positions/results"),
     *("training/adam", "training/residuals", "training/cost", "language_model/cost"),
     *("language_model/pretraining", "recurrent/speed", "recurrent/hard"),
 )

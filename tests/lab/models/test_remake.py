@@ -120,13 +120,12 @@ def test_parts_without_their_data_are_skipped_with_the_file_that_is_missing(
         "first",
     ):
         assert f"{name}: skipped, because " in said
-    assert "Made survey, means, backups, importance, faithfulness, weight-effect of" in said
+    assert "Made survey, means, importance, faithfulness, weight-effect of" in said
     assert "screenshots" in said.splitlines()[-1]
     own = {name for name, own in marks(directory).items() if own}
     measured = {
         "survey.json",
         "means.safetensors",
-        "backups.json",
         "importance.json",
         "faithfulness.json",
         "weight_effect.json",
@@ -139,11 +138,11 @@ def test_files_of_another_model_are_named(
 ):
     directory = write_app(tmp_path, closed_form_models["copy"])
     (directory / "heads.json").write_text('{"digests": {}}', encoding="utf-8")
-    (directory / "backups.json").write_text("{}", encoding="utf-8")
-    assert of_another_model(directory) == ["heads.json", "backups.json", "examples.json", "README.md"]
+    (directory / "importance.json").write_text("{}", encoding="utf-8")
+    assert of_another_model(directory) == ["heads.json", "importance.json", "examples.json", "README.md"]
     assert remake(tmp_path, directory, "--only", "first") == 0
     assert (
-        "do not bear the hash of this model: heads.json, backups.json, examples.json, README.md"
+        "do not bear the hash of this model: heads.json, importance.json, examples.json, README.md"
         in capsys.readouterr().out
     )
 

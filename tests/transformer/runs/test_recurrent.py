@@ -13,7 +13,6 @@ import pytest
 import torch
 from random_models import random_recurrent
 
-from lab.backups.backup_heads import backup_heads
 from transformer import AttentionKind, Sampling, Translation, interventions
 from transformer.exports.npz import load_trace, save_trace
 from transformer.exports.view import Selection, load_view, save_view
@@ -259,7 +258,7 @@ def test_in_bfloat16_it_translates_and_is_verified(
 
 def test_a_question_that_it_cannot_answer_is_refused_in_one_sentence(recurrent: Translator):
     with pytest.raises(InterventionError, match="no encoder self-attention"):
-        next(backup_heads(recurrent, [TEXT], "encoder", by="zero"))
+        recurrent.translate(TEXT, interventions=[do.ablate("encoder", 0, 0)])
     with pytest.raises(InputError, match="no residual stream"):
         causal_trace(recurrent, TEXT, "one two three four six")
 

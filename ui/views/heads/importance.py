@@ -23,9 +23,9 @@ Json = dict[str, Any]
 _SEEING = (
     "The loss of given translations, in nats a token, is measured with all heads, and then without one head: "
     "what it writes is replaced by its mean over many sentences, or by zero. A rise says that the others "
-    "cannot make up for it at once. A head without a rise may still do work that others do too: see *Backup "
-    "heads*. The gradient measure (Michel et al. 2019) asks how steeply the loss changes with the head's "
-    "output, for all heads in one pass."
+    "cannot make up for it at once. A head without a rise may still do work that others do too. The "
+    "gradient measure (Michel et al. 2019) asks how steeply the loss changes with the head's output, for all "
+    "heads in one pass."
 )
 _FORMULA = (
     r"\Delta_h = \mathcal{L}_{\text{without } h} - \mathcal{L}, \qquad "

@@ -20,7 +20,7 @@ from transformer.what_if.difference import Pair
 from transformer.what_if.random_heads import RandomHeads, random_heads
 from transformer.what_if.two_runs import RunDifference, SharedStep
 from ui.address import State, session
-from ui.controls import export, inform, panel, plain, refusals, seen
+from ui.controls import export, inform, panel, plain, seen
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.stores import kept
@@ -28,7 +28,7 @@ from ui.shell import frame, sections
 from ui.shell.changed import of_tokens
 from ui.shell.models.model_picker import pick_model
 from ui.shell.page import open_sentence_page, with_model
-from ui.views.what_if import adding, backup, causal, changes, experiments, maps
+from ui.views.what_if import adding, causal, changes, experiments, maps
 
 _SEEING = (
     "The model runs twice: once as it is, once with the changes. As long as both have written the same "
@@ -269,13 +269,6 @@ def _causal_trace(switch: Switch) -> None:
         with_model(opened, causal.show)
 
 
-def _backup_heads(switch: Switch) -> None:
-    model = _without_sentence(switch)
-    if model is not None:
-        with refusals():
-            backup.show(model)
-
-
 def _without_sentence(switch: Switch) -> str | None:
     """Draws the top of a section that needs no sentence; the model, or None if there is none."""
     now = frame.open_page("what_if")
@@ -299,5 +292,4 @@ def _ready_experiments(switch: Switch) -> None:
 _SECTIONS: dict[str, Callable[[Switch], None]] = {
     "experiments": _ready_experiments,
     "causal": _causal_trace,
-    "backup": _backup_heads,
 }

@@ -1,1 +1,0 @@
-"""Heads that take over when another is ablated, over many sentences."""
