@@ -11,6 +11,7 @@ from transformer.commands.program import run_program
 GONE = {
     "probes": "which grammatical relations heads follow is not measured now; `survey` gives roles",
     "backups": "pairs of heads are not measured now; on the page What if, switch two heads off",
+    "experiments": "answers are not stored; the page What if computes that of the experiment that is opened",
 }
 """Commands that are gone, and what answers now."""
 

@@ -10,7 +10,7 @@ from transformer.commands.program import Parser, run_program
 
 MOVED = frozenset(
     [
-        *("heads", "survey", "means", "experiments"),
+        *("heads", "survey", "means"),
         *("familiarity", "scores", "card", "claims", "first", "remake"),
         *("positions", "recurrent", "hard-attention", "links", "text", "language"),
         *("pretraining", "birth", "cost", "adam", "history"),

@@ -1,1 +1,1 @@
-"""The ready experiments: questions, and what a model answers."""
+"""The ready experiments: questions to a model that can be asked again."""

@@ -1,13 +1,14 @@
 """The ten ready experiments: a question, a sentence, the changes that ask it, what the answer leaves open.
 
 Places come from what was measured of the model (`heads.json`) and from the words of the sentence, so that the
-list holds for the next model too. `answers.py` puts a model to the questions.
+list holds for the next model too. Opening one runs the model and shows its answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import transformer.interventions as do
@@ -28,7 +29,12 @@ class Bench:
 
     translator: Translator  # the model
     heads: Mapping[str, Any]  # what `heads.json` says of it
-    base: Translation  # its translation of the sentence
+    text: str  # the sentence
+
+    @cached_property
+    def base(self) -> Translation:
+        """The model's translation of the sentence, made when a place in it is asked for."""
+        return self.translator.translate(self.text, capture=False)
 
     @property
     def aligner(self) -> list[Head]:
@@ -45,7 +51,7 @@ class Bench:
 
     def word(self, word: str) -> list[int]:
         """Positions, from 0, of the pieces of a source word; raises InputError if there is none."""
-        return _positions(self.base.source_tokens, word)
+        return _positions(self.translator.source_pieces(self.translator.ids(self.text)), word)
 
     def step(self, word: str) -> int:
         """The step, from 0, that writes the first piece of a word; raises InputError if there is none."""
@@ -69,6 +75,14 @@ class Experiment:
     variants: Callable[[Bench], Variants]  # the changes that ask it; several if they are compared
     not_proved: str  # what the answer does not prove
     forced: bool = False  # whether the changes hold only if the translation is given
+
+    def put(self, translator: Translator, heads: Mapping[str, Any]) -> tuple[Variants, str | None]:
+        """The changes that ask a model, of which `heads.json` says something, and the translation to give.
+
+        ValueError if it cannot read the sentence or a word of it, or has no such place.
+        """
+        on = Bench(translator, heads, self.text)
+        return self.variants(on), on.base.text if self.forced else None
 
 
 SISTER = "The woman who wrote the book is my sister."

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.experiments.command import experiments
 from lab.faithfulness.command import faithfulness
 from lab.faithfulness.weights import weight_effect
 from lab.heads.command import heads, means, survey
@@ -23,7 +22,7 @@ from lab.models.familiarity import familiarity
 from lab.models.scores import CORPORA, SAMPLE, Corpora, Sample, scores
 from lab.models.showcase import claims, first
 from transformer.lenses.words.familiarity import read_measure
-from transformer.storage.description import EXAMPLES_FILE, HEADS_FILE, SCORES_FILE, read_config
+from transformer.storage.description import EXAMPLES_FILE, SCORES_FILE, read_config
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.marks import of_another_model
 from transformer.training.runs.files import LOG_FILE
@@ -35,7 +34,6 @@ COMMANDS = (
     importance,
     faithfulness,
     weight_effect,
-    experiments,
     familiarity,
     scores,
     history,
@@ -83,7 +81,6 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
         Part(importance, ["--data", pairs], [pairs]),
         Part(faithfulness, ["--data", pairs], [pairs]),
         Part(weight_effect, ["--data", pairs], [pairs]),
-        Part(experiments, [], [directory / HEADS_FILE]),
         Part(familiarity, doubted, [*fit, *test, *data.judged]),
         Part(scores, [*folders, *_compared_before(directory)], [corpora]),
         Part(history, ["--log", log], [log]),

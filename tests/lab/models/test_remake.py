@@ -111,7 +111,6 @@ def test_parts_without_their_data_are_skipped_with_the_file_that_is_missing(
     said = capsys.readouterr().out
     for name in (
         "heads",
-        "experiments",
         "familiarity",
         "scores",
         "history",
