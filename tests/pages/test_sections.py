@@ -26,9 +26,7 @@ SECTIONS = {
     "pages/positions.py": ("trained", "together", "sentence", "results"),
     "pages/what_if.py": ("experiments", "causal"),
     "pages/explanation.py": ("why", "score", "sources", "faithful", "drafts"),
-    "pages/training.py": (
-        *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
-    ),
+    "pages/training.py": (*("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),),
     "pages/language_model.py": (*("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),),
     "pages/recurrent.py": ("long", "path", "speed", "unit", "hard"),
 }

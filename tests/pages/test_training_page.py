@@ -7,25 +7,21 @@ import math
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from app_pages import array, charts, run, said, words
+from app_pages import charts, run, said, words
 from remade import write_log
 
-from lab.learning.flicker import Flicker, flicker
 from lab.learning.moments import moments, read_recording
-from transformer import AttentionKind, Window
 from transformer.model.config import TransformerConfig
 from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
-from transformer.trace.view import HeadView
 from transformer.training.runs.history import read_history, write_history
 from transformer.training.runs.stated import stated_options
 from ui.server import catalogue, measured
 from ui.server.training import gradients
-from ui.views.training import adam, dropout, residuals
+from ui.views.training import adam, residuals
 from ui.views.training.history import table
 
 PAGE = "pages/training.py"
@@ -302,53 +298,6 @@ def test_without_the_recording_the_page_says_so(monkeypatch: pytest.MonkeyPatch,
     assert "is damaged" in opened(view="adam").error[0].value
 
 
-# --- dropout ------------------------------------------------------------------------------------------------
-
-
-def flickered() -> tuple[Flicker, HeadView]:
-    """The own translation with dropout on, and the chosen head without it."""
-    model = catalogue.translator("random")
-    forced = model.force(TEXT, OWN)
-    view = forced.head("cross", 1, 2)
-    window = Window(0, len(forced.target_tokens), 0, len(forced.source_tokens))
-    return flicker(model, TEXT, forced.target_ids, AttentionKind.CROSS, window), view
-
-
-def cells(chart: dict) -> np.ndarray:
-    drawn = next(each["customdata"] for each in chart["data"] if each["type"] == "heatmap")
-    values = array(drawn)
-    return values[..., 0] if values.ndim == 3 else values
-
-
-def test_three_runs_and_what_flickers_are_beside_the_map_without_dropout():
-    at = opened(view="dropout", cross="2.3")
-    found, view = flickered()
-    without, moved, *runs = map(cells, charts(at))
-    np.testing.assert_allclose(without, view.weights, atol=1e-6)
-    np.testing.assert_allclose(moved, found.spread[1, 2], atol=1e-6)
-    for drawn, weights in zip(runs, found.shown[:, 1, 2], strict=True):
-        np.testing.assert_allclose(drawn, weights, atol=1e-6)
-        assert np.abs(drawn - without).max() > 0.001
-    row, column = np.unravel_index(found.spread[1, 2].argmax(), view.weights.shape)
-    mean, spread = found.mean[1, 2, row, column], found.spread[1, 2, row, column]
-    assert f"**{view.weights[row, column]:.2f}** without dropout, **{mean:.2f} ± {spread:.2f}**" in words(at)
-    rows = dropout.table(found, view)
-    assert len(rows) == 1 + view.weights.size
-    of_cell = [each[1, 2, 0, 0] for each in (*found.shown, found.mean, found.spread)]
-    assert rows[1][4:] == (view.weights[0, 0], *of_cell)
-
-
-def test_the_kind_and_the_head_of_dropout_are_in_the_address():
-    at = opened(view="dropout", kind="encoder", encoder="9.9")
-    assert "Encoder self-attention · layer 2 · head 4" in at.get("plotly_chart")[0].proto.alt
-    assert not at.exception
-
-
-def test_a_model_trained_without_dropout_has_nothing_that_flickers():
-    at = run(PAGE, model="copy", view="dropout")
-    assert "without dropout" in at.info[0].value
-
-
 # --- bad addresses ------------------------------------------------------------------------------------------
 
 
@@ -368,8 +317,6 @@ def test_a_model_trained_without_dropout_has_nothing_that_flickers():
         {"warmup": "soon", "view": "schedule"},
         {"warmup": "1e99", "view": "schedule"},
         {"depth": "5", "view": "residuals"},
-        {"kind": "x", "view": "dropout"},
-        {"cross": "x", "view": "dropout"},
         {"update": "0", "view": "adam"},
         {"update": "201", "view": "adam"},
         {"update": "nan", "view": "adam"},

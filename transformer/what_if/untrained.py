@@ -19,7 +19,7 @@ _LOCK = threading.Lock()
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def _seeded(seed: int) -> Iterator[None]:
     """Sets the CPU's global random generator to a seed; afterwards it continues as if nothing had been drawn.
 
     Threads that draw in such a context wait for one another.
@@ -31,7 +31,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 def fresh_model(config: ModelConfig, seed: int) -> EncoderDecoder:
     """A model with the weights from which training with this seed would start."""
-    with seeded(seed):
+    with _seeded(seed):
         model = NETWORKS[type(config)](config)
     assert isinstance(model, EncoderDecoder)
     return model

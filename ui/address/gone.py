@@ -7,5 +7,7 @@ GONE = {
     "“statistics”, say what each head looks at.",
     "backup": "Pairs of backup heads are no longer measured here: switch two heads off under “Your "
     "changes”, and compare with either alone.",
+    "dropout": "Maps under dropout are no longer drawn: in training, dropout sets random numbers of what "
+    "each sub-layer adds to zero and scales up the rest; everywhere else, nothing is dropped.",
 }
 """Sentences by the value of ``view`` in an old address."""

@@ -57,7 +57,7 @@ VIEWS = (
     *("experiments", "causal"),
     *("why", "score", "sources", "faithful", "drafts"),
     "sampling",
-    *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
+    *("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),
     *("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),
     *("long", "path", "speed", "unit", "hard"),
 )

@@ -134,7 +134,6 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "pairs of sentences": (64, None),
     "filtered": (32, None),
     "gradients": (16, None),
-    "flickers": (16, lambda found: found.nbytes),
     "overviews": (64, None),
     "statistics": (64, None),
     "rearranged": (64, None),

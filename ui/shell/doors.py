@@ -222,10 +222,6 @@ PAGES: dict[str, Page] = {
             "history": Entry(
                 "how it went", "What this model's own training measured, from its first step to its last."
             ),
-            "dropout": Entry(
-                "dropout",
-                "Your sentence with dropout on, as in training: the maps of a head, and what flickers.",
-            ),
             "birth": Entry(
                 "birth of a head",
                 "Heads are not built in: training makes them. Move the slider and watch your sentence.",

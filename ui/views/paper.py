@@ -104,10 +104,7 @@ WALK: dict[str, tuple[Item, ...]] = {
         Item(
             "Regularisation, section 5.4",
             "Dropout on what sub-layers add and on the sums of embeddings; label smoothing with ε = 0.1.",
-            (
-                ("Your sentence with dropout on", "training?view=dropout"),
-                ("The smoothed loss", "training?view=loss"),
-            ),
+            (("The smoothed loss", "training?view=loss"),),
         ),
         Item(
             "Length penalty, section 6.1",
@@ -180,11 +177,8 @@ WALK: dict[str, tuple[Item, ...]] = {
         Item(
             "Table 3 (D)",
             "Dropout and label smoothing help. The models for German were trained with both, en-pt and the "
-            "language model with neither, but no two differ in them alone; one pass shows the two.",
-            (
-                ("Dropout on your sentence", "training?view=dropout"),
-                ("Label smoothing", "training?view=loss"),
-            ),
+            "language model with neither, but no two differ in them alone.",
+            (("Label smoothing", "training?view=loss"),),
         ),
         Item(
             "Table 3 (E)",

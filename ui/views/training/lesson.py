@@ -27,7 +27,8 @@ _SEEING = (
     "The decoder reads the target one place late: a start token, then each token after it has been "
     "predicted. The thin lines show this shift. All positions are computed in one pass; the mask keeps each "
     "from reading what it should predict. A bar is −log p of the right token. Click a bar to choose its "
-    "position."
+    "position. In training, dropout sets random numbers of what each sub-layer adds to zero; here nothing "
+    "is dropped."
 )
 _FORMULA = r"\mathrm{loss}_t = -\log p(y_t \mid y_{<t},\, x)"
 _WAYS = (

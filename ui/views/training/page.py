@@ -8,7 +8,7 @@ from transformer.interventions import Intervention
 from ui.address import session
 from ui.server.opened import Opened
 from ui.shell import sections
-from ui.views.training import adam, birth, cost, dropout, history, lesson, loss, residuals, schedule
+from ui.views.training import adam, birth, cost, history, lesson, loss, residuals, schedule
 
 _SECTIONS = {
     "shown": lesson.show,
@@ -17,7 +17,6 @@ _SECTIONS = {
     "history": history.show,
     "residuals": residuals.show,
     "adam": adam.show,
-    "dropout": dropout.show,
     "cost": cost.show,
     "birth": birth.show,
 }
