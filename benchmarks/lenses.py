@@ -27,7 +27,6 @@ from transformer import Capture, Translator, load_translator
 from transformer.lenses.measures.alti import alti
 from transformer.lenses.measures.attribution import attribution
 from transformer.lenses.measures.carried import carried
-from transformer.lenses.measures.drafts import decoder_lens, drafts
 from transformer.lenses.measures.effect import Cut, Effects, effect
 from transformer.lenses.measures.gradients import saliency
 from transformer.lenses.measures.score_parts import score_parts
@@ -137,8 +136,6 @@ def main() -> int:
             "effect, encoder row": partial(effect, translator, run, "encoder", 1, 0, "hidden", step, [step]),
             "gradient × input": partial(saliency, translator, run, step, token, against, False),
             "integrated gradients": partial(saliency, translator, run, step, token, against),
-            "drafts": partial(drafts, translator, run),
-            "decoder lens": partial(decoder_lens, model, run, translator),
         }
         taken = interleaved(measures, options.repeats, 1)
         for name in list(measures)[1:]:

@@ -1,4 +1,4 @@
-"""Figures of the page "Is attention an explanation?": measures of keys, cells as dots, parts, drafts."""
+"""Figures of the page "Is attention an explanation?": measures of keys, cells as dots, parts."""
 
 from __future__ import annotations
 
@@ -173,50 +173,6 @@ def part_bars(names: Sequence[str], values: np.ndarray, unit: str = "nats") -> g
         "dragmode": False,
     }
     return style.figure(style.spec([bars], layout))
-
-
-def lens_map(
-    best: Sequence[Sequence[str]],  # (layers + 1, steps) tokens
-    probability: np.ndarray,  # (layers + 1, steps)
-    steps: Sequence[str],  # the names of the steps
-    ink: str = "#1d232c",
-) -> go.Figure:
-    """The most probable token after each layer at each step; the last layer is at the top."""
-    layers = len(best)
-    names = ["input", *(f"after layer {labels.count(i)}" for i in range(layers - 1))][::-1]
-    rows = [[labels.escape(labels.shorten(labels.piece(token), 10)) for token in row] for row in best][::-1]
-    values = probability[::-1].astype(np.float32)
-    notes = [
-        [
-            f"{name} · step {at + 1}: {text}, {100 * value:.0f} %"
-            for at, (text, value) in enumerate(zip(texts, row, strict=True))
-        ]
-        for name, texts, row in zip(names, rows, values.tolist(), strict=True)
-    ]
-    cells = {
-        "type": "heatmap",
-        "z": values,
-        "zmin": -_FADED,
-        "zmax": _FADED,
-        "xgap": 1,
-        "ygap": 1,
-        "colorscale": style.diverging(),
-        "showscale": False,
-        "hovertext": notes,
-        "hoverinfo": "text",
-        "text": rows,
-        "texttemplate": "%{text}",
-        "textfont": {"size": 10, "color": ink},
-    }
-    layout = {
-        "xaxis": axis([labels.escape(each) for each in steps], "top", 11) | {"tickangle": -90},
-        "yaxis": axis(names, "left", 11),
-        "height": _TOP + _ROW * layers + 8,
-        "width": 110 + 64 * len(steps),
-        "margin": {"l": 100, "t": _TOP, "r": 6, "b": 8},
-        "dragmode": False,
-    }
-    return style.figure(style.spec([cells], layout))
 
 
 def curves(

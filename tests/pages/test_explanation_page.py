@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +14,6 @@ from transformer.lenses.measures.agreement import agreement
 from transformer.lenses.measures.alti import alti
 from transformer.lenses.measures.attribution import attribution
 from transformer.lenses.measures.carried import Carried, carried
-from transformer.lenses.measures.drafts import decoder_lens, draft_audit, drafts
 from transformer.lenses.measures.effect import Cut, Effects, effect
 from transformer.lenses.measures.words import word_effect
 from transformer.model.sites import AttentionKind
@@ -141,12 +139,6 @@ def test_the_parts_of_a_difference_of_logits_sum_to_it(traced):
     assert {"tokens.cross", "tokens.decoder"} <= set(named_charts(at))
 
 
-def test_the_last_draft_is_the_translation(traced):
-    at = opened(view="drafts")
-    assert f"**{traced[1].text}**" in words(at).replace("\\", "")
-    assert "lens" in named_charts(at)
-
-
 def test_a_recurrent_model_is_told_apart():
     at = opened(model="copy", changes="hide_1")
     assert not at.exception
@@ -196,21 +188,6 @@ def test_short_translations_have_a_sentence_on_their_shares(count: int):
         assert f"`</s>`, which ends the sentence, {percent(0.3)}" in told
     if count > 2:
         assert f"**{percent(float(shares[1:-1].mean()))}** comes from" in told
-
-
-def test_drafts_and_the_lens_show_their_audits(traced):
-    translator, translation = traced
-    made = drafts(translator, translation)
-    audit = draft_audit(translation, made)
-    assert audit is not None
-    assert audit.passed
-    other = replace(made[-1], tokens=(*made[-1].tokens[:-1], "else"))
-    assert not draft_audit(translation, [*made[:-1], other]).passed
-    assert not draft_audit(translation, [replace(made[-1], tokens=made[-1].tokens[:-1])]).passed
-    assert draft_audit(replace(translation, method="beam-4"), made) is None
-    assert decoder_lens(translator.model, translation, translator).audit.passed
-    told = words(opened(view="drafts"))
-    assert told.count("✓") >= 2
 
 
 def test_the_home_page_shades_tokens_by_their_source_share(traced):

@@ -25,7 +25,7 @@ SECTIONS = {
     "pages/heads.py": ("importance",),
     "pages/positions.py": ("trained", "together", "sentence", "results"),
     "pages/what_if.py": ("experiments", "causal"),
-    "pages/explanation.py": ("why", "score", "sources", "faithful", "drafts"),
+    "pages/explanation.py": ("why", "score", "sources", "faithful"),
     "pages/training.py": (*("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),),
     "pages/language_model.py": (*("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),),
     "pages/recurrent.py": ("long", "path", "speed", "unit", "hard"),

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from transformer.lenses.measures.attribution import Attribution, attribution
     from transformer.lenses.measures.carried import Carried, carried, carried_together
     from transformer.lenses.measures.comparisons import rollout, value_zeroing
-    from transformer.lenses.measures.drafts import DecoderLens, Draft, decoder_lens, drafts
     from transformer.lenses.measures.effect import Cut, Effects, effect
     from transformer.lenses.measures.gradients import Saliency, saliency
     from transformer.lenses.measures.rewired import rewired
@@ -37,8 +36,6 @@ __all__ = [
     "Attribution",
     "Carried",
     "Cut",
-    "DecoderLens",
-    "Draft",
     "Effects",
     "Reading",
     "Saliency",
@@ -52,8 +49,6 @@ __all__ = [
     "carried",
     "carried_together",
     "copying",
-    "decoder_lens",
-    "drafts",
     "effect",
     "matching",
     "patched",
@@ -76,7 +71,6 @@ _MODULES = {
     "measures.attribution": ("Attribution", "attribution"),
     "measures.carried": ("Carried", "carried", "carried_together"),
     "measures.comparisons": ("rollout", "value_zeroing"),
-    "measures.drafts": ("DecoderLens", "Draft", "decoder_lens", "drafts"),
     "measures.effect": ("Cut", "Effects", "effect"),
     "measures.gradients": ("Saliency", "saliency"),
     "measures.rewired": ("rewired",),

@@ -9,5 +9,7 @@ GONE = {
     "changes”, and compare with either alone.",
     "dropout": "Maps under dropout are no longer drawn: in training, dropout sets random numbers of what "
     "each sub-layer adds to zero and scales up the rest; everywhere else, nothing is dropped.",
+    "drafts": "Drafts from fewer layers are no longer shown: on the page “The whole model”, the logit lens "
+    "reads what the decoder would write after each layer.",
 }
 """Sentences by the value of ``view`` in an old address."""

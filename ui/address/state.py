@@ -55,7 +55,7 @@ STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "
 VIEWS = (
     *("batch", "trained", "alignment", "importance", "together", "sentence", "results"),
     *("experiments", "causal"),
-    *("why", "score", "sources", "faithful", "drafts"),
+    *("why", "score", "sources", "faithful"),
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),
     *("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),

@@ -16,7 +16,6 @@ from transformer.lenses.again.effects import audit_effect_map
 from transformer.lenses.measures.alti import Shares, alti
 from transformer.lenses.measures.attribution import Attribution, attribution
 from transformer.lenses.measures.carried import Carried, carried
-from transformer.lenses.measures.drafts import DecoderLens, Draft, decoder_lens, drafts
 from transformer.lenses.measures.effect import WAYS, Cut, Effects, Way, effect
 from transformer.lenses.measures.gradients import Saliency, saliency
 from transformer.lenses.measures.maps import carried_map, effect_in, effect_map, shares
@@ -316,15 +315,6 @@ def sources(asked: Asked, translation: Translation) -> Shares:
         return alti(model.model, run)
 
     return _once(asked, translation, ("sources",), make)
-
-
-def unfinished(asked: Asked, translation: Translation, tell: Tell) -> tuple[tuple[Draft, ...], DecoderLens]:
-    """Drafts by encoder layer, and guesses by decoder layer; raises as ``explained``."""
-
-    def make(model: Translator, run: Translation) -> tuple[tuple[Draft, ...], DecoderLens]:
-        return drafts(model, run, tell), decoder_lens(model.model, run, model)
-
-    return _once(asked, translation, (), make)
 
 
 def through(found: Attribution, kind: str) -> Array | None:

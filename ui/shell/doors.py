@@ -188,10 +188,6 @@ PAGES: dict[str, Page] = {
                 "Which measure names the source tokens that the model needs? Tokens are hidden, log p is "
                 "watched.",
             ),
-            "drafts": Entry(
-                "drafts",
-                "What the decoder would write if the encoder, or the decoder itself, had fewer layers.",
-            ),
         },
     ),
     "train_here": Page(

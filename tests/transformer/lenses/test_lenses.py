@@ -27,8 +27,6 @@ ASKS: dict[str, Ask] = {
     "attribution": lambda model, run: lenses.attribution(model.model, run, 0, 5),
     "carried": lambda model, run: lenses.carried(model.model, run, "cross", 0, 0),
     "carried_together": lambda model, run: lenses.carried_together(model.model, run, "cross", 0),
-    "decoder_lens": lambda model, run: lenses.decoder_lens(model.model, run, model),
-    "drafts": lambda model, run: lenses.drafts(model, run),
     "effect": lambda model, run: lenses.effect(model, run, "cross", 0, 0),
     "reading": lambda model, run: lenses.reading(model.model, run, "cross", 0, 0),
     "rewired": lambda model, run: lenses.rewired(model, run, "cross", 0, 0, run.weights("cross", 0, 0)[None]),

@@ -63,8 +63,6 @@ LENSES: dict[str, Ask] = {
     "attribution": lambda model, run: lenses.attribution(model.model, run, 0, 5),
     "carried": lambda model, run: lenses.carried(model.model, run, "cross", 0, 0),
     "carried_together": lambda model, run: lenses.carried_together(model.model, run, "decoder", 0),
-    "decoder_lens": lambda model, run: lenses.decoder_lens(model.model, run, model),
-    "drafts": lambda model, run: lenses.drafts(model, run),
     "effect": lambda model, run: lenses.effect(model, run, "cross", 0, 0),
     "effect_in": lambda model, run: effect_in(model, run, "decoder", 0, 0, Window(0, 1, 0, 1)),
     "left out": lambda model, run: lenses.Effects(model, run).left_out([1]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ui.address import session
 from ui.server.opened import Opened
 from ui.shell import sections
-from ui.views.explanation import drafts, reasons, scores, sentences, sources, weights
+from ui.views.explanation import reasons, scores, sentences, sources, weights
 
 _SECTIONS = {
     "weights": weights.show,
@@ -13,7 +13,6 @@ _SECTIONS = {
     "score": scores.show,
     "sources": sources.show,
     "faithful": sentences.show,
-    "drafts": drafts.show,
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from random_models import random_model
 from transformer import Capture, interventions
 from transformer.lenses.measures.attribution import attribution
 from transformer.lenses.measures.carried import carried
-from transformer.lenses.measures.drafts import LONGER, Draft, decoder_lens, drafts
 from transformer.lenses.measures.effect import WAYS, Cut, Effects, effect
 from transformer.lenses.measures.gradients import saliency
 from transformer.lenses.measures.score_parts import score_parts
@@ -257,46 +255,6 @@ def test_integrated_gradients_are_complete(run: Run):
     assert saliency(model, translation, 2, 9, 6).audit.passed
 
 
-def test_the_last_draft_is_the_translation(run: Run):
-    model, _ = run
-    translation = model.translate(TEXT, capture=Capture(residual=True))
-    found = drafts(model, translation)
-    assert [each.layers for each in found] == list(range(model.config.n_encoder_layers + 1))
-    assert found[-1].tokens == translation.target_tokens
-
-
-def test_a_draft_is_what_a_model_with_fewer_encoder_layers_writes(run: Run):
-    _check_drafts(run[0], TEXT)
-
-
-@pytest.mark.skipif(not BUNDLED.is_dir(), reason="the bundled models are not here")
-def test_drafts_of_a_trained_model_are_those_of_models_with_fewer_encoder_layers():
-    made = _check_drafts(load_translator(BUNDLED), "The old house is not for sale.")
-    assert len({each.text for each in made}) > 1
-
-
-def _check_drafts(model: Translator, text: str) -> tuple[Draft, ...]:
-    translation = model.translate(text, capture=Capture(residual=True))
-    limit = min(model.limit(len(translation.source_tokens)), len(translation.steps) + LONGER)
-    found = drafts(model, translation)
-    for draft in found:
-        cut = copy.deepcopy(model.model)
-        cut.encoder.layers = cut.encoder.layers[: max(1, draft.layers)]
-        if not draft.layers:
-            cut.encoder.layers[0].forward = lambda x, *_, **__: x
-        shorter = Translator(cut, model.tokenizer, name="cut", rules=model.rules)
-        written = shorter.translate(text, beam_size=1, capture=False, max_length=limit)
-        assert draft.tokens == written.target_tokens, draft.layers
-    return found
-
-
-def test_the_last_row_of_the_lens_is_the_model_s_own(run: Run):
-    model, translation = run
-    found = decoder_lens(model.model, translation, model)
-    np.testing.assert_allclose(found.chosen[-1], np.exp(translation.log_probs), atol=1e-4)
-    assert found.best[-1] == tuple(step.alternatives[0].token for step in translation.steps)
-
-
 def test_a_changed_run_is_refused(run: Run):
     model, translation = run
     changed = model.force(
@@ -318,7 +276,6 @@ def test_progress_is_told_and_may_end_a_measurement(run: Run):
     told: list[float] = []
     effect(model, translation, "cross", 1, 0, tell=told.append)
     saliency(model, translation, 1, 9, 6, tell=told.append)
-    drafts(model, translation, told.append)
     assert told.count(1.0) >= 2
     assert all(0 < share <= 1 for share in told)
 
