@@ -10,11 +10,10 @@ from torch import Tensor
 
 from lab.cost.measuring import measure_ways, ordinary_ids
 from lab.measurement import Json
-from transformer.model.language_model import LanguageModel
 from transformer.model.network import EncoderDecoder
 
-LENGTHS, TEXTS = (4, 8, 16, 32, 64, 128), (8, 16, 32, 64, 128, 256)
-"""Tokens of a target, and of a language model's text."""
+LENGTHS = (4, 8, 16, 32, 64, 128)
+"""Tokens of a target."""
 SOURCE = 20
 """Tokens of the source."""
 Features = Callable[..., Tensor]
@@ -24,7 +23,7 @@ Features = Callable[..., Tensor]
 class Ways:
     """Ways to compute the most probable token after each of a text: (1, n) ids → (n,)."""
 
-    def __init__(self, model: EncoderDecoder | LanguageModel, features: Features) -> None:
+    def __init__(self, model: EncoderDecoder, features: Features) -> None:
         self._model, self._features = model, features
 
     def parallel(self, ids: Tensor) -> Tensor:
@@ -43,16 +42,14 @@ class Ways:
         return torch.stack([self._model.logits(row).argmax(-1) for row in rows])
 
 
-def ways_of(model: EncoderDecoder | LanguageModel, source: int = SOURCE) -> Ways:
-    """The ways of a language model, or of a decoder that reads a source of some tokens."""
-    if isinstance(model, LanguageModel):
-        return Ways(model, model.features)
+def ways_of(model: EncoderDecoder, source: int = SOURCE) -> Ways:
+    """The ways of a decoder that reads a source of some tokens."""
     with torch.inference_mode():
         memory = model.encode(ordinary_ids(model, source))
     return Ways(model, partial(model.decode, memory=memory))
 
 
-def measure_decoding(model: EncoderDecoder | LanguageModel, lengths: Sequence[int], repeats: int) -> Json:
+def measure_decoding(model: EncoderDecoder, lengths: Sequence[int], repeats: int) -> Json:
     """Processor time by way and number of tokens; lengths beyond the model's positions are left out."""
     lengths, ways = [n for n in lengths if n <= model.config.max_positions], ways_of(model)
     named = {"parallel": ways.parallel, "cached": ways.cached, "again": ways.again}

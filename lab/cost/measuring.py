@@ -17,7 +17,6 @@ from lab.cost.fitting import exponent
 from lab.cost.layers import layers
 from lab.measurement import Json
 from transformer.lenses.scores.bootstrap import rounded
-from transformer.model.language_model import LanguageModel
 from transformer.model.network import EncoderDecoder
 
 Work = Callable[[], object]
@@ -69,7 +68,7 @@ def _start(lengths: Sequence[int], fitted_from: int) -> int:
     return next((i for i, n in enumerate(lengths) if n >= fitted_from), 0)
 
 
-def ordinary_ids(model: EncoderDecoder | LanguageModel, length: int, rows: int = 1) -> torch.Tensor:
+def ordinary_ids(model: EncoderDecoder, length: int, rows: int = 1) -> torch.Tensor:
     """(rows, length) ordinary pieces; how long a pass takes does not depend on which."""
     return torch.arange(rows * length).view(rows, length) % (model.config.vocab_size - 4) + 4
 

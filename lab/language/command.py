@@ -10,8 +10,6 @@ from typing import Annotated
 
 import torch
 
-from lab.cost import decoding, local
-from lab.cost.measuring import machine
 from lab.language import inducing, words
 from lab.language.agreement import CASES, agreement, drawn, read_agreement
 from lab.language.embeddings import unit_rows
@@ -32,7 +30,6 @@ LONGER = "longer n-gram"
 ORDER, LONGER_ORDER = 5, 7
 """Of the n-gram model that all parts use, and of one that knows longer contexts, for perplexity alone."""
 ABLATED_ON = 500
-REPEATS = 5
 SAME = 0.95
 """Mean cosine of the embeddings of a model and of the last snapshot of its run, at least."""
 PARTS = {
@@ -41,7 +38,6 @@ PARTS = {
     "circuit": (),
     "agreement": ("text", "agreement"),
     "words": ("text", "snapshots"),
-    "cost": (),
 }
 """The parts of the file, in the order of measuring, and the options whose files each reads."""
 
@@ -57,7 +53,7 @@ def language(
     least: Annotated[int, "how often a word must occur to be on the map"] = words.LEAST,
     only: Sequence[str] = (),
 ) -> Json:
-    """Measures what a language model has learned: perplexity, induction, agreement, words, cost."""
+    """Measures what a language model has learned: perplexity, induction, agreement, words."""
     names = only or list(PARTS)
     files = {"text": text, "heldout": heldout, "agreement": agreement, "snapshots": snapshots}
     opened = dict.fromkeys(option for name in names for option in PARTS[name])
@@ -73,7 +69,6 @@ def language(
         "circuit": lambda: inducing.measure_circuit(generator),
         "agreement": lambda: study.agreement(Path(agreement or ""), pairs),
         "words": lambda: _words(generator, Path(snapshots or ""), study.counted, least),
-        "cost": lambda: _cost(generator),
     }
     return {name: one_thread()(parts[name]) for name in PARTS}
 
@@ -165,15 +160,3 @@ def _table(model: torch.nn.Module) -> Floats:
     """(vocabulary, d_model) embeddings."""
     found: Floats = model.get_parameter("embedding.weight").detach().double().numpy()
     return found
-
-
-def _cost(generator: TextGenerator) -> Json:
-    """Times on this machine."""
-    config = generator.config
-    heads, d_head = config.n_heads, config.d_model // config.n_heads
-    return {
-        "machine": machine(),
-        "repeats": REPEATS,
-        "attention": local.measure_attention(local.LENGTHS, heads, d_head, REPEATS),
-        "writing": decoding.measure_decoding(generator.model, decoding.TEXTS, REPEATS),
-    }

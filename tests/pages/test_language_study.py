@@ -20,7 +20,7 @@ from transformer.storage.description import LANGUAGE_FILE
 from transformer.storage.marks import measured
 from ui.server import catalogue
 from ui.server.language import circuits, live
-from ui.views.language_model.study import agreement, cost, induction, space
+from ui.views.language_model.study import agreement, induction, space
 
 PAGE = "pages/language_model.py"
 MODEL = "language/lm-en"
@@ -188,19 +188,6 @@ def test_an_unknown_word_opens_the_first_one(word: str, study: dict[str, Any]):
     assert shown.value == study["words"]["words"][0]
 
 
-def test_times_are_those_of_the_file_and_of_now(study: dict[str, Any]):
-    at = opened("cost", tokens="128")
-    found = study["cost"]["attention"]
-    lines = charts(at)[0]["data"]
-    assert [each["y"] for each in lines] == [found["ways"][way]["milliseconds"] for way in cost.ATTENTION]
-    assert "From 64 to 128 tokens" in words(at)
-
-
-def test_a_length_out_of_range_is_clamped():
-    at = opened("cost", tokens="10")
-    assert at.slider[-1].value == 64
-
-
 def test_the_circuit_has_the_numbers_of_the_file_and_the_page_says_what_they_do_not_show(
     study: dict[str, Any],
 ):
@@ -239,7 +226,6 @@ def test_sentences_name_what_the_numbers_say():
     assert "equally probable" in agreement.verdict(even, even)
     assert "**second**" in agreement.verdict(even, live.Read(("a",), (1.0,)))
     assert "4 times" in agreement.verdict(even, live.Read(("a",), (1.0,)))
-    assert "**4.0 times**" in cost.live_told(128, {"whole": 4, "local": 2}, {"whole": 1, "local": 1})
 
 
 def test_tables_for_csv_hold_every_number(study: dict[str, Any]):

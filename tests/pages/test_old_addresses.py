@@ -9,7 +9,7 @@ from app_pages import SENTENCE, run
 
 from lab.__main__ import GONE as COMMANDS
 from lab.__main__ import main
-from ui.address.gone import GONE
+from ui.address.gone import GONE, GONE_FROM
 
 OLD = {
     "app.py": ("step=2", "decode=beam-4", "decode=sample-3&temperature=1.5&top_k=5", "cross=2.3&scale=log"),
@@ -47,6 +47,14 @@ def test_an_address_of_a_section_that_is_gone_says_what_answers_now(view: str):
     at = run("app.py", view=view)
     assert not at.exception
     assert [each.value.replace("\\", "") for each in at.info] == [GONE[view]]
+
+
+def test_an_address_of_a_section_that_another_page_still_has_says_so_on_its_page_alone():
+    at = run("pages/language_model.py", view="cost")
+    assert not at.exception
+    assert [each.value.replace("\\", "") for each in at.info] == [GONE_FROM["language", "cost"]]
+    told = [each.value for each in run("pages/training.py", model="random", view="cost").info]
+    assert not any("no longer" in each for each in told)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -13,3 +13,11 @@ GONE = {
     "reads what the decoder would write after each layer.",
 }
 """Sentences by the value of ``view`` in an old address."""
+GONE_FROM = {
+    (
+        "language",
+        "cost",
+    ): "What attention costs as texts get longer is no longer measured here: “Cost of a "
+    "layer”, under “Research”, shows Table 1 of the paper beside measured times.",
+}
+"""Sentences by the sort of models of a page and a view that other pages still have."""

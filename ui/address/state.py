@@ -215,7 +215,6 @@ class State:
     # the text on the page Language model; there, the first sentence of a pair (`other` the second)
     prompt: str | None = own(TEXT, place=True, long=True)
     word: str | None = own(WORD)  # the word in space that the page Language model looks at
-    tokens: int = own(whole(64, 4096), 2048)  # the length of text at which that page measures attention
     # the score of the recurrent twin on the page Recurrent; None lets the app choose
     score: str | None = own(one_of(*SCORE_RULES))
 

@@ -234,7 +234,7 @@ PAGES: dict[str, Page] = {
             "cost": Entry(
                 "Cost of a layer",
                 "What a layer of each kind costs: Table 1 of the paper, beside time and memory measured.",
-                "language_model/cost",
+                "language_model/pretraining",
             ),
         },
     ),
@@ -319,11 +319,6 @@ PAGES: dict[str, Page] = {
                 "A translator whose encoder read English text before it saw any sentence pairs.",
                 "positions/results",
             ),
-            "cost": Entry(
-                "Cost of length",
-                "What attention costs as texts get longer, and what writing costs compared with reading.",
-                "language_model/pretraining",
-            ),
         },
     ),
     "open_file": Page(
@@ -337,7 +332,7 @@ PAGES: dict[str, Page] = {
 
 RESEARCH = (
     *("heads/importance", "positions/results"),
-    *("training/adam", "training/residuals", "training/cost", "language_model/cost"),
+    *("training/adam", "training/residuals", "training/cost"),
     *("language_model/pretraining", "recurrent/speed", "recurrent/hard"),
 )
 """Sections of their own door: the switches of their pages leave them out."""

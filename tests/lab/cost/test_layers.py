@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from random_models import random_language_model
 from torch.nn import functional as F
 
 from lab.cost import decoding
@@ -74,9 +73,8 @@ def test_times_are_processor_time_of_work_that_takes_turns() -> None:
         assert 0 <= least <= middle
 
 
-@pytest.mark.parametrize("kind", ["translates", "writes"])
-def test_all_ways_to_compute_a_text_predict_the_same_tokens(translator: Translator, kind: str) -> None:
-    model = translator.model if kind == "translates" else random_language_model()
+def test_all_ways_to_compute_a_text_predict_the_same_tokens(translator: Translator) -> None:
+    model = translator.model
     ids = torch.tensor([[1, 5, 6, 7, 8, 9, 10]])
     with torch.inference_mode():
         ways = decoding.ways_of(model, source=4)
@@ -86,8 +84,9 @@ def test_all_ways_to_compute_a_text_predict_the_same_tokens(translator: Translat
             assert torch.equal(way(ids), expected)
 
 
-def test_lengths_beyond_the_model_are_left_out() -> None:
-    found = decoding.measure_decoding(random_language_model(max_positions=8), (2, 4, 8, 16), 1)
+def test_lengths_beyond_the_model_are_left_out(translator: Translator) -> None:
+    lengths = 2, 4, 8, translator.config.max_positions + 1
+    found = decoding.measure_decoding(translator.model, lengths, 1)
     assert found["lengths"] == [2, 4, 8]
     assert set(found["ways"]) == {"parallel", "cached", "again"}
     assert all(len(way["medians"]) == 3 and way["time"] for way in found["ways"].values())

@@ -16,7 +16,7 @@ from transformer.text.pairs import read_pairs
 NOUNS = ("author", "pilot", "teacher", "farmer", "dog", "cat", "horse", "bird", "mother", "father")
 LINES = [pair.source for pair in read_pairs("assets/sample/tatoeba-en-de.tsv.gz")]
 LINES += [f"The {noun} likes it." for noun in NOUNS]
-PARTS = ["perplexity", "induction", "circuit", "agreement", "words", "cost"]
+PARTS = ["perplexity", "induction", "circuit", "agreement", "words"]
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +44,7 @@ def study(folder: Path, *more: str) -> int:
     return main(["language", *model, *files, "--agreement", str(folder / "pairs.tsv.gz"), *more])
 
 
-def test_one_command_measures_everything_and_says_on_which_model(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lab.cost.local.LENGTHS", (8, 16, 32))
-    monkeypatch.setattr("lab.cost.decoding.TEXTS", (2, 4, 8))
-    monkeypatch.setattr("lab.language.command.REPEATS", 1)
+def test_one_command_measures_everything_and_says_on_which_model(folder: Path) -> None:
     assert study(folder, "--least", "3") == 0
     values = measured(folder / "lm", LANGUAGE_FILE)
     assert values is not None

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
-import torch
 
-from lab.cost.local import REACH, ways
-from lab.cost.measuring import least_and_median
 from lab.language.inducing import random_pieces
 from lab.language.induction import followers
 from transformer.runs.language.generation import Generation
@@ -20,7 +16,6 @@ from ui.server.stores import kept
 
 LENGTH = 8
 """Pieces of the sequence that is drawn."""
-REPEATS = 3
 
 
 @dataclass(frozen=True)
@@ -75,16 +70,3 @@ def read(name: str, text: str) -> Read:
 
     found: Read = kept("pairs of sentences").get((name, text, id(writer)), make)
     return found
-
-
-def attention_times(name: str, length: int) -> dict[str, float]:
-    """Milliseconds of processor time of one causal attention of a model's sizes, measured now.
-
-    Returns:
-        By way: ``whole``, ``masked`` and ``local``; the least of a few runs.
-    """
-    config = catalogue.writer(name).config
-    shape = (3, 1, config.n_heads, length, config.d_model // config.n_heads)
-    drawn = torch.randn(shape, generator=torch.Generator().manual_seed(1))
-    works = {way: partial(compute, *drawn) for way, compute in ways(REACH).items()}
-    return {way: 1000 * least for way, (least, _) in least_and_median(works, REPEATS).items()}

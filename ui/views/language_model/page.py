@@ -21,7 +21,7 @@ from ui.shell import changed, frame, menu, sentence, waiting
 from ui.shell.fitting import fit_heads, fit_model, fit_position, noticed
 from ui.shell.sections import chosen, switch
 from ui.views.language_model import generation, lengths, surprisal
-from ui.views.language_model.study import agreement, cost, induction, pretraining, space
+from ui.views.language_model.study import agreement, induction, pretraining, space
 
 PAGE = "language_model"
 _MISSING = (
@@ -71,7 +71,6 @@ SECTIONS: dict[str, Reading | Study] = {
     "agreement": Study(agreement.show, agreement.FIRSTS),
     "space": Study(space.show),
     "pretraining": Study(pretraining.show),
-    "cost": Study(cost.show),
 }
 """The sections by the value of `view` in the address; the first one opens first."""
 
