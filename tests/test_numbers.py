@@ -255,30 +255,6 @@ def weight_and_effect() -> Iterator[str]:
     yield "(in `en-pt` {} % of the keys, {} % and {} %".format(*shares[1])
 
 
-def recurrent_unit() -> Iterator[str]:
-    """What the text on the models says of the recurrent unit beside self-attention."""
-    found = read("recurrent/ssru.json")
-    own, beside = (found["scores"][name] for name in ("ssru", "self_attention"))
-    values = {f"{each['bleu']['value']['value']:.1f}" for each in (own, beside)}
-    assert len(values) == 1
-    gap = [own["bleu"]["difference"][end] for end in ("value", "low", "high")]
-    yield (
-        f"{values.pop()} BLEU both on the {found['sentences']:,} sentences for choices (difference "
-        f"{gap[0]:.1f}, {number(gap[1], '+.1f')} to {number(gap[2], '+.1f')})"
-    )
-    loss = [number(own["loss"]["difference"][end], ".2f") for end in ("value", "low", "high")]
-    yield f"loss {loss[0]} nats a token with the unit ({loss[1]} to {loss[2]})"
-    (gold,) = found["alignments"].values()
-    errors = [
-        min(gold[row][name]["error"]["value"]["value"] for row in ("predicted", "read"))
-        for name in ("ssru", "self_attention")
-    ]
-    yield f"{percent(errors[0], '.1f')} % with the unit and {percent(errors[1], '.1f')} % without it"
-    yield f"{percent(found['agreement']['ssru']['common']['value']['value'])} % of the weight"
-    times = found["speed"]["writing"]["ssru"]["ratio"]
-    yield f"a token takes {min(times):.2f} to {max(times):.2f} of the time"
-
-
 def twin_card(folder: str, name: str) -> Iterator[str]:
     """The row of scores on a twin's card."""
     cell = read(f"{folder}/results.json")["scores"][name]
@@ -297,7 +273,6 @@ STATEMENTS: dict[str, tuple[Path, Callable[[], Iterator[str]]]] = {
     "positional twins": (DOCS / "positions.md", twins),
     "recurrent twins": (ABOUT, recurrent),
     "pretraining": (ABOUT, pretraining),
-    "recurrent unit": (ABOUT, recurrent_unit),
     "measures": (DOCS / "measures.md", measures),
     "language model": (MODELS / "language" / "lm-en" / "README.md", language),
 } | {

@@ -9,7 +9,6 @@ from typing import Annotated
 
 from lab.cost.measuring import machine
 from lab.measurement import Folder, Gold, Json, Pairs, measurement, one_thread
-from lab.recurrent.agreement import agreement
 from lab.recurrent.aligning import alignment_errors
 from lab.recurrent.speed import LENGTHS, measure_speed
 from lab.twins.command import RESULTS_FILE, check_same_vocabulary, load_twins, read_test
@@ -17,13 +16,12 @@ from lab.twins.twins import Scored, Twins, by_length, score_pairs, source_length
 from transformer.commands.arguments import shown
 from transformer.model.config import ModelConfig, RecurrentConfig
 from transformer.model.network import count_parameters
-from transformer.model.sites import AttentionKind
 from transformer.runs.translator import load_translator
 from transformer.storage.description import WEIGHTS_FILE, model_digests
 from transformer.text.links import read_gold
 
 
-@measurement(RESULTS_FILE, parts=["scores", "lengths", "alignments", "agreement", "speed"])
+@measurement(RESULTS_FILE, parts=["scores", "lengths", "alignments", "speed"])
 def recurrent(
     models: Annotated[Folder, "folder of recurrent model directories"],
     reference: Annotated[Folder, "the Transformer to compare with"],
@@ -66,7 +64,6 @@ def recurrent(
         "alignments": lambda: {
             shown(path): alignment_errors(twins, read_gold(path), name) for path in alignments
         },
-        "agreement": lambda: agreement(twins, pairs, name),
         "speed": speed,
     }
 
@@ -85,8 +82,8 @@ def _opened(models: Path, reference: Path) -> Twins:
 
 
 def _is_recurrent(config: ModelConfig) -> bool:
-    """True if the decoder keeps what it has written in a recurrent state."""
-    return isinstance(config, RecurrentConfig) or AttentionKind.DECODER not in config.sites
+    """True for the config of a recurrent twin."""
+    return isinstance(config, RecurrentConfig)
 
 
 def _print_ratios(speed: Json) -> None:

@@ -100,18 +100,7 @@ def test_hard_attention_is_told_by_its_curves():
     assert "variance of the gradient" in words(at)
 
 
-def test_the_recurrent_unit_is_compared_with_self_attention_as_measured(monkeypatch):
-    monkeypatch.setattr(catalogue, "BUNDLED", SHIPPED)
-    results = json.loads((SHIPPED / "recurrent/ssru.json").read_text())
-    told = words(show(view="unit"))
-    for name in ("ssru", "self_attention"):
-        assert f"{results['scores'][name]['bleu']['value']['value']:.1f} (" in told
-    assert f"{results['scores']['ssru']['bleu']['difference']['low']:.1f}".replace("-", "−") in told
-    assert "does not differ surely" in told
-    assert "One seed each" in told
-
-
-@pytest.mark.parametrize("view", [None, "long", "path", "speed", "unit", "hard"])
+@pytest.mark.parametrize("view", [None, "long", "path", "speed", "hard"])
 def test_without_models_and_measurements_the_page_says_what_is_missing(view, tmp_path, monkeypatch):
     monkeypatch.setattr(catalogue, "BUNDLED", tmp_path)
     at = run(PAGE, **({} if view is None else {"view": view}))

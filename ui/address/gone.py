@@ -11,6 +11,8 @@ GONE = {
     "each sub-layer adds to zero and scales up the rest; everywhere else, nothing is dropped.",
     "drafts": "Drafts from fewer layers are no longer shown: on the page “The whole model”, the logit lens "
     "reads what the decoder would write after each layer.",
+    "unit": "A recurrent unit and masked self-attention are no longer compared here: choose Firefox’s model, "
+    "and the page “Decoder” shows what its unit remembers.",
 }
 """Sentences by the value of ``view`` in an old address."""
 GONE_FROM = {

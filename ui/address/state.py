@@ -59,7 +59,7 @@ VIEWS = (
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),
     *("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),
-    *("long", "path", "speed", "unit", "hard"),
+    *("long", "path", "speed", "hard"),
 )
 """Every variant of a page that is not its first: those of several pages, of What if, of Search, of Training,
 of Language model, and of Recurrent."""

@@ -19,11 +19,10 @@ from ui.server.stores import kept
 
 T = TypeVar("T")
 COST, ADAM, PRETRAINING = "cost.json", "adam.json", "language/pretraining.json"
-POSITIONS, RECURRENT, HARD, UNIT = (
+POSITIONS, RECURRENT, HARD = (
     "positions/results.json",
     "recurrent/results.json",
     "recurrent/hard_attention.json",
-    "recurrent/ssru.json",
 )
 
 

@@ -269,11 +269,6 @@ PAGES: dict[str, Page] = {
                 "one state.",
             ),
             "path": Entry("path length", "How many steps lie between two tokens of your sentence."),
-            "unit": Entry(
-                "a unit for self-attention",
-                "Firefox's translator has a small recurrent unit where the paper has masked self-attention: "
-                "what changes?",
-            ),
             "speed": Entry(
                 "Speed of both",
                 "Training reads a whole target at once; translation writes it token by token. Timed on one "
