@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -21,14 +22,16 @@ from ui.maps import measures
 from ui.server.analyses import retraced
 from ui.server.catalogue import translator
 from ui.server.opened import Opened
+from ui.views.explanation import sentences
 
 _SEEING = (
-    "ALTI+ follows what each block wrote back to its inputs. An input's share is how much nearer it "
-    "brings the block's output; shares of the layers are multiplied. The residual of "
-    "cross-attention is the decoder's own stream, so it counts as prefix. Feed-forward networks and biases "
-    "are ignored, and negative shares are cut to 0: shares sum to 1 because they are made to, which proves "
-    "nothing. The checks: the parts sum to what each block wrote, and shares are computed again. The last "
-    "token, `</s>`, and the first step, which has no prefix but a start token, are cases of their own."
+    "ALTI+ follows what each block wrote back to its inputs. An input's share is how much nearer it brings "
+    "the block's output; shares of the layers are multiplied. The residual of cross-attention is the "
+    "decoder's own stream, so it counts as prefix. Feed-forward networks and biases are ignored, and "
+    "negative shares are cut to 0; a row that nothing brings nearer goes to the residual: shares sum to 1 "
+    "because they are made to, which proves nothing. The checks: the parts sum to what each block wrote, "
+    "and shares are computed again. The last token, `</s>`, and the first step, which has no prefix but a "
+    "start token, are cases of their own."
 )
 _FORMULA = (
     r"c_{ij} = \max\!\left(0,\ \lVert y_i \rVert_1 - \lVert y_i - T_i(x_j) \rVert_1\right), \qquad "
@@ -68,8 +71,8 @@ def show(opened: Opened, _now: State) -> None:
         audit=audit,
     )
     _tokens(opened, found, steps, audit)
-    st.markdown("#### Two measures that mislead here")
-    st.markdown(misleading(opened, rolled))
+    st.markdown("#### Two measures beside it")
+    st.markdown(beside(opened, rolled))
 
 
 def told(steps: list[str], source: np.ndarray) -> str:
@@ -116,8 +119,8 @@ def _tokens(opened: Opened, found: Shares, steps: list[str], audit: AuditReport)
     )
 
 
-def misleading(opened: Opened, rolled: np.ndarray) -> str:
-    """Rollout and value zeroing, each with the number that shows what is wrong."""
+def beside(opened: Opened, rolled: np.ndarray) -> str:
+    """Rollout and value zeroing, each with the number that shows what it is worth here."""
     model, run = translator(opened.asked.model).model, retraced(opened.asked, opened.translation)
     layers = run.config.sites["encoder"].n_layers  # type: ignore[index]
     distances = [value_zeroing(model, run, "encoder", layer) for layer in range(layers)]
@@ -126,7 +129,24 @@ def misleading(opened: Opened, rolled: np.ndarray) -> str:
         "**Attention rollout** (Abnar & Zuidema 2020) gives every residual ½ and every row of weights ½. Its "
         f"source share is {float(rolled[0]):.3f} at every step of every sentence (1 − 2⁻ᴸ with L decoder "
         "layers): the assumption, not the model.\n\n"
-        "**Value zeroing** (Mohebbi et al. 2023) measures by how much a stream turns without the value of "
-        f"one token, as 1 − cos. In this encoder the median is {median:.4f} and the largest {largest:.3f}: "
-        "the residual keeps the direction. Drawn as shares of a row, such differences look as large as any."
+        "**Value zeroing** (Mohebbi et al. 2023) measures by how much a layer's output turns without the "
+        f"value of one token, as 1 − cos. In this encoder the median is {median:.4f} and the largest "
+        f"{largest:.3f}: drawn as shares of a row, small differences look as large as any."
+        f"{worth(sentences.shipped(opened.asked.model).get('measures', {}))}"
+    )
+
+
+def worth(measures: dict[str, Any]) -> str:
+    """What a token loses without the source token that value zeroing puts first, beside other orders."""
+    if "value zeroing" not in measures:
+        return ""
+
+    def lost(name: str) -> str:
+        return f"{-measures[name]['deleted'][0]['value']['value']:.2f}"
+
+    return (
+        f" In cross-attention its order is worth something: over many sentences, a token loses "
+        f"{lost('value zeroing')} nats when the source token that it puts first is hidden, "
+        f"{lost('weights, last layer')} by the weights of the last layer, {lost('carried')} by what was "
+        f"carried, {lost('effect')} by the exact effect and {lost('random')} by chance."
     )
