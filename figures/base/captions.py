@@ -211,7 +211,7 @@ def badge(
     whose checks prove less than which token, head, row and key holds a number makes a claim of its own.
     """
     origin, proved = ("imported file, ", "consistent") if audit.imported else ("", "verified")
-    passed = audit.claim or (f"from a {proved} trace" if derived else proved)
+    passed = audit.claim.format(proved) or (f"from a {proved} trace" if derived else proved)
     title = [_basis(audit), *audit.told, _errors(audit), _unmade(audit), _changed(audit)]
     return {
         "passed": bool(audit.passed),

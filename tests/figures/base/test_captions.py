@@ -69,6 +69,14 @@ def test_the_badge_follows_the_audit():
     assert failed == {**failed, "passed": False, "text": "✗ not verified"}
 
 
+def test_a_badge_that_claims_less_names_the_trace_it_rests_on():
+    claim = "from a {} trace, 4 of 9 numbers computed again"
+    told = captions.badge(Audit(claim=claim))
+    assert told["text"] == "✓ from a verified trace, 4 of 9 numbers computed again"
+    told = captions.badge(Audit(imported=True, placed=False, claim=claim))
+    assert told["text"] == "✓ imported file, from a consistent trace, 4 of 9 numbers computed again"
+
+
 def test_the_badge_of_a_file_promises_no_more_than_that_its_parts_agree():
     told = captions.badge(Audit(imported=True, placed=False))
     assert told["text"] == "✓ imported file, consistent"

@@ -38,14 +38,15 @@ def pick_model(now: State, page: str = doors.HOME) -> str | None:
     name = _fitted(names, now.model)
     with place:
         texts = {each: catalogue.find(each).label if catalogue.has_model(each) else each for each in names}
-        where = plain(catalogue.find(name).runs) if catalogue.has_model(name) else None
-        choose("model", "Model", texts, name, take_model, labelled=True, help=where)
+        choose("model", "Model", texts, name, take_model, labelled=True)
     _load(name)
     with place:
         if drawn := doors.draws(doors.at(page, now.view)):
             st.caption(f"Drawn here: {drawn}.")
-        elif catalogue.has_model(name) and (line := _line(name)):
-            st.caption(plain(line))
+        elif catalogue.has_model(name):
+            where = catalogue.find(name).runs
+            line = _line(name)
+            st.caption(plain(line or where), help=plain(where) if line else None)
         _pick_language(name, now)
         hub_picker.draw(take_model)
     return name
