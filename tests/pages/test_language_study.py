@@ -20,7 +20,7 @@ from transformer.storage.description import LANGUAGE_FILE
 from transformer.storage.marks import measured
 from ui.server import catalogue
 from ui.server.language import circuits, live
-from ui.views.language_model.study import agreement, induction, space
+from ui.views.language_model.study import induction, space
 
 PAGE = "pages/language_model.py"
 MODEL = "language/lm-en"
@@ -37,7 +37,7 @@ def opened(view: str, **params: str) -> AppTest:
     return run(PAGE, **{"model": MODEL, "view": view, **params})
 
 
-@pytest.mark.parametrize("view", ["induction", "agreement", "space"])
+@pytest.mark.parametrize("view", ["induction", "space"])
 def test_a_model_without_measurements_says_how_to_make_them(view: str):
     at = run(PAGE, model="language/writer", view=view)
     assert "python -m lab language" in said(at)
@@ -129,43 +129,6 @@ def test_every_head_has_the_scores_of_its_matrices(study: dict[str, Any]):
     assert "**Copies**" in told
 
 
-def test_accuracies_are_drawn_with_the_intervals_of_the_file(study: dict[str, Any]):
-    at = opened("agreement")
-    found = study["agreement"]
-    own = next(each for each in charts(at)[0]["data"] if each.get("name") == agreement.MODEL)
-    assert own["x"] == [each["accuracy"]["value"] for each in found["models"][agreement.MODEL].values()]
-    best = max(each["accuracy"]["value"] for each in found["models"][agreement.MODEL].values())
-    assert f"{100 * best:.0f}" in words(at)
-
-
-def test_a_pair_of_one_s_own_is_scored_and_in_the_address():
-    at = opened("agreement", prompt="The cats sleep.", other="The cats sleeps.")
-    first, second = (live.read(MODEL, text) for text in ("The cats sleep.", "The cats sleeps."))
-    assert f"{first.total:.1f} against {second.total:.1f} bits" in words(at)
-    run_ = catalogue.writer(MODEL).generator.force("The cats sleep.")
-    assert first.total == pytest.approx(-sum(run_.log_probs) / np.log(2), rel=1e-5)
-    at.text_input[1].set_value("The cat sleeps.").run()
-    assert not at.exception
-    assert at.query_params["other"] in ("The cat sleeps.", ["The cat sleeps."])
-    assert at.query_params["prompt"] in ("The cats sleep.", ["The cats sleep."])
-
-
-@pytest.mark.parametrize("text", ["", "word " * 400, "<b>*_$x$</b> \\"])
-def test_an_empty_a_long_or_an_odd_sentence_does_no_harm(text: str):
-    at = opened("agreement", prompt=text, other="The dog runs.")
-    assert "Traceback" not in said(at)
-
-
-def test_perplexities_stand_beside_those_of_the_n_gram_model(study: dict[str, Any]):
-    told = words(opened("agreement")).replace("\\", "")
-    for each in study["perplexity"]["files"].values():
-        for name in (agreement.MODEL, agreement.NGRAM, agreement.LONGER):
-            assert f"{each['per_word'][name]['value']['value']:.1f}" in told
-    assert study["digests"]["model.safetensors"][:12] in told
-    assert "2,000 held-out sentences, the perplexity" in told
-    assert "heldout" not in told
-
-
 def test_the_map_shows_the_step_and_the_word_of_the_address(study: dict[str, Any]):
     found = study["words"]
     word, step = found["words"][7], found["steps"][3]
@@ -221,17 +184,9 @@ def test_a_model_without_induction_heads_is_said_to_have_none(study: dict[str, A
     assert "no less than the first time" in told
 
 
-def test_sentences_name_what_the_numbers_say():
-    even = live.Read(("a",), (3.0,))
-    assert "equally probable" in agreement.verdict(even, even)
-    assert "**second**" in agreement.verdict(even, live.Read(("a",), (1.0,)))
-    assert "4 times" in agreement.verdict(even, live.Read(("a",), (1.0,)))
-
-
 def test_tables_for_csv_hold_every_number(study: dict[str, Any]):
     found = study["induction"]
     assert len(induction.scores_table(found)) == 1 + np.size(found["scores"]["induction"])
-    assert len(agreement.table(study["agreement"])) == 1 + 2 * len(study["agreement"]["told"])
     assert len(space.points_table(study["words"])) == 1 + np.array(study["words"]["points"])[..., 0].size
     rows = induction.costs_table(found, "copies")
     assert len(rows) == 1 + sum(1 + len(each["copies"]["controls"]) for each in found["ablations"])

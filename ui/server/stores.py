@@ -131,7 +131,6 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "measured": (48, None),
     "repeated": (32, lambda found: held(found.run)),
     "circuits": (32, None),
-    "pairs of sentences": (64, None),
     "filtered": (32, None),
     "gradients": (16, None),
     "overviews": (64, None),

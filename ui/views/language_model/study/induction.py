@@ -261,7 +261,7 @@ def _costs(model: str, found: Json, data: str) -> None:
 
     def make() -> go.Figure:
         rows = [_named(each["heads"]) for each in found["ablations"]]
-        return dots(rows, cost_dots(found, data), "loss added, nats per piece", 0.0, percent=False)
+        return dots(rows, cost_dots(found, data), "loss added, nats per piece", 0.0)
 
     panel(
         f"induction cost {data}",
