@@ -130,10 +130,9 @@ def bounds(cell: Any, form: str = ".1f", scale: float = 1) -> str:
 
 
 def language() -> Iterator[str]:
-    """The card of the language model: induction, the circuit."""
+    """The card of the language model: induction."""
     found = read("language/lm-en/language.json")
     yield f"costs {bounds(found['induction']['copying']['gain'], '.2f')} nats per piece less than the first"
-    yield f"the second copy costs {bounds(found['circuit']['copies']['cost'], '.2f')} nats more"
 
 
 ORDERS = {

@@ -23,7 +23,6 @@ SAME = 0.95
 """Mean cosine of the embeddings of a model and of the last snapshot of its run, at least."""
 PARTS = {
     "induction": ("heldout",),
-    "circuit": (),
     "words": ("text", "snapshots"),
 }
 """The parts of the file, in the order of measuring, and the options whose files each reads."""
@@ -47,7 +46,6 @@ def language(
     generator = load_language_model(model)
     parts: dict[str, Callable[[], Json]] = {
         "induction": lambda: inducing.measure_induction(generator, _texts(heldout[0])[:ABLATED_ON]),
-        "circuit": lambda: inducing.measure_circuit(generator),
         "words": lambda: _words(generator, Path(snapshots or ""), text, least),
     }
     return {name: one_thread()(parts[name]) for name in PARTS}

@@ -9,17 +9,11 @@ import pytest
 from app_pages import charts, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from figures.base.bars import percent
 from lab.language.inducing import random_pieces
-from lab.language.induction import followers
-from transformer import Capture
-from transformer.lenses.circuits.matrices import Through, copying, matching
-from transformer.lenses.circuits.path import patched
-from transformer.lenses.circuits.reading import reading
 from transformer.storage.description import LANGUAGE_FILE
 from transformer.storage.marks import measured
 from ui.server import catalogue
-from ui.server.language import circuits, live
+from ui.server.language import live
 from ui.views.language_model.study import induction, space
 
 PAGE = "pages/language_model.py"
@@ -90,45 +84,6 @@ def test_the_framed_cells_are_right_after_the_same_token_s_earlier_place():
     assert tuple(sequence.ids[0, 1:].tolist()) == found.run.target_ids[:-1]
 
 
-def test_what_the_reader_reads_of_the_source_is_measured_on_the_run(study: dict[str, Any]):
-    found = study["circuit"]
-    reader, source = (tuple(found[name]) for name in ("reader", "source"))
-    generator = catalogue.writer(MODEL).generator
-    sequences = random_pieces(generator, 25, circuits.COUNT, 4)
-    parts, weights, losses = [], [], []
-    for ids in sequences.ids:
-        text = generator.pieces((*ids[1:].tolist(), generator.config.eos_id))
-        traced = generator.force(text, capture=Capture(residual=True))
-        right = (followers(ids) > 0) & sequences.again[:, None]
-        read = reading(generator.model, traced, "decoder", *reader)
-        parts.append(read.advantage(right, traced.mask("decoder", *reader)))
-        cut = patched(generator.model, traced, source, reader)
-        weights.append([traced.weights("decoder", *reader)[right].mean(), cut.weights[right].mean()])
-        losses.append([-np.mean(traced.log_probs[26:50]), -cut.log_probs[26:50].mean()])
-    at = opened("induction", seed="3")
-    told = words(at).replace("−", "-")
-    writers = [str(writer) for writer in read.writers]
-    wrote = float(np.mean(parts, 0)[writers.index(f"self-attention L{source[0] + 1} H{source[1] + 1}")])
-    assert f"**{wrote:+.2f}**" in told
-    whole, without = np.mean(weights, 0)
-    before, after = np.mean(losses, 0)
-    assert f"| nothing | {whole:.3f} | {before:.2f} |" in told
-    assert f"| the path into its keys | {without:.3f} | {after:.2f} |" in told
-    assert wrote > 1
-    assert without < whole / 2
-
-
-def test_every_head_has_the_scores_of_its_matrices(study: dict[str, Any]):
-    model, found = catalogue.writer(MODEL).generator.model, study["circuit"]
-    layer, head = found["reader"]
-    told = words(opened("induction"))
-    made = circuits.matrices(MODEL, 25, tuple(found["source"]))
-    np.testing.assert_allclose(made.copying, copying(model))
-    np.testing.assert_allclose(made.through, matching(model, 25, through=Through(*found["source"])))
-    assert made.through[layer, head] > made.matching[layer, head]
-    assert "**Copies**" in told
-
-
 def test_the_map_shows_the_step_and_the_word_of_the_address(study: dict[str, Any]):
     found = study["words"]
     word, step = found["words"][7], found["steps"][3]
@@ -151,27 +106,10 @@ def test_an_unknown_word_opens_the_first_one(word: str, study: dict[str, Any]):
     assert shown.value == study["words"]["words"][0]
 
 
-def test_the_circuit_has_the_numbers_of_the_file_and_the_page_says_what_they_do_not_show(
-    study: dict[str, Any],
-):
-    circuit = study["circuit"]
+def test_the_page_says_what_switching_off_does_not_show():
     told = words(opened("induction"))
-    before = 1 - circuit["elsewhere"]["whole"]["value"]
-    after = before - circuit["elsewhere"]["cost"]["value"]
-    assert f"**{percent(after)}** instead of {percent(before)}" in told
-    assert f"{circuit['copies']['cost']['value']:+.2f} nats" in told
-    assert len(circuit["copies"]["controls"]) == 7
-    assert max(circuit["copies"]["controls"]) < circuit["copies"]["cost"]["low"] / 10
     assert "shares a rare word" in told
     assert "not that it needs the pattern" in told
-
-
-def test_a_circuit_of_a_first_layer_or_of_a_single_head_says_so(study: dict[str, Any]):
-    scores = study["induction"]["scores"]
-    alone = {"reader": [0, 2], "source": None}
-    assert "No layer stands before head 3 of layer 1" in induction.composed(alone, scores)
-    parts = {name: study["circuit"][name] | {"controls": []} for name in ("elsewhere", "copies")}
-    assert "no other head to compare" in induction.composed(study["circuit"] | parts, scores)
 
 
 def test_a_model_without_induction_heads_is_said_to_have_none(study: dict[str, Any]):

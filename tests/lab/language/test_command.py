@@ -13,7 +13,7 @@ from transformer.storage.marks import measured
 from transformer.text.pairs import read_pairs
 
 LINES = [pair.source for pair in read_pairs("assets/sample/tatoeba-en-de.tsv.gz")]
-PARTS = ["induction", "circuit", "words"]
+PARTS = ["induction", "words"]
 
 
 @pytest.fixture(scope="module")
@@ -48,20 +48,20 @@ def test_one_command_measures_everything_and_says_on_which_model(folder: Path) -
 def test_one_part_is_measured_again_and_the_others_stay(folder: Path) -> None:
     path = folder / "lm" / LANGUAGE_FILE
     path.write_text(json.dumps({"digests": model_digests(folder / "lm"), "words": {"date": "before"}}))
-    assert study(folder, "--only", "circuit") == 0
+    assert study(folder, "--only", "induction") == 0
     values = json.loads(path.read_text())
     assert values["words"] == {"date": "before"}
-    assert values["circuit"]["length"] == 25
+    assert values["induction"]["length"] == 25
 
 
 def test_only_the_files_that_a_part_reads_are_asked_for(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = ["language", "--model", str(folder / "lm"), "--only"]
-    assert main([*model, "circuit"]) == 0
-    assert "circuit" in json.loads((folder / "lm" / LANGUAGE_FILE).read_text())
-    assert main([*model, "circuit", "words"]) == 2
-    assert "Give --text, --snapshots too" in capsys.readouterr().err
+    assert main([*model, "induction", "--heldout", str(folder / "held.txt")]) == 0
+    assert "induction" in json.loads((folder / "lm" / LANGUAGE_FILE).read_text())
+    assert main([*model, "induction", "words"]) == 2
+    assert "Give --heldout, --text, --snapshots too" in capsys.readouterr().err
 
 
 def test_without_snapshots_there_is_no_map(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
