@@ -97,7 +97,6 @@ def test_perplexity_is_printed_and_written(
         (["--positions", "learned"], None, "positions is 'learned'"),
         ([], "columns:3", "there is no column 3"),
         ([], "nothing.txt", "cannot be read"),
-        (["--guided-alignment", "1.1"], None, "lacks"),
     ],
 )
 def test_what_cannot_be_used_is_said_in_one_sentence(
