@@ -33,7 +33,7 @@ def language(
     model: Model,
     snapshots: Annotated[Folder | None, "directory of its training run"] = None,
     text: Annotated[tuple[File, ...], "texts on which co-occurrences are counted"] = (),
-    heldout: Annotated[tuple[File, ...], "texts on which losing heads costs something"] = (),
+    heldout: Annotated[File | None, "texts on which it is measured what losing heads costs"] = None,
     least: Annotated[int, "how often a word must occur to be on the map"] = words.LEAST,
     only: Sequence[str] = (),
 ) -> Json:
@@ -45,7 +45,7 @@ def language(
         raise DataError(f"Give {', '.join(missing)} too: {', '.join(names)} cannot be measured without.")
     generator = load_language_model(model)
     parts: dict[str, Callable[[], Json]] = {
-        "induction": lambda: inducing.measure_induction(generator, _texts(heldout[0])[:ABLATED_ON]),
+        "induction": lambda: inducing.measure_induction(generator, _texts(Path(heldout or ""))[:ABLATED_ON]),
         "words": lambda: _words(generator, Path(snapshots or ""), text, least),
     }
     return {name: one_thread()(parts[name]) for name in PARTS}
