@@ -12,6 +12,7 @@ GONE = {
     "probes": "which grammatical relations heads follow is not measured now; `survey` gives roles",
     "backups": "pairs of heads are not measured now; on the page What if, switch two heads off",
     "experiments": "answers are not stored; the page What if computes that of the experiment that is opened",
+    "links": "no head is guided by links in training now; `python -m transformer align` measures heads",
 }
 """Commands that are gone, and what answers now."""
 
@@ -37,10 +38,9 @@ def _parser() -> argparse.ArgumentParser:
     from lab.pretraining.pretraining import pretraining
     from lab.recurrent.command import recurrent
     from lab.texts.command import text
-    from lab.texts.links import links
     from lab.twins.command import positions
 
-    others = [positions, recurrent, hard_attention, pretraining, links, text, language, birth, cost, adam]
+    others = [positions, recurrent, hard_attention, pretraining, text, language, birth, cost, adam]
     others += [lines]
     return parser_of([*COMMANDS, remake, *others])
 

@@ -1,4 +1,4 @@
-"""Open a file: a run saved from this app, as a whole trace or as one view, shown without its model."""
+"""Open a file: a run saved from this app as a whole trace, shown without its model."""
 
 from __future__ import annotations
 

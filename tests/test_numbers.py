@@ -130,20 +130,9 @@ def bounds(cell: Any, form: str = ".1f", scale: float = 1) -> str:
 
 
 def language() -> Iterator[str]:
-    """The card of the language model: perplexity, induction, the circuit, agreement."""
+    """The card of the language model: induction."""
     found = read("language/lm-en/language.json")
-    for file in found["perplexity"]["files"].values():
-        for per in ("per_word", "per_piece"):
-            own = file[per]["language model"]
-            values = [file[per][model]["value"] for model in ("language model", "n-gram", "longer n-gram")]
-            cells = [bounds(each) for each in (*values, own["difference"])]
-            yield f"| {per.removeprefix('per_')} | {file['texts']:,} | {' | '.join(cells)} |"
     yield f"costs {bounds(found['induction']['copying']['gain'], '.2f')} nats per piece less than the first"
-    yield f"the second copy costs {bounds(found['circuit']['copies']['cost'], '.2f')} nats more"
-    own, beside = (found["agreement"]["models"][name] for name in ("language model", "n-gram"))
-    for case, cell in own.items():
-        both = (bounds(each[case]["accuracy"], ".1f", 100).replace(" [", " % [") for each in (own, beside))
-        yield f"| {cell['pairs']:,} | {' | '.join(both)} |"
 
 
 ORDERS = {

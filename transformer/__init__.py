@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from transformer import interventions, lenses
     from transformer.decode.sampling import Sampling
     from transformer.exports.npz import load_trace, save_trace
-    from transformer.exports.view import load_view, save_view
+    from transformer.exports.view import save_view
     from transformer.model.config import LanguageModelConfig, TransformerConfig
     from transformer.model.language_model import LanguageModel
     from transformer.model.sites import AttentionKind
@@ -53,7 +53,6 @@ __all__ = [
     "load_language_model",
     "load_trace",
     "load_translator",
-    "load_view",
     "save_trace",
     "save_view",
 ]
@@ -79,7 +78,6 @@ _HOMES = {
     "load_language_model": "runs.language.generator",
     "load_trace": "exports.npz",
     "load_translator": "runs.translator",
-    "load_view": "exports.view",
     "save_trace": "exports.npz",
     "save_view": "exports.view",
 }

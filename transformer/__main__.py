@@ -12,7 +12,7 @@ MOVED = frozenset(
     [
         *("heads", "survey", "means"),
         *("familiarity", "scores", "card", "claims", "first", "remake"),
-        *("positions", "recurrent", "hard-attention", "links", "text", "language"),
+        *("positions", "recurrent", "hard-attention", "text", "language"),
         *("pretraining", "birth", "cost", "adam", "history"),
     ]
 )

@@ -1,1 +1,1 @@
-"""Knowledge of a causal language model: induction, agreement, words."""
+"""Knowledge of a causal language model: induction, words."""

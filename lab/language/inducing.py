@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 import numpy as np
 
-from lab.language.ablation import Changes, Measure, controls, costs, on_copies, on_text, switched_off
-from lab.language.induction import Floats, Ids, Repeated, copying, followers, head_scores, ranked
+from lab.language.ablation import Measure, controls, costs, on_copies, on_text, switched_off
+from lab.language.induction import Floats, Repeated, copying, head_scores, ranked
 from lab.measurement import Json
 from transformer.lenses.scores.bootstrap import rounded
 from transformer.model.sites import AttentionKind
@@ -30,9 +30,9 @@ def random_pieces(
     return Repeated.drawn(ordinary, config.bos_id, length, count, seed=seed)
 
 
-def all_weights(generator: TextGenerator, ids: Sequence[int], changes: Changes = ()) -> Floats:
+def all_weights(generator: TextGenerator, ids: Sequence[int]) -> Floats:
     """(layers, heads, n, n) weights of a sequence of n ids, the start token included."""
-    trace = generator.force((*ids[1:], generator.config.eos_id), interventions=changes).attention
+    trace = generator.force((*ids[1:], generator.config.eos_id)).attention
     assert trace is not None
     layers = range(generator.config.n_layers)
     return np.stack([trace.weights(AttentionKind.DECODER, layer) for layer in layers])
@@ -64,38 +64,9 @@ def measure_induction(generator: TextGenerator, texts: Sequence[str]) -> Json:
     }
 
 
-def measure_circuit(generator: TextGenerator) -> Json:
-    """Loss of the best induction head without the best previous-token head of the layers before it.
-
-    ``elsewhere`` is the share of the reader's weight that is not on the pattern; without a layer before the
-    reader there is no ``source`` to switch off.
-    """
-    sequences = random_pieces(generator)
-    scores = head_scores(lambda ids: all_weights(generator, ids), sequences)
-    reader = ranked(scores.induction)[0][:2]
-    found = {"length": sequences.length, "sequences": len(sequences.ids), "reader": reader, "source": None}
-    if not reader[0]:
-        return found
-    source = ranked(scores.previous[: reader[0]])[0][:2]
-    elsewhere, copies = _elsewhere(generator, sequences, reader), on_copies(generator, sequences)
-    lost = _costs(generator, {"elsewhere": elsewhere, "copies": copies}, [source])
-    return {**found, "source": source} | lost
-
-
 def _costs(generator: TextGenerator, measures: dict[str, Measure], heads: list[tuple[int, int]]) -> Json:
     others = controls(heads, generator)
     return {name: costs(measure, heads, others) for name, measure in measures.items()}
-
-
-def _elsewhere(generator: TextGenerator, sequences: Repeated, head: tuple[int, int]) -> Measure:
-    """The weight of a head that is not on the pattern, and the number of its rows, by sequence."""
-
-    def of_one(ids: Ids, changes: Changes) -> tuple[float, float]:
-        weights = all_weights(generator, ids.tolist(), changes)[head]
-        off = 1 - (weights * followers(ids)).sum(-1)[sequences.again]
-        return float(off.sum()), float(len(off))
-
-    return lambda changes: np.array([of_one(ids, changes) for ids in sequences.ids])
 
 
 def _table(values: Floats) -> list[list[float]]:

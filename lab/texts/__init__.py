@@ -1,1 +1,1 @@
-"""Files of texts and links for training: plain, joined, without near duplicates."""
+"""Files of texts for training: plain, joined, without near duplicates."""

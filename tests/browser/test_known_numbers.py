@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
@@ -12,7 +13,6 @@ import torch
 from closed_form import CASES, KNOWN, Case
 from inside_page import independent
 
-from transformer import load_view
 from transformer.runs.translator import Translator
 
 from .conftest import Visitor, case_link
@@ -103,6 +103,7 @@ def test_an_exported_file_holds_the_head_that_was_chosen(visitor: Visitor, tmp_p
     case = CASES["copy"]
     visitor.open("cross_attention", **case_link("copy", step="2", cross=f"1.{2 - head}"))
     visitor.open("cross_attention", **case_link("copy", step="2", cross=f"1.{head + 1}"))
-    saved = load_view(download(visitor, popover(visitor), "JSON", tmp_path))
-    assert (saved.head.layer, saved.head.head) == saved.selection.heads["cross"] == (0, head)
-    assert (saved.head.weights[case.weights("cross", head) == 1] > KNOWN).all()
+    saved = json.loads(download(visitor, popover(visitor), "JSON", tmp_path).read_text())
+    view = saved["view"]
+    assert [view["layer"], view["head"]] == saved["selection"]["heads"]["cross"] == [0, head]
+    assert (np.array(view["weights"])[case.weights("cross", head) == 1] > KNOWN).all()

@@ -1,4 +1,4 @@
-"""The study sections of the page Language model in Chromium: clicks choose, a pair is scored."""
+"""The study sections of the page Language model in Chromium: clicks choose."""
 
 from __future__ import annotations
 
@@ -44,17 +44,8 @@ def test_a_click_on_a_dot_chooses_its_word(visitor: Visitor) -> None:
     visitor.until("location.search.includes('word=')")
 
 
-def test_a_pair_that_a_visitor_types_is_scored(visitor: Visitor) -> None:
-    opened(visitor, "agreement")
-    box = visitor.page.get_by_label("Second sentence")
-    box.fill("The dogs runs.")
-    box.press("Enter")
-    visitor.until("location.search.includes('other=The+dogs+runs.')")
-    visitor.until(SAID, "times as probable")
-
-
 def test_on_a_phone_no_section_is_wider_than_the_page(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
-    for view in ("induction", "agreement", "space"):
+    for view in ("induction", "space"):
         opened(visitor, view)
         assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -9,18 +9,12 @@ import pytest
 from app_pages import charts, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from figures.base.bars import percent
 from lab.language.inducing import random_pieces
-from lab.language.induction import followers
-from transformer import Capture
-from transformer.lenses.circuits.matrices import Through, copying, matching
-from transformer.lenses.circuits.path import patched
-from transformer.lenses.circuits.reading import reading
 from transformer.storage.description import LANGUAGE_FILE
 from transformer.storage.marks import measured
 from ui.server import catalogue
-from ui.server.language import circuits, live
-from ui.views.language_model.study import agreement, induction, space
+from ui.server.language import live
+from ui.views.language_model.study import induction, space
 
 PAGE = "pages/language_model.py"
 MODEL = "language/lm-en"
@@ -37,7 +31,7 @@ def opened(view: str, **params: str) -> AppTest:
     return run(PAGE, **{"model": MODEL, "view": view, **params})
 
 
-@pytest.mark.parametrize("view", ["induction", "agreement", "space"])
+@pytest.mark.parametrize("view", ["induction", "space"])
 def test_a_model_without_measurements_says_how_to_make_them(view: str):
     at = run(PAGE, model="language/writer", view=view)
     assert "python -m lab language" in said(at)
@@ -90,82 +84,6 @@ def test_the_framed_cells_are_right_after_the_same_token_s_earlier_place():
     assert tuple(sequence.ids[0, 1:].tolist()) == found.run.target_ids[:-1]
 
 
-def test_what_the_reader_reads_of_the_source_is_measured_on_the_run(study: dict[str, Any]):
-    found = study["circuit"]
-    reader, source = (tuple(found[name]) for name in ("reader", "source"))
-    generator = catalogue.writer(MODEL).generator
-    sequences = random_pieces(generator, 25, circuits.COUNT, 4)
-    parts, weights, losses = [], [], []
-    for ids in sequences.ids:
-        text = generator.pieces((*ids[1:].tolist(), generator.config.eos_id))
-        traced = generator.force(text, capture=Capture(residual=True))
-        right = (followers(ids) > 0) & sequences.again[:, None]
-        read = reading(generator.model, traced, "decoder", *reader)
-        parts.append(read.advantage(right, traced.mask("decoder", *reader)))
-        cut = patched(generator.model, traced, source, reader)
-        weights.append([traced.weights("decoder", *reader)[right].mean(), cut.weights[right].mean()])
-        losses.append([-np.mean(traced.log_probs[26:50]), -cut.log_probs[26:50].mean()])
-    at = opened("induction", seed="3")
-    told = words(at).replace("−", "-")
-    writers = [str(writer) for writer in read.writers]
-    wrote = float(np.mean(parts, 0)[writers.index(f"self-attention L{source[0] + 1} H{source[1] + 1}")])
-    assert f"**{wrote:+.2f}**" in told
-    whole, without = np.mean(weights, 0)
-    before, after = np.mean(losses, 0)
-    assert f"| nothing | {whole:.3f} | {before:.2f} |" in told
-    assert f"| the path into its keys | {without:.3f} | {after:.2f} |" in told
-    assert wrote > 1
-    assert without < whole / 2
-
-
-def test_every_head_has_the_scores_of_its_matrices(study: dict[str, Any]):
-    model, found = catalogue.writer(MODEL).generator.model, study["circuit"]
-    layer, head = found["reader"]
-    told = words(opened("induction"))
-    made = circuits.matrices(MODEL, 25, tuple(found["source"]))
-    np.testing.assert_allclose(made.copying, copying(model))
-    np.testing.assert_allclose(made.through, matching(model, 25, through=Through(*found["source"])))
-    assert made.through[layer, head] > made.matching[layer, head]
-    assert "**Copies**" in told
-
-
-def test_accuracies_are_drawn_with_the_intervals_of_the_file(study: dict[str, Any]):
-    at = opened("agreement")
-    found = study["agreement"]
-    own = next(each for each in charts(at)[0]["data"] if each.get("name") == agreement.MODEL)
-    assert own["x"] == [each["accuracy"]["value"] for each in found["models"][agreement.MODEL].values()]
-    best = max(each["accuracy"]["value"] for each in found["models"][agreement.MODEL].values())
-    assert f"{100 * best:.0f}" in words(at)
-
-
-def test_a_pair_of_one_s_own_is_scored_and_in_the_address():
-    at = opened("agreement", prompt="The cats sleep.", other="The cats sleeps.")
-    first, second = (live.read(MODEL, text) for text in ("The cats sleep.", "The cats sleeps."))
-    assert f"{first.total:.1f} against {second.total:.1f} bits" in words(at)
-    run_ = catalogue.writer(MODEL).generator.force("The cats sleep.")
-    assert first.total == pytest.approx(-sum(run_.log_probs) / np.log(2), rel=1e-5)
-    at.text_input[1].set_value("The cat sleeps.").run()
-    assert not at.exception
-    assert at.query_params["other"] in ("The cat sleeps.", ["The cat sleeps."])
-    assert at.query_params["prompt"] in ("The cats sleep.", ["The cats sleep."])
-
-
-@pytest.mark.parametrize("text", ["", "word " * 400, "<b>*_$x$</b> \\"])
-def test_an_empty_a_long_or_an_odd_sentence_does_no_harm(text: str):
-    at = opened("agreement", prompt=text, other="The dog runs.")
-    assert "Traceback" not in said(at)
-
-
-def test_perplexities_stand_beside_those_of_the_n_gram_model(study: dict[str, Any]):
-    told = words(opened("agreement")).replace("\\", "")
-    for each in study["perplexity"]["files"].values():
-        for name in (agreement.MODEL, agreement.NGRAM, agreement.LONGER):
-            assert f"{each['per_word'][name]['value']['value']:.1f}" in told
-    assert study["digests"]["model.safetensors"][:12] in told
-    assert "2,000 held-out sentences, the perplexity" in told
-    assert "heldout" not in told
-
-
 def test_the_map_shows_the_step_and_the_word_of_the_address(study: dict[str, Any]):
     found = study["words"]
     word, step = found["words"][7], found["steps"][3]
@@ -188,27 +106,10 @@ def test_an_unknown_word_opens_the_first_one(word: str, study: dict[str, Any]):
     assert shown.value == study["words"]["words"][0]
 
 
-def test_the_circuit_has_the_numbers_of_the_file_and_the_page_says_what_they_do_not_show(
-    study: dict[str, Any],
-):
-    circuit = study["circuit"]
+def test_the_page_says_what_switching_off_does_not_show():
     told = words(opened("induction"))
-    before = 1 - circuit["elsewhere"]["whole"]["value"]
-    after = before - circuit["elsewhere"]["cost"]["value"]
-    assert f"**{percent(after)}** instead of {percent(before)}" in told
-    assert f"{circuit['copies']['cost']['value']:+.2f} nats" in told
-    assert len(circuit["copies"]["controls"]) == 7
-    assert max(circuit["copies"]["controls"]) < circuit["copies"]["cost"]["low"] / 10
     assert "shares a rare word" in told
     assert "not that it needs the pattern" in told
-
-
-def test_a_circuit_of_a_first_layer_or_of_a_single_head_says_so(study: dict[str, Any]):
-    scores = study["induction"]["scores"]
-    alone = {"reader": [0, 2], "source": None}
-    assert "No layer stands before head 3 of layer 1" in induction.composed(alone, scores)
-    parts = {name: study["circuit"][name] | {"controls": []} for name in ("elsewhere", "copies")}
-    assert "no other head to compare" in induction.composed(study["circuit"] | parts, scores)
 
 
 def test_a_model_without_induction_heads_is_said_to_have_none(study: dict[str, Any]):
@@ -221,17 +122,9 @@ def test_a_model_without_induction_heads_is_said_to_have_none(study: dict[str, A
     assert "no less than the first time" in told
 
 
-def test_sentences_name_what_the_numbers_say():
-    even = live.Read(("a",), (3.0,))
-    assert "equally probable" in agreement.verdict(even, even)
-    assert "**second**" in agreement.verdict(even, live.Read(("a",), (1.0,)))
-    assert "4 times" in agreement.verdict(even, live.Read(("a",), (1.0,)))
-
-
 def test_tables_for_csv_hold_every_number(study: dict[str, Any]):
     found = study["induction"]
     assert len(induction.scores_table(found)) == 1 + np.size(found["scores"]["induction"])
-    assert len(agreement.table(study["agreement"])) == 1 + 2 * len(study["agreement"]["told"])
     assert len(space.points_table(study["words"])) == 1 + np.array(study["words"]["points"])[..., 0].size
     rows = induction.costs_table(found, "copies")
     assert len(rows) == 1 + sum(1 + len(each["copies"]["controls"]) for each in found["ablations"])

@@ -54,7 +54,7 @@ def test_every_page_says_in_one_sentence_that_the_numbers_overflow(
     ]
 
 
-@pytest.mark.parametrize("view", ["generation", "surprisal", "lengths", "agreement"])
+@pytest.mark.parametrize("view", ["generation", "surprisal", "lengths"])
 def test_a_language_model_says_in_one_sentence_that_its_numbers_overflow(
     own_models: Path, tokenizer: Tokenizer, view: str
 ):

@@ -27,7 +27,7 @@ SECTIONS = {
     "pages/what_if.py": ("experiments", "causal"),
     "pages/explanation.py": ("why", "score", "sources", "faithful"),
     "pages/training.py": (*("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),),
-    "pages/language_model.py": (*("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),),
+    "pages/language_model.py": (*("surprisal", "lengths", "induction", "space", "pretraining"),),
     "pages/recurrent.py": ("long", "path", "speed", "hard"),
 }
 ADDRESSES = [(page, view) for page in PAGES for view in (None, *SECTIONS.get(page, ()))]

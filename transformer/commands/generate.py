@@ -21,16 +21,13 @@ from transformer.commands.arguments import (
     write,
 )
 from transformer.decode.sampling import Sampling
-from transformer.lenses.scores.bootstrap import Cell, Floats
-from transformer.lenses.scores.kneser_ney import train
-from transformer.lenses.scores.perplexity import per_piece, per_word, perplexities
+from transformer.lenses.scores.bootstrap import Cell
+from transformer.lenses.scores.perplexity import per_piece, per_word, ranged
 from transformer.runs.language.corpus import log_probs
 from transformer.runs.language.generator import LENGTH, TextGenerator, load_language_model
 from transformer.runs.wording import InputError
 from transformer.storage.files import write_json
 from transformer.text.pairs import DataError, read_texts
-
-MODEL, NGRAM = "language model", "n-gram"
 
 
 def add_commands(commands: Any) -> None:
@@ -46,12 +43,9 @@ def add_commands(commands: Any) -> None:
     option(parser, "--top-k", int, "K", "with --sample: from the K best tokens")
     option(parser, "--top-p", float, "P", "with --sample: from the best, up to mass P")
     option(parser, "--seed", int, "N", "with --sample", default=0)
-    text = "perplexity of a language model per word and per piece, beside that of an n-gram model"
+    text = "perplexity of a language model per word and per piece"
     parser = _command(commands, "perplexity", perplexity, text)
     option(parser, "--data", str, "FILE", "texts to score, one a line", nargs="+", required=True)
-    text = "texts: also score a modified Kneser-Ney model of order --order, counted on these, same pieces"
-    option(parser, "--ngram", str, "FILE", text, nargs="+", default=[])
-    option(parser, "--order", int, "N", "order of the n-gram model", default=5)
     option(parser, "--output", output_file, "FILE", "also write the numbers as JSON")
 
 
@@ -93,20 +87,14 @@ def generate(arguments: argparse.Namespace) -> int:
 
 
 def perplexity(arguments: argparse.Namespace) -> int:
-    """`perplexity`: prints one line for each file and model; DataError if a file has no texts."""
+    """`perplexity`: prints the perplexity on each file; DataError if a file has no texts."""
     generator = arguments.answers = load_language_model(arguments.model, arguments.device)
     texts = {path: _texts(path) for path in arguments.data}
-    logs = {path: {MODEL: log_probs(generator, each)} for path, each in texts.items()}
-    if arguments.ngram:
-        counted = [generator.ids(text) for path in arguments.ngram for text in read_texts(path)]
-        ngram = train(counted, generator.config.vocab_size, arguments.order)
-        for path, each in texts.items():
-            logs[path][NGRAM] = ngram.log_probs([generator.ids(text) for text in each])
-    found = {path: _scores(generator, texts[path], logs[path]) for path in arguments.data}
+    found = {path: _scores(generator, each) for path, each in texts.items()}
     for path, values in found.items():
         write(arguments, {"data": path, **values}, _sentences(path, values))
     if arguments.output is not None:
-        write_json(arguments.output, {"order": arguments.order, "data": found})
+        write_json(arguments.output, {"data": found})
     return 0
 
 
@@ -117,25 +105,24 @@ def _texts(path: str) -> list[str]:
     return texts
 
 
-def _scores(generator: TextGenerator, texts: Sequence[str], logs: dict[str, Floats]) -> dict[str, Any]:
-    """Sizes of some texts, and each model's perplexity per word and per piece."""
+def _scores(generator: TextGenerator, texts: Sequence[str]) -> dict[str, Any]:
+    """Sizes of some texts, and the model's perplexity per word and per piece."""
     pieces = [len(generator.ids(text)) for text in texts]
-    words = perplexities({name: per_word(found, texts) for name, found in logs.items()}, MODEL)
-    parts = perplexities({name: per_piece(found, pieces) for name, found in logs.items()}, MODEL)
-    counted = sum(len(text.split()) for text in texts)
-    sizes = {"texts": len(texts), "words": counted, "pieces": sum(pieces)}
-    models = {name: {"per_word": words[name], "per_piece": parts[name]} for name in logs}
-    return {**sizes, "models": models}
+    found = log_probs(generator, texts)
+    return {
+        "texts": len(texts),
+        "words": sum(len(text.split()) for text in texts),
+        "pieces": sum(pieces),
+        "per_word": ranged(per_word(found, texts)),
+        "per_piece": ranged(per_piece(found, pieces)),
+    }
 
 
 def _sentences(path: str, values: dict[str, Any]) -> str:
-    sizes = f"{path}: {values['texts']:,} texts, {values['words']:,} words, {values['pieces']:,} pieces"
-    lines = [
-        f"  {name}: perplexity per word {_shown(found['per_word']['value'])}, "
-        f"per piece {_shown(found['per_piece']['value'])}"
-        for name, found in values["models"].items()
-    ]
-    return "\n".join([sizes, *lines])
+    return (
+        f"{path}: {values['texts']:,} texts, {values['words']:,} words, {values['pieces']:,} pieces\n"
+        f"  perplexity per word {_shown(values['per_word'])}, per piece {_shown(values['per_piece'])}"
+    )
 
 
 def _shown(cell: Cell) -> str:

@@ -31,14 +31,11 @@ from transformer.storage.card import training_card
 from transformer.storage.description import TOKENIZER_FILE
 from transformer.storage.directory import NETWORKS, load_checkpoint
 from transformer.storage.files import CheckpointError
-from transformer.text.links import read_gold
 from transformer.text.pairs import DataError, SentencePair, both_sides, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.augment import MAKERS, augmented
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.distributed import Workers
-from transformer.training.guided import with_links
-from transformer.training.objective import GuidedLoss, SummedLoss
 from transformer.training.presets import PRESETS, Preset, preset_name
 from transformer.training.runs.files import Exported
 from transformer.training.runs.leash import Leash
@@ -77,8 +74,6 @@ def add_command(commands: Any) -> None:
     option(parser, "--max-length", int, "N", text, default=256)
     text = "begin with a language model as the encoder: same pieces (--tokenizer) and sizes"
     option(parser, "--encoder-from", Path, "DIR", text)
-    text = "source<TAB>target<TAB>links lines of training pairs, for --guided-alignment; see `links`"
-    option(parser, "--links", str, "FILE", text, nargs="+", default=[])
     text = "translate N validation sentences greedily at each evaluation and log their BLEU; 0 for none "
     text += "(default: %(default)s)"
     option(parser, "--bleu-sentences", int, "N", text, default=BLEU_SENTENCES)
@@ -96,8 +91,6 @@ def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, l
     preset = PRESETS[preset_name(arguments.preset, arguments.toy)]
     options = options_of(arguments, preset.options)
     config = config_from(preset.sizes | given(arguments, SIZES))
-    if bool(options.guided_alignment) != bool(arguments.links):
-        raise ValueError("--guided-alignment and --links need each other; give both or neither.")
     resume = workers.agree(lambda: resumes(arguments))
     torch.manual_seed(options.seed)
     exported, data, valid, quality = _data(arguments, preset, config, options.seed, resume, workers)
@@ -108,8 +101,7 @@ def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, l
             reason = "a recurrent encoder has no such layers"
             raise ValueError(f"--encoder-from needs a preset of a Transformer; {reason}.")
         take_encoder(model, _language_model(arguments.encoder_from, exported.tokenizer))
-    summed = GuidedLoss if options.guided_alignment else SummedLoss
-    trainer = Trainer(model, data, options, workers, summed=summed)
+    trainer = Trainer(model, data, options, workers)
     exported.card = exported.card or _card(arguments, model)
     return advance(arguments, trainer, exported, valid, leash, resume, quality)
 
@@ -131,11 +123,7 @@ def _data(
     at_most = bool(arguments.smaller_vocabulary or arguments.toy)
     exported = workers.agree(lambda: exported_parts(arguments, texts, config.vocab_size, resume, at_most))
     tokenizer = exported.tokenizer
-    data = encode_pairs(train_pairs, tokenizer, weights)
-    if arguments.links:
-        linked = (each for path in arguments.links for each in read_gold(path))
-        data = with_links(data, train_pairs, linked, tokenizer)
-    data = data.within(arguments.max_length)
+    data = encode_pairs(train_pairs, tokenizer, weights).within(arguments.max_length)
     valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
     if not len(data) or not len(valid):
         raise DataError(f"No pair has at most {arguments.max_length} tokens per side; raise --max-length.")

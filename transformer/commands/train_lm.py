@@ -68,8 +68,6 @@ def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, l
     longest = min(config.max_positions, options.batch_positions)
     if not 2 <= arguments.row_length <= longest:
         raise ValueError(f"--row-length is {arguments.row_length}; choose 2 to {longest:,}.")
-    if options.guided_alignment:
-        raise ValueError("--guided-alignment guides cross-attention, which a language model lacks.")
     resume = workers.agree(lambda: resumes(arguments))
     torch.manual_seed(options.seed)
     texts, held_out = (_texts(files) for files in (arguments.text, arguments.valid))

@@ -34,7 +34,8 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -55,7 +56,6 @@ from transformer.exports.record import (
     whole,
     write_json,
 )
-from transformer.exports.view import Source, load_view, opened, starts_as_json
 from transformer.model.config import ModelConfig
 from transformer.model.encodings.biases import BiasRule, rule_from
 from transformer.model.masks import Focus
@@ -72,6 +72,7 @@ from transformer.trace.value_norms import output_projections
 
 VERSION = 3
 READABLE = (2, 3)
+ONE_MATRIX = "The file is JSON, which holds one matrix and is not opened again: save the run as NPZ."
 MAX_BYTES = 256 * 2**20
 """Most bytes that a file may unpack to."""
 MOST_ARRAYS = 4_096
@@ -82,6 +83,7 @@ NOTE = (
 )
 
 Arrays = dict[str, NDArray[Any]]
+Source = Path | str | IO[bytes]
 
 
 def model_digest(model: Network) -> str:
@@ -137,12 +139,28 @@ def with_value_norms(trace: AttentionTrace, model: Network) -> AttentionTrace:
     return replace(trace, layers=layers)
 
 
+@contextmanager
+def _opened(source: Source) -> Iterator[IO[bytes]]:
+    """Opens the file at a path; passes an open file through."""
+    if isinstance(source, Path | str):
+        with Path(source).open("rb") as file:
+            yield file
+    else:
+        yield source
+
+
+def _starts_as_json(file: IO[bytes]) -> bool:
+    """True if the file starts with a JSON object; rewinds the file afterwards."""
+    start = file.read(16)
+    file.seek(0)
+    return start.lstrip()[:1] == b"{"
+
+
 def load_trace(source: Source) -> Translation:
-    """Opens a file that ``save_trace`` or ``save_view`` wrote.
+    """Opens a file that ``save_trace`` wrote.
 
     All checks that need no model run again. The difference between the log-probabilities of the replay and of
-    the decode comes from the file. A JSON file holds only one matrix, which ``load_view`` returns; its
-    translation has no attention.
+    the decode comes from the file.
 
     Args:
         source: A path, or an open binary file.
@@ -150,9 +168,9 @@ def load_trace(source: Source) -> Translation:
     Raises:
         TraceFileError: The file is damaged, foreign, too large, or its parts contradict each other.
     """
-    with in_one_sentence(), opened(source) as file:
-        if starts_as_json(file):
-            return load_view(file).translation
+    with in_one_sentence(), _opened(source) as file:
+        if _starts_as_json(file):
+            raise TraceFileError(ONE_MATRIX)
         arrays = _read(file)
         meta = read_json(arrays.pop("meta").tobytes())
         if meta["version"] not in READABLE:

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from transformer.lenses.circuits.matrices import copying, matching
-    from transformer.lenses.circuits.path import patched
-    from transformer.lenses.circuits.reading import Reading, reading
     from transformer.lenses.measures.agreement import Agreement, agreement
     from transformer.lenses.measures.alti import Shares, alti
     from transformer.lenses.measures.attribution import Attribution, attribution
@@ -37,7 +35,6 @@ __all__ = [
     "Carried",
     "Cut",
     "Effects",
-    "Reading",
     "Saliency",
     "ScoreParts",
     "Shares",
@@ -51,8 +48,6 @@ __all__ = [
     "copying",
     "effect",
     "matching",
-    "patched",
-    "reading",
     "rewired",
     "rollout",
     "saliency",
@@ -64,8 +59,6 @@ __all__ = [
 
 _MODULES = {
     "circuits.matrices": ("copying", "matching"),
-    "circuits.path": ("patched",),
-    "circuits.reading": ("Reading", "reading"),
     "measures.agreement": ("Agreement", "agreement"),
     "measures.alti": ("Shares", "alti"),
     "measures.attribution": ("Attribution", "attribution"),

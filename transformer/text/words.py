@@ -8,9 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
-
 PAD, BOS, EOS, UNK = "<pad>", "<s>", "</s>", "<unk>"
 NO_PIECE = "∅"
 """Stands for an id past the last piece: what a decoder reads first if its vocabulary has no start piece."""
@@ -215,29 +212,3 @@ def _written(piece: str) -> bytes:
         return bytes([byte])
     unknown = unknown_text(piece)
     return (piece if unknown is None else SPACE * starts_word(piece) + unknown).encode()
-
-
-def piece_words(
-    pieces: Sequence[str],  # pieces of the sentence, including special pieces
-    words: Sequence[str],  # words of the sentence; without spaces, words and pieces must spell the same text
-) -> NDArray[np.float32] | None:
-    """(words, pieces) 1 if a piece begins in a word, else 0.
-
-    None if the texts differ, or if no piece begins in some word.
-    """
-    ends = np.cumsum([len(word.encode()) for word in words])
-    spelled = b"".join(map(_bytes, pieces))
-    if spelled != "".join(words).encode():
-        return None
-    table = np.zeros((len(words), len(pieces)), dtype=np.float32)
-    place = 0
-    for column, piece in enumerate(pieces):
-        content = _bytes(piece)
-        if content:
-            table[int(np.searchsorted(ends, place, side="right")), column] = 1
-        place += len(content)
-    return table if table.any(1).all() else None
-
-
-def _bytes(piece: str) -> bytes:
-    return b"" if is_special(piece) else _written(piece).replace(SPACE.encode(), b"")

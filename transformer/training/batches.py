@@ -26,19 +26,14 @@ class Batch:
     src_ids: Tensor  # source ids, each row ending in `</s>` (batch, source)
     tgt_input_ids: Tensor  # ids that the decoder reads: `<s>` and the target (batch, target)
     tgt_ids: Tensor  # ids that the decoder should predict: the target and `</s>` (batch, target)
-    # where the row that reads each token should look (batch, target, source): rows of sum 1, and rows of
-    # zeros for tokens without links; None if the pairs have no links
-    links: Tensor | None = None
     pad_id: int = PAD_ID  # what the ids are padded with
 
     def to(self, device: torch.device) -> Batch:
-        source, read, wanted, *links = (each.to(device, non_blocking=True) for each in self.tensors)
-        return Batch(source, read, wanted, links[0] if links else None, self.pad_id)
+        return Batch(*(each.to(device, non_blocking=True) for each in self.tensors), self.pad_id)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        ids = self.src_ids, self.tgt_input_ids, self.tgt_ids
-        return ids if self.links is None else (*ids, self.links)
+        return self.src_ids, self.tgt_input_ids, self.tgt_ids
 
     @property
     def read(self) -> tuple[Tensor, ...]:
@@ -69,9 +64,6 @@ class EncodedPairs:
     target: list[array[int]]  # ids of each target
     # how often each pair occurs in an epoch: 2 is twice, 0.35 in 35 of 100 epochs; None is once
     weights: array[float] | None = None
-    # Linked pieces of each pair, as target, source, target, source, …; empty for a pair whose links are not
-    # known. None if no pair has links.
-    links: list[array[int]] | None = None
     special: SpecialIds = SPECIAL_IDS  # ids that stand around them in a batch
 
     def __len__(self) -> int:
@@ -87,9 +79,8 @@ class EncodedPairs:
         both = enumerate(zip(self.source, self.target, strict=True))
         kept = [i for i, (s, t) in both if max(len(s), len(t)) < max_tokens]
         weights = None if self.weights is None else array("f", (self.weights[i] for i in kept))
-        links = None if self.links is None else [self.links[i] for i in kept]
         source, target = ([side[i] for i in kept] for side in (self.source, self.target))
-        return replace(self, source=source, target=target, weights=weights, links=links)
+        return replace(self, source=source, target=target, weights=weights)
 
     @property
     def items(self) -> str:
@@ -106,7 +97,7 @@ class EncodedPairs:
             yield make_batch(self, rows)
 
     def numbers(self) -> Iterator[bytes]:
-        for ids in (*self.source, *self.target, *(self.links or ())):
+        for ids in (*self.source, *self.target):
             yield ids.tobytes() + b"|"
         if self.weights is not None:
             yield self.weights.tobytes()
@@ -143,19 +134,7 @@ def make_batch(data: EncodedPairs, rows: Sequence[int]) -> Batch:
     source = [[*data.source[row].tolist(), eos] for row in rows]
     target = [data.target[row].tolist() for row in rows]
     inputs, wanted = [[bos, *ids] for ids in target], [[*ids, eos] for ids in target]
-    batch = Batch(pad(source, fill), pad(inputs, fill), pad(wanted, fill), pad_id=fill)
-    if data.links is None:
-        return batch
-    return replace(batch, links=_looks([data.links[row] for row in rows], batch))
-
-
-def _looks(links: Sequence[array[int]], batch: Batch) -> Tensor:
-    """Linked pieces as `Batch.links`: token t of a target is read by row t + 1, after `<s>`."""
-    looks = torch.zeros(len(links), batch.tgt_ids.shape[1], batch.src_ids.shape[1])
-    for row, pieces in zip(looks, links, strict=True):
-        target, source = torch.tensor(pieces, dtype=torch.long).view(-1, 2).T
-        row[target + 1, source] = 1.0
-    return looks / looks.sum(-1, keepdim=True).clamp(min=1.0)
+    return Batch(pad(source, fill), pad(inputs, fill), pad(wanted, fill), pad_id=fill)
 
 
 def group_by_length(

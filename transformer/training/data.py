@@ -16,7 +16,7 @@ class AnyBatch(Protocol):
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """All tensors of the batch: what the model reads, ``wanted``, and what a loss needs besides."""
+        """All tensors of the batch: what the model reads, and ``wanted``."""
 
     @property
     def read(self) -> tuple[Tensor, ...]:

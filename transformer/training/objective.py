@@ -12,10 +12,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer.model.masks import padding_mask
 from transformer.model.network import EncoderDecoder, Network
-from transformer.model.watching.observer import UNWATCHED, Observer
 from transformer.training.data import Data
 from transformer.training.distributed import ALONE, Workers
-from transformer.training.guided import Guide, GuidedHead, guided_loss
 from transformer.training.loss import projected_loss, taught_loss
 from transformer.training.options import Precision, TrainingOptions
 
@@ -28,31 +26,16 @@ class SummedLoss(nn.Module):
         self.model, self._dtype, self._smoothing = model, dtype, options.label_smoothing
         self._features = torch.compile(model.features, dynamic=True) if options.compile else model.features
 
-    def forward(self, *tensors: Tensor, observer: Observer = UNWATCHED) -> Tensor:
+    def forward(self, *tensors: Tensor) -> Tensor:
         """The loss of what the model reads, and (the last tensor) what it should predict."""
         *read, wanted = tensors
         with computing(wanted.device, self._dtype):
-            features = self._features(*read, observer=observer)
+            features = self._features(*read)
         counted = wanted != self.model.config.pad_id
         weight, bias = self.model.projection
         return projected_loss(
             features[counted].to(self._dtype), weight, wanted[counted], self._smoothing, bias
         )
-
-
-class GuidedLoss(nn.Module):
-    """The summed loss, and that of a head that learns where to look."""
-
-    def __init__(self, model: Network, options: TrainingOptions, dtype: torch.dtype) -> None:
-        super().__init__()
-        self.translated = SummedLoss(model, options, dtype)
-        self._guide = Guide(GuidedHead.read(options.guided_alignment, model.config))
-        self._weight = options.guided_weight
-
-    def forward(self, src_ids: Tensor, tgt_input_ids: Tensor, tgt_ids: Tensor, links: Tensor) -> Tensor:
-        loss: Tensor = self.translated(src_ids, tgt_input_ids, tgt_ids, observer=self._guide)
-        assert self._guide.log_weights is not None
-        return loss + self._weight * guided_loss(self._guide.log_weights, links)
 
 
 class TaughtLoss(nn.Module):

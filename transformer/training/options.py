@@ -45,10 +45,6 @@ class TrainingOptions:
     # Weights, sums and optimiser stay in float32, and "auto" is "float32". On a GPU, and on a CPU with 16-bit
     # units, "bfloat16" can be twice as fast.
     precision: Annotated[Precision, "type of matrix products: auto, float32 or bfloat16"] = "auto"
-    guided_alignment: Annotated[
-        str, "LAYER.HEAD, counted from 1: this head of cross-attention learns from --links"
-    ] = ""
-    guided_weight: Annotated[float, "weight of the loss of the guided head"] = 0.05
 
     def __post_init__(self) -> None:
         counts = ("steps", "batch_positions", "accumulate", "warmup", "decay_steps")
@@ -57,8 +53,6 @@ class TrainingOptions:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate is {self.learning_rate}; it must be above 0.")
-        if not self.guided_weight > 0:
-            raise ValueError(f"guided_weight is {self.guided_weight}; it must be above 0.")
         for name in ("beta1", "beta2", "label_smoothing", "average_decay"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to below 1.")

@@ -33,8 +33,7 @@ class TrainingStep:
     """Measurements of one optimiser step."""
 
     step: int  # number of the step, from 1
-    # smoothed cross-entropy per target token, in nats; with guided alignment, plus its weighted loss
-    loss: float
+    loss: float  # smoothed cross-entropy per target token, in nats
     learning_rate: float  # learning rate of this step
     gradient_norm: float  # norm of the gradient before clipping
     tokens: int  # number of target tokens of all processes, without padding

@@ -13,6 +13,8 @@ GONE = {
     "reads what the decoder would write after each layer.",
     "unit": "A recurrent unit and masked self-attention are no longer compared here: choose Firefox’s model, "
     "and the page “Decoder” shows what its unit remembers.",
+    "agreement": "Minimal pairs and an n-gram model are no longer measured here: read one sentence after the "
+    "other under “surprisal”, on the page “Language model”; the one with fewer bits is the more probable.",
 }
 """Sentences by the value of ``view`` in an old address."""
 GONE_FROM = {

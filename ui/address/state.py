@@ -58,7 +58,7 @@ VIEWS = (
     *("why", "score", "sources", "faithful"),
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),
-    *("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),
+    *("surprisal", "lengths", "induction", "space", "pretraining"),
     *("long", "path", "speed", "hard"),
 )
 """Every variant of a page that is not its first: those of several pages, of What if, of Search, of Training,
@@ -212,8 +212,7 @@ class State:
     snapshot: int | None = own(whole(0, 1_000_000_000))
     born: Head | None = own(HEAD)  # the head of that run
     play: bool = own(YES, False)  # whether its snapshots are shown one after the other
-    # the text on the page Language model; there, the first sentence of a pair (`other` the second)
-    prompt: str | None = own(TEXT, place=True, long=True)
+    prompt: str | None = own(TEXT, place=True, long=True)  # the text on the page Language model
     word: str | None = own(WORD)  # the word in space that the page Language model looks at
     # the score of the recurrent twin on the page Recurrent; None lets the app choose
     score: str | None = own(one_of(*SCORE_RULES))

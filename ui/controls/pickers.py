@@ -99,16 +99,14 @@ def slide(
 
 
 def examples(
-    texts: Mapping[str, Any],  # by their topics
-    take: Callable[[Any], None],  # gets the one that the visitor chooses
-    read: Callable[[Any], str] = str,  # an example as text
-    key: str = "example",  # begins the keys of the buttons
+    texts: Mapping[str, str],  # by their topics
+    take: Callable[[str], None],  # gets the one that the visitor chooses
 ) -> None:
     """Offers texts to start from."""
     st.caption("Try:", width="content")
     for i, (topic, text) in enumerate(texts.items()):
-        said = plain(read(text)) or None
-        st.button(topic, key=f"{key}.{i}", type="tertiary", on_click=take, args=(text,), help=said)
+        said = plain(text) or None
+        st.button(topic, key=f"example.{i}", type="tertiary", on_click=take, args=(text,), help=said)
 
 
 def head_picker(

@@ -155,7 +155,7 @@ def _run(look: Looking, selection: Selection) -> None:
         f"The JSON file holds tokens, steps, candidates, your selection and the {view.kind} matrix"
         f"{', also in the measure of the maps' * (look.measure != 'weight')}. "
         "The NPZ file holds the whole trace. "
-        "You can open both again under “Open a file” and in Python, even without the model."
+        "You can open it again under “Open a file” and in Python, even without the model."
     )
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import transformer
 from figures.base import labels
 from transformer.exports.record import TraceFileError
-from transformer.exports.view import SavedView, load_view, starts_as_json
 from transformer.interventions import Intervention
 from transformer.runs.translation import Translation
 from transformer.text.typed import clean
@@ -31,7 +30,6 @@ class Imported:
 
     name: str  # name in the list of models; contains a digest of the file
     translation: Translation  # the run
-    view: SavedView | None  # the content of a JSON file; None for a whole trace
 
     @property
     def nbytes(self) -> int:
@@ -63,10 +61,8 @@ def open_file(file_name: str, content: bytes) -> Imported:
     """
     digest = hashlib.sha256(content).hexdigest()[:6]
     shown = "".join(map(labels.display, re.sub(r"[\s<>&]+", " ", file_name[-LONGEST:]))).strip()
-    file = io.BytesIO(content)
-    view = load_view(file) if starts_as_json(file) else None
-    run = transformer.load_trace(file) if view is None else view.translation
-    opened = Imported(f"{PREFIX}{shown or 'file'} ({digest})", run, view)
+    run = transformer.load_trace(io.BytesIO(content))
+    opened = Imported(f"{PREFIX}{shown or 'file'} ({digest})", run)
     if opened.nbytes > LARGEST:
         raise TraceFileError(f"The trace takes more than {LARGEST // 2**20} MiB, the limit for one visit.")
     kept = session.imported()
@@ -78,8 +74,8 @@ def open_file(file_name: str, content: bytes) -> Imported:
 
 
 def traces() -> list[str]:
-    """Names of the open files that hold a whole trace; every view of such a run works."""
-    return [name for name, each in session.imported().items() if each.view is None]
+    """Names of the open files; every view of such a run works."""
+    return list(session.imported())
 
 
 def find(name: str) -> Imported:

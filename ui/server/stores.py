@@ -130,8 +130,6 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "births": (16, lambda found: sum(held(each.forced) for each in found)),
     "measured": (48, None),
     "repeated": (32, lambda found: held(found.run)),
-    "circuits": (32, None),
-    "pairs of sentences": (64, None),
     "filtered": (32, None),
     "gradients": (16, None),
     "overviews": (64, None),

@@ -302,10 +302,6 @@ PAGES: dict[str, Page] = {
                 "induction",
                 "Heads that find what followed the same token before, and what the model loses without them.",
             ),
-            "agreement": Entry(
-                "agreement",
-                "Which of two sentences is more probable: the one in which subject and verb agree?",
-            ),
             "space": Entry(
                 "words in space", "Words that share contexts move together while the model learns."
             ),

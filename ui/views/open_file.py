@@ -7,15 +7,12 @@ from typing import Any
 
 import streamlit as st
 
-from figures import heatmap, next_token
-from figures.base.captions import badge, caption, norm_name
+from figures.base.captions import badge, norm_name
 from transformer.exports.npz import model_digest
-from transformer.exports.view import SavedView
 from transformer.trace.report import AS_RECORDED, Check
 from ui.address import State, session
 from ui.address.parameters import as_params
-from ui.controls import Picture, chart, export, panel, part, plain
-from ui.controls.panels import says
+from ui.controls import part, plain
 from ui.maps.take_home import trace_file
 from ui.server import catalogue, examples, imported, runs
 from ui.server.imported import Imported
@@ -29,9 +26,9 @@ _GIVEN = (
     "computed and verified here. What the file merely records, such as log-probabilities, plays no part."
 )
 _INTRODUCTION = (
-    "Here you open runs that you saved under “Export”, even if their model is not available. An NPZ file "
-    "opens with all its views, a JSON file with the one matrix that it holds. The app repeats all checks "
-    "that need no model. A file stays open for this visit only."
+    "Here you open runs that you saved as NPZ under “Export”, even if their model is not available. Such a "
+    "file opens with all its views. The app repeats all checks that need no model. A file stays open for "
+    "this visit only."
 )
 
 
@@ -67,17 +64,15 @@ def _open_sample() -> None:
 @part
 def _upload() -> None:
     file = st.file_uploader(
-        "NPZ or JSON file",
-        type=["npz", "json"],
+        "NPZ file",
+        type=["npz"],
         max_upload_size=MOST_MEGABYTES,
         key=session.control("upload", tuple(session.imported())),
     )
     if file is None:
         return
     opened = imported.open_file(file.name, file.getvalue())
-    if opened.view is None:
-        session.rerun(model=opened.name, changes=(), off=(), **_nowhere(), **opened.selection)
-    session.rerun()
+    session.rerun(model=opened.name, changes=(), off=(), **_nowhere(), **opened.selection)
 
 
 def _nowhere() -> dict[str, None]:
@@ -96,18 +91,14 @@ def _opened(file: Imported) -> None:
             f"({norm_name(run.config.placement)})"
         )
     )
-    if file.view is None:
-        _trace(file)
-    else:
-        _view(file.name, file.view)
+    _trace(file)
     with st.container(horizontal=True, vertical_alignment="center"):
-        if file.view is None:
-            st.page_link(
-                "app.py",
-                label="Show it",
-                icon=":material/visibility:",
-                query_params=as_params(State(model=file.name, **_read(file.selection))),
-            )
+        st.page_link(
+            "app.py",
+            label="Show it",
+            icon=":material/visibility:",
+            query_params=as_params(State(model=file.name, **_read(file.selection))),
+        )
         _again(file)
         st.button("Close", key=f"close.{file.name}", on_click=_close, args=(file.name,), type="tertiary")
 
@@ -132,22 +123,6 @@ def _trace(file: Imported) -> None:
     _checks(report.checks)
 
 
-def _view(name: str, view: SavedView) -> None:
-    head, step = view.head, view.selection.step
-    text = caption(head).replace("{step}", "")
-    left, right = st.columns([1.4, 1])
-    with left:
-        chart(f"map.{name}", heatmap(head, 440), text, width="content")
-        picture = Picture(lambda: heatmap(head, 620), text, head.audit, sentence=False)
-        says(picture)
-        export.pictures(f"{name} map", {f"{name} map": picture})
-    with right:
-        steps = view.translation.steps
-        about = f"Next token at step {step + 1} of {len(steps)}, as recorded"
-        panel(f"{name} next", lambda: next_token(steps, step), about, sentence=False)
-    _checks(head.audit.checks)
-
-
 def _checks(checks: Iterable[Check]) -> None:
     rows = [
         f"| {plain(check.name.removesuffix(AS_RECORDED))} | {check.value:.1e} | {check.limit:.1e} | "
@@ -164,10 +139,6 @@ def _again(file: Imported) -> None:
     if run.model not in catalogue.available():
         st.caption(plain(f"This run cannot be run again: its model, {run.model}, is not available here."))
         return
-    where: dict[str, Any] = {"changes": run.interventions}
-    if file.view is not None:
-        where |= {"step": file.view.selection.step, "source": file.view.selection.source}
-        where |= file.view.selection.heads
     told = (
         ""
         if _same_model(file)
@@ -182,7 +153,7 @@ def _again(file: Imported) -> None:
             "app.py",
             label=f"{label} with {plain(run.model)}",
             icon=":material/replay:",
-            query_params=as_params(State(model=run.model, **_read(asked), **where)),
+            query_params=as_params(State(model=run.model, changes=run.interventions, **_read(asked))),
             help=about or None,
         )
 

@@ -1,1 +1,1 @@
-"""Figures of the page Language model: what losing heads costs, agreement, words in space."""
+"""Figures of the page Language model: what losing heads costs, words in space."""

@@ -36,20 +36,18 @@ def dots(
     rows: Sequence[str],  # their names
     found: Sequence[Dots],  # the dots
     title: str,  # the measured quantity
-    mark: float | None,  # where a thin vertical line stands, such as chance; None for none
-    percent: bool,  # whether the values are shares
+    mark: float,  # where a thin vertical line stands, such as chance
 ) -> go.Figure:
     """Draws the rows from the top down; the name of each stands above its dots, which leaves phones room."""
     data = [trace for at, each in enumerate(found) for trace in _traces(each, _shift(at, len(found)))]
-    across = titled_axis(title) | {"tickformat": ".0%" if percent else "~g"}
-    across |= {"range": [-0.02, 1.03]} if percent else {"rangemode": "tozero"}
+    across = titled_axis(title) | {"tickformat": "~g", "rangemode": "tozero"}
     layout = {
         "height": 92 + _ROW * len(rows),
         "margin": {"l": 16, "r": 16, "t": 40, "b": 48},
         "xaxis": across,
         "yaxis": axis([""] * len(rows), "left") | {"range": [len(rows) - 0.5, -0.6]},
         "annotations": [_name(row, at) for at, row in enumerate(rows)],
-        "shapes": [] if mark is None else [upright(mark)],
+        "shapes": [upright(mark)],
         "dragmode": False,
         "hovermode": "closest",
         **style.LEGEND,

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lab.language import inducing
-from lab.language.ablation import Changes, controls, costs, on_copies, on_text, switched_off
-from lab.language.inducing import all_weights, measure_circuit, measure_induction, random_pieces
-from lab.language.induction import Repeated, followers, ranked
+from lab.language.ablation import controls, costs, on_copies, on_text, switched_off
+from lab.language.inducing import all_weights, measure_induction
+from lab.language.induction import Repeated
 from tests.support.random_models import random_language_model
-from transformer.interventions import ablate
 from transformer.runs.language.corpus import log_probs, piece_log_probs
 from transformer.runs.language.generator import TextGenerator
 from transformer.text.pairs import read_pairs
@@ -101,37 +99,6 @@ def whole() -> TextGenerator:
     sample = [pair.source for pair in read_pairs("assets/sample/tatoeba-en-de.tsv.gz")]
     tokenizer = Tokenizer.train(sample, 400)
     return TextGenerator(random_language_model(vocab_size=tokenizer.vocab_size), tokenizer)
-
-
-def test_a_circuit_is_the_reader_s_pattern_without_the_head_that_looks_back_most(
-    whole: TextGenerator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = measure_induction(whole, LINES)
-    # the reader is taken from the second layer, whichever head of this random model would win
-    monkeypatch.setattr(inducing, "ranked", lambda table: ranked(table) if len(table) < 2 else [(1, 2, 0.0)])
-    found = measure_circuit(whole)
-    source = (0, int(np.argmax(study["scores"]["previous"][0])))
-    assert (found["reader"], found["source"]) == ((1, 2), source)
-
-    def on_pattern(changes: Changes) -> float:
-        maps = [(ids, all_weights(whole, ids.tolist(), changes)[1, 2]) for ids in random_pieces(whole).ids]
-        return float(np.mean([(each * followers(ids)).sum(-1)[26:].mean() for ids, each in maps]))
-
-    before, after = on_pattern(()), on_pattern((ablate("decoder", *source),))
-    others = [on_pattern((ablate("decoder", 0, head),)) for head in range(4) if head != source[1]]
-    assert found["elsewhere"]["whole"]["value"] == pytest.approx(1 - before, abs=1e-4)
-    assert found["elsewhere"]["cost"]["value"] == pytest.approx(before - after, abs=1e-5)
-    assert sorted(found["elsewhere"]["controls"]) == pytest.approx(
-        sorted(before - each for each in others), abs=1e-4
-    )
-    assert found["copies"]["whole"]["value"] == pytest.approx(study["copying"]["last"]["value"], rel=1e-4)
-
-
-def test_an_induction_head_of_the_first_layer_reads_from_no_head(
-    whole: TextGenerator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(inducing, "ranked", lambda table: [(0, 1, 0.5)])
-    assert measure_circuit(whole)["source"] is None
 
 
 def test_a_whole_study_of_a_model_ranks_heads_and_switches_off_the_best(whole: TextGenerator) -> None:

@@ -78,18 +78,16 @@ def test_a_run_is_resumed_at_its_next_step(texts: dict[str, Path], tmp_path: Pat
     assert steps == list(range(1, 13))
 
 
-def test_perplexity_stands_beside_that_of_an_n_gram_model(
+def test_perplexity_is_printed_and_written(
     model: Path, texts: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, output = str(texts["plain"]), tmp_path / "found.json"
-    options = ["--ngram", data, "--order", "3", "--output", str(output)]
-    assert main(["perplexity", "--model", str(model), "--data", data, *options]) == 0
-    assert "n-gram: perplexity per word" in capsys.readouterr().out
+    assert main(["perplexity", "--model", str(model), "--data", data, "--output", str(output)]) == 0
+    assert "perplexity per word" in capsys.readouterr().out
     found = json.loads(output.read_text())["data"][data]
     assert (found["texts"], found["words"]) == (40, 190)
-    for name in ("language model", "n-gram"):
-        cell = found["models"][name]["per_word"]["value"]
-        assert 1 < cell["low"] <= cell["value"] <= cell["high"] < 30
+    cell = found["per_word"]
+    assert 1 < cell["low"] <= cell["value"] <= cell["high"] < 30
 
 
 @pytest.mark.parametrize(
@@ -99,7 +97,6 @@ def test_perplexity_stands_beside_that_of_an_n_gram_model(
         (["--positions", "learned"], None, "positions is 'learned'"),
         ([], "columns:3", "there is no column 3"),
         ([], "nothing.txt", "cannot be read"),
-        (["--guided-alignment", "1.1"], None, "lacks"),
     ],
 )
 def test_what_cannot_be_used_is_said_in_one_sentence(

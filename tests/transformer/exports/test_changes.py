@@ -12,7 +12,7 @@ from changes import EVERY, INSIDE, TEXT, changeable
 from transformer import interventions as do
 from transformer.exports.npz import load_trace, save_trace
 from transformer.exports.record import TraceFileError
-from transformer.exports.view import Selection, load_view, save_view
+from transformer.exports.view import Selection, save_view
 from transformer.trace.equations import STREAM, TOKENS
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "assets" / "trace.schema.json").read_text())
@@ -30,9 +30,9 @@ def file_of(run, model=None) -> io.BytesIO:
     return file
 
 
-def view_of(run, view, selection=None) -> io.BytesIO:
+def view_of(run, view) -> io.BytesIO:
     file = io.BytesIO()
-    save_view(run, view, file, selection or Selection())
+    save_view(run, view, file, Selection())
     file.seek(0)
     return file
 
@@ -63,13 +63,10 @@ def test_lifted_cells_survive_the_file(translator):
     opened = load_trace(file_of(run))
     assert opened.attention.audit().passed
     assert (opened.head("decoder", 0, 0).mask == np.tri(6, k=1, dtype=bool)).all()
-    shown = load_view(view_of(run, run.head("decoder", 0, 0))).head
-    assert shown.audit.passed
-    assert (shown.mask == np.tri(6, k=1, dtype=bool)).all()
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_a_view_of_a_changed_run_follows_the_schema_and_is_checked_by_its_changes(translator, name):
+def test_a_view_of_a_changed_run_follows_the_schema_and_names_its_changes(translator, name):
     run = translator.translate(TEXT, max_length=6, interventions=[EVERY[name]])
     for kind, layer, head in (
         ("cross", 0, 1),
@@ -79,28 +76,9 @@ def test_a_view_of_a_changed_run_follows_the_schema_and_is_checked_by_its_change
         ("encoder", 1, 0),
     ):
         file = view_of(run, run.head(kind, layer, head))
-        jsonschema.validate(json.loads(file.getvalue()), SCHEMA)
-        opened = load_view(file)
-        assert opened.translation.interventions == run.interventions
-        assert opened.head.audit.passed
-        assert opened.head.audit.changes == (str(EVERY[name]),)
-
-
-MAPS = {
-    "hide": ("cross", 0, 1),
-    "forbid the past": ("decoder", 1, 2),
-    "set a row": ("cross", 2, 0),
-    "ablate by uniform": ("decoder", 1, 0),
-    "ablate by first": ("cross", 0, 1),
-}
-
-
-@pytest.mark.parametrize("name", MAPS)
-def test_a_view_that_says_other_changes_turns_red(translator, name):
-    run = translator.translate(TEXT, max_length=6, interventions=[INSIDE[name]])
-    values = json.loads(view_of(run, run.head(*MAPS[name])).getvalue())
-    values["run"]["interventions"] = do.to_json([do.scale("encoder", 0, 0, 0.5)])
-    assert not load_view(io.BytesIO(json.dumps(values).encode())).head.audit.passed
+        values = json.loads(file.getvalue())
+        jsonschema.validate(values, SCHEMA)
+        assert values["run"]["interventions"] == do.to_json(run.interventions)
 
 
 def rewritten(file: io.BytesIO, change) -> io.BytesIO:
@@ -163,12 +141,6 @@ def test_files_of_the_versions_before_still_open(translator):
     assert opened.steps == run.steps
     assert opened.attention.audit().passed
     assert opened.interventions == ()
-    values = json.loads(view_of(run, run.head("cross", 0, 0)).getvalue())
-    values["version"] = 1
-    del values["run"]["interventions"]
-    view = load_view(io.BytesIO(json.dumps(values).encode()))
-    assert view.head.audit.passed
-    assert view.translation.interventions == ()
 
 
 def test_key_shares_are_not_told_of_a_head_whose_output_was_replaced(translator):

@@ -28,7 +28,6 @@ ASKS: dict[str, Ask] = {
     "carried": lambda model, run: lenses.carried(model.model, run, "cross", 0, 0),
     "carried_together": lambda model, run: lenses.carried_together(model.model, run, "cross", 0),
     "effect": lambda model, run: lenses.effect(model, run, "cross", 0, 0),
-    "reading": lambda model, run: lenses.reading(model.model, run, "cross", 0, 0),
     "rewired": lambda model, run: lenses.rewired(model, run, "cross", 0, 0, run.weights("cross", 0, 0)[None]),
     "rollout": lambda model, run: lenses.rollout(run),
     "saliency": lambda model, run: lenses.saliency(model, run, 0, 5),
@@ -37,7 +36,7 @@ ASKS: dict[str, Ask] = {
     "word_effect": lambda model, run: lenses.word_effect(model, run),
 }
 """Every measure of a run; ``agreement`` compares two of them, ``source_words`` groups tokens."""
-CIRCUITS = {"copying", "matching", "patched"}
+CIRCUITS = {"copying", "matching"}
 """Of masked self-attention with pre-norm alone."""
 OTHERS: dict[str, Ask] = {
     "Effects": lenses.Effects,

@@ -66,7 +66,6 @@ LENSES: dict[str, Ask] = {
     "effect": lambda model, run: lenses.effect(model, run, "cross", 0, 0),
     "effect_in": lambda model, run: effect_in(model, run, "decoder", 0, 0, Window(0, 1, 0, 1)),
     "left out": lambda model, run: lenses.Effects(model, run).left_out([1]),
-    "reading": lambda model, run: lenses.reading(model.model, run, "decoder", 1, 0),
     "rewired": lambda model, run: lenses.rewired(model, run, "cross", 0, 0, run.weights("cross", 0, 0)[None]),
     "rollout": lambda model, run: lenses.rollout(run),
     "score_parts": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 0, 0),
@@ -126,12 +125,10 @@ def test_a_language_model_reads_and_writes(tokenizer: Tokenizer):
     with fake_gpu() as mode:
         generator = TextGenerator(moved(model, mode), tokenizer)
         generator.generate("one two", max_length=9, capture=WHOLE).attention.audit()
-        run = generator.force(TEXT, capture=WHOLE)
+        generator.force(TEXT, capture=WHOLE)
         generator.generate_all(["one", TEXT], max_length=20)
         log_probs(generator, ["one", TEXT])
         lenses.copying(generator.model)
-        lenses.reading(generator.model, run, "decoder", 1, 0)
-        lenses.patched(generator.model, run, (0, 3), (1, 0), "key")
 
 
 @pytest.mark.parametrize("change", EVERY)

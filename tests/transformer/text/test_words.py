@@ -8,7 +8,6 @@ from transformer.text.words import (
     character_groups,
     find_word,
     is_special,
-    piece_words,
     readable,
     starts_word,
     word_groups,
@@ -80,13 +79,3 @@ def test_a_word_is_found_across_its_pieces_only_as_a_whole():
     assert find_word(pieces, "die") == (4, 4)
     assert find_word(pieces, "Mäu") is None
     assert find_word(pieces, "Katze") is None
-
-
-def test_pieces_are_given_to_the_words_they_begin_in() -> None:
-    pieces = ("<s>", "▁Er", "▁g", "eht", "<0xE2>", "<0x80>", "<0x9C>", "</s>")
-    table = piece_words(pieces, ("Er", "geht", "“"))
-    assert table is not None
-    assert table.argmax(0)[1:-1].tolist() == [0, 1, 1, 2, 2, 2]
-    assert table[:, [0, -1]].sum() == 0
-    assert piece_words(pieces, ("Er", "geht")) is None
-    assert piece_words(("▁Ergeht",), ("Er", "geht")) is None

@@ -1,1 +1,1 @@
-"""Scores of a model: perplexity, its n-gram yardstick, intervals by resampling."""
+"""Scores of a model: perplexity, intervals by resampling."""

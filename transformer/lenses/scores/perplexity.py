@@ -30,10 +30,6 @@ def perplexity(sums: Floats) -> Floats:
     return np.exp(ratio(sums))
 
 
-def perplexities(
-    # ``per_word`` or ``per_piece`` of each model, the same sentences in the same order
-    tables: dict[str, Floats],
-    baseline: str | None = None,  # model to compare the others with
-) -> dict[str, dict[str, Cell]]:
-    """The perplexity of each model with its interval, and its difference from the baseline."""
-    return compare(tables, perplexity, baseline)
+def ranged(sentences: Floats) -> Cell:
+    """The perplexity with its interval, of ``per_word`` or ``per_piece`` of a model's sentences."""
+    return compare({"": sentences}, perplexity)[""]["value"]

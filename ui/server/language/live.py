@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,6 @@ from lab.language.inducing import random_pieces
 from lab.language.induction import followers
 from transformer.runs.language.generation import Generation
 from ui.server import catalogue
-from ui.server.hosting import hosted
 from ui.server.stores import kept
 
 LENGTH = 8
@@ -39,34 +37,4 @@ def repetition(name: str, seed: int) -> Repetition:
         return Repetition(run, followers(ids) > 0, sequence.again)
 
     found: Repetition = kept("repeated").get((name, seed, id(writer)), make)
-    return found
-
-
-@dataclass(frozen=True)
-class Read:
-    """A sentence as a model reads it."""
-
-    tokens: tuple[str, ...]  # its tokens, the end included
-    bits: tuple[float, ...]  # the surprisal of each
-
-    @property
-    def total(self) -> float:
-        """−log₂ of the probability of the whole sentence."""
-        return math.fsum(self.bits)
-
-
-def read(name: str, text: str) -> Read:
-    """The surprisal of every token of a sentence.
-
-    Raises:
-        ValueError: the sentence is empty or too long.
-    """
-    hosted.check_texts(text)
-    writer = catalogue.writer(name)
-
-    def make() -> Read:
-        run = writer.force("", text, capture=False)
-        return Read(run.target_tokens, run.surprisals)
-
-    found: Read = kept("pairs of sentences").get((name, text, id(writer)), make)
     return found

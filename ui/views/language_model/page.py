@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -21,7 +21,7 @@ from ui.shell import changed, frame, menu, sentence, waiting
 from ui.shell.fitting import fit_heads, fit_model, fit_position, noticed
 from ui.shell.sections import chosen, switch
 from ui.views.language_model import generation, lengths, surprisal
-from ui.views.language_model.study import agreement, induction, pretraining, space
+from ui.views.language_model.study import induction, pretraining, space
 
 PAGE = "language_model"
 _MISSING = (
@@ -58,7 +58,6 @@ class Study:
     """A section about what the model has learned; it opens no text."""
 
     show: Callable[[str, State], None]  # draws it for a model and a state
-    examples: Mapping[str, str] = field(default_factory=dict)  # texts that are not the visitor's own
 
 
 SECTIONS: dict[str, Reading | Study] = {
@@ -68,7 +67,6 @@ SECTIONS: dict[str, Reading | Study] = {
     "surprisal": Reading(surprisal.show, surprisal.EXAMPLES, whole=True, first=surprisal.first),
     "lengths": Reading(lengths.show, lengths.EXAMPLES, whole=True, first=lengths.first, note=lengths.told),
     "induction": Study(induction.show),
-    "agreement": Study(agreement.show, agreement.FIRSTS),
     "space": Study(space.show),
     "pretraining": Study(pretraining.show),
 }
@@ -135,7 +133,8 @@ def _switch(section: Reading | Study, now: State) -> None:
 
     A study opens at the head that its text names.
     """
-    own = now.prompt is not None and now.prompt not in section.examples.values()
+    offered = section.examples.values() if isinstance(section, Reading) else ()
+    own = now.prompt is not None and now.prompt not in offered
     switch(
         PAGE,
         now,

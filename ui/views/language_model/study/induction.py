@@ -15,9 +15,8 @@ from figures.pages.heads import Cell, head_grid
 from figures.pages.language.intervals import Dots, dots
 from transformer.model.sites import Head
 from ui.address import State, session
-from ui.controls import Table, panel, plain
+from ui.controls import Table, panel
 from ui.server.language import live
-from ui.views.language_model.study import circuit as in_parts
 from ui.views.language_model.study.shipped_part import Json, known, measured
 
 KIND = "decoder"
@@ -27,7 +26,7 @@ _SEEING = (
     "Random pieces have no grammar, so only the repetition tells which comes next. An induction head looks "
     "from a piece back to what followed it the first time (framed in the map) and can copy that (Olsson et "
     "al. 2022). One way to it is a head in an earlier layer that looks at the previous token and so writes "
-    "into each key what stands before it; whether this model goes that way is measured below."
+    "into each key what stands before it."
 )
 _COSTING = (
     "A head that is switched off gives zeros. Any head may cost something, so the same number of random "
@@ -60,14 +59,6 @@ def show(model: str, now: State) -> None:
         with place:
             _costs(model, found, data)
     st.caption(_NEED)
-    st.markdown("##### Two heads, one circuit")
-    circuit = known(model, "circuit")
-    if circuit is not None:
-        st.markdown(composed(circuit, found["scores"]))
-        st.caption(plain(measured(model, circuit)))
-        if circuit["source"] is not None:
-            source, reader = (tuple(circuit[name]) for name in ("source", "reader"))
-            in_parts.show(model, (now.seed or 0) + 1, source, reader)
 
 
 def _head(found: Json, asked: Head) -> Head:
@@ -112,44 +103,6 @@ def costing(found: Json) -> str:
         f"{_against(copies)}. {verdict}.{_together(found)} On held-out text, losing {name} costs "
         f"{text['cost']['value']:+.3f}; {_against(text, 3)}."
     )
-
-
-def composed(circuit: Json, scores: Json) -> str:
-    """Loss of the best induction head without the previous-token head before it, beside other heads."""
-    reader = labels.head_phrase(*circuit["reader"])
-    if circuit["source"] is None:
-        return f"No layer stands before {reader}, so it can read from no other head."
-    layer, head = circuit["source"]
-    name, back = labels.head_phrase(layer, head), percent(scores["previous"][layer][head])
-    elsewhere, copies = circuit["elsewhere"], circuit["copies"]
-    whole, off = elsewhere["whole"]["value"], elsewhere["cost"]["value"]
-    return (
-        f"Of all heads in the layers before {reader}, {name} looks most at the previous token, with {back} "
-        f"of its weight. Without it, {reader} gives **{percent(1 - whole - off)}** instead of "
-        f"{percent(1 - whole)} of its weight to the piece that followed the same piece before, and the "
-        f"second copy costs **{_nats(copies['cost'])} nats** per piece ({_ends(copies['cost'])})."
-        f"{_others(elsewhere, copies, labels.count(layer))}"
-    )
-
-
-def _others(elsewhere: Json, copies: Json, layer: int) -> str:
-    """The same for every other head of the layer, switched off one at a time."""
-    if not copies["controls"]:
-        return " The layer has no other head to compare with."
-    shares = sorted(1 - elsewhere["whole"]["value"] - each for each in elsewhere["controls"])
-    low, high = (labels.number(end(copies["controls"]), "+.2f") for end in (min, max))
-    return (
-        f" Without one of the {len(shares)} other heads of layer {layer} instead, that weight is "
-        f"{percent(shares[0])} to {percent(shares[-1])}, and the second copy costs {low} to {high} nats."
-    )
-
-
-def _nats(cost: Json) -> str:
-    return labels.number(cost["value"], "+.2f")
-
-
-def _ends(cost: Json) -> str:
-    return f"{labels.number(cost['low'])} to {labels.number(cost['high'])}"
 
 
 def _together(found: Json) -> str:
@@ -261,7 +214,7 @@ def _costs(model: str, found: Json, data: str) -> None:
 
     def make() -> go.Figure:
         rows = [_named(each["heads"]) for each in found["ablations"]]
-        return dots(rows, cost_dots(found, data), "loss added, nats per piece", 0.0, percent=False)
+        return dots(rows, cost_dots(found, data), "loss added, nats per piece", 0.0)
 
     panel(
         f"induction cost {data}",
