@@ -28,8 +28,7 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from transformer import Translator, load_translator  # noqa: E402
-from transformer.lenses.words.alignment import (  # noqa: E402
+from lenses.words.alignment import (  # noqa: E402
     AlignmentScore,
     diagonal,
     link_words,
@@ -37,6 +36,7 @@ from transformer.lenses.words.alignment import (  # noqa: E402
     text_words,
     word_weights,
 )
+from transformer import Translator, load_translator  # noqa: E402
 from transformer.model.sites import AttentionKind  # noqa: E402
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander  # noqa: E402
 from transformer.runs.translation import Translation  # noqa: E402

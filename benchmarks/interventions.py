@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.capture import bundled_tokenizer, our_model
 from benchmarks.interleave import interleaved, report
+from lenses.what_if.causal_trace import causal_trace
 from transformer import Translator, load_translator
 from transformer import interventions as do
 from transformer.interventions.means import HeadMeans
-from transformer.what_if.causal_trace import causal_trace
 
 WANTED = "at most 2"
 

@@ -23,13 +23,13 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, report
+from lenses.measures.alti import alti
+from lenses.measures.attribution import attribution
+from lenses.measures.carried import carried
+from lenses.measures.effect import Cut, Effects, effect
+from lenses.measures.gradients import saliency
+from lenses.measures.score_parts import score_parts
 from transformer import Capture, Translator, load_translator
-from transformer.lenses.measures.alti import alti
-from transformer.lenses.measures.attribution import attribution
-from transformer.lenses.measures.carried import carried
-from transformer.lenses.measures.effect import Cut, Effects, effect
-from transformer.lenses.measures.gradients import saliency
-from transformer.lenses.measures.score_parts import score_parts
 from transformer.model.sites import AttentionKind
 
 RESULT = Path(tempfile.gettempdir()) / f"lenses-{os.getpid()}"

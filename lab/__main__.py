@@ -12,7 +12,7 @@ GONE = {
     "probes": "which grammatical relations heads follow is not measured now; `survey` gives roles",
     "backups": "pairs of heads are not measured now; on the page What if, switch two heads off",
     "experiments": "answers are not stored; the page What if computes that of the experiment that is opened",
-    "links": "no head is guided by links in training now; `python -m transformer align` measures heads",
+    "links": "no head is guided by links in training now; `python -m lenses align` measures heads",
 }
 """Commands that are gone, and what answers now."""
 

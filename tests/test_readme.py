@@ -41,7 +41,7 @@ def test_a_snippet_runs_alone_as_written(snippet: str) -> None:
 def test_what_pip_installs_opens_a_model_by_its_path_in_an_empty_folder(tmp_path: Path) -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
     packages = find_packages(str(ROOT), include=settings["include"])
-    assert {name.split(".")[0] for name in packages} == {"transformer", "lab"}
+    assert {name.split(".")[0] for name in packages} == {"transformer", "lenses", "lab"}
     for name in packages:
         folder = name.replace(".", "/")
         (tmp_path / "site" / folder).mkdir(parents=True)

@@ -27,8 +27,9 @@ ROOMS = {
             "hub",
             "runs",
         ),
-        *("lenses", "what_if", "exports", "commands"),
+        *("exports", "commands"),
     ),
+    "lenses": (*("inside", "words", "measures", "again", "targets", "circuits", "what_if", "commands"),),
     "lab": (
         *("heads", "texts", "cost", "twins", "language", "pretraining", "learning"),
         *("hard_attention", "recurrent", "birth", "importance", "faithfulness"),
@@ -40,14 +41,16 @@ ROOMS = {
 """The rooms of each package, ground first: a file imports from its own room and those before it."""
 MAY_IMPORT = {
     "transformer": {"transformer"},
-    "lab": {"lab", "transformer"},
+    "lenses": {"lenses", "transformer"},
+    "lab": {"lab", "lenses", "transformer"},
     "figures": {"figures"},
-    "ui": {"ui", "figures", "transformer", "lab"},
+    "ui": {"ui", "figures", "transformer", "lenses", "lab"},
     "pages": {"ui", "figures"},
     "app.py": {"ui", "figures"},
 }
 FORBIDDEN = {
     "transformer": {"streamlit", "plotly"},
+    "lenses": {"streamlit", "plotly"},
     "lab": {"streamlit", "plotly"},
     "figures": {"streamlit", "torch"},
     "ui": set(),
@@ -105,6 +108,13 @@ def test_imports_follow_the_arrows(folder):
         roots = {name.split(".")[0] for name in imports(path.read_text(), package)}
         assert not roots & FORBIDDEN[folder], path
         assert not roots & (set(MAY_IMPORT) - MAY_IMPORT[folder] - {"app.py"}), path
+
+
+def test_the_paper_s_package_imports_no_other_not_by_a_string_either():
+    others = re.compile(rf"({'|'.join(set(ROOMS) - {'transformer'})})\\.\\w")
+    for path in files("transformer"):
+        strings = (node.value for node in ast.walk(parse(path.read_text())) if isinstance(node, ast.Constant))
+        assert not [text for text in strings if isinstance(text, str) and others.match(text)], path
 
 
 @pytest.mark.parametrize("package", ROOMS)

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from transformer import interventions, lenses
+    from transformer import interventions
     from transformer.decode.sampling import Sampling
     from transformer.exports.npz import load_trace, save_trace
     from transformer.exports.view import save_view
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from transformer.trace.recorder import Capture
     from transformer.trace.records import AttentionTrace
     from transformer.trace.view import HeadView, Window
-    from transformer.what_if.two_runs import compare_runs
 
 __version__ = "0.1.0"
 
@@ -47,9 +46,7 @@ __all__ = [
     "Translation",
     "Translator",
     "Window",
-    "compare_runs",
     "interventions",
-    "lenses",
     "load_language_model",
     "load_trace",
     "load_translator",
@@ -74,19 +71,22 @@ _HOMES = {
     "Translation": "runs.translation",
     "Translator": "runs.translator",
     "Window": "trace.view",
-    "compare_runs": "what_if.two_runs",
     "load_language_model": "runs.language.generator",
     "load_trace": "exports.npz",
     "load_translator": "runs.translator",
     "save_trace": "exports.npz",
     "save_view": "exports.view",
 }
-"""The module of each name of ``__all__``; ``interventions`` and ``lenses`` are packages."""
+"""The module of each name of ``__all__``; ``interventions`` is a package."""
+MOVED = {"lenses": "import lenses", "compare_runs": "from lenses import compare_runs"}
+"""Names that stand in a package of their own now, and how to get them."""
 
 
 def __getattr__(name: str) -> object:
-    if name in ("interventions", "lenses"):
+    if name == "interventions":
         return import_module(f"{__name__}.{name}")
+    if name in MOVED:
+        raise AttributeError(f"{name} has moved out of {__name__}: {MOVED[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -17,23 +17,24 @@ MOVED = frozenset(
     ]
 )
 """Commands that `python -m lab` has."""
+LENSES = frozenset({"explain", "align"})
+"""Commands that `python -m lenses` has."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     asked = sys.argv[1:] if argv is None else argv
-    if asked and asked[0] in MOVED:
-        print(f"This command has moved: python -m lab {asked[0]}.", file=sys.stderr)
+    home = "lab" if asked and asked[0] in MOVED else "lenses" if asked and asked[0] in LENSES else ""
+    if home:
+        print(f"This command has moved: python -m {home} {asked[0]}.", file=sys.stderr)
         return 2
     return run_program(_parser, argv)
 
 
 def _parser() -> argparse.ArgumentParser:
     from transformer.commands import (
-        align,
         attention,
         compress,
-        explain,
         generate,
         hub,
         train,
@@ -44,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for each in (train, train_lm, distil, compress, attention, explain, align):
+    for each in (train, train_lm, distil, compress, attention):
         each.add_command(subparsers)
     for each in (translate, generate, hub):
         each.add_commands(subparsers)

@@ -48,7 +48,7 @@ class HeadLike(Protocol):
 def named(view: HeadLike) -> str:
     """ "read" or "predicted": whether rows are named by the token they read or the one they predict.
 
-    A view that was read in words states its choice (`transformer.lenses.words.reading.ReadView`). Otherwise
+    A view that was read in words states its choice (`lenses.words.reading.ReadView`). Otherwise
     rows of cross-attention are named by the token they predict, all others by the token they read.
     """
     usual = "predicted" if view.kind == "cross" and view.predicted_tokens is not None else "read"

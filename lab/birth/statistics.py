@@ -18,9 +18,9 @@ from lab.birth.appearing import Born, runs_of
 from lab.birth.snapshots import hashes, opened
 from lab.heads.statistics import Floats, Totals, sentence_totals
 from lab.measurement import Json, listed
-from transformer.lenses.scores.bootstrap import rounded
-from transformer.lenses.scores.gold_links import align_gold, trace_of
+from lenses.words.gold_links import align_gold, trace_of
 from transformer.model.sites import AttentionKind
+from transformer.runs.bootstrap import rounded
 from transformer.runs.translator import Translator
 from transformer.storage.description import BIRTH_FILE
 from transformer.storage.files import CheckpointError

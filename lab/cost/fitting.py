@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from transformer.lenses.scores.bootstrap import Cell, rounded
+from transformer.runs.bootstrap import Cell, rounded
 
 _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """The 97.5th percentiles of Student's distribution for 1, 2, … degrees of freedom."""

@@ -16,8 +16,8 @@ import torch
 from lab.cost.fitting import exponent
 from lab.cost.layers import layers
 from lab.measurement import Json
-from transformer.lenses.scores.bootstrap import rounded
 from transformer.model.network import EncoderDecoder
+from transformer.runs.bootstrap import rounded
 
 Work = Callable[[], object]
 WIDTHS = (64, 128, 256, 512)

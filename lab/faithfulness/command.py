@@ -9,18 +9,18 @@ import numpy as np
 
 from lab.faithfulness.measures import CROSS, MEASURES
 from lab.measurement import Folder, Json, Pairs, Subject, measurement, one_thread, report
+from lenses.measures.agreement import agreement
+from lenses.measures.effect import Cut, Effects
+from lenses.what_if.untrained import untrained_twin
 from transformer import Capture
 from transformer.commands.arguments import shown
-from transformer.lenses.measures.agreement import agreement
-from transformer.lenses.measures.effect import Cut, Effects
-from transformer.lenses.scores.bootstrap import Floats, compare, ratio
+from transformer.runs.bootstrap import Floats, compare, ratio
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator, load_translator
 from transformer.runs.wording import InputError
 from transformer.storage.description import FAITHFULNESS_FILE
 from transformer.text.pairs import read_pairs
 from transformer.trace.view import Array
-from transformer.what_if.untrained import untrained_twin
 
 DEPTHS = (1, 2, 3, 5)
 """Numbers of source tokens that are hidden, or left."""

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from transformer.lenses.measures.alti import alti
-from transformer.lenses.measures.carried import carried_together
-from transformer.lenses.measures.comparisons import rollout, value_zeroing
-from transformer.lenses.measures.effect import Cut, Effects
-from transformer.lenses.measures.gradients import saliency
+from lenses.measures.alti import alti
+from lenses.measures.carried import carried_together
+from lenses.measures.comparisons import rollout, value_zeroing
+from lenses.measures.effect import Cut, Effects
+from lenses.measures.gradients import saliency
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator

@@ -10,13 +10,13 @@ import numpy as np
 
 from lab.faithfulness.command import runs_of
 from lab.measurement import Json, Pairs, Subject, measurement, one_thread
+from lenses.measures.agreement import agreement
+from lenses.measures.carried import carried
+from lenses.measures.effect import Effects, cells
+from lenses.measures.rewired import permuted, rewired, uniform
 from transformer.commands.arguments import shown
-from transformer.lenses.measures.agreement import agreement
-from transformer.lenses.measures.carried import carried
-from transformer.lenses.measures.effect import Effects, cells
-from transformer.lenses.measures.rewired import permuted, rewired, uniform
-from transformer.lenses.scores.bootstrap import Cell, Floats, cell, resamples
 from transformer.model.sites import AttentionKind
+from transformer.runs.bootstrap import Cell, Floats, cell, resamples
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.storage.description import WEIGHT_EFFECT_FILE

@@ -17,11 +17,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lab.measurement import Json, measurement, one_thread, report
-from transformer.lenses.scores.bootstrap import rounded
 from transformer.model.config import RecurrentConfig
 from transformer.model.recurrent import Recurrent
 from transformer.model.scores import attention_weights
 from transformer.model.watching.observer import UNWATCHED, Attended, AttentionInputs, Bystander
+from transformer.runs.bootstrap import rounded
 from transformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 from transformer.training.data import pad
 from transformer.training.toys.tasks import LETTERS, TOYS

@@ -9,15 +9,15 @@ from lab.heads.shipped import as_json
 from lab.heads.statistics import Totals
 from lab.heads.survey import Line, Surveyor
 from lab.measurement import Gold, Json, Pairs, Subject, about, command, measurement
+from lenses.what_if.averages import Averager
+from lenses.words.gold_links import align_gold
 from transformer.commands.arguments import shown
-from transformer.lenses.scores.gold_links import align_gold
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import HEADS_FILE, MEANS_FILE, SURVEY_FILE, weights_hash
 from transformer.storage.means import write_means
 from transformer.text.links import read_gold
 from transformer.text.pairs import SentencePair, read_pairs
 from transformer.trace.value_norms import output_projections
-from transformer.what_if.averages import Averager
 
 
 @measurement(HEADS_FILE)

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from lab.heads.statistics import Totals, sentence_totals
 from lab.measurement import Json
+from lenses.words.gold_links import CrossAlignments
 from transformer.decode.request import OverflowedError
-from transformer.lenses.scores.gold_links import CrossAlignments
 from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation

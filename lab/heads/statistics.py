@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.lenses.scores.gold_links import trace_of
+from lenses.words.gold_links import trace_of
 from transformer.model.sites import AttentionKind, Side
 from transformer.runs.translation import Translation
 from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content

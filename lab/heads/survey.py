@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lab.heads import roles
 from lab.heads.first_heads import kind_totals
 from lab.heads.statistics import Floats, Totals
-from transformer.lenses.scores.gold_links import CrossAlignments
+from lenses.words.gold_links import CrossAlignments
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError

@@ -13,10 +13,10 @@ from lab.twins.twins import encoded, row_losses
 from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
-from transformer.lenses.scores.bootstrap import Floats
 from transformer.model.masks import padding_mask
 from transformer.model.sites import Place, PlacedHead
 from transformer.model.watching.observer import UNWATCHED, Attended, AttentionInputs, Bystander, Observer
+from transformer.runs.bootstrap import Floats
 from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair
 from transformer.training.batches import Batch, group_by_length, make_batch

@@ -12,8 +12,8 @@ import numpy as np
 from lab.importance.ablation import Forced, all_heads, switched_off, translated
 from lab.measurement import Json, Pairs, Subject, listed, measurement, one_thread, report
 from transformer.commands.arguments import shown
-from transformer.lenses.scores.bootstrap import bleu, bleu_statistics, compare, ratio, rounded
 from transformer.model.sites import AttentionKind, PlacedHead
+from transformer.runs.bootstrap import bleu, bleu_statistics, compare, ratio, rounded
 from transformer.runs.translator import Translator
 from transformer.storage.description import IMPORTANCE_FILE
 from transformer.text.pairs import SentencePair, read_pairs

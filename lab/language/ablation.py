@@ -2,7 +2,7 @@
 
 A head that is switched off gives zeros. Its effect means little alone: any head may cost as much. So the same
 number of other heads of the same layers is switched off too, in several draws
-(``transformer.what_if.random_heads``). Two losses are measured: on the second copy of repeated random pieces,
+(``lenses.what_if.random_heads``). Two losses are measured: on the second copy of repeated random pieces,
 where copying is all that helps, and on held-out text.
 """
 
@@ -15,11 +15,11 @@ import numpy as np
 
 from lab.language.induction import Repeated
 from lab.measurement import Json
+from lenses.what_if.random_heads import same_change_elsewhere
 from transformer.interventions import Intervention, InterventionError, ablate
-from transformer.lenses.scores.bootstrap import Floats, cell, ratio, resamples, rounded
+from transformer.runs.bootstrap import Floats, cell, ratio, resamples, rounded
 from transformer.runs.language.corpus import log_probs, piece_log_probs
 from transformer.runs.language.generator import TextGenerator
-from transformer.what_if.random_heads import same_change_elsewhere
 
 Heads = Sequence[tuple[int, int]]
 """Layers and heads, both from 0."""

@@ -11,7 +11,7 @@ import torch
 from lab.language import inducing, words
 from lab.language.embeddings import unit_rows
 from lab.measurement import File, Folder, Json, Model, measurement, one_thread
-from transformer.lenses.scores.bootstrap import Floats
+from transformer.runs.bootstrap import Floats
 from transformer.runs.language.generator import TextGenerator, load_language_model
 from transformer.storage.description import LANGUAGE_FILE
 from transformer.storage.eight_bits import stored_as

@@ -19,7 +19,7 @@ import numpy as np
 
 from lab.language.neighbours import Floats, Neighbours, nearest, shared
 from lab.measurement import Json, listed
-from transformer.lenses.scores.bootstrap import rounded
+from transformer.runs.bootstrap import rounded
 
 AXES = 2
 MOST_BYTES = 10**6

@@ -10,8 +10,8 @@ import numpy as np
 from lab.language.ablation import Measure, controls, costs, on_copies, on_text, switched_off
 from lab.language.induction import Floats, Repeated, copying, head_scores, ranked
 from lab.measurement import Json
-from transformer.lenses.scores.bootstrap import rounded
 from transformer.model.sites import AttentionKind
+from transformer.runs.bootstrap import rounded
 from transformer.runs.language.corpus import piece_log_probs
 from transformer.runs.language.generator import TextGenerator
 from transformer.text.vocabulary import N_BYTE_PIECES, N_SPECIAL_PIECES

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.lenses.scores.bootstrap import Cell, cell, resamples, rounded
+from transformer.runs.bootstrap import Cell, cell, resamples, rounded
 
 Floats = NDArray[np.floating[Any]]
 Ids = NDArray[np.int64]

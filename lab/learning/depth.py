@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lenses.what_if.untrained import fresh_model
 from transformer.model.config import Norm as Placement
 from transformer.model.config import TransformerConfig
 from transformer.model.masks import padding_mask
@@ -20,7 +21,6 @@ from transformer.model.watching.observer import UNWATCHED, Bystander, Norm, Obse
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Vocabulary
 from transformer.training.batches import Batch, forced_pairs, make_batch
-from transformer.what_if.untrained import fresh_model
 
 PAIRS, MOST_TOKENS = 16, 24
 DEPTHS = (3, 6, 12)

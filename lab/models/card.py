@@ -9,8 +9,8 @@ from typing import Any
 from lab.measurement import Json, Model, command
 from lab.models.corpora import data_of
 from lab.models.familiarity import said
+from lenses.words.familiarity import read_measure
 from transformer.commands.arguments import percent
-from transformer.lenses.words.familiarity import read_measure
 from transformer.storage.card import Result, with_results, with_section
 from transformer.storage.description import CARD_FILE, SCORES_FILE, model_digests, read_card, weights_hash
 from transformer.storage.files import read_json, write_atomically

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from lab.measurement import File, Json, Pairs, Subject, measurement, report
-from transformer.commands.arguments import percent, shown
-from transformer.lenses.words.familiarity import (
+from lenses.words.familiarity import (
     BAD_BELOW,
     JUDGED,
     UNKNOWN_ONLY,
@@ -20,6 +19,7 @@ from transformer.lenses.words.familiarity import (
     findings,
     traits_of,
 )
+from transformer.commands.arguments import percent, shown
 from transformer.runs.corpus import greedy
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError

@@ -21,7 +21,7 @@ from lab.models.corpora import data_of
 from lab.models.familiarity import familiarity
 from lab.models.scores import CORPORA, SAMPLE, Corpora, Sample, scores
 from lab.models.showcase import claims, first
-from transformer.lenses.words.familiarity import read_measure
+from lenses.words.familiarity import read_measure
 from transformer.storage.description import EXAMPLES_FILE, SCORES_FILE, read_config
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.marks import of_another_model

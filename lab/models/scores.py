@@ -11,11 +11,11 @@ import numpy as np
 
 from lab.measurement import Folder, Json, Subject, measurement, report
 from lab.models.corpora import OWN_GOLD, Test, data_of
+from lenses.words.alignment import diagonal, score
+from lenses.words.gold_links import ERRORS, align_gold
 from transformer.commands.arguments import percent
 from transformer.commands.translate import check_lengths, loss_on
-from transformer.lenses.scores.bootstrap import bleu, bleu_statistics, compare
-from transformer.lenses.scores.gold_links import ERRORS, align_gold
-from transformer.lenses.words.alignment import diagonal, score
+from transformer.runs.bootstrap import bleu, bleu_statistics, compare
 from transformer.runs.corpus import corpus_scores, translate_batched
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.description import SCORES_FILE

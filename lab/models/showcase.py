@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 
 from lab.measurement import Json, Model, command
+from lenses.words.claims import heads_that_show, shared_heads
 from transformer.exports.maps import save_maps
-from transformer.lenses.words.claims import heads_that_show, shared_heads
 from transformer.runs.translation import Translation
 from transformer.runs.translator import load_translator
 from transformer.storage.description import EXAMPLES_FILE, model_digests

@@ -8,10 +8,10 @@ import numpy as np
 
 from lab.measurement import Json
 from lab.twins.twins import Twins
-from transformer.lenses.scores.bootstrap import Floats, compare, rounded
-from transformer.lenses.scores.gold_links import ERRORS, CrossAlignments, align_gold
-from transformer.lenses.words.alignment import diagonal, score
-from transformer.lenses.words.reading import Rows
+from lenses.words.alignment import diagonal, score
+from lenses.words.gold_links import ERRORS, CrossAlignments, align_gold
+from lenses.words.reading import Rows
+from transformer.runs.bootstrap import Floats, compare, rounded
 from transformer.text.links import GoldPair, Links
 
 

@@ -12,8 +12,8 @@ from lab.cost.decoding import ways_of
 from lab.cost.measuring import least_and_median, ordinary_ids, timed
 from lab.measurement import Json
 from lab.twins.twins import Twins
-from transformer.lenses.scores.bootstrap import rounded
 from transformer.model.network import EncoderDecoder
+from transformer.runs.bootstrap import rounded
 from transformer.training.objective import SummedLoss
 from transformer.training.options import TrainingOptions
 

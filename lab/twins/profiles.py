@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from lab.cost import measuring
 from lab.measurement import Json, listed
 from lab.twins.twins import Twins
-from transformer.lenses.scores.bootstrap import Floats, compare, ratio, rounded
 from transformer.model.encodings.positions import Learned
 from transformer.model.network import EncoderDecoder
 from transformer.model.sites import AttentionKind
+from transformer.runs.bootstrap import Floats, compare, ratio, rounded
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair

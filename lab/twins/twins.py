@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lab.measurement import Json
-from transformer.lenses.scores.bootstrap import (
+from transformer.model.network import EncoderDecoder
+from transformer.runs.bootstrap import (
     Floats,
     bleu,
     bleu_statistics,
@@ -25,7 +26,6 @@ from transformer.lenses.scores.bootstrap import (
     rounded,
     unigram_precision,
 )
-from transformer.model.network import EncoderDecoder
 from transformer.runs.corpus import translate_batched
 from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair

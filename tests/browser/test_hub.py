@@ -8,7 +8,7 @@ from pathlib import Path
 from closed_form import CASES
 from hub_server import HubServer
 
-from transformer.lenses.words.familiarity import WEIGHTED, Measure, as_json
+from lenses.words.familiarity import WEIGHTED, Measure, as_json
 from transformer.storage.files import write_json
 
 from .conftest import PATIENCE, Visitor

@@ -12,8 +12,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from transformer import compare_runs, load_trace, load_translator
+from lenses import compare_runs
 from transformer import interventions as do
+from transformer import load_trace, load_translator
 
 from .conftest import PATIENCE, Visitor
 from .test_export import download, popover

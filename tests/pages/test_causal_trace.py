@@ -10,10 +10,10 @@ import pytest
 from app_pages import ROOT, array, charts, run, said, words
 from streamlit.testing.v1 import AppTest
 
+from lenses.what_if.causal_trace import CausalTrace, causal_trace, changed_positions
 from transformer import interventions as do
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
-from transformer.what_if.causal_trace import CausalTrace, causal_trace, changed_positions
 from ui.server import catalogue, examples
 from ui.views.what_if.traced import GROUPS, Traced, percent_of, sentence
 

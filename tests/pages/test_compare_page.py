@@ -10,10 +10,10 @@ import pytest
 from app_pages import array, charts, framed_rows, run
 from closed_form import CASES
 
+from lenses.measures.carried import carried
+from lenses.measures.maps import shares
 from transformer import Capture, load_translator
 from transformer import interventions as do
-from transformer.lenses.measures.carried import carried
-from transformer.lenses.measures.maps import shares
 from transformer.text.words import reading_groups
 from ui.server import catalogue, runs
 from ui.server.opened import Opened

@@ -13,8 +13,8 @@ from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 from waiting import until
 
+from lenses.words.familiarity import WEIGHTED, Measure, as_json
 from transformer.hub.settings import Hub
-from transformer.lenses.words.familiarity import WEIGHTED, Measure, as_json
 from transformer.storage.files import write_json
 from ui.server import catalogue, hub_models, memory
 

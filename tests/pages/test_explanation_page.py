@@ -9,13 +9,13 @@ import pytest
 from app_pages import array, feeds, named_charts, run, said, words
 
 from figures.base.bars import percent
+from lenses.measures.agreement import agreement
+from lenses.measures.alti import alti
+from lenses.measures.attribution import attribution
+from lenses.measures.carried import Carried, carried
+from lenses.measures.effect import Cut, Effects, effect
+from lenses.measures.words import word_effect
 from transformer import Capture, interventions, load_translator
-from transformer.lenses.measures.agreement import agreement
-from transformer.lenses.measures.alti import alti
-from transformer.lenses.measures.attribution import attribution
-from transformer.lenses.measures.carried import Carried, carried
-from transformer.lenses.measures.effect import Cut, Effects, effect
-from transformer.lenses.measures.words import word_effect
 from transformer.model.sites import AttentionKind
 from transformer.trace.report import AuditReport
 from ui.maps.measures import Explained

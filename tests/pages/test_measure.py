@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from app_pages import array, feeds, run, said, words
 
+from lenses.measures.carried import carried
+from lenses.measures.effect import effect
 from transformer import Capture, load_translator
-from transformer.lenses.measures.carried import carried
-from transformer.lenses.measures.effect import effect
 from ui.maps import measures
 from ui.server import catalogue
 from ui.server.opened import Opened

@@ -12,9 +12,9 @@ from twins import write_twins
 
 from figures.base.bars import percent
 from figures.pages.positions import twin_name
+from lenses.what_if.rearranged import encode_moved
 from transformer import load_translator
 from transformer.model.encodings.positions import REGISTRY, sinusoidal_table
-from transformer.what_if.rearranged import encode_moved
 from ui.controls import text
 from ui.server import catalogue, measured
 from ui.views.positions import costs

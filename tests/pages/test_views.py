@@ -176,8 +176,8 @@ def test_a_bad_choice_in_the_address_is_named(params: dict[str, str]):
 
 
 def test_the_table_has_the_numbers_and_masked_cells_are_empty(app_models: Path):
+    from lenses.words.reading import Reading, read_view
     from transformer import load_translator
-    from transformer.lenses.words.reading import Reading, read_view
 
     head = load_translator(app_models / "copy").translate(CASES["copy"].sentence).head("decoder", 0, 0)
     table = display.weights(read_view(head, Reading()))

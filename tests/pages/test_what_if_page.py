@@ -9,9 +9,9 @@ import pytest
 from app_pages import charts, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from transformer import compare_runs
+from lenses import compare_runs
+from lenses.what_if.random_heads import random_heads
 from transformer import interventions as do
-from transformer.what_if.random_heads import random_heads
 from ui.server import catalogue
 
 PAGE = "pages/what_if.py"

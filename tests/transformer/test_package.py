@@ -18,7 +18,7 @@ LIGHT = (
     "transformer",
     "transformer.exports.view",
     "transformer.hub.cache",
-    "transformer.lenses.words.reading",
+    "lenses.words.reading",
     "transformer.interventions",
     "transformer.storage.description",
     "lab.heads.measures",

@@ -21,10 +21,10 @@ from transformer.commands.arguments import (
     write,
 )
 from transformer.decode.sampling import Sampling
-from transformer.lenses.scores.bootstrap import Cell
-from transformer.lenses.scores.perplexity import per_piece, per_word, ranged
+from transformer.runs.bootstrap import Cell
 from transformer.runs.language.corpus import log_probs
 from transformer.runs.language.generator import LENGTH, TextGenerator, load_language_model
+from transformer.runs.language.perplexity import per_piece, per_word, ranged
 from transformer.runs.wording import InputError
 from transformer.storage.files import write_json
 from transformer.text.pairs import DataError, read_texts

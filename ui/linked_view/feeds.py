@@ -17,7 +17,7 @@ from figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
 from figures.maps.lines import Link, looks
 from figures.maps.pooled import pooled_note
 from figures.maps.strongest import SHOWN
-from transformer.lenses.words.reading import Axis, ReadView
+from lenses.words.reading import Axis, ReadView
 from transformer.text.words import Group
 from ui.linked_view.payloads import (
     BarsFeed,

@@ -9,7 +9,7 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.captions import KIND_NAMES, summary
-from transformer.lenses.words.reading import ReadView
+from lenses.words.reading import ReadView
 from transformer.model.sites import Head
 from ui.address import State, session
 from ui.address.kinds import HIDEABLE

@@ -14,7 +14,7 @@ from typing import Any
 
 import streamlit as st
 
-from transformer.lenses.words.reading import Reading, read_view
+from lenses.words.reading import Reading, read_view
 from transformer.model.sites import AttentionKind
 from ui import linked_view
 from ui.address import State, session

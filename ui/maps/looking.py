@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from figures import Tile
-from transformer.lenses.words.read_audit import audit_merged, read_checked
-from transformer.lenses.words.reading import (
+from lenses.words.read_audit import audit_merged, read_checked
+from lenses.words.reading import (
     Axis,
     Reading,
     ReadView,

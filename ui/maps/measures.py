@@ -10,19 +10,19 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from figures.base.labels import number
+from lenses.again.carried import audit_carried
+from lenses.again.effects import audit_effect_map
+from lenses.measures.alti import Shares, alti
+from lenses.measures.attribution import Attribution, attribution
+from lenses.measures.carried import Carried, carried
+from lenses.measures.effect import WAYS, Cut, Effects, Way, effect
+from lenses.measures.gradients import Saliency, saliency
+from lenses.measures.maps import carried_map, effect_in, effect_map, shares
+from lenses.measures.rewired import permuted, rewired, uniform
+from lenses.measures.score_parts import ScoreParts, score_parts
+from lenses.measures.stream import Tell, UnmeasuredError, silent
+from lenses.measures.words import source_words, word_effect
 from transformer import Translation
-from transformer.lenses.again.carried import audit_carried
-from transformer.lenses.again.effects import audit_effect_map
-from transformer.lenses.measures.alti import Shares, alti
-from transformer.lenses.measures.attribution import Attribution, attribution
-from transformer.lenses.measures.carried import Carried, carried
-from transformer.lenses.measures.effect import WAYS, Cut, Effects, Way, effect
-from transformer.lenses.measures.gradients import Saliency, saliency
-from transformer.lenses.measures.maps import carried_map, effect_in, effect_map, shares
-from transformer.lenses.measures.rewired import permuted, rewired, uniform
-from transformer.lenses.measures.score_parts import ScoreParts, score_parts
-from transformer.lenses.measures.stream import Tell, UnmeasuredError, silent
-from transformer.lenses.measures.words import source_words, word_effect
 from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translator import Translator
 from transformer.trace.report import AuditReport

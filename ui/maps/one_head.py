@@ -8,7 +8,7 @@ from figures import lines, row_bars_spec, strongest
 from figures.base import labels
 from figures.base.quantity import quantity
 from figures.maps.lines import links
-from transformer.lenses.words.reading import ReadView
+from lenses.words.reading import ReadView
 from ui import linked_view
 from ui.address import State
 from ui.controls import Picture, pickers

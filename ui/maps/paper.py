@@ -13,7 +13,7 @@ import streamlit as st
 from figures.base import captions, labels, style
 from figures.paper.form import FILES, INCH, LETTERS, MOST_HEADS, WIDTHS, Form, Paper
 from figures.paper.sheet import sheet
-from transformer.lenses.words.reading import ReadView
+from lenses.words.reading import ReadView
 from ui.address import State, session
 from ui.controls import plain
 from ui.controls.export import provenance, sentence_of

@@ -15,8 +15,8 @@ import transformer
 from figures import next_token
 from figures.base import captions, labels
 from figures.maps.export import marked
+from lenses.words.reading import ReadView
 from transformer.exports.view import Measured, Selection, save_view
-from transformer.lenses.words.reading import ReadView
 from transformer.runs.translation import Translation
 from transformer.trace.view import HeadMap
 from ui.address import State, session

@@ -9,16 +9,18 @@ import streamlit as st
 
 from lab.heads.first_heads import Grid, grid
 from lab.heads.statistics import sentence_totals
+from lenses.inside.block import Block, open_block
+from lenses.inside.inside import InsideHead, look_inside
+from lenses.measures.stream import Tell
+from lenses.targets.filters import FilteredStep, filtered_steps
+from lenses.targets.lesson import Lesson
+from lenses.targets.lesson import lesson as shown_lesson
+from lenses.targets.smoothing import SmoothedPosition
+from lenses.targets.smoothing import smoothed as shown_smoothed
+from lenses.what_if.causal_trace import CausalTrace, causal_trace
+from lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import Translation, Translator
 from transformer.decode.rules import SearchRules
-from transformer.lenses.inside.block import Block, open_block
-from transformer.lenses.inside.inside import InsideHead, look_inside
-from transformer.lenses.measures.stream import Tell
-from transformer.lenses.targets.filters import FilteredStep, filtered_steps
-from transformer.lenses.targets.lesson import Lesson
-from transformer.lenses.targets.lesson import lesson as shown_lesson
-from transformer.lenses.targets.smoothing import SmoothedPosition
-from transformer.lenses.targets.smoothing import smoothed as shown_smoothed
 from transformer.model.sites import AttentionKind, Head, Side
 from transformer.runs.batch import BatchEntry, run_batch
 from transformer.runs.branch import branch
@@ -26,8 +28,6 @@ from transformer.runs.draws import Draws, draw
 from transformer.runs.retrace import retrace
 from transformer.trace.value_norms import output_projections
 from transformer.training.runs.history import History, read_history
-from transformer.what_if.causal_trace import CausalTrace, causal_trace
-from transformer.what_if.untrained import same_tokens, untrained_twin
 from ui.server import measured
 from ui.server.catalogue import addressed, has_model, model, translator
 from ui.server.hosting import hosted

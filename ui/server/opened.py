@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from figures.base import labels
-from transformer.lenses.words.telling import text_words
+from lenses.words.telling import text_words
 from transformer.runs.translation import Translation
 from ui.linked_view import EXAMPLE, Gloss
 from ui.server import examples, runs

@@ -14,11 +14,11 @@ import numpy as np
 
 import transformer
 from figures import Tile
+from lenses.words.alignment import Aligner
+from lenses.words.familiarity import Doubtful, read_measure, traits_of
+from lenses.words.telling import glosses, telling_step
 from transformer.decode.rules import SearchRules
 from transformer.interventions import Intervention, InterventionError, write_text
-from transformer.lenses.words.alignment import Aligner
-from transformer.lenses.words.familiarity import Doubtful, read_measure, traits_of
-from transformer.lenses.words.telling import glosses, telling_step
 from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.text.typed import clean

@@ -7,7 +7,7 @@ import math
 import streamlit as st
 
 from figures.base import labels
-from transformer.lenses.words.familiarity import JUDGED, Doubtful
+from lenses.words.familiarity import JUDGED, Doubtful
 from ui.address import session
 from ui.controls import plain
 from ui.server import catalogue, runs

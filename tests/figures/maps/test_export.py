@@ -14,8 +14,8 @@ from head_views import decoder_view, view
 
 from figures import heatmap, next_token
 from figures.maps.export import INK, PAPER, marked, printed, wrapped
+from lenses.words.reading import Reading, read_view
 from transformer import AttentionKind, Window
-from transformer.lenses.words.reading import Reading, read_view
 
 HOSTILE = "<script>alert(1)</script> </script> <a href='x'>b</a> \u202eevil\u202c #000001 %{x} line\nbreak"
 

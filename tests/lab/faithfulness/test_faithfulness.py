@@ -10,10 +10,10 @@ from corpus import write_pairs
 from lab.__main__ import main
 from lab.faithfulness.command import DEPTHS, _curve, _summary
 from lab.faithfulness.measures import MEASURES
+from lenses.measures.carried import carried, carried_together
+from lenses.measures.effect import Effects
 from transformer import Capture
 from transformer import interventions as do
-from transformer.lenses.measures.carried import carried, carried_together
-from transformer.lenses.measures.effect import Effects
 from transformer.storage.description import FAITHFULNESS_FILE, model_digests
 from transformer.storage.files import read_json
 

@@ -8,9 +8,9 @@ from corpus import write_pairs
 
 from lab.__main__ import main
 from lab.faithfulness.weights import ORDERS, REPLACED, SORTS, Row, _effects, _kind, _shares, _sorts
+from lenses.measures.effect import Effects
 from transformer import Capture
 from transformer import interventions as do
-from transformer.lenses.measures.effect import Effects
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import WEIGHT_EFFECT_FILE, model_digests
 from transformer.storage.files import read_json

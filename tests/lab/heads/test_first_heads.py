@@ -6,8 +6,8 @@ from closed_form import CASES
 from lab.heads.first_heads import choose_head, grid, kind_totals, measure_heads
 from lab.heads.measures import STATISTICS
 from lab.heads.statistics import sentence_totals
-from transformer.lenses.scores.gold_links import ERRORS, CrossAlignments, align_gold
-from transformer.lenses.words.alignment import attention_links, score
+from lenses.words.alignment import attention_links, score
+from lenses.words.gold_links import ERRORS, CrossAlignments, align_gold
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator
 from transformer.text.links import GoldPair

@@ -12,8 +12,8 @@ from lab.__main__ import main
 from lab.importance.ablation import Forced, Scaled, all_heads, switched_off, translated
 from lab.importance.command import pruning
 from transformer import interventions as do
-from transformer.lenses.scores.bootstrap import ratio
 from transformer.model.sites import AttentionKind
+from transformer.runs.bootstrap import ratio
 from transformer.storage.description import IMPORTANCE_FILE, model_digests
 from transformer.storage.files import read_json
 from transformer.text.pairs import SentencePair

@@ -25,6 +25,7 @@ from lab.learning.depth import (
     of_model,
     sample_batch,
 )
+from lenses.what_if.untrained import fresh_model
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.config import TransformerConfig
 from transformer.model.packed import join_inputs
@@ -33,7 +34,6 @@ from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import Batch
-from transformer.what_if.untrained import fresh_model
 
 DEPTH = 2
 

@@ -9,7 +9,7 @@ import pytest
 from corpus import number_pairs, write_pairs
 from programs import main
 
-from transformer.lenses.words.familiarity import JUDGED, read_measure
+from lenses.words.familiarity import JUDGED, read_measure
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.directory import save_checkpoint
 

@@ -12,9 +12,9 @@ from remade import CASE, write_app, write_corpora, write_log, write_sample
 from lab.models.corpora import DATA, data_of
 from lab.models.remake import PARTS, parts
 from lab.models.scores import without_chosen
+from lenses.words.familiarity import WEIGHTED, Measure, as_json
 from transformer.commands.arguments import percent
 from transformer.exports.maps import load_maps
-from transformer.lenses.words.familiarity import WEIGHTED, Measure, as_json
 from transformer.storage.card import scores
 from transformer.storage.description import FAMILIARITY_FILE, HISTORY_FILE, LANGUAGE_FILE, model_digests
 from transformer.storage.files import read_json, write_json

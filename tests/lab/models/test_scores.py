@@ -14,7 +14,7 @@ from lab.__main__ import main
 from lab.models import scores
 from lab.models.remake import parts
 from lab.models.scores import compared
-from transformer.lenses.scores.bootstrap import SAMPLES, SEED
+from transformer.runs.bootstrap import SAMPLES, SEED
 from transformer.storage.description import SCORES_FILE
 from transformer.storage.files import read_json
 from transformer.text.pairs import SentencePair, read_pairs

@@ -4,8 +4,8 @@ import pytest
 from random_models import random_recurrent
 
 from lab.recurrent.aligning import alignment_errors, counts, error
-from transformer.lenses.scores.gold_links import align_gold
-from transformer.lenses.words.alignment import score
+from lenses.words.alignment import score
+from lenses.words.gold_links import align_gold
 from transformer.runs.translator import Translator
 from transformer.text.links import GoldPair
 

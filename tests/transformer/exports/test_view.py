@@ -10,7 +10,8 @@ import pytest
 from closed_form import CASES, KNOWN
 from damaged import FILES, TEXTS
 
-from transformer import Capture, lenses
+import lenses
+from transformer import Capture
 from transformer.exports.npz import load_trace
 from transformer.exports.record import TraceFileError
 from transformer.exports.view import LARGEST, Measured, Selection, save_view

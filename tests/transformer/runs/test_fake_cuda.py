@@ -17,16 +17,19 @@ from changes import EVERY, TEXT, changeable
 from fake_gpu import fake_gpu, moved
 from random_models import random_language_model, random_model, random_recurrent
 
-from transformer import Capture, Sampling, TextGenerator, Translator, lenses
-from transformer.lenses.inside import parts
-from transformer.lenses.inside.block import open_block
-from transformer.lenses.inside.inside import look_inside
-from transformer.lenses.inside.logit_lens import logit_lens
-from transformer.lenses.measures.maps import effect_in
-from transformer.lenses.measures.stream import UnmeasuredError
-from transformer.lenses.targets.filters import filtered_steps
-from transformer.lenses.targets.lesson import lesson
-from transformer.lenses.targets.smoothing import smoothed
+import lenses
+from lenses.inside import parts
+from lenses.inside.block import open_block
+from lenses.inside.inside import look_inside
+from lenses.inside.logit_lens import logit_lens
+from lenses.measures.maps import effect_in
+from lenses.measures.stream import UnmeasuredError
+from lenses.targets.filters import filtered_steps
+from lenses.targets.lesson import lesson
+from lenses.targets.smoothing import smoothed
+from lenses.what_if.causal_trace import causal_trace
+from lenses.what_if.rearranged import encode_moved
+from transformer import Capture, Sampling, TextGenerator, Translator
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.network import EncoderDecoder
 from transformer.model.sites import Sublayer
@@ -37,8 +40,6 @@ from transformer.runs.retrace import retrace
 from transformer.runs.translation import Translation
 from transformer.text.vocabulary import Tokenizer
 from transformer.trace.view import Window
-from transformer.what_if.causal_trace import causal_trace
-from transformer.what_if.rearranged import encode_moved
 
 pytestmark = pytest.mark.skipif(torch.version.cuda is None, reason="this build of PyTorch has no CUDA")
 

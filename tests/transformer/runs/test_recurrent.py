@@ -14,6 +14,8 @@ import pytest
 import torch
 from random_models import random_recurrent
 
+from lenses.what_if.causal_trace import causal_trace
+from lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import AttentionKind, Sampling, Translation, interventions
 from transformer.exports.npz import load_trace, save_trace
 from transformer.exports.view import Selection, save_view
@@ -29,8 +31,6 @@ from transformer.storage.directory import load_checkpoint, save_checkpoint
 from transformer.text.vocabulary import Tokenizer
 from transformer.trace.records import AttentionTrace, LayerTrace
 from transformer.trace.report import PLACES
-from transformer.what_if.causal_trace import causal_trace
-from transformer.what_if.untrained import same_tokens, untrained_twin
 
 do = interventions
 TEXT, OTHER = "one two three four five", "nine ten one"

@@ -14,6 +14,7 @@ from firefox_files import write_firefox
 from marian_models import write_marian
 from random_models import random_language_model, random_model, random_recurrent
 
+from lenses.what_if.rearranged import encode_moved
 from transformer import load_trace, load_translator, save_trace
 from transformer.model.encodings.positions import REGISTRY
 from transformer.runs.language.generator import TextGenerator
@@ -23,7 +24,6 @@ from transformer.runs.translator import Translator
 from transformer.trace.entered import POSITIONS_UNMADE
 from transformer.trace.records import EmbeddingTrace
 from transformer.trace.report import LABELS_UNMADE
-from transformer.what_if.rearranged import encode_moved
 
 TEXT, OTHER = "one two three four five", "five four three two one"
 NETWORKS = [*REGISTRY, "post", "recurrent", "language", "ssru", "marian", "bfloat16"]

@@ -11,8 +11,8 @@ from figures import next_token_spec
 from figures.base import labels
 from figures.maps.heatmap import MASKED, heatmap
 from figures.maps.strongest import SHOWN
+from lenses.words.reading import Reading, ReadView, read_view
 from transformer import Translator
-from transformer.lenses.words.reading import Reading, ReadView, read_view
 from ui.linked_view.feeds import Draw, bars_feed, lines_feed, map_feed, strongest_feed
 
 SCRIPT = next((Path(__file__).parents[3] / "static").glob("linked_view-*/view.js"))

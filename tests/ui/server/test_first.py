@@ -60,7 +60,7 @@ def test_a_fresh_computation_has_the_same_candidates(shipped: MappedRun, fresh: 
 
 
 def test_the_texts_about_a_map_are_the_same(shipped: MappedRun, fresh: Translation):
-    from transformer.lenses.words.reading import Reading, read_view
+    from lenses.words.reading import Reading, read_view
 
     for kind, head in (("encoder", (0, 0)), ("decoder", (1, 2)), ("cross", (1, 5))):
         one, other = (

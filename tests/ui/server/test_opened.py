@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from closed_form import CASES
 
-from transformer.lenses.words.alignment import Aligner
+from lenses.words.alignment import Aligner
 from transformer.runs.translator import load_translator
 from ui.linked_view import EXAMPLE
 from ui.server import runs

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from figures.base import labels
+from lenses.what_if.questions.question import Measured, Question, Viewpoint
 from transformer.runs.translation import Translation
-from transformer.what_if.questions.question import Measured, Question, Viewpoint
 from ui.address.state import State
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
@@ -30,7 +30,7 @@ def answer(opened: Opened, question: Question, at: Viewpoint) -> Measured:
     Raises:
         UnmeasuredError: It cannot be asked here; the message says why.
     """
-    from transformer.what_if.questions.quantities import measure  # loads PyTorch
+    from lenses.what_if.questions.quantities import measure  # loads PyTorch
 
     model = catalogue.translator(opened.asked.model) if catalogue.has_model(opened.asked.model) else None
     where = at.step, at.source, tuple(sorted(at.heads.items()))

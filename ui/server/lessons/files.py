@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from lenses.what_if.questions.question import KINDS as ATTENTION
+from lenses.what_if.questions.question import Question
 from transformer.text.typed import without_surrogates
-from transformer.what_if.questions.question import KINDS as ATTENTION
-from transformer.what_if.questions.question import Question
 from ui.address.kinds import LESSON
 from ui.address.parameters import parse
 from ui.address.state import KINDS

@@ -6,10 +6,10 @@ from functools import cache
 
 from lab.learning.depth import VOCABULARY, Gradients, Variant, at_initialisation, of_model
 from lab.learning.depth import sample_batch as batch_of
+from lenses.what_if.untrained import fresh_model
 from transformer.text.pairs import SentencePair, both_sides, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import Batch
-from transformer.what_if.untrained import fresh_model
 from ui.address.session import FORMER
 from ui.server import catalogue
 from ui.server.stores import kept

@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.base import labels
-from transformer.what_if.questions.question import Measured, Question, Viewpoint
+from lenses.what_if.questions.question import Measured, Question, Viewpoint
 from ui.address import State, session
 from ui.address.parameters import KEEP, parse
 from ui.address.state import KINDS

@@ -10,9 +10,9 @@ import streamlit as st
 
 from figures.base import captions, labels
 from figures.pages.anatomy import diagram, lens, norms, stream
-from transformer.lenses.inside import logit_lens
-from transformer.lenses.inside.logit_lens import LensRow
-from transformer.lenses.inside.parts import stream_norms
+from lenses.inside import logit_lens
+from lenses.inside.logit_lens import LensRow
+from lenses.inside.parts import stream_norms
 from transformer.model.config import ModelConfig
 from transformer.model.sites import Sublayer
 from ui.address import State, session

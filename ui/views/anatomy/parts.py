@@ -12,9 +12,9 @@ from figures.base import labels, style
 from figures.base.bars import percent
 from figures.base.strips import Strip, strips
 from figures.pages.anatomy import ranked
-from transformer.lenses.inside import logit_lens, parts
-from transformer.lenses.inside.parts import NormPart
-from transformer.lenses.inside.unit_memory import unit_step
+from lenses.inside import logit_lens, parts
+from lenses.inside.parts import NormPart
+from lenses.inside.unit_memory import unit_step
 from transformer.model.sites import AttentionKind
 from ui.address.parameters import link
 from ui.controls import chart, export, plain

@@ -10,9 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from figures.base import labels
-from transformer import AttentionKind
-from transformer.lenses.again.cells import equal
-from transformer.lenses.words.alignment import (
+from lenses.again.cells import equal
+from lenses.words.alignment import (
     AlignmentScore,
     Rule,
     link_words,
@@ -20,7 +19,8 @@ from transformer.lenses.words.alignment import (
     text_words,
     word_weights,
 )
-from transformer.lenses.words.read_audit import word_cuts
+from lenses.words.read_audit import word_cuts
+from transformer import AttentionKind
 from transformer.model.sites import Head
 from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group, is_special, reading_groups

@@ -11,7 +11,7 @@ import streamlit as st
 from figures.base import captions, labels
 from figures.base.bars import percent
 from figures.maps.alignment import alignment_map, size_for
-from transformer.lenses.words.alignment import AlignmentScore, Rule, score
+from lenses.words.alignment import AlignmentScore, Rule, score
 from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group
 from ui.address import State, session

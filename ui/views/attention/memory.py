@@ -6,9 +6,9 @@ import streamlit as st
 
 from figures.base import labels
 from figures.maps.memory import memory_map
+from lenses.again.memory import audit_memory
+from lenses.inside.unit_memory import unit_memory
 from transformer import Window
-from transformer.lenses.again.memory import audit_memory
-from transformer.lenses.inside.unit_memory import unit_memory
 from ui.address import session
 from ui.controls import panel, pickers
 from ui.linked_view.feeds import window_around

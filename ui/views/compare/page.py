@@ -14,9 +14,9 @@ from figures.base.grid import lowered
 from figures.base.quantity import QUANTITIES
 from figures.maps.difference import ROOM, difference_map, merged_names, scale_end
 from figures.maps.heatmap import axis_titles
+from lenses.what_if.difference import Difference, Pair, difference
 from transformer import Window
 from transformer.model.sites import Head
-from transformer.what_if.difference import Difference, Pair, difference
 from ui.address import State, session
 from ui.address.kinds import MOST_SEED, Against
 from ui.controls import options, panel, part, pickers, plain, seen

@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 
 from figures.base import captions, labels
+from lenses.what_if.difference import Map, uniform_weights
+from lenses.words.read_audit import audit_merged
+from lenses.words.reading import Axis, Reading, read_axis, read_map, read_tokens
 from transformer import AttentionKind, Translation, Window
-from transformer.lenses.words.read_audit import audit_merged
-from transformer.lenses.words.reading import Axis, Reading, read_axis, read_map, read_tokens
 from transformer.model.sites import Head
 from transformer.text.typed import clean
 from transformer.trace.report import AuditReport
-from transformer.what_if.difference import Map, uniform_weights
 from ui.address import State
 from ui.address.kinds import Against
 from ui.maps import measures

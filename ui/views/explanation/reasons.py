@@ -11,10 +11,10 @@ import streamlit as st
 from figures.base import captions, labels
 from figures.base.bars import percent
 from figures.maps.measures import Row, measures_map, part_bars
+from lenses.again.slopes import audit_saliency
+from lenses.again.written import audit_attribution, through_keys
+from lenses.measures.attribution import Attribution
 from transformer import AttentionKind, Translation, Translator
-from transformer.lenses.again.slopes import audit_saliency
-from transformer.lenses.again.written import audit_attribution, through_keys
-from transformer.lenses.measures.attribution import Attribution
 from transformer.runs.translation import Alternative, DecodeStep
 from transformer.trace.report import AuditReport
 from transformer.trace.view import Array

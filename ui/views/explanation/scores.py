@@ -10,10 +10,10 @@ import streamlit as st
 from figures.base import captions, labels
 from figures.base.labels import number
 from figures.maps.measures import Row, measures_map, part_bars
+from lenses.again.written import audit_score
+from lenses.measures.score_parts import ScoreParts
+from lenses.measures.stream import Writer
 from transformer import AttentionKind, Translation, Translator
-from transformer.lenses.again.written import audit_score
-from transformer.lenses.measures.score_parts import ScoreParts
-from transformer.lenses.measures.stream import Writer
 from transformer.model.sites import Head
 from transformer.trace.report import AuditReport
 from ui.address import State, session

@@ -11,10 +11,10 @@ import streamlit as st
 from figures.base import labels, style
 from figures.base.bars import percent
 from figures.maps.measures import Row, measures_map, share_bars
+from lenses.again.flow import audit_rollout, audit_shares
+from lenses.measures.alti import Shares
+from lenses.measures.comparisons import rollout, value_zeroing
 from transformer import Translation, Translator
-from transformer.lenses.again.flow import audit_rollout, audit_shares
-from transformer.lenses.measures.alti import Shares
-from transformer.lenses.measures.comparisons import rollout, value_zeroing
 from transformer.trace.report import AuditReport
 from ui.address import State
 from ui.controls import inform, panel, plain

@@ -8,11 +8,11 @@ import streamlit as st
 from figures.base import captions, labels, style
 from figures.base.labels import number
 from figures.maps.measures import Row, effect_dots, measures_map, part_bars
+from lenses.again.row import audit_row
+from lenses.measures.agreement import Agreement, agreement
+from lenses.measures.effect import Way
+from lenses.measures.rewired import uniform
 from transformer import AttentionKind, Translation, Translator
-from transformer.lenses.again.row import audit_row
-from transformer.lenses.measures.agreement import Agreement, agreement
-from transformer.lenses.measures.effect import Way
-from transformer.lenses.measures.rewired import uniform
 from transformer.model.sites import Head
 from transformer.trace.report import AuditReport
 from ui.address import State, session

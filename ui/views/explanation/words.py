@@ -8,7 +8,7 @@ import streamlit as st
 from figures.base import captions, labels
 from figures.base.labels import number
 from figures.maps.measures import Row, measures_map
-from transformer.lenses.measures.effect import Way
+from lenses.measures.effect import Way
 from ui.address import State
 from ui.controls import panel, pickers, plain
 from ui.maps import measures

@@ -12,7 +12,7 @@ from figures.base.captions import KIND_NAMES
 from figures.maps.measures import curves
 from figures.pages.heads import Cell, head_grid
 from lab.heads.measures import STATISTICS
-from transformer.lenses.measures.agreement import agreement
+from lenses.measures.agreement import agreement
 from transformer.model.sites import Head
 from transformer.storage.description import IMPORTANCE_FILE
 from ui.address import State, session

@@ -10,9 +10,9 @@ import numpy as np
 from figures.base import captions, labels
 from figures.pages.inside import LedgerRow
 from figures.pages.lecture import Symbols
-from transformer.lenses.inside.inside import InsideHead
-from transformer.what_if import arithmetic as what_if
-from transformer.what_if.arithmetic import BoolArray, Doubles
+from lenses.inside.inside import InsideHead
+from lenses.what_if import arithmetic as what_if
+from lenses.what_if.arithmetic import BoolArray, Doubles
 from ui.controls import plain
 from ui.views.inside.asides import measured
 from ui.views.inside.notation import Notation

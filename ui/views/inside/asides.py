@@ -6,9 +6,9 @@ import numpy as np
 import streamlit as st
 
 from figures.base import labels
-from transformer.lenses.inside.spread import ProductSpread
-from transformer.what_if import arithmetic as what_if
-from transformer.what_if.two_heads import WORDS, TwoHeads, two_heads
+from lenses.inside.spread import ProductSpread
+from lenses.what_if import arithmetic as what_if
+from lenses.what_if.two_heads import WORDS, TwoHeads, two_heads
 
 _PRECISIONS: dict[str, type[np.floating]] = {"half": np.float16, "single": np.float32}
 

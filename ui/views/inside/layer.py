@@ -9,7 +9,7 @@ import numpy as np
 from figures.base import captions, labels
 from figures.base.strips import Strip, largest, matrices_spec
 from figures.pages.inside import form_spec
-from transformer.lenses.inside.block import Block
+from lenses.inside.block import Block
 from transformer.model.config import ModelConfig
 from ui.controls.slots import shares, signed
 from ui.server import analyses

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from figures.base import captions, labels, style
-from transformer.lenses.inside.inside import InsideHead
+from lenses.inside.inside import InsideHead
 from transformer.model.sites import Site
 from transformer.trace.report import AuditReport
 from transformer.trace.view import HeadMap, HeadView

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 import streamlit as st
 
+from lenses.inside.inside import InsideHead
 from transformer.interventions import HeadOutput, Intervention, Patch
 from transformer.interventions.heads import InHeads
-from transformer.lenses.inside.inside import InsideHead
 from transformer.model.sites import AttentionKind, Head
 from ui.address import State, session
 from ui.controls import inform, options, pickers, seen

@@ -9,8 +9,8 @@ import streamlit as st
 
 from figures.base import labels
 from figures.pages.inside import saturation_spec
-from transformer.lenses.inside.inside import InsideHead
-from transformer.what_if import arithmetic as what_if
+from lenses.inside.inside import InsideHead
+from lenses.what_if import arithmetic as what_if
 from ui.address import session
 from ui.address.kinds import WhatIf
 from ui.controls import inform, options, pickers

@@ -11,8 +11,8 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.base.style import figure
 from figures.pages.language_model import LARGEST, bits_spec, share
-from transformer.lenses.scores.perplexity import per_piece, per_word, perplexity
 from transformer.runs.language.generation import Generation
+from transformer.runs.language.perplexity import per_piece, per_word, perplexity
 from ui import linked_view
 from ui.controls import Table, export, plain, seen
 from ui.linked_view import BarsFeed, Shade

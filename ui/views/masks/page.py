@@ -13,12 +13,12 @@ from figures import heatmap
 from figures.base import captions, labels
 from figures.base.bars import percent
 from figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
+from lenses.what_if.masking import Leak, Masking, leak, masked_weights
 from transformer import Translation, Window
 from transformer.model.sites import Head
 from transformer.runs.batch import BatchEntry
 from transformer.text.words import PAD
 from transformer.trace.view import HeadView
-from transformer.what_if.masking import Leak, Masking, leak, masked_weights
 from ui.address import State, session
 from ui.controls import chart, export, formula, options, panel, part, pickers, plain, seen
 from ui.linked_view import window_around

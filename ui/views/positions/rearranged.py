@@ -13,9 +13,9 @@ import streamlit as st
 from figures.base import captions, labels
 from figures.maps.difference import difference_map, scale_end
 from figures.pages.positions import Interval, dots, twin_name
+from lenses.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
 from transformer.model.sites import Head
 from transformer.trace.records import AttentionTrace
-from transformer.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
 from ui.address import State, session
 from ui.controls import inform, options, panel, pickers, plain
 from ui.linked_view import window_around

@@ -14,12 +14,12 @@ from figures.base import captions, labels
 from figures.base.bars import percent
 from figures.base.captions import quote
 from figures.pages.recurrent import with_centres
+from lenses.what_if.difference import align_tokens
 from transformer import Window
 from transformer.model.config import RecurrentConfig
 from transformer.model.sites import AttentionKind
 from transformer.trace.terms import ScoreTerms, score_terms
 from transformer.trace.view import HeadView
-from transformer.what_if.difference import align_tokens
 from ui.address import State, session
 from ui.address.parameters import link
 from ui.controls import options, panel, part, pickers, plain, seen

@@ -12,7 +12,7 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.sampling import before_after
 from figures.pages.search import KEPT, STEPS, WON, Beside, Branch, search_tree
-from transformer.lenses.targets.filters import FilteredStep
+from lenses.targets.filters import FilteredStep
 from transformer.runs.draws import Draws
 from transformer.runs.translation import Translation
 from ui.address import State, session

@@ -11,7 +11,7 @@ from figures.base import labels
 from figures.pages.masks import mask_map
 from figures.pages.training.cost import Cost, costs
 from figures.pages.training.lesson import COLUMNS, Column, shifted_right, two_ways
-from transformer.lenses.targets.lesson import Lesson
+from lenses.targets.lesson import Lesson
 from transformer.trace.view import Window
 from ui.address import State, session
 from ui.controls import Table, panel, pickers, word

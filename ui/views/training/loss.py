@@ -9,8 +9,8 @@ import streamlit as st
 from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.training.smoothing import Piece, against_target, gradient_bars, small
-from transformer.lenses.targets.lesson import Lesson, Position
-from transformer.lenses.targets.smoothing import Entry, SmoothedPosition
+from lenses.targets.lesson import Lesson, Position
+from lenses.targets.smoothing import Entry, SmoothedPosition
 from ui.address import State, session
 from ui.controls import Table, panel, pickers, seen, word
 from ui.server import analyses

@@ -11,10 +11,10 @@ import streamlit as st
 
 from figures.base import labels
 from figures.pages.causal_trace import TracePanel, trace_end, trace_map
+from lenses.what_if.causal_trace import SMALLEST_GAP, CausalTrace
 from transformer import interventions as do
 from transformer.interventions import DropSource, EditSource
 from transformer.runs.translation import Translation
-from transformer.what_if.causal_trace import SMALLEST_GAP, CausalTrace
 from ui.address import session
 from ui.controls import Picture, chart, export, inform, options, pickers, seen
 from ui.server import analyses, runs

@@ -14,9 +14,9 @@ from figures.base.captions import KIND_NAMES
 from figures.maps.difference import difference_map, scale_end
 from figures.pages.heads import Cell, head_grid
 from figures.pages.what_if import clickable
+from lenses.what_if.two_runs import Both, RunDifference
 from transformer import interventions as do
 from transformer.model.sites import Head
-from transformer.what_if.two_runs import Both, RunDifference
 from ui.address import State, session
 from ui.controls import chart, export, panel, pickers, plain
 from ui.server import catalogue

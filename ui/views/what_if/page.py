@@ -11,14 +11,14 @@ import streamlit as st
 from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.what_if import Moved, control_strip, delta_bars
-from transformer import compare_runs
+from lenses import compare_runs
+from lenses.what_if.difference import Pair
+from lenses.what_if.random_heads import RandomHeads, random_heads
+from lenses.what_if.two_runs import RunDifference, SharedStep
 from transformer import interventions as do
 from transformer.interventions import InterventionError
 from transformer.interventions.heads import InAttention
 from transformer.runs.translation import Translation
-from transformer.what_if.difference import Pair
-from transformer.what_if.random_heads import RandomHeads, random_heads
-from transformer.what_if.two_runs import RunDifference, SharedStep
 from ui.address import State, session
 from ui.controls import export, inform, panel, plain, seen
 from ui.server import catalogue, runs

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.causal_trace import TracePanel
+from lenses.what_if.causal_trace import CausalTrace
 from transformer.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
 from transformer.interventions.places import PatchPlace
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.text.words import reading_groups
-from transformer.what_if.causal_trace import CausalTrace
 from ui.controls import Table, plain
 
 Doubles = NDArray[np.float64]

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from transformer.lenses.inside.spread import ProductSpread
+from lenses.inside.spread import ProductSpread
 from ui.views.inside.asides import measured, shifted, why_divide, why_subtract
 
 SEEN = np.ones(3, dtype=bool)

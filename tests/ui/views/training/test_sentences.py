@@ -7,8 +7,8 @@ import re
 import pytest
 import torch
 
-from transformer.lenses.targets.lesson import Lesson, Position
-from transformer.lenses.targets.smoothing import Entry, SmoothedPosition
+from lenses.targets.lesson import Lesson, Position
+from lenses.targets.smoothing import Entry, SmoothedPosition
 from transformer.training.options import TrainingOptions, learning_rate
 from ui.controls.text import power
 from ui.views.training.lesson import losses, parted

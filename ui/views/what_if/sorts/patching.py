@@ -7,12 +7,12 @@ from dataclasses import replace
 import streamlit as st
 
 from figures.base import labels
+from lenses.what_if.difference import align_tokens
 from transformer import interventions as do
 from transformer.interventions import InterventionError
 from transformer.interventions.places import PLACES, PatchPlace
 from transformer.runs.translation import Translation
 from transformer.text.typed import clean
-from transformer.what_if.difference import align_tokens
 from ui.address import session
 from ui.server import runs
 from ui.server.catalogue import addressed

@@ -1,0 +1,90 @@
+"""Views of one run: measures beside the weight, inside a head, parts of the model, words, alignment links.
+
+The measures of docs/measures.md are names of this package:
+
+    import lenses
+    from transformer import Capture, load_translator
+    translator = load_translator("assets/models/en-pt")
+    t = translator.translate("The old house is not for sale.", capture=Capture(residual=True))
+    lenses.effect(translator, t, "cross", layer=5, head=1, rows=[3])
+
+Arguments count from 0. A name is imported when it is first asked for (PEP 562): some rooms need no PyTorch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lenses.circuits.matrices import copying, matching
+    from lenses.measures.agreement import Agreement, agreement
+    from lenses.measures.alti import Shares, alti
+    from lenses.measures.attribution import Attribution, attribution
+    from lenses.measures.carried import Carried, carried, carried_together
+    from lenses.measures.comparisons import rollout, value_zeroing
+    from lenses.measures.effect import Cut, Effects, effect
+    from lenses.measures.gradients import Saliency, saliency
+    from lenses.measures.rewired import rewired
+    from lenses.measures.score_parts import ScoreParts, score_parts
+    from lenses.measures.stream import UnmeasuredError, Writer
+    from lenses.measures.words import source_words, word_effect
+    from lenses.what_if.two_runs import compare_runs
+
+__all__ = [
+    "Agreement",
+    "Attribution",
+    "Carried",
+    "Cut",
+    "Effects",
+    "Saliency",
+    "ScoreParts",
+    "Shares",
+    "UnmeasuredError",
+    "Writer",
+    "agreement",
+    "alti",
+    "attribution",
+    "carried",
+    "carried_together",
+    "compare_runs",
+    "copying",
+    "effect",
+    "matching",
+    "rewired",
+    "rollout",
+    "saliency",
+    "score_parts",
+    "source_words",
+    "value_zeroing",
+    "word_effect",
+]
+
+_MODULES = {
+    "circuits.matrices": ("copying", "matching"),
+    "measures.agreement": ("Agreement", "agreement"),
+    "measures.alti": ("Shares", "alti"),
+    "measures.attribution": ("Attribution", "attribution"),
+    "measures.carried": ("Carried", "carried", "carried_together"),
+    "measures.comparisons": ("rollout", "value_zeroing"),
+    "measures.effect": ("Cut", "Effects", "effect"),
+    "measures.gradients": ("Saliency", "saliency"),
+    "measures.rewired": ("rewired",),
+    "measures.score_parts": ("ScoreParts", "score_parts"),
+    "measures.stream": ("UnmeasuredError", "Writer"),
+    "measures.words": ("source_words", "word_effect"),
+    "what_if.two_runs": ("compare_runs",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+"""The module of each name of ``__all__``."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

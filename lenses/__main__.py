@@ -1,0 +1,28 @@
+"""The command line: `python -m lenses explain` and `align`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from transformer.commands.program import Parser, run_program
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; returns the exit status."""
+    return run_program(_parser, argv)
+
+
+def _parser() -> argparse.ArgumentParser:
+    from lenses.commands import align, explain
+
+    parser = Parser(prog="python -m lenses", description=__doc__)
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for each in (explain, align):
+        each.add_command(subparsers)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""Scores of a model: perplexity, intervals by resampling."""
