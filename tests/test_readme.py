@@ -21,7 +21,7 @@ MODEL = ROOT / "assets" / "models" / "en-de"
 
 def test_the_readme_has_snippets_and_is_short() -> None:
     assert SNIPPETS
-    assert len(TEXTS[0].splitlines()) <= 220
+    assert len(TEXTS[0].splitlines()) <= 180
 
 
 def test_every_file_that_the_texts_link_to_is_there() -> None:
