@@ -29,7 +29,8 @@ class Batch:
     pad_id: int = PAD_ID  # what the ids are padded with
 
     def to(self, device: torch.device) -> Batch:
-        return Batch(*(each.to(device, non_blocking=True) for each in self.tensors), self.pad_id)
+        source, inputs, wanted = (each.to(device, non_blocking=True) for each in self.tensors)
+        return Batch(source, inputs, wanted, self.pad_id)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
