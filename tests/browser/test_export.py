@@ -84,7 +84,7 @@ def test_a_run_is_exported_and_opened_again_without_its_model(visitor: Visitor, 
 
 def test_damaged_files_get_one_sentence_and_the_page_lives_on(visitor: Visitor, tmp_path: Path) -> None:
     visitor.page.goto(f"{visitor.base}/open_file")
-    for name, content in (("a.npz", np.random.default_rng(1).bytes(3_000)), ("b.json", b"[" * 90_000)):
+    for name, content in (("a.npz", np.random.default_rng(1).bytes(3_000)), ("b.npz", b"[" * 90_000)):
         (tmp_path / name).write_bytes(content)
         visitor.page.set_input_files("input[type=file]", tmp_path / name)
         visitor.page.wait_for_selector("[data-testid=stAlert]", timeout=PATIENCE)
