@@ -53,7 +53,7 @@ def recurrent(request: pytest.FixtureRequest, translator: Translator) -> tuple[T
 
 
 def test_every_measure_is_asked():
-    assert set(ASKS) == set(FUNCTIONS) - {"agreement", "source_words", *CIRCUITS}
+    assert set(ASKS) == set(FUNCTIONS) - {"agreement", "source_words", "compare_runs", *CIRCUITS}
 
 
 @pytest.mark.parametrize("name", [*ASKS, *OTHERS])
@@ -93,7 +93,6 @@ def test_the_names_for_type_checkers_are_the_ones_at_run_time():
     told = {alias.name: node.module for node in guarded.body for alias in node.names}
     assert {name: getattr(lenses, name).__module__ for name in told} == told
     assert sorted(told) == sorted(lenses.__all__)
-    assert lenses is lenses
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():
@@ -102,7 +101,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
 
 
 def test_the_package_alone_does_not_load_pytorch():
-    code = "import sys; from transformer import lenses; print('torch' in sys.modules)"
-    root = Path(__file__).parents[3]
+    code = "import sys; import lenses; print('torch' in sys.modules)"
+    root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -7,8 +7,11 @@ from urllib.parse import parse_qsl
 import pytest
 from app_pages import SENTENCE, run
 
+import transformer as transformer_package
 from lab.__main__ import GONE as COMMANDS
 from lab.__main__ import main
+from transformer.__main__ import LENSES
+from transformer.__main__ import main as transformer
 from ui.address.gone import GONE, GONE_FROM
 
 OLD = {
@@ -73,3 +76,15 @@ def test_an_old_address_opens_its_place_with_all_that_it_says(page: str, query: 
     assert kept | {name: value for name, value in params.items() if name in kept} == kept
     assert kept["model"] == "copy"
     assert kept["text"] == SENTENCE
+
+
+@pytest.mark.parametrize("command", sorted(LENSES))
+def test_a_command_that_has_moved_says_where(command: str, capsys: pytest.CaptureFixture[str]):
+    assert transformer([command, "--model", "x"]) == 2
+    assert capsys.readouterr().err == f"This command has moved: python -m lenses {command}.\n"
+
+
+def test_a_name_that_has_moved_says_where():
+    for name, how in transformer_package.MOVED.items():
+        with pytest.raises(AttributeError, match=f"{name} has moved out of transformer: {how}"):
+            getattr(transformer_package, name)

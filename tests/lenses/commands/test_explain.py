@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from programs import main
 from random_models import random_recurrent
 
 from lenses.measures.attribution import attribution
-from transformer.__main__ import main
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.directory import save_checkpoint
 from transformer.text.words import readable

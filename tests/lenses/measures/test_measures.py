@@ -25,7 +25,7 @@ from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator, load_translator
 
 TEXT = "one two three nine"
-BUNDLED = Path(__file__).parents[4] / "assets" / "models" / "en-de"
+BUNDLED = Path(__file__).parents[3] / "assets" / "models" / "en-de"
 MODELS = [("pre", name) for name in REGISTRY] + [("post", "sinusoidal"), ("post", "t5"), ("ssru", "")]
 Run = tuple[Translator, Translation]
 

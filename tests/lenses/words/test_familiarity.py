@@ -24,7 +24,7 @@ from lenses.words.familiarity import (
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.files import CheckpointError, read_json
 
-MODELS = Path(__file__).resolve().parents[4] / "assets" / "models"
+MODELS = Path(__file__).resolve().parents[3] / "assets" / "models"
 EN_DE = MODELS / "en-de"
 OTHERS = {"language", "recurrent"}
 """Folders of models without a measure: they read no source, or stand only beside another."""

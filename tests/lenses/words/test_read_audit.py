@@ -37,7 +37,7 @@ PIECES += [
 PIECES += ["<unk:£>", "▁<unk:“>", "<unk:”>"]
 WORDS = [Reading(words=True), Reading(words=True, hide_special=True, hide_punctuation=True)]
 PLAIN = [Reading(), Reading(hide_special=True), Reading(hide_punctuation=True)]
-BUNDLED = Path(__file__).parents[4] / "assets" / "models" / "en-pt"
+BUNDLED = Path(__file__).parents[3] / "assets" / "models" / "en-pt"
 TEXT = "The doctor's old houses (unbelievably expensive ones) aren't for sale."
 
 

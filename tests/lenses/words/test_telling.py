@@ -14,7 +14,7 @@ from transformer.text.function_words import TARGET_LANGUAGES
 from transformer.text.pairs import read_pairs
 from transformer.text.words import reading_groups
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 MODEL, SAMPLE = ROOT / "assets" / "models" / "en-de", ROOT / "assets" / "sample" / "tatoeba-en-de.tsv.gz"
 SOURCE = ("▁Yesterday", "▁I", "▁bought", "▁a", "▁book", ".", "</s>")
 TARGET = ("▁Gestern", "▁habe", "▁ich", "▁ein", "▁Buch", "▁ge", "kauft", ".", "</s>")
