@@ -19,7 +19,7 @@ DECODED = page.KindPage(
     strips=("target",),
     cursor="step",
     note="**What to notice.** The hatched cells are masked. At step *t* the decoder has read *t* tokens, "
-    "its start first, and later ones do not exist yet. So row *t* has *t* keys, and its weights sum to 1 "
+    "`<s>` first, and later ones do not exist yet. So row *t* has *t* keys, and its weights sum to 1 "
     "over them. The first row has one key and no choice.",
     seeing="Every token that the decoder has read makes a query and compares it with the keys of the tokens "
     "read so far. Later tokens are masked: their scores become −∞ and their weights exactly 0. A row is "
