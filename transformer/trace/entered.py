@@ -63,7 +63,10 @@ def _positions(trace: AttentionTrace, basis: Network | ModelConfig | None, side:
         return 0.0 if bare and recorded is None else math.inf
     first = trace.tokens[side].first if trace.tokens else 0
     if config.positions == "sinusoidal":
-        return _difference(recorded, torch.from_numpy(sinusoids(config, first, len(recorded))))
+        formula = torch.from_numpy(sinusoids(config, first, len(recorded)))
+        # A file of 16 bits may hold the table, rounded.
+        rounded = [formula, formula.bfloat16().double(), formula.half().double()]
+        return min(_difference(recorded, each) for each in rounded)
     encoding = basis.stack(side).positions if isinstance(basis, Network) else None
     if not isinstance(encoding, Learned):
         return None
@@ -72,13 +75,15 @@ def _positions(trace: AttentionTrace, basis: Network | ModelConfig | None, side:
 
 def sinusoids(config: ModelConfig, first: int, length: int) -> Array:
     """(length, d_model) the formula of section 3.5, number by number, in the layout of the config."""
-    half = config.d_model // 2
-    last = half - 1 if config.sine_layout == "inclusive" else half
-    angles = np.arange(first, first + length)[:, None] / BASE ** (np.arange(half) / last)
-    pairs = np.sin(angles), np.cos(angles)
-    if config.sine_layout == "interleaved":
-        return np.stack(pairs, -1).reshape(length, -1)
-    return np.concatenate(pairs, 1)
+    width = config.d_model
+    period = max(1, width - 2 * (config.sine_layout == "inclusive"))
+    angles = np.arange(first, first + length)[:, None] / BASE ** (np.arange(0, width, 2) / period)
+    sines, cosines = np.sin(angles), np.cos(angles[:, : width // 2])  # an odd width has one sine more
+    if config.sine_layout != "interleaved":
+        return np.concatenate((sines, cosines), 1)
+    table = np.empty((length, width))
+    table[:, 0::2], table[:, 1::2] = sines, cosines
+    return table
 
 
 def _difference(recorded: Tensor, expected: Tensor) -> float:

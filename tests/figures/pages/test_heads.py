@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from figures.base import style
-from figures.pages.heads import Cell, Follower, head_grid, relation_dots
+from figures.pages.heads import Cell, head_grid
 
 CELLS = [
     [Cell(0.1, "10 %", "prev", "layer 1, head 1\n<b>"), Cell(0.5, "50 %", "–", "layer 1, head 2")],
@@ -53,13 +53,3 @@ def test_one_value_for_all_heads_still_has_a_scale() -> None:
 def test_many_heads_leave_out_the_roles() -> None:
     figure = head_grid([[Cell(0.2, "20 %", "prev", "")] * 16], "decoder", (0, 0))
     assert {each.text for each in figure.layout.annotations} == {"20 %"}
-
-
-def test_a_dot_is_the_head_and_a_bar_the_rule() -> None:
-    found = [Follower("subject → governor", 0.7, 0.4, "a"), Follower("<i> → governor", 0.1, 0.2, "b\n<i>")]
-    between, rule, heads = relation_dots(found, "decoder").data
-    assert list(heads.x) == [0.7, 0.1]
-    assert list(rule.x) == [0.4, 0.2]
-    assert list(between.x) == [0.7, 0.4, None, 0.1, 0.2, None]
-    assert heads.marker.color == style.HUES["decoder"]
-    assert heads.hovertext[1] == "b<br>&lt;i&gt;"

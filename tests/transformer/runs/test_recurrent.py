@@ -186,7 +186,7 @@ def test_one_map_is_saved_with_its_rule(recurrent: Translator):
     view = found.head("cross", 0, 0)
     save_view(found, view, file, Selection())
     saved = json.loads(file.getvalue())["view"]
-    assert (saved.get("score", "scaled_dot"), saved.get("reach")) == (view.score, view.reach)
+    assert (saved.get("score", "scaled_dot"), saved.get("reach", 0)) == (view.score, view.reach)
 
 
 def with_layer(trace: AttentionTrace, **records: Any) -> AttentionTrace:
