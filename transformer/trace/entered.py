@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer import interventions as do
@@ -20,7 +21,6 @@ from transformer.model.network import Network
 from transformer.model.sites import Side
 from transformer.trace.records import AttentionTrace
 from transformer.trace.report import LABELS_UNMADE, PLACES_UNMADE, AuditReport, Check
-from transformer.trace.view import Array
 
 TOKENS, POSITIONS = "tokens", "positions"
 POSITIONS_UNMADE = "whether the positions are those of the model's table"
@@ -73,7 +73,7 @@ def _positions(trace: AttentionTrace, basis: Network | ModelConfig | None, side:
     return _difference(recorded, encoding.table[first : first + len(recorded)].detach().double().cpu())
 
 
-def sinusoids(config: ModelConfig, first: int, length: int) -> Array:
+def sinusoids(config: ModelConfig, first: int, length: int) -> NDArray[np.float64]:
     """(length, d_model) the formula of section 3.5, number by number, in the layout of the config."""
     width = config.d_model
     period = max(1, width - 2 * (config.sine_layout == "inclusive"))
