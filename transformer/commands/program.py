@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from typing import NoReturn
 
-from transformer.runs.devices import is_full
-
 
 class Parser(argparse.ArgumentParser):
     """A parser that reports an error in one sentence, without the list of options."""
@@ -43,6 +41,8 @@ def run_program(
         print(_sentence(error), file=sys.stderr)
         return 2
     except RuntimeError as error:
+        from transformer.runs.devices import is_full  # here, since it loads PyTorch
+
         if not is_full(error):
             raise
         print("The GPU has no memory left: ask for less at once, or use --device cpu.", file=sys.stderr)
