@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     from lab.birth.command import birth
     from lab.cost.command import cost
-    from lab.hard_attention.hard_attention import hard_attention
+    from lab.documents import documents
     from lab.language.command import language
     from lab.learning.moments import adam
     from lab.lines import lines
@@ -37,10 +37,11 @@ def _parser() -> argparse.ArgumentParser:
     from lab.models.remake import COMMANDS, remake
     from lab.pretraining.pretraining import pretraining
     from lab.recurrent.command import recurrent
+    from lab.studies import studies
     from lab.texts.command import text
     from lab.twins.command import positions
 
-    others = [positions, recurrent, hard_attention, pretraining, text, language, birth, cost, adam]
+    others = [documents, *studies(), positions, recurrent, pretraining, text, language, birth, cost, adam]
     others += [lines]
     return parser_of([*COMMANDS, remake, *others])
 

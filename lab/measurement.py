@@ -3,6 +3,7 @@
 A command is a function: its parameters are the options, and what each means stands beside it in `Annotated`.
 A measurement is a command that returns what stands in a JSON file, whose head says of which model, when and
 by which command. Values that are functions are parts: they are measured one by one, and alone by `--only`.
+What a measurement says to readers are its studies, written after it (`lab/study.py`).
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from inspect import Parameter, getdoc, signature
@@ -25,6 +26,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import numpy as np
 import torch
 
+from lab.study import SHIPPED, Told, write
 from transformer.commands.arguments import add_device, in_folder
 from transformer.commands.program import Parser
 from transformer.runs.devices import choose_device
@@ -116,6 +118,7 @@ class Measurement(Command):
     # the default of --output, and an empty one asks for --output
     file: str = ""
     dated: bool = False  # whether each part has its own date and command, instead of the file
+    studies: Mapping[str, Told] = field(default_factory=dict)  # what is told of it, by name of the document
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
         super().declare(parser)
@@ -141,6 +144,10 @@ class Measurement(Command):
         folder = arguments.models if self.in_folder else Path()
         return Path(arguments.output or folder / self.file)
 
+    def shipped(self, path: Path) -> bool:
+        """True if a file is that which the app ships, not one beside a model."""
+        return not self.beside and path.parts[:1] == SHIPPED.parts[:1]
+
     def run(self, arguments: argparse.Namespace) -> int:
         """Measures, writes the file after each part, and says so."""
         path = self.path(arguments) if self.beside else in_folder(self.path(arguments))
@@ -165,6 +172,8 @@ class Measurement(Command):
                     report(f"measured {name}")
             if first:
                 write_json(path, values)
+                for name, tell in self.studies.items():
+                    report(f"wrote {write(name, tell(values), values, path, self.shipped(path))}")
                 text = json.dumps(values, ensure_ascii=False) if arguments.json else f"Wrote {path}."
                 print(text, flush=True)
         return 0
@@ -188,10 +197,14 @@ def command(parts: Sequence[str] = ()) -> Callable[[Callable[..., int | None]], 
 
 
 def measurement(
-    file: str = "", parts: Iterable[str] = (), *, dated: bool = False
+    file: str = "",
+    parts: Iterable[str] = (),
+    *,
+    dated: bool = False,
+    studies: Mapping[str, Told] | None = None,
 ) -> Callable[[Callable[..., Json]], Measurement]:
     """Makes a measurement of a function; arguments as the fields of `Measurement`."""
-    return lambda make: Measurement(make, tuple(parts), file, dated)
+    return lambda make: Measurement(make, tuple(parts), file, dated, studies or {})
 
 
 def parser_of(commands: Iterable[Command]) -> argparse.ArgumentParser:

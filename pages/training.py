@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ui.address import session
 from ui.server import examples
 from ui.shell.page import open_sentence_page, with_model
 from ui.shell.sentence import own_translation
@@ -11,7 +10,6 @@ from ui.shell.waiting import for_pytorch
 with for_pytorch("training"):
     from ui.views.training import page
 
-session.forward("here", "pages/train_here.py")
 opened = open_sentence_page(
     "training", lambda now: own_translation(now.target), changes=page.untouched, target=examples.reference
 )

@@ -32,8 +32,8 @@ ROOMS = {
     "lenses": (*("inside", "words", "measures", "again", "targets", "circuits", "what_if", "commands"),),
     "lab": (
         *("heads", "texts", "cost", "twins", "language", "pretraining", "learning"),
-        *("hard_attention", "recurrent", "birth", "importance", "faithfulness"),
-        *("experiments", "models"),
+        *("recurrent", "birth", "importance", "faithfulness"),
+        *("studies", "experiments", "models"),
     ),
     "figures": ("base", "maps", "paper", "pages"),
     "ui": ("linked_view", "address", "server", "controls", "shell", "maps", "views"),
@@ -121,7 +121,9 @@ def test_the_paper_s_package_imports_no_other_not_by_a_string_either():
 def test_every_folder_is_a_room(package):
     folders = {path.parent.relative_to(ROOT / package).parts[0] for path in (ROOT / package).glob("*/*.py")}
     assert folders == set(ROOMS[package])
-    doors = {"__init__", "__main__"} | ({"measurement", "lines"} if package == "lab" else set())
+    doors = {"__init__", "__main__"} | (
+        {"measurement", "lines", "study", "documents"} if package == "lab" else set()
+    )
     assert not [path for path in (ROOT / package).glob("*.py") if path.stem not in doors], "outside all rooms"
 
 

@@ -9,8 +9,6 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures.base import labels, style
-from figures.pages.training.curves import Curve
-from figures.pages.training.panels import Panel, panels
 
 RECURRENT, ATTENTION = style.NEGATIVE, style.POSITIVE
 """Colours of the two ways through a sentence; neither is the hue of a kind of attention."""
@@ -157,28 +155,3 @@ def _tokens(names: Sequence[str]) -> dict[str, Any]:
         "automargin": False,
         "ticks": "",
     }
-
-
-def soft_and_hard(
-    steps: Sequence[int],  # the measured steps
-    # by method (`soft`, `hard`) and quantity, one list of values for each seed
-    methods: dict[str, dict[str, list[list[float]]]],
-) -> go.Figure:
-    """Soft and hard attention on a toy task while models learn: one line for each seed."""
-    parts = [
-        Panel("exact, %", _curves(steps, methods, "exact", 100.0), 130, top=102),
-        Panel("loss, nats", _curves(steps, methods, "loss", 1.0), 110),
-        Panel("variance", _curves(steps, methods, "variance", 1.0), 130),
-    ]
-    return panels(parts, "steps")
-
-
-def _curves(
-    steps: Sequence[int], methods: dict[str, dict[str, list[list[float]]]], quantity: str, factor: float
-) -> list[Curve]:
-    looks = {"soft": (ATTENTION, "solid"), "hard": (RECURRENT, "dot")}
-    return [
-        Curve(f"{name} attention", steps, [factor * each for each in values], *looks[name], 1.6)
-        for name, quantities in methods.items()
-        for values in quantities[quantity]
-    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import parse_qsl
 
 import pytest
+import streamlit as st
 from app_pages import SENTENCE, run
 
 import transformer as transformer_package
@@ -12,7 +13,8 @@ from lab.__main__ import GONE as COMMANDS
 from lab.__main__ import main
 from transformer.__main__ import LENSES
 from transformer.__main__ import main as transformer
-from ui.address.gone import GONE, GONE_FROM
+from ui.address.gone import GONE, GONE_FROM, MOVED
+from ui.shell import doors
 
 OLD = {
     "app.py": ("step=2", "decode=beam-4", "decode=sample-3&temperature=1.5&top_k=5", "cross=2.3&scale=log"),
@@ -35,7 +37,7 @@ OLD = {
     "pages/what_if.py": ("view=causal&scored=1", "changes=ablate_cross_1.2_zero"),
     "pages/compare.py": ("against=head-1.2", "against=untrained-3&kind=encoder", "against=uniform"),
     "pages/heads.py": ("kind=encoder&statistic=entropy",),
-    "pages/recurrent.py": ("view=path", "view=hard"),
+    "pages/recurrent.py": ("view=path",),
     "pages/open_file.py": ("step=2",),
 }
 ADDRESSES = [(page, query) for page, queries in OLD.items() for query in queries]
@@ -43,6 +45,19 @@ ADDRESSES = [(page, query) for page, queries in OLD.items() for query in queries
 
 def test_there_are_many_of_them():
     assert len(ADDRESSES) >= 30
+
+
+@pytest.mark.parametrize("old", MOVED)
+def test_an_address_of_a_section_that_has_moved_opens_what_it_has_become(old: str, monkeypatch):
+    opened = {}
+    monkeypatch.setattr(st, "switch_page", lambda page, query_params: opened.update({page: query_params}))
+    page, _, view = old.partition("/")
+    run(doors.script(page), view=view, model="en-de", step="2")
+    to, study = MOVED[old]
+    query = opened[f"pages/{to}.py"]
+    assert query["step"] == "2"
+    assert "view" not in query
+    assert query.get("study", "") == study.format(model="en-de")
 
 
 @pytest.mark.parametrize("view", GONE)

@@ -94,13 +94,7 @@ def test_the_speed_is_drawn_for_every_model():
     assert "rows at 2 tokens" in told
 
 
-def test_hard_attention_is_told_by_its_curves():
-    at = show(view="hard")
-    assert "recurrent hard attention" in named_charts(at)
-    assert "variance of the gradient" in words(at)
-
-
-@pytest.mark.parametrize("view", [None, "long", "path", "speed", "hard"])
+@pytest.mark.parametrize("view", [None, "long", "path", "speed"])
 def test_without_models_and_measurements_the_page_says_what_is_missing(view, tmp_path, monkeypatch):
     monkeypatch.setattr(catalogue, "BUNDLED", tmp_path)
     at = run(PAGE, **({} if view is None else {"view": view}))

@@ -28,7 +28,7 @@ SECTIONS = {
     "pages/explanation.py": ("why", "score", "sources", "faithful"),
     "pages/training.py": (*("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),),
     "pages/language_model.py": (*("surprisal", "lengths", "induction", "space", "pretraining"),),
-    "pages/recurrent.py": ("long", "path", "speed", "hard"),
+    "pages/recurrent.py": ("long", "path", "speed"),
 }
 ADDRESSES = [(page, view) for page in PAGES for view in (None, *SECTIONS.get(page, ()))]
 ARCHITECTURES: dict[str, Callable[[Path, Translator], None]] = {

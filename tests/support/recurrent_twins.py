@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from corpus import number_pairs, write_pairs
 from programs import main
 from random_models import random_config, random_model, random_recurrent
 
-from lab.hard_attention import hard_attention
 from transformer.model.config import SCORE_RULES
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
@@ -30,9 +28,4 @@ def write_recurrent(folder: Path, tokenizer: Tokenizer) -> Path:
     models = ["--models", str(folder / "recurrent"), "--reference", str(folder / "positions" / "sinusoidal")]
     files = ["--data", str(data), "--alignments", str(links)]
     assert main(["recurrent", *models, *files, "--lengths", "2", "4", "--repeats", "1"]) == 0
-    curves = ["--steps", "4", "--every", "2", "--seeds", "1"]
-    output = folder / "recurrent" / "hard_attention.json"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hard_attention, "ESTIMATES", 2)
-        assert main(["hard-attention", *curves, "--output", str(output)]) == 0
     return folder

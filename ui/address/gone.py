@@ -1,7 +1,15 @@
-"""Sections that are gone: an old address opens their page, and says in one sentence what answers now."""
+"""Sections that are gone or have moved, by the `view` of their old addresses.
+
+An address of one that is gone opens its page, and says in one sentence what answers now.
+"""
 
 from __future__ import annotations
 
+MOVED = {
+    "training/here": ("train_here", ""),
+    "recurrent/hard": ("findings", "hard-attention"),
+}
+"""Page and study by the page and view of an old address; `{model}` stands for the model of the address."""
 GONE = {
     "relations": "Which grammatical relations a head follows is no longer measured here: roles, under "
     "“statistics”, say what each head looks at.",

@@ -15,7 +15,7 @@ from uuid import uuid4
 import streamlit as st
 
 from transformer.model.sites import Head
-from ui.address.gone import GONE, GONE_FROM
+from ui.address.gone import GONE, GONE_FROM, MOVED
 from ui.address.parameters import KEEP, as_params, carried, parse
 from ui.address.state import KINDS, PLACE, TEXTS, State, elsewhere
 from ui.linked_view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
@@ -101,13 +101,18 @@ def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
     return State(**{**kept, **named})
 
 
-def forward(
-    view: str,  # a section that has become a page
-    script: str,  # that page
-) -> None:
-    """Opens a page with the same address if an old address asks for the section that it was."""
-    if st.query_params.get("view") == view:
-        st.switch_page(script, query_params=st.query_params.to_dict())
+def forward(page: str, model: str) -> None:
+    """Opens what has become of a section if an old address asks for it.
+
+    Args:
+        page: the name of the page.
+        model: the model of an address that names none.
+    """
+    params = st.query_params.to_dict()
+    to, study = MOVED.get(f"{page}/{params.pop('view', '')}", ("", ""))
+    if to:
+        named = {"study": study.format(model=params.get("model", model))} if study else {}
+        st.switch_page(f"pages/{to}.py", query_params={**params, **named})
 
 
 def _place(sort: str) -> dict[str, Any] | None:

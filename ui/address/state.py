@@ -59,7 +59,7 @@ VIEWS = (
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),
     *("surprisal", "lengths", "induction", "space", "pretraining"),
-    *("long", "path", "speed", "hard"),
+    *("long", "path", "speed"),
 )
 """Every variant of a page that is not its first: those of several pages, of What if, of Search, of Training,
 of Language model, and of Recurrent."""
@@ -214,6 +214,7 @@ class State:
     play: bool = own(YES, False)  # whether its snapshots are shown one after the other
     prompt: str | None = own(TEXT, place=True, long=True)  # the text on the page Language model
     word: str | None = own(WORD)  # the word in space that the page Language model looks at
+    study: str | None = own(TEXT)  # the document that the page Findings shows
     # the score of the recurrent twin on the page Recurrent; None lets the app choose
     score: str | None = own(one_of(*SCORE_RULES))
 

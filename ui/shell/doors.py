@@ -151,7 +151,11 @@ PAGES: dict[str, Page] = {
         sections={
             "changes": Entry("Your changes", ""),
             "experiments": Entry("Ready experiments", ""),
-            "causal": Entry("Causal trace", ""),
+            "causal": Entry(
+                "Causal trace",
+                "Two sentences that differ in a word: which state of one brings its answer to the other?",
+                "open_file",
+            ),
         },
     ),
     "compare": Page(
@@ -273,12 +277,6 @@ PAGES: dict[str, Page] = {
                 "Speed of both",
                 "Training reads a whole target at once; translation writes it token by token. Timed on one "
                 "core.",
-                "recurrent/hard",
-            ),
-            "hard": Entry(
-                "Hard attention",
-                "Hard attention looks at one place only and learns by trial and error. What does its noise "
-                "cost?",
                 "training/adam",
             ),
         },
@@ -312,6 +310,12 @@ PAGES: dict[str, Page] = {
             ),
         },
     ),
+    "findings": Page(
+        "Findings",
+        "What was measured over many sentences and models, each question with its answer.",
+        "what_if/causal",
+        icon=":material/biotech:",
+    ),
     "open_file": Page(
         "Open a file",
         "Runs that you saved under “Export”, shown again and checked, with or without their model.",
@@ -322,14 +326,15 @@ PAGES: dict[str, Page] = {
 """Every page by the name of its script."""
 
 RESEARCH = (
+    "findings",
     *("heads/importance", "positions/results"),
     *("training/adam", "training/residuals", "training/cost"),
-    *("language_model/pretraining", "recurrent/speed", "recurrent/hard"),
+    *("language_model/pretraining", "recurrent/speed"),
+    *("what_if/causal", "open_file"),
 )
-"""Sections of their own door: the switches of their pages leave them out."""
+"""Places of their own door: the switches of their pages leave them out."""
 TOGETHER = {
     "cross_attention": ("Heads", ":material/grid_view:"),
-    "inside_a_head": ("Inside", ":material/function:"),
 }
 """Names and icons of entries with several pages, by their first one."""
 DOORS = (
@@ -341,7 +346,7 @@ DOORS = (
             (HOME,),
             ("cross_attention", "encoder_self_attention", "decoder_self_attention", "heads"),
             ("masks",),
-            ("inside_a_head", "anatomy"),
+            ("inside_a_head",),
             ("search",),
             ("what_if", "compare"),
             ("explanation",),
@@ -350,9 +355,9 @@ DOORS = (
     Door(
         "Models",
         "train, and tell apart",
-        (("train_here",), ("training",), ("positions",), ("recurrent",), ("language_model",), ("open_file",)),
+        (("positions",), ("train_here",), ("training",), ("anatomy",), ("language_model",), ("recurrent",)),
     ),
-    Door("Research", "over many sentences", (RESEARCH,), folded=True),
+    Door("Research", "what was measured, and runs of your own", (RESEARCH,), folded=True),
 )
 """The menu from its top."""
 
@@ -388,7 +393,9 @@ def at(
 def title(name: str) -> str:
     """A place as a link calls it: `Training: loss`."""
     page, _, view = name.partition("/")
-    return PAGES[page].name + f": {place(name).name}" * bool(view and name not in RESEARCH)
+    if name in RESEARCH:
+        return place(name).name
+    return PAGES[page].name + f": {place(name).name}" * bool(view)
 
 
 def heading(name: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from figures.base import labels
 from ui.address import State, session
 from ui.address.parameters import carried
 from ui.controls import inform, plain
-from ui.server import stores
+from ui.server import catalogue, stores
 from ui.server.hosting import hosted, visits
 from ui.shell import doors, menu
 from ui.shell.lesson import strip
@@ -116,6 +116,7 @@ def open_page(
 ) -> State:
     """The first line of every page: reads the address and sets up the page."""
     stores.begin()
+    session.forward(page, catalogue.DEFAULT)
     session.adopt(doors.PAGES[page].sort)
     now = session.current()
     told = {"characters": len(now.text or ""), "changes": len(now.changes), "decode": now.decode}

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from figures.pages.recurrent import paths, soft_and_hard, with_centres
+from figures.pages.recurrent import paths, with_centres
 
 TOKENS = ("▁The", "▁cat", "▁<b>", "</s>")
 
@@ -42,14 +42,3 @@ def test_centres_stand_in_their_rows_and_those_outside_the_map_are_left_out():
     assert list(marks.x[:2]) == [0.5, 2.0]
     assert np.isnan(marks.x[2])
     assert list(marks.customdata[:2]) == [3.5, 5.0]
-
-
-def test_each_seed_has_a_line_in_each_panel():
-    curves = {"exact": [[0.0, 0.5], [0.0, 1.0]], "loss": [[2.0, 1.0]] * 2, "variance": [[0.0, 1.0]] * 2}
-    figure = soft_and_hard([0, 10], {"soft": curves, "hard": curves})
-    assert len(figure.data) == 2 * 2 * 3
-    assert list(figure.data[1].y) == [0.0, 100.0]
-    assert [each.name for each in figure.data if each.showlegend is not False] == [
-        "soft attention",
-        "hard attention",
-    ]

@@ -6,14 +6,13 @@ from ui.address import session
 from ui.shell import frame, sections
 from ui.shell.models.model_picker import pick_model
 from ui.shell.sentence import sentence_box
-from ui.views.recurrent import hard, long, maps, path, speed
+from ui.views.recurrent import long, maps, path, speed
 
 _SECTIONS = {
     "maps": maps.show,
     "long": long.show,
     "path": path.show,
     "speed": speed.show,
-    "hard": hard.show,
 }
 _READING = {"maps", "path"}
 """Sections that read the visitor's sentence."""

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from lab.hard_attention import hard_attention
-from lab.hard_attention.hard_attention import (
+from lab.studies import hard_attention
+from lab.studies.hard_attention import (
     Choosing,
     Learner,
     Texts,

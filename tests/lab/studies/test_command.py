@@ -7,7 +7,7 @@ from pathlib import Path
 
 from programs import main
 
-from lab.hard_attention import hard_attention
+from lab.studies import hard_attention
 from transformer.storage.files import read_json
 
 SHIPPED = Path(__file__).resolve().parents[3] / "assets" / "models" / "recurrent" / "hard_attention.json"

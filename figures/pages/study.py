@@ -1,0 +1,212 @@
+"""Charts of a study: curves, dots with intervals, bars and grids, drawn from their rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import plotly.graph_objects as go
+
+from figures.base import labels, style
+
+Row = Sequence[str | float | None]
+Spec = dict[str, Any]
+LOOKS = (
+    ("#E69F00", "solid", "circle"),
+    ("#56B4E9", "solid", "diamond"),
+    ("#CC79A7", "solid", "square"),
+    ("#999999", "dot", "x"),
+    ("#E69F00", "dash", "circle-open"),
+    ("#56B4E9", "dash", "diamond-open"),
+    ("#CC79A7", "dash", "square-open"),
+    ("#999999", "solid", "star"),
+)
+"""Colour, line and mark of the series in turn: no hue of a kind of attention, distinct without colour."""
+_GRID = "rgba(128,128,128,.22)"
+_ONE_SIDED = [(0.0, style.rgba(style.POSITIVE, 0.03)), (1.0, style.rgba(style.POSITIVE, 0.75))]
+_MOST_MARKS = 40
+_ROW, _GROUP = 26, 15
+
+
+class ChartLike(Protocol):
+    """A chart, as `lab.study.Chart` describes it."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def columns(self) -> Sequence[str]: ...
+    @property
+    def rows(self) -> Sequence[Row]: ...
+    @property
+    def log(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+
+
+def draw(chart: ChartLike) -> go.Figure:
+    """The figure of a chart of any kind but a table."""
+    return _DRAWN[chart.kind](chart)
+
+
+def _curves(chart: ChartLike) -> go.Figure:
+    data = []
+    for (name, rows), (colour, dash, symbol) in zip(_series(chart).items(), _looks(chart), strict=True):
+        few = len(rows) <= _MOST_MARKS
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers" if few else "lines",
+                "name": labels.escape(name),
+                "x": [row[1] for row in rows],
+                "y": [row[2] for row in rows],
+                "line": {"color": colour, "dash": dash, "width": 1.8},
+                "marker": {"color": colour, "symbol": symbol, "size": 6},
+                "hovertemplate": f"%{{x:,.6~g}}: %{{y:.4~g}}{chart.unit}%{{customdata}}",
+                "customdata": [_ends(row) for row in rows],
+                **({"error_y": _error(rows)} if len(chart.columns) > 3 else {}),
+            }
+        )
+    x, y = (_axis(title, axis in chart.log) for title, axis in zip(chart.columns[1:3], "xy", strict=True))
+    return _figure(data, x, y, 320, len(data))
+
+
+def _dots(chart: ChartLike) -> go.Figure:
+    return _by_place(chart, {"type": "scatter", "mode": "markers+text"})
+
+
+def _bars(chart: ChartLike) -> go.Figure:
+    return _by_place(chart, {"type": "bar", "orientation": "h", "width": 0.7 / len(_series(chart))})
+
+
+def _by_place(chart: ChartLike, trace: Spec) -> go.Figure:
+    """A row for each place, with the series of a place under one another, and each value written out."""
+    series, data, dots = _series(chart), [], trace["type"] == "scatter"
+    places = list(dict.fromkeys(str(row[1]) for row in chart.rows))
+    for i, ((name, rows), (colour, _, symbol)) in enumerate(zip(series.items(), _looks(chart), strict=True)):
+        aside = (i - (len(series) - 1) / 2) * 0.76 / len(series)
+        data.append(
+            trace
+            | {
+                "name": labels.escape(name),
+                "x": [row[2] for row in rows],
+                "y": [places.index(str(row[1])) + aside for row in rows],
+                "text": [f"\u2003{_number(row[2])}{chart.unit}" for row in rows],
+                "textposition": "middle right" if dots else "outside",
+                "textfont": {"size": 12},
+                "cliponaxis": False,
+                "marker": {"color": colour} | ({"symbol": symbol, "size": 9} if dots else {}),
+                "hovertemplate": f"{labels.escape(name)} %{{customdata}}<extra></extra>",
+                "customdata": [f"{_number(row[2])}{chart.unit}{_ends(row)}" for row in rows],
+                **({"error_x": _error(rows)} if len(chart.columns) > 3 else {}),
+            }
+        )
+    ticks = {"tickvals": list(range(len(places))), "ticktext": [labels.escape(each) for each in places]}
+    y = _axis("") | ticks | {"range": [len(places) - 0.5, -0.5], "showgrid": False, "automargin": True}
+    x = _axis(chart.columns[2], "x" in chart.log)
+    if not chart.log:
+        x |= {"range": _reach(chart)}
+    height = len(places) * max(_ROW, _GROUP * len(series))
+    return _figure(data, x, y, 60 + height, len(series))
+
+
+def _reach(chart: ChartLike) -> list[float]:
+    """Ends of the axis of values: from zero to the last interval, with room for what is written there."""
+    values = [float(each) for row in chart.rows for each in row[2:5] if each is not None]
+    low, high = min(0.0, *values), max(0.0, *values)
+    return [low - 0.03 * (high - low), high + 0.2 * (high - low)]
+
+
+def _grid(chart: ChartLike) -> go.Figure:
+    down, across = (list(dict.fromkeys(str(row[i]) for row in chart.rows)) for i in (0, 1))
+    cells = {(row[0], row[1]): row[2] for row in chart.rows}
+    values = [[cells.get((row, column)) for column in across] for row in down]
+    most = max((abs(float(each)) for row in values for each in row if each is not None), default=1.0) or 1.0
+    signed = any(float(each) < 0 for row in values for each in row if each is not None)
+    data = {
+        "type": "heatmap",
+        "z": values,
+        "x": list(range(len(across))),
+        "y": list(range(len(down))),
+        "zmin": -most if signed else 0,
+        "zmax": most,
+        "colorscale": style.diverging() if signed else _ONE_SIDED,
+        "showscale": False,
+        "xgap": 2,
+        "ygap": 2,
+        "text": [[_number(each) for each in row] for row in values],
+        "texttemplate": "%{text}",
+        "textfont": {"size": 12},
+        "hovertemplate": f"%{{customdata}}: %{{text}}{chart.unit}<extra></extra>",
+        "customdata": [[labels.escape(f"{row}, {column}") for column in across] for row in down],
+    }
+    x = _axis(chart.columns[1]) | _names(across) | {"side": "bottom"}
+    y = _axis("") | _names(down) | {"range": [len(down) - 0.5, -0.5], "automargin": True}
+    return _figure([data], x, y, 70 + 34 * len(down), 1)
+
+
+_DRAWN: dict[str, Callable[[ChartLike], go.Figure]] = {
+    "curves": _curves,
+    "dots": _dots,
+    "bars": _bars,
+    "grid": _grid,
+}
+
+
+def _series(chart: ChartLike) -> dict[str, list[Row]]:
+    """The rows with a value, by the name of their series."""
+    found: dict[str, list[Row]] = {}
+    for row in chart.rows:
+        if row[2] is not None:
+            found.setdefault(str(row[0]), []).append(row)
+    return found
+
+
+def _looks(chart: ChartLike) -> list[tuple[str, str, str]]:
+    return [LOOKS[i % len(LOOKS)] for i in range(len(_series(chart)))]
+
+
+def _number(value: object) -> str:
+    """Three figures, and whole numbers whole."""
+    if not isinstance(value, int | float):
+        return ""
+    text = f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else f"{value:.3g}"
+    return text.replace("-", "−")
+
+
+def _ends(row: Row) -> str:
+    return f" ({_number(row[3])} to {_number(row[4])})" if len(row) > 4 and row[3] is not None else ""
+
+
+def _error(rows: Sequence[Row]) -> Spec:
+    def beyond(row: Row, end: int) -> float:
+        return abs(float(row[end] or 0.0) - float(row[2] or 0.0)) if row[end] is not None else 0.0
+
+    ends = {"array": [beyond(row, 4) for row in rows], "arrayminus": [beyond(row, 3) for row in rows]}
+    return {"type": "data", "symmetric": False, "thickness": 1.2, "width": 3, **ends}
+
+
+def _axis(title: str, log: bool = False) -> Spec:
+    powers = {"type": "log", "dtick": 1, "exponentformat": "power"} if log else {}
+    return {
+        "title": {"text": labels.escape(title), "font": {"size": 12}, "standoff": 8},
+        "tickfont": {"size": 12},
+        "gridcolor": _GRID,
+        "zeroline": False,
+        "fixedrange": True,
+        "automargin": True,
+        **powers,
+    }
+
+
+def _names(texts: Sequence[str]) -> Spec:
+    shown = [labels.escape(each) for each in texts]
+    return {"tickvals": list(range(len(texts))), "ticktext": shown, "showgrid": False}
+
+
+def _figure(data: list[Spec], x: Spec, y: Spec, height: int, series: int) -> go.Figure:
+    """The figure; a legend stands above it if there are several series."""
+    top = 12 + 21 * (1 + (series - 1) // 4) if series > 1 else 10
+    layout = {"xaxis": x, "yaxis": y, "height": height + top, "dragmode": False, "hovermode": "closest"}
+    margin = {"l": 10, "r": 16, "t": top, "b": 10}
+    legend = style.LEGEND if series > 1 else {}
+    return style.figure(style.spec(data, layout | {"margin": margin} | legend))

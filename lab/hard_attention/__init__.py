@@ -1,1 +1,0 @@
-"""Soft and hard attention on the same toy task."""

@@ -1,0 +1,114 @@
+"""A study: what was measured, as a document with its charts. The app draws one without computing anything.
+
+A measurement names its studies (`lab/measurement.py`), which are functions from its data to a `Study`. Their
+documents lie in `assets/studies`, or beside the model that they are about.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from transformer.storage.files import CheckpointError, read_json, write_json
+
+Json = dict[str, Any]
+Cell = str | float | None
+FOLDER = "studies"
+"""Folder of the documents, in `assets` and in the directory of a model."""
+SHIPPED = Path("assets", FOLDER)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Rows of numbers, and how they are drawn."""
+
+    # `curves` over numbers; `dots` and `bars`, a row for each place, or side by side in groups; `grid`, a map
+    # of series (down) by places (across); `table`, with any columns
+    kind: Literal["curves", "dots", "bars", "grid", "table"]
+    caption: str  # what it shows
+    alt: str  # what one sees, for people who do not see it
+    # names of the columns: series, place, value, and perhaps the low and the high end of an interval
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
+    unit: str = ""  # written after a value
+
+
+@dataclass(frozen=True)
+class Study:
+    """One document."""
+
+    topic: str  # what it is listed under
+    question: str
+    finding: str  # the answer, in one sentence
+    parts: Sequence[str | Chart]  # paragraphs in Markdown and charts, in order; each number stands in a chart
+    method: str  # what was done, in a few sentences
+    sources: str = ""  # papers
+
+
+Told = Callable[[Json], Study]
+"""Tells what was measured."""
+
+
+def interval(cell: Json, factor: float = 1.0) -> list[float]:
+    """Value and both ends of a measured interval, for a row of a chart."""
+    return [factor * cell[end] for end in ("value", "low", "high")]
+
+
+def gap(cell: Json, digits: int = 1) -> str:
+    """A difference with its interval: `+0.3 (−0.1 to 0.7)`."""
+    value, low, high = (f"{cell[end]:+.{digits}f}".replace("-", "−") for end in ("value", "low", "high"))
+    return f"{value} ({low} to {high})"
+
+
+def write(
+    name: str,
+    study: Study,
+    found: Json,  # what was measured
+    data: Path,  # its file
+    shipped: bool,  # whether the document belongs to those in `assets`, or in a folder beside the file
+) -> Path:
+    """Writes a document; returns its path."""
+    path = (SHIPPED if shipped else data.parent / FOLDER) / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = str(data) if shipped else data.name
+    write_json(path, {**asdict(study), "made": _made(found), "data": {file: digest(data)}})
+    return path
+
+
+def _made(found: Json) -> list[tuple[str, str]]:
+    """Dates and commands of the measurements."""
+    again = found.get("again", {}).values()
+    told = [each for each in (found, *found.values(), *again) if isinstance(each, dict) and "command" in each]
+    return sorted({(str(each["date"]), str(each["command"])) for each in told})
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def read(path: Path) -> Json:
+    """The content of a document.
+
+    Raises:
+        CheckpointError: the file is damaged, or is no document.
+    """
+    found = read_json(path)
+    try:
+        parts = [each if isinstance(each, str) else Chart(**each) for each in found["parts"]]
+        named = {name: found[name] for name in ("topic", "question", "finding", "method", "sources")}
+        return {"study": Study(parts=parts, **named), "made": found["made"], "data": found["data"]}
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{path} is no document of a study; `python -m lab documents` writes it again."
+        ) from error
+
+
+def documents(folders: Iterable[Path]) -> Iterator[Path]:
+    """The documents in some folders."""
+    for folder in folders:
+        yield from sorted(folder.glob("*.json"))

@@ -1,0 +1,7 @@
+"""Findings: what was measured over many sentences and models."""
+
+from __future__ import annotations
+
+from ui.views.findings import page
+
+page.show()

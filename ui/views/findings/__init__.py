@@ -1,0 +1,1 @@
+"""The page Findings: a list of studies, and any of them as a document."""

@@ -1,0 +1,48 @@
+"""The page Findings: every study by its question, with its answer, or one of them."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import streamlit as st
+
+from ui.address import session
+from ui.controls import inform, plain, refusals
+from ui.server import studies
+from ui.shell import frame, menu
+from ui.shell.models.model_picker import pick_model
+from ui.views.findings import study
+
+_NONE = "No study was shipped here; `python -m lab documents` writes them from what was measured."
+
+
+def show() -> None:
+    now = frame.open_page("findings")
+    frame.heading("findings", now)
+    frame.end("findings", now)
+    pick_model(now)
+    frame.show_notices(session.current())
+    known = studies.known()
+    if now.study in known:
+        with refusals():
+            menu.link("findings", "All findings", ":material/arrow_back:", "content", study="")
+            study.show(studies.study(known[now.study]))
+        return
+    if now.study:
+        inform(plain(f"There is no study “{now.study}” here; these are the ones that there are."))
+    _list(known)
+
+
+def _list(known: dict[str, studies.Path]) -> None:
+    if not known:
+        inform(_NONE)
+    found = []
+    for name, path in known.items():
+        with refusals():
+            found.append((studies.study(path)["study"], name))
+    for topic, entries in groupby(sorted(found, key=lambda each: each[0].topic), lambda each: each[0].topic):
+        st.markdown(f"##### {topic}")
+        for each, name in entries:
+            with st.container(gap=None):
+                menu.link("findings", each.question, width="content", study=name)
+                st.caption(each.finding)
