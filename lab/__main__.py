@@ -41,7 +41,18 @@ def _parser() -> argparse.ArgumentParser:
     from lab.texts.command import text
     from lab.twins.command import positions
 
-    others = [documents, *studies(), positions, recurrent, pretraining, text, language, birth, cost, adam]
+    others = [
+        documents,
+        *(each for each in studies() if each not in COMMANDS),
+        positions,
+        recurrent,
+        pretraining,
+        text,
+        language,
+        birth,
+        cost,
+        adam,
+    ]
     others += [lines]
     return parser_of([*COMMANDS, remake, *others])
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from lab.measurement import Folder, Measurement, command
 from lab.studies import studies
-from lab.study import write
+from lab.study import FOLDER, write
 from transformer.storage.files import read_json
 
 MODELS = Path("assets", "models")
@@ -17,7 +17,7 @@ MODELS = Path("assets", "models")
 def measured(each: Measurement, models: Path = MODELS) -> Iterator[Path]:
     """The files that a measurement has written, each once."""
     if each.beside:
-        yield from sorted(models.rglob(each.file))
+        yield from sorted(path for path in models.rglob(each.file) if path.parent.name != FOLDER)
     elif each.in_folder:
         yield from (
             path for path in models.rglob(each.file) if f" {each.name} " in read_json(path)["command"]

@@ -58,10 +58,22 @@ def interval(cell: Json, factor: float = 1.0) -> list[float]:
     return [factor * cell[end] for end in ("value", "low", "high")]
 
 
+def named(kind: str) -> str:
+    """A kind of attention in a sentence."""
+    return {"encoder": "encoder self-attention", "decoder": "masked decoder self-attention"}.get(
+        kind, "cross-attention"
+    )
+
+
 def gap(cell: Json, digits: int = 1) -> str:
     """A difference with its interval: `+0.3 (−0.1 to 0.7)`."""
-    value, low, high = (f"{cell[end]:+.{digits}f}".replace("-", "−") for end in ("value", "low", "high"))
+    value, low, high = (number(cell[end], f"+.{digits}f") for end in ("value", "low", "high"))
     return f"{value} ({low} to {high})"
+
+
+def number(value: float, form: str = ".2f") -> str:
+    """A number with a true minus sign."""
+    return format(value, form).replace("-", "−")
 
 
 def write(

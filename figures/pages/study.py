@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import plotly.graph_objects as go
 
 from figures.base import labels, style
+from figures.base.captions import KIND_NAMES
 
 Row = Sequence[str | float | None]
 Spec = dict[str, Any]
@@ -22,10 +24,12 @@ LOOKS = (
     ("#999999", "solid", "star"),
 )
 """Colour, line and mark of the series in turn: no hue of a kind of attention, distinct without colour."""
+KINDS = {name.lower(): kind for kind, name in KIND_NAMES.items()}
+"""Series that are a kind of attention have its hue."""
 _GRID = "rgba(128,128,128,.22)"
 _ONE_SIDED = [(0.0, style.rgba(style.POSITIVE, 0.03)), (1.0, style.rgba(style.POSITIVE, 0.75))]
 _MOST_MARKS = 40
-_ROW, _GROUP = 26, 15
+_ROW, _GROUP = 26, 18
 
 
 class ChartLike(Protocol):
@@ -71,42 +75,60 @@ def _curves(chart: ChartLike) -> go.Figure:
 
 
 def _dots(chart: ChartLike) -> go.Figure:
-    return _by_place(chart, {"type": "scatter", "mode": "markers+text"})
+    return _by_place(
+        chart,
+        lambda symbol, _: {"type": "scatter", "mode": "markers", "marker": {"symbol": symbol, "size": 9}},
+    )
 
 
 def _bars(chart: ChartLike) -> go.Figure:
-    return _by_place(chart, {"type": "bar", "orientation": "h", "width": 0.7 / len(_series(chart))})
+    return _by_place(
+        chart, lambda _, series: {"type": "bar", "orientation": "h", "width": 0.7 / series, "marker": {}}
+    )
 
 
-def _by_place(chart: ChartLike, trace: Spec) -> go.Figure:
-    """A row for each place, with the series of a place under one another, and each value written out."""
-    series, data, dots = _series(chart), [], trace["type"] == "scatter"
+def _by_place(chart: ChartLike, trace: Callable[[str, int], Spec]) -> go.Figure:
+    """A row for each place, the series of a place under one another; each value stands behind its "
+    "interval."""
+    series, data = _series(chart), []
     places = list(dict.fromkeys(str(row[1]) for row in chart.rows))
     for i, ((name, rows), (colour, _, symbol)) in enumerate(zip(series.items(), _looks(chart), strict=True)):
-        aside = (i - (len(series) - 1) / 2) * 0.76 / len(series)
+        own, aside = trace(symbol, len(series)), (i - (len(series) - 1) / 2) * 0.76 / len(series)
+        y = [places.index(str(row[1])) + aside for row in rows]
+        written = [f"{number(row[2], _digits(chart))}{chart.unit}" for row in rows]
         data.append(
-            trace
+            own
             | {
                 "name": labels.escape(name),
                 "x": [row[2] for row in rows],
-                "y": [places.index(str(row[1])) + aside for row in rows],
-                "text": [f"\u2003{_number(row[2])}{chart.unit}" for row in rows],
-                "textposition": "middle right" if dots else "outside",
-                "textfont": {"size": 12},
-                "cliponaxis": False,
-                "marker": {"color": colour} | ({"symbol": symbol, "size": 9} if dots else {}),
+                "y": y,
+                "marker": {"color": colour, **own["marker"]},
                 "hovertemplate": f"{labels.escape(name)} %{{customdata}}<extra></extra>",
-                "customdata": [f"{_number(row[2])}{chart.unit}{_ends(row)}" for row in rows],
+                "customdata": [f"{text}{_ends(row)}" for text, row in zip(written, rows, strict=True)],
                 **({"error_x": _error(rows)} if len(chart.columns) > 3 else {}),
             }
         )
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "text",
+                "x": [max(float(each or 0.0) for each in (row[2], *row[4:5])) for row in rows],
+                "y": y,
+                "text": [f"\u2003{text}" for text in written],
+                "textposition": "middle right",
+                "textfont": {"size": 12},
+                "cliponaxis": False,
+                "hoverinfo": "skip",
+                "showlegend": False,
+            }
+        )
     ticks = {"tickvals": list(range(len(places))), "ticktext": [labels.escape(each) for each in places]}
-    y = _axis("") | ticks | {"range": [len(places) - 0.5, -0.5], "showgrid": False, "automargin": True}
+    y_axis = _axis("") | ticks | {"range": [len(places) - 0.5, -0.5], "showgrid": False}
     x = _axis(chart.columns[2], "x" in chart.log)
     if not chart.log:
         x |= {"range": _reach(chart)}
     height = len(places) * max(_ROW, _GROUP * len(series))
-    return _figure(data, x, y, 60 + height, len(series))
+    return _figure(data, x, y_axis, 60 + height, len(series))
 
 
 def _reach(chart: ChartLike) -> list[float]:
@@ -133,14 +155,14 @@ def _grid(chart: ChartLike) -> go.Figure:
         "showscale": False,
         "xgap": 2,
         "ygap": 2,
-        "text": [[_number(each) for each in row] for row in values],
+        "text": [[number(each, _digits(chart)) for each in row] for row in values],
         "texttemplate": "%{text}",
         "textfont": {"size": 12},
         "hovertemplate": f"%{{customdata}}: %{{text}}{chart.unit}<extra></extra>",
         "customdata": [[labels.escape(f"{row}, {column}") for column in across] for row in down],
     }
     x = _axis(chart.columns[1]) | _names(across) | {"side": "bottom"}
-    y = _axis("") | _names(down) | {"range": [len(down) - 0.5, -0.5], "automargin": True}
+    y = _axis("") | _names(down) | {"range": [len(down) - 0.5, -0.5]}
     return _figure([data], x, y, 70 + 34 * len(down), 1)
 
 
@@ -162,19 +184,28 @@ def _series(chart: ChartLike) -> dict[str, list[Row]]:
 
 
 def _looks(chart: ChartLike) -> list[tuple[str, str, str]]:
-    return [LOOKS[i % len(LOOKS)] for i in range(len(_series(chart)))]
+    return [
+        (style.HUES[KINDS[name]], *LOOKS[i % len(LOOKS)][1:]) if name in KINDS else LOOKS[i % len(LOOKS)]
+        for i, name in enumerate(_series(chart))
+    ]
 
 
-def _number(value: object) -> str:
-    """Three figures, and whole numbers whole."""
+def number(value: object, digits: int = 3) -> str:
+    """A number with at most so many digits after the point; empty for None."""
     if not isinstance(value, int | float):
         return ""
-    text = f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else f"{value:.3g}"
-    return text.replace("-", "−")
+    text = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.{digits}f}"
+    return "0" if not float(text.replace(",", "")) else text.replace("-", "−")
+
+
+def _digits(chart: ChartLike) -> int:
+    """Digits after the point that three figures of the largest value of a chart need."""
+    most = max((abs(float(row[2])) for row in chart.rows if row[2] is not None), default=1.0)
+    return max(0, min(3, 2 - math.floor(math.log10(most)))) if most else 0
 
 
 def _ends(row: Row) -> str:
-    return f" ({_number(row[3])} to {_number(row[4])})" if len(row) > 4 and row[3] is not None else ""
+    return f" ({number(row[3])} to {number(row[4])})" if len(row) > 4 and row[3] is not None else ""
 
 
 def _error(rows: Sequence[Row]) -> Spec:

@@ -10,10 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.faithfulness.command import faithfulness
-from lab.faithfulness.weights import weight_effect
 from lab.heads.command import heads, means, survey
-from lab.importance.command import importance
 from lab.learning.history import Log, history
 from lab.measurement import Command, Model, command, parser_of
 from lab.models.card import card
@@ -21,6 +18,9 @@ from lab.models.corpora import data_of
 from lab.models.familiarity import familiarity
 from lab.models.scores import CORPORA, SAMPLE, Corpora, Sample, scores
 from lab.models.showcase import claims, first
+from lab.studies.faithfulness import faithfulness
+from lab.studies.importance import importance
+from lab.studies.weight_effect import weight_effect
 from lenses.words.familiarity import read_measure
 from transformer.storage.description import EXAMPLES_FILE, SCORES_FILE, read_config
 from transformer.storage.files import CheckpointError, read_json

@@ -215,8 +215,8 @@ def told(found: Json) -> Study:
         parts=[
             "Soft attention reads a mixture of all positions, and its gradient is exact. Hard attention "
             "draws one position, so nothing can be differentiated through the draw: REINFORCE makes a "
-            "draw more likely if it did better than a baseline, here the running mean of rewards. That is right "
-            "on average, and noisy.",
+            "draw more likely if it did better than a baseline, here the running mean of rewards. That is "
+            "right on average, and noisy.",
             r"$$\frac{\partial L}{\partial W} \approx \sum_t "
             r"\frac{\partial \log p(y_t \mid s_t)}{\partial W} "
             r"+ \left(\log p(y_t \mid s_t) - b\right) \frac{\partial \log \alpha_t(s_t)}{\partial W}, "

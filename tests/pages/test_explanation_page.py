@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from app_pages import array, feeds, named_charts, run, said, words
+from app_pages import array, feeds, named_charts, run, words
 
 from figures.base.bars import percent
 from lenses.measures.agreement import agreement
@@ -20,7 +20,7 @@ from transformer.model.sites import AttentionKind
 from transformer.trace.report import AuditReport
 from ui.maps.measures import Explained
 from ui.server import catalogue
-from ui.views.explanation import sentences, sources
+from ui.views.explanation import sources
 from ui.views.explanation import weights as weights_view
 
 PAGE = "pages/explanation.py"
@@ -208,19 +208,6 @@ def test_the_source_share_is_one_click_away_from_the_translation():
         next(each for each in at.button if each.label == "Source share").click().run()
         assert ("shade" in feeds(at)["strips"]["target"][0]) is on
         assert ("shares" in at.query_params) is on
-
-
-def test_the_comparison_over_many_sentences_is_shown_as_measured():
-    found = sentences.shipped("en-de")["measures"]
-    at = run(PAGE, model="en-de", text="The cat sleeps.", view="faithful")
-    drawn = named_charts(at)
-    for kind in ("deleted", "kept"):
-        for line in drawn[f"faithful {kind}"]["data"]:
-            expected = [-cell["value"]["value"] for cell in found[line["name"]][kind]]
-            assert array(line["y"]).tolist() == pytest.approx(expected)
-    weights = -found["weights, all heads"]["deleted"][0]["value"]["value"]
-    assert f"**mean weight** costs {weights:.2f} nats (" in words(at)
-    assert "python -m lab faithfulness" in said(run(PAGE, model="random", text=TEXT, view="faithful"))
 
 
 def test_two_keys_together_are_a_run_of_their_own(traced):

@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
-from app_pages import array, charts, named_charts, run, taken
+from app_pages import array, charts, run, taken
 from closed_form import CASES
 from fragments import listening
 from streamlit.testing.v1 import AppTest
@@ -20,7 +19,6 @@ from transformer.training.toys.tasks import LETTERS
 from ui.server import catalogue, stores
 from ui.server.background import surveys
 from ui.server.examples import offered, text_on
-from ui.views.heads import importance
 
 PAGE = "pages/heads.py"
 SAMPLE = surveys.sample
@@ -230,25 +228,3 @@ def test_a_model_of_a_toy_task_opens_on_sequences_of_its_task_and_is_measured_on
     assert surveys.named("backwards") == "its task"
     (told,) = run(PAGE, model="backwards").info
     assert "sentences of its task here" in told.value
-
-
-def test_importance_is_shown_as_it_was_measured() -> None:
-    at = run(PAGE, model="en-de", view="importance", kind="cross")
-    found = importance.shipped("en-de")
-    grid = found["alone"]["mean"]["cross"]
-    drawn = named_charts(at)
-    assert np.allclose(
-        array(drawn["importance"]["data"][0]["z"]),
-        [[cell["value"] for cell in row] for row in grid],
-        atol=1e-4,
-    )
-    most = max(cell["value"] for row in grid for cell in row)
-    assert f"by {most:.3f} (" in told(at)
-    curves = drawn["pruning loss"]["data"]
-    assert array(curves[0]["y"]).tolist() == pytest.approx(found["pruning"]["ranked"])
-    assert len(curves) == 1 + len(found["pruning"]["random"])
-    assert "statistics correlate with importance" in told(at)
-
-
-def test_a_model_without_importance_says_how_to_measure_it() -> None:
-    assert "python -m lab importance" in told(run(PAGE, view="importance"))

@@ -16,8 +16,6 @@ from ui.server.lessons import files
 
 SHIPPED, _ = files.every()
 STEPS = [(name, i) for name, lesson in SHIPPED.items() for i in range(len(lesson.steps))]
-MEASURED = {"importance", "faithful"}
-"""Views of what was measured with bundled models."""
 
 
 def step(name: str, at: int, **params: str) -> AppTest:
@@ -42,7 +40,7 @@ def follow(at: AppTest, label: str) -> AppTest:
 @pytest.mark.parametrize(("name", "i"), STEPS)
 def test_every_step_opens_its_page_with_a_picture(name: str, i: int):
     view = SHIPPED[name].steps[i]
-    bundled = view.page == "pages/heads.py" or view.params.get("view") in MEASURED
+    bundled = view.page == "pages/heads.py"
     given = {"model": "en-pt", "text": "He is old."} if bundled else {"text": "one two three"}
     at = step(name, i, **given)
     assert not at.error

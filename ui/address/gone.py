@@ -8,6 +8,8 @@ from __future__ import annotations
 MOVED = {
     "training/here": ("train_here", ""),
     "recurrent/hard": ("findings", "hard-attention"),
+    "heads/importance": ("findings", "{model}/importance"),
+    "explanation/faithful": ("findings", "{model}/faithfulness"),
 }
 """Page and study by the page and view of an old address; `{model}` stands for the model of the address."""
 GONE = {

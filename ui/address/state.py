@@ -53,9 +53,9 @@ ORDERS = (
 STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "keeps")
 """Every statistic of a head over many sentences."""
 VIEWS = (
-    *("batch", "trained", "alignment", "importance", "together", "sentence", "results"),
+    *("batch", "trained", "alignment", "together", "sentence", "results"),
     *("experiments", "causal"),
-    *("why", "score", "sources", "faithful"),
+    *("why", "score", "sources"),
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),
     *("surprisal", "lengths", "induction", "space", "pretraining"),

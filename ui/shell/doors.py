@@ -98,12 +98,6 @@ PAGES: dict[str, Page] = {
         "inside_a_head",
         icon=":material/library_books:",
         title="Heads over sentences",
-        sections={
-            "statistics": Entry("statistics and roles", ""),
-            "importance": Entry(
-                "importance", "What the model loses without each head, over many sentences.", "what_if"
-            ),
-        },
     ),
     "masks": Page(
         "Masks",
@@ -186,11 +180,6 @@ PAGES: dict[str, Page] = {
                 "source or prefix?",
                 "Each token is predicted from the source and from what is written already. How much from "
                 "which?",
-            ),
-            "faithful": Entry(
-                "over many sentences",
-                "Which measure names the source tokens that the model needs? Tokens are hidden, log p is "
-                "watched.",
             ),
         },
     ),
@@ -327,7 +316,7 @@ PAGES: dict[str, Page] = {
 
 RESEARCH = (
     "findings",
-    *("heads/importance", "positions/results"),
+    *("positions/results",),
     *("training/adam", "training/residuals", "training/cost"),
     *("language_model/pretraining", "recurrent/speed"),
     *("what_if/causal", "open_file"),

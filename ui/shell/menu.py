@@ -16,6 +16,7 @@ import streamlit as st
 from ui.address import session
 from ui.address.parameters import KEEP
 from ui.address.state import PAGE_OWN, PLACE
+from ui.server import studies
 from ui.server.catalogue import KINDS
 from ui.shell import doors
 
@@ -42,6 +43,16 @@ def link(
     query = {**KEEP, **({} if first else {"view": view}), **named}
     text = label or doors.place(name).name
     st.page_link(doors.script(name), label=text, icon=icon, query_params=query, width=width)
+
+
+def finding(
+    name: str,  # the study, as `ui.server.studies` names it
+) -> None:
+    """Draws a link to what was found over many sentences, if there is such a study."""
+    path = studies.known().get(name)
+    if path is not None:
+        question = studies.study(path)["study"].question
+        link("findings", f"Measured: {question}", ":material/biotech:", "content", study=name)
 
 
 def draw() -> None:

@@ -160,7 +160,7 @@ WALK: dict[str, tuple[Item, ...]] = {
         Item(
             "Table 3 (A)",
             "More and fewer heads at the same cost; one head is worse than eight.",
-            (("What this model loses without each head", "heads?view=importance"),),
+            (("What en-pt loses without each head", "findings?study=en-pt/importance"),),
         ),
         Item(
             "Table 3 (B)",

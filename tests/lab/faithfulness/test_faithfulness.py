@@ -8,8 +8,8 @@ import torch
 from corpus import write_pairs
 
 from lab.__main__ import main
-from lab.faithfulness.command import DEPTHS, _curve, _summary
 from lab.faithfulness.measures import MEASURES
+from lab.studies.faithfulness import DEPTHS, _curve, _summary
 from lenses.measures.carried import carried, carried_together
 from lenses.measures.effect import Effects
 from transformer import Capture

@@ -7,7 +7,7 @@ import pytest
 from corpus import write_pairs
 
 from lab.__main__ import main
-from lab.faithfulness.weights import ORDERS, REPLACED, SORTS, Row, _effects, _kind, _shares, _sorts
+from lab.studies.weight_effect import ORDERS, REPLACED, SORTS, Row, _effects, _kind, _shares, _sorts
 from lenses.measures.effect import Effects
 from transformer import Capture
 from transformer import interventions as do

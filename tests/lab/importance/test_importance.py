@@ -10,7 +10,7 @@ from corpus import number_pairs, write_pairs
 
 from lab.__main__ import main
 from lab.importance.ablation import Forced, Scaled, all_heads, switched_off, translated
-from lab.importance.command import pruning
+from lab.studies.importance import pruning
 from transformer import interventions as do
 from transformer.model.sites import AttentionKind
 from transformer.runs.bootstrap import ratio

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from ui.address import session
 from ui.server.opened import Opened
-from ui.shell import sections
-from ui.views.explanation import reasons, scores, sentences, sources, weights
+from ui.shell import menu, sections
+from ui.views.explanation import reasons, scores, sources, weights
 
 _SECTIONS = {
     "weights": weights.show,
     "why": reasons.show,
     "score": scores.show,
     "sources": sources.show,
-    "faithful": sentences.show,
 }
 
 
 def show(opened: Opened) -> None:
     now = session.current()
     sections.draw("explanation", _SECTIONS, now, opened, now)
+    for study in ("faithfulness", "weight-effect"):
+        menu.finding(f"{opened.asked.model}/{study}")

@@ -15,14 +15,15 @@ from lenses.again.flow import audit_rollout, audit_shares
 from lenses.measures.alti import Shares
 from lenses.measures.comparisons import rollout, value_zeroing
 from transformer import Translation, Translator
+from transformer.storage.description import FAITHFULNESS_FILE
 from transformer.trace.report import AuditReport
 from ui.address import State
 from ui.controls import inform, panel, plain
 from ui.maps import measures
+from ui.server import measured
 from ui.server.analyses import retraced
 from ui.server.catalogue import translator
 from ui.server.opened import Opened
-from ui.views.explanation import sentences
 
 _SEEING = (
     "ALTI+ follows what each block wrote back to its inputs. An input's share is how much nearer it brings "
@@ -132,7 +133,7 @@ def beside(opened: Opened, rolled: np.ndarray) -> str:
         "**Value zeroing** (Mohebbi et al. 2023) measures by how much a layer's output turns without the "
         f"value of one token, as 1 − cos. In this encoder the median is {median:.4f} and the largest "
         f"{largest:.3f}: drawn as shares of a row, small differences look as large as any."
-        f"{worth(sentences.shipped(opened.asked.model).get('measures', {}))}"
+        f"{worth(measured.described(opened.asked.model, FAITHFULNESS_FILE).get('measures', {}))}"
     )
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from figures.pages.study import draw
+from figures.pages.study import draw, number
 from lab.study import Chart, Study
 from ui.controls import command, panel, plain
+from ui.controls.text import data
 
 
 def show(found: dict[str, Any]) -> None:
@@ -24,11 +25,12 @@ def show(found: dict[str, Any]) -> None:
         together = [each for each in parts if isinstance(each, Chart)]
         for start in range(0, len(together), 2):
             pair = together[start : start + 2]
-            for column, chart in zip(st.columns(2, gap="large"), pair, strict=False):
+            widths = (1, 1) if len(pair) > 1 else (3, 2)
+            for column, chart in zip(st.columns(widths, gap="large"), pair, strict=False):
                 charts += 1
                 with column:
                     _chart(f"study {charts}", chart)
-    st.caption(plain(" ".join(filter(None, (study.method, study.sources)))))
+    st.caption(plain(data(" ".join(filter(None, (study.method, study.sources))))))
     with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
         for date, line in found["made"]:
             st.caption(date)
@@ -53,7 +55,6 @@ def _lines(chart: Chart) -> str:
     first = chart.rows[0] if chart.rows else ()
     ends = ["---:" if isinstance(cell, int | float) else "---" for cell in first]
     rows = [
-        ["–" if cell is None else plain(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row]
-        for row in chart.rows
+        [plain(cell if isinstance(cell, str) else number(cell) or "–") for cell in row] for row in chart.rows
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in ([*map(plain, chart.columns)], ends, *rows))

@@ -1,1 +1,1 @@
-"""The page Heads over sentences: roles, statistics and importance of every head of a model."""
+"""The page Heads over sentences: roles and statistics of every head of a model."""

@@ -17,11 +17,11 @@ from ui.controls import inform, panel, part, pickers, plain, refusals
 from ui.server import catalogue
 from ui.server.background.run import Run, stays
 from ui.server.background.surveys import named, run_of, shipped
-from ui.shell import frame
+from ui.shell import frame, menu
 from ui.shell.fitting import fit_heads, noticed
 from ui.shell.models import needs
 from ui.shell.models.model_picker import pick_model
-from ui.views.heads import importance, statistics
+from ui.views.heads import statistics
 
 _TICK = 0.5
 
@@ -42,15 +42,15 @@ def show() -> None:
     now = session.resolve(**noticed(fit_heads(now, model)))
     _controls(model, now)
     frame.show_notices(now)
-    if _reads(run, now):
+    if _reads(run):
         part(_reading, run_every=_TICK)(run)
     else:
         part(_body)(model, run)
 
 
-def _reads(run: Run[Survey], now: State) -> bool:
+def _reads(run: Run[Survey]) -> bool:
     """Whether the page shows how far the app has read for this visitor."""
-    return _section(now) == "" and _asked(run) and stays(run)
+    return _asked(run) and stays(run)
 
 
 def _reading(run: Run[Survey]) -> None:
@@ -59,7 +59,7 @@ def _reading(run: Run[Survey]) -> None:
     Findings hold fragments, so no part with a clock draws them (see ``ui.views.training.live.saving``).
     """
     now = session.current()
-    if not _reads(run, now):
+    if not _reads(run):
         session.rerun()
     _progress(run, now)
 
@@ -67,9 +67,7 @@ def _reading(run: Run[Survey]) -> None:
 def _body(model: str, run: Run[Survey]) -> None:
     """Draws what depends on the controls."""
     now = session.current()
-    if _section(now) == "importance":
-        importance.show(model, _kind(now, catalogue.sizes(model)), now)
-    elif not _asked(run):
+    if not _asked(run):
         _unasked(model, run, now)
     elif stays(run):
         session.rerun()
@@ -112,23 +110,18 @@ def _unasked(model: str, run: Run[Survey], now: State) -> None:
         )
 
 
-def _section(now: State) -> str:
-    return now.view if now.view == "importance" else ""
-
-
 def _kind(now: State, has: Iterable[str]) -> str:
     kinds = list(has)
     return now.kind if now.kind in kinds else kinds[-1]
 
 
 def _controls(model: str, now: State) -> None:
-    """Draws the choice of the section, the kind, and the sentences."""
-    has, section = catalogue.sizes(model), _section(now)
-    kinds, kind = list(has), _kind(now, has)
+    """Draws the choice of the kind and of the sentences, and a link to what was found about this model."""
+    has = catalogue.sizes(model)
     with st.container(horizontal=True, vertical_alignment="center"):
-        pickers.kind_picker(kind, kinds)
-        if section == "":
-            _own_file(model)
+        pickers.kind_picker(_kind(now, has), list(has))
+        _own_file(model)
+        menu.finding(f"{model}/importance")
 
 
 def _own_file(model: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import numpy as np
 
-from lab.faithfulness.command import runs_of
 from lab.measurement import Json, Pairs, Subject, measurement, one_thread
+from lab.studies.faithfulness import runs_of
+from lab.study import Chart, Study, interval, named, number
 from lenses.measures.agreement import agreement
 from lenses.measures.carried import carried
 from lenses.measures.effect import Effects, cells
@@ -47,7 +48,104 @@ class Row(NamedTuple):
     moved: list[float]  # by ``REPLACED``: |Δ log p| per token
 
 
-@measurement(WEIGHT_EFFECT_FILE)
+def told(found: Json) -> Study:
+    """How well weights rank effects, and how little other weights cost."""
+    kinds = found["kinds"]
+
+    def each_kind(of: Callable[[Json], Json | None], form: str = ".2f") -> str:
+        cells = {kind: of(each) for kind, each in kinds.items()}
+        return ", ".join(
+            f"{number(cell['value'], form)} ({named(kind)})" for kind, cell in cells.items() if cell
+        )
+
+    return Study(
+        topic="Explanation",
+        question=f"Does a weight of {found['model']} say what hiding its key would do?",
+        finding="It ranks keys as the size of the effect does with "
+        f"{each_kind(lambda each: each['size']['weight'])}; whether the token needs the key, it says less.",
+        parts=[
+            "In each layer of each sentence a head and some of its queries were drawn. Each key was hidden "
+            "from that head and query alone, and the model ran again. **Size** |Δ log p|: how much the "
+            "probability of the token moved; a key of weight 0 moves nothing when it is hidden, so zeros "
+            "agree by construction, and nothing else does. **Loss** −Δ log p: whether the token needed the "
+            "key; nothing forces it to follow the weight. A query of the encoder predicts no token: its size "
+            "is summed over all tokens, and it has no loss.",
+            f"As the **loss** of the token does, weights rank keys with "
+            f"{each_kind(lambda each: each['loss']['weight'])}.",
+            _chart("dots", "size", "the size of the effect", kinds),
+            _chart("dots", "loss", "the loss of the token", kinds),
+            Chart(
+                "curves",
+                "Rank correlation of weights with the size of the effect, by layer",
+                f"In the last layer: {each_kind(lambda each: each['layers'][-1]['weight'])}.",
+                ("kind", "layer", "rank correlation", "low", "high"),
+                [
+                    (named(kind), i, *interval(layer["weight"]))
+                    for kind, each in kinds.items()
+                    for i, layer in enumerate(each["layers"], start=1)
+                    if layer["weight"]
+                ],
+            ),
+            "**Other weights in the place of the head's own**, for all its queries; the values stay. "
+            "*Nothing*: the head adds nothing, not even b_V. If uniform or foreign weights cost as little as "
+            "the head's own, its weights are not what the prediction rests on: one head with uniform weights "
+            f"costs a token {each_kind(lambda each: each['replaced']['uniform'], '.3f')} nats.",
+            _chart("dots", "replaced", "nats that a token loses", kinds),
+            _chart("dots", "moved", "nats by which a token moves either way", kinds),
+            "**Content words, function words, and the rest** (punctuation and `</s>`), over source words: "
+            "their share of the keys, of the weight, and of the effect.",
+            Chart(
+                "bars",
+                "Share of each sort of source word",
+                "Bars: the share of keys, of weight and of effect by sort of word and kind.",
+                ("share of", "source words", "%", "low", "high"),
+                [
+                    (what, f"{sort}, {named(kind)}", *interval(cell, 100))
+                    for kind, each in kinds.items()
+                    for what, cells in each.get("share", {}).items()
+                    for sort, cell in cells.items()
+                    if cell
+                ],
+            ),
+            Chart(
+                "dots",
+                "Rank correlation of weight with size among words of one sort",
+                "Dots: the rank correlation among content words, and among function words.",
+                ("kind", "source words", "rank correlation", "low", "high"),
+                [
+                    (named(kind), sort, *interval(cell))
+                    for kind, each in kinds.items()
+                    for sort, cell in each.get("within", {}).items()
+                    if cell
+                ],
+            ),
+        ],
+        method=f"{found['data'].capitalize()}, {found['queries']} queries of each sentence and layer. Rank "
+        "correlations are those within a query, mean over queries and sentences, with 95 % intervals.",
+        sources="Jain & Wallace 2019; Kobayashi et al. 2020.",
+    )
+
+
+def _chart(form: Literal["dots"], what: str, title: str, kinds: Json) -> Chart:
+    """Values of a kind's columns; a column that nothing was measured of is left out."""
+    rows = [
+        (named(kind), name, *interval(cell))
+        for kind, each in kinds.items()
+        for name, cell in each[what].items()
+        if cell
+    ]
+    title = f"rank correlation with {title}" if what in ("size", "loss") else title
+    highest = max(rows, key=lambda row: row[2], default=("", "", 0.0))
+    return Chart(
+        form,
+        f"{title[0].upper()}{title[1:]}, by what orders the keys or takes the weights' place",
+        f"{title}: highest for {highest[1]} in {highest[0]}, {highest[2]:.3f}.",
+        ("kind", "weights", title, "low", "high"),
+        rows,
+    )
+
+
+@measurement(WEIGHT_EFFECT_FILE, studies={"weight-effect": told})
 def weight_effect(
     model: Subject,
     data: Annotated[Pairs, "source<TAB>target lines; sources are read"],

@@ -9,6 +9,7 @@ import numpy as np
 
 from lab.faithfulness.measures import CROSS, MEASURES
 from lab.measurement import Folder, Json, Pairs, Subject, measurement, one_thread, report
+from lab.study import Chart, Study, interval
 from lenses.measures.agreement import agreement
 from lenses.measures.effect import Cut, Effects
 from lenses.what_if.untrained import untrained_twin
@@ -27,7 +28,106 @@ DEPTHS = (1, 2, 3, 5)
 _CHANCE = next(iter(MEASURES))
 
 
-@measurement(FAITHFULNESS_FILE)
+def told(found: Json) -> Study:
+    """What the comparison says of weights, and of the measures made to replace them."""
+    measures, depths = found["measures"], found["depths"]
+    first = {name: _lost(each["deleted"][0]["value"]) for name, each in measures.items()}
+    value, low, high = first[_WEIGHTS]
+    others = sorted(_INSTEAD, key=lambda name: -first[name][0])
+    better = [name for name in others if first[name][0] > high]
+    alike = [name for name, each in measures.items() if each["untrained"]["value"] > _UNLEARNED]
+    same = [name for name in alike if name != _CHANCE]
+    return Study(
+        topic="Explanation",
+        question=f"Do attention weights name the source tokens that {found['model']} needs?",
+        finding=f"Better than chance, and less than the exact effect: hiding the one token of largest mean "
+        f"weight costs {value:.2f} nats, a random one {first[_CHANCE][0]:.2f}, that of largest effect "
+        f"{first['effect'][0]:.2f}.",
+        parts=[
+            "At every step, each measure orders the source tokens. **Hidden**: the first of them are hidden "
+            "from the whole decoder, and log p of the step's token falls; the more it falls, the better the "
+            "order. **Kept**: all but the first are hidden; the less it falls, the better. The order by "
+            "exact effect of each token alone costs a run for each; it need not be the best for several "
+            "tokens.",
+            f"Of the measures made to replace weights, {', '.join(better) or 'none'} surely "
+            f"{'costs' if len(better) == 1 else 'cost'} more than the mean weight's {value:.2f} "
+            f"({low:.2f} to {high:.2f}): "
+            f"{', '.join(f'{name} {first[name][0]:.2f}' for name in others)}. "
+            + (
+                f"In a model with random weights, {' and '.join(same)} would look much the same."
+                if same
+                else "No measure looks alike in a model with random weights."
+            ),
+            _dots("deleted", "the first token hidden", measures),
+            _dots("kept", "all but the first token hidden", measures),
+            *(
+                Chart(
+                    "curves",
+                    f"Nats that a token loses with the first tokens of an order {what}",
+                    f"With {depths[-1]} tokens {what}, an order by effect costs "
+                    f"{_lost(measures['effect'][kind][-1]['value'])[0]:.2f} nats.",
+                    ("order by", f"tokens {what}", "nats lost", "low", "high"),
+                    [
+                        (name, depth, *_lost(cell["value"]))
+                        for name in _DRAWN
+                        for depth, cell in zip(depths, measures[name][kind], strict=True)
+                    ],
+                )
+                for kind, what in (("deleted", "hidden"), ("kept", "kept"))
+            ),
+            "An order is worth more if it agrees with the exact effect, and less if a model with random "
+            "weights gives the same picture of the same tokens: then it owes little to what was learned.",
+            Chart(
+                "dots",
+                "Rank correlation of each order with that by exact effect",
+                "; ".join(f"{name}: {each['effect']['value']:.2f}" for name, each in measures.items()),
+                ("with", "order by", "rank correlation", "low", "high"),
+                [("exact effect", name, *interval(each["effect"])) for name, each in measures.items()],
+            ),
+            Chart(
+                "dots",
+                "Rank correlation of each order with itself in another model",
+                "; ".join(f"{name}: {each['untrained']['value']:.2f}" for name, each in measures.items()),
+                ("with", "order by", "rank correlation", "low", "high"),
+                [
+                    (label, name, *interval(each[key]))
+                    for key, label in _CONTROLS.items()
+                    for name, each in measures.items()
+                    if key in each
+                ],
+            ),
+        ],
+        method=f"{found['data'].capitalize()}; cross-attention of the whole decoder. 95 % intervals of the "
+        "bootstrap over sentences. “One random head” is drawn for each sentence.",
+        sources="Jain & Wallace 2019; Wiegreffe & Pinter 2019; Ferrando et al. 2022 (ALTI+).",
+    )
+
+
+_WEIGHTS, _INSTEAD = "weights, all heads", ("carried", "ALTI+", "gradient × input", "rollout")
+_DRAWN = ("effect", "ALTI+", _WEIGHTS, "rollout", _CHANCE)
+_CONTROLS = {"untrained": "random weights", "retrained": "a second training"}
+_UNLEARNED = 0.5
+"""Rank correlation with random weights from which a picture owes little to what was learned."""
+
+
+def _lost(cell: Json) -> list[float]:
+    """Nats lost, with the ends of the interval in their order."""
+    value, low, high = interval(cell, -1.0)
+    return [value, high, low]
+
+
+def _dots(kind: str, what: str, measures: Json) -> Chart:
+    cells = {name: _lost(each[kind][0]["value"]) for name, each in measures.items()}
+    return Chart(
+        "dots",
+        f"Nats that a token loses with {what}",
+        "; ".join(f"{name}: {cell[0]:.2f}" for name, cell in cells.items()),
+        ("hidden", "order by", "nats lost", "low", "high"),
+        [(what, name, *cell) for name, cell in cells.items()],
+    )
+
+
+@measurement(FAITHFULNESS_FILE, studies={"faithfulness": told})
 def faithfulness(
     model: Subject,
     data: Annotated[Pairs, "source<TAB>target lines; sources are read"],
