@@ -36,16 +36,12 @@ def _parser() -> argparse.ArgumentParser:
     from lab.measurement import parser_of
     from lab.models.remake import COMMANDS, remake
     from lab.pretraining.pretraining import pretraining
-    from lab.recurrent.command import recurrent
     from lab.studies import studies
     from lab.texts.command import text
-    from lab.twins.command import positions
 
     others = [
         documents,
         *(each for each in studies() if each not in COMMANDS),
-        positions,
-        recurrent,
         pretraining,
         text,
         language,

@@ -32,6 +32,6 @@ def documents(models: Annotated[Folder, "models, with what was measured beside t
     for each in studies():
         for data in measured(each, models):
             found = read_json(data)
-            for name, tell in each.studies.items():
+            for name, tell in each.studies.items() if each.complete(found) else ():
                 print(f"Wrote {write(name, tell(found), found, data, each.shipped(data))}.")
     return 0

@@ -144,6 +144,10 @@ class Measurement(Command):
         folder = arguments.models if self.in_folder else Path()
         return Path(arguments.output or folder / self.file)
 
+    def complete(self, values: Json) -> bool:
+        """True if all parts were measured, without which no study is told."""
+        return all(name in values for name in self.parts)
+
     def shipped(self, path: Path) -> bool:
         """True if a file is that which the app ships, not one beside a model."""
         return not self.beside and path.parts[:1] == SHIPPED.parts[:1]
@@ -172,7 +176,7 @@ class Measurement(Command):
                     report(f"measured {name}")
             if first:
                 write_json(path, values)
-                for name, tell in self.studies.items():
+                for name, tell in self.studies.items() if self.complete(values) else ():
                     report(f"wrote {write(name, tell(values), values, path, self.shipped(path))}")
                 text = json.dumps(values, ensure_ascii=False) if arguments.json else f"Wrote {path}."
                 print(text, flush=True)

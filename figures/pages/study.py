@@ -194,7 +194,7 @@ def number(value: object, digits: int = 3) -> str:
     """A number with at most so many digits after the point; empty for None."""
     if not isinstance(value, int | float):
         return ""
-    text = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.{digits}f}"
+    text = f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
     return "0" if not float(text.replace(",", "")) else text.replace("-", "−")
 
 

@@ -31,7 +31,7 @@ def test_local_attention_marks_its_centres_on_the_map(visitor: Visitor) -> None:
 
 def test_the_sections_fit_a_phone(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
-    for view in ("", "view=long", "view=path", "view=speed"):
+    for view in ("", "view=path"):
         visitor.page.goto(f"{visitor.base}/recurrent?{view}")
         visitor.until("document.querySelectorAll('.stMain .js-plotly-plot .main-svg').length > 0")
         visitor.until(QUIET)

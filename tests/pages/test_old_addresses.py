@@ -33,7 +33,7 @@ OLD = {
         "view=adam&update=9",
         "view=schedule&width=256&warmup=800",
     ),
-    "pages/positions.py": ("encoding=rotary&positions=32", "view=results", "dimension=4&base=100"),
+    "pages/positions.py": ("encoding=rotary&positions=32", "dimension=4&base=100"),
     "pages/what_if.py": ("view=causal&scored=1", "changes=ablate_cross_1.2_zero"),
     "pages/compare.py": ("against=head-1.2", "against=untrained-3&kind=encoder", "against=uniform"),
     "pages/heads.py": ("kind=encoder&statistic=entropy",),

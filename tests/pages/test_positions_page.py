@@ -15,9 +15,7 @@ from figures.pages.positions import twin_name
 from lenses.what_if.rearranged import encode_moved
 from transformer import load_translator
 from transformer.model.encodings.positions import REGISTRY, sinusoidal_table
-from ui.controls import text
 from ui.server import catalogue, measured
-from ui.views.positions import costs
 from ui.views.positions.tables import turned
 
 PAGE = "pages/positions.py"
@@ -127,7 +125,6 @@ def test_the_slider_shows_the_offset_that_is_drawn():
         {"twin_head": "99.99", "encoding": "shaw"},
         {"twin_head": "99.99", "view": "sentence"},
         {"swap": "70.80", "view": "sentence"},
-        {"twin_head": "99.99", "view": "results"},
     ],
     ids=str,
 )
@@ -138,7 +135,7 @@ def test_bad_values_are_moved_to_the_nearest_good_ones_and_named(params):
 
 def test_two_equal_words_and_a_kind_without_positions_open_something_valid():
     run(PAGE, swap="1.1", view="sentence")
-    run(PAGE, kind="cross", view="results")
+    run(PAGE, kind="cross", view="sentence")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -219,57 +216,8 @@ def test_a_twin_can_be_chosen_on_the_other_pages(page):
     assert view(at)["step"] >= 0
 
 
-def test_results_are_drawn_as_they_were_measured():
-    at = run(PAGE, view="results")
-    results, drawn = measured.shipped(measured.POSITIONS), named_charts(at)
-    shown = bars(drawn["scores"])
-    scores = results["scores"].items()
-    assert shown == {twin_name(name): found["bleu"]["value"]["value"] for name, found in scores}
-    assert list(shown) == list(map(twin_name, REGISTRY))
-    gap = results["scores"]["rotary"]["bleu"]["difference"]
-    assert f"rotary {gap['value']:+.1f} ({gap['low']:+.1f} to {gap['high']:+.1f})".replace("-", "−") in words(
-        at
-    )
-    lost = results["lengths"]["groups"][0]["models"]["shaw"]["loss"]["difference"]["value"]
-    drawn_gap = next(trace for trace in drawn["lengths"]["data"] if trace["name"] == "relative keys")
-    assert drawn_gap["y"][0] == lost
-    assert {"lengths-bleu", "long-bleu", "shuffled-words"} <= set(drawn)
-    mass = results["attention"]["models"]["rotary"]["encoder"]
-    place = mass["previous"]
-    curve = next(trace for trace in drawn["profile"]["data"] if trace["name"] == "rotary")
-    np.testing.assert_allclose(array(curve["y"]), mass["mass"][place["layer"]][place["head"]], atol=1e-6)
-    assert text.command(results["command"]) in at.code[0].value
-
-
-def test_the_probe_is_drawn_and_the_growth_of_costs_is_computed():
-    at = run(PAGE, view="results")
-    results = measured.shipped(measured.POSITIONS)
-    assert bars(named_charts(at)["probe"]) == {
-        twin_name(name): each["value"] for name, each in results["probe"]["models"].items()
-    }
-    cost = results["cost"]
-    assert f"From {cost['lengths'][-2]} to {cost['lengths'][-1]} tokens" in words(at)
-    assert costs.sentence(results) in words(at)
-
-
-def test_powers_of_the_length_are_those_of_the_last_doubling():
-    assert costs.exponent([1, 10, 20], [5, 3, 12]) == pytest.approx(2)
-    assert costs.exponent([10, 20], [3, None]) is None
-    doubled = {"milliseconds": [1, 4], "megabytes": [1, 2]}
-    squared = {"milliseconds": [1, 8], "megabytes": [1, 4]}
-    results = {
-        "models": {"rotary": {"positions": "rotary"}, "t5": {"positions": "t5"}},
-        "cost": {"lengths": [512, 1024], "models": {"rotary": doubled, "t5": squared}},
-    }
-    told = costs.sentence(results)
-    assert "grows like $n^{2.0}$ without a bias, and like $n^{3.0}$ with one" in told
-    assert "the memory grows like $n^{1.0}$" in told
-    assert "its memory grows like $n^{2.0}$, up to 4 MB (T5 buckets)" in told
-
-
 def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(catalogue, "BUNDLED", tmp_path)
-    assert "were not run" in words(run(PAGE, view="results"))
     assert "There are no twins here" in words(run(PAGE, view="sentence"))
     for name in ("learned", "shaw", "t5"):
         assert "there is no model" in words(run(PAGE, encoding=name))

@@ -72,29 +72,7 @@ def test_the_steps_of_the_sentence_are_counted():
     assert "**1 step**; in self" in words(show(view="path", source="2"))
 
 
-def test_the_results_are_told_with_intervals_and_sizes(folder):
-    told = words(show(view="long"))
-    results = json.loads((folder / "recurrent" / "results.json").read_text())
-    assert f"{results['scores']['dot']['bleu']['value']['value']:.1f}" in told
-    assert "One seed each" in told
-    assert "bfloat16" in told
-    drawn = named_charts(show(view="long"))
-    assert {"recurrent length-bleu", "recurrent length-loss"} <= set(drawn)
-    names = {trace["name"] for trace in drawn["recurrent length-bleu"]["data"]}
-    assert names == {*SCORES, "Transformer"}
-
-
-def test_the_speed_is_drawn_for_every_model():
-    drawn = named_charts(show(view="speed"))
-    for kind in ("training", "writing"):
-        assert {trace["name"] for trace in drawn[f"recurrent {kind}"]["data"]} == {*SCORES, "Transformer"}
-    told = words(show(view="speed"))
-    assert "as ratios" in told
-    assert "No GPU was measured here" in told
-    assert "rows at 2 tokens" in told
-
-
-@pytest.mark.parametrize("view", [None, "long", "path", "speed"])
+@pytest.mark.parametrize("view", [None, "path"])
 def test_without_models_and_measurements_the_page_says_what_is_missing(view, tmp_path, monkeypatch):
     monkeypatch.setattr(catalogue, "BUNDLED", tmp_path)
     at = run(PAGE, **({} if view is None else {"view": view}))

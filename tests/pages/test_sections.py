@@ -22,12 +22,12 @@ SECTIONS = {
     "pages/cross_attention.py": ("alignment",),
     "pages/search.py": ("sampling",),
     "pages/masks.py": ("batch",),
-    "pages/positions.py": ("trained", "together", "sentence", "results"),
+    "pages/positions.py": ("trained", "together", "sentence"),
     "pages/what_if.py": ("experiments", "causal"),
     "pages/explanation.py": ("why", "score", "sources"),
     "pages/training.py": (*("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),),
     "pages/language_model.py": (*("surprisal", "lengths", "induction", "space", "pretraining"),),
-    "pages/recurrent.py": ("long", "path", "speed"),
+    "pages/recurrent.py": ("path",),
 }
 ADDRESSES = [(page, view) for page in PAGES for view in (None, *SECTIONS.get(page, ()))]
 ARCHITECTURES: dict[str, Callable[[Path, Translator], None]] = {

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 MOVED = {
     "training/here": ("train_here", ""),
+    "positions/results": ("findings", "positions"),
+    "recurrent/long": ("findings", "recurrent-length"),
+    "recurrent/speed": ("findings", "recurrent-speed"),
     "recurrent/hard": ("findings", "hard-attention"),
     "heads/importance": ("findings", "{model}/importance"),
     "explanation/faithful": ("findings", "{model}/faithfulness"),

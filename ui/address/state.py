@@ -53,13 +53,13 @@ ORDERS = (
 STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "keeps")
 """Every statistic of a head over many sentences."""
 VIEWS = (
-    *("batch", "trained", "alignment", "together", "sentence", "results"),
+    *("batch", "trained", "alignment", "together", "sentence"),
     *("experiments", "causal"),
     *("why", "score", "sources"),
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),
     *("surprisal", "lengths", "induction", "space", "pretraining"),
-    *("long", "path", "speed"),
+    "path",
 )
 """Every variant of a page that is not its first: those of several pages, of What if, of Search, of Training,
 of Language model, and of Recurrent."""

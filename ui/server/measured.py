@@ -19,7 +19,7 @@ from ui.server.stores import kept
 
 T = TypeVar("T")
 COST, ADAM, PRETRAINING = "cost.json", "adam.json", "language/pretraining.json"
-POSITIONS, RECURRENT = "positions/results.json", "recurrent/results.json"
+POSITIONS = "positions/results.json"
 
 
 def shipped(name: str, read: Callable[[Path], Any] = read_json) -> Any:

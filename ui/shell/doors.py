@@ -241,11 +241,6 @@ PAGES: dict[str, Page] = {
             "tables": Entry("what it is", ""),
             "together": Entry("side by side", "Sines that are added, and angles that turn."),
             "sentence": Entry("on your sentence", ""),
-            "results": Entry(
-                "How much positions help",
-                "Seven encodings, measured on models trained with each one.",
-                "positions",
-            ),
         },
     ),
     "recurrent": Page(
@@ -256,24 +251,13 @@ PAGES: dict[str, Page] = {
         draws="recurrent twins and the Transformer that they are compared with",
         sections={
             "maps": Entry("two alignments", ""),
-            "long": Entry(
-                "long sentences",
-                "How each model does on short and long sentences; a recurrent decoder keeps its output in "
-                "one state.",
-            ),
             "path": Entry("path length", "How many steps lie between two tokens of your sentence."),
-            "speed": Entry(
-                "Speed of both",
-                "Training reads a whole target at once; translation writes it token by token. Timed on one "
-                "core.",
-                "training/adam",
-            ),
         },
     ),
     "language_model": Page(
         "Language model",
         "A causal Transformer without an encoder continues your text.",
-        "open_file",
+        "findings",
         icon=":material/notes:",
         sort="language",
         sections={
@@ -295,14 +279,14 @@ PAGES: dict[str, Page] = {
             "pretraining": Entry(
                 "Pretraining",
                 "A translator whose encoder read English text before it saw any sentence pairs.",
-                "positions/results",
+                "open_file",
             ),
         },
     ),
     "findings": Page(
         "Findings",
         "What was measured over many sentences and models, each question with its answer.",
-        "what_if/causal",
+        "open_file",
         icon=":material/biotech:",
     ),
     "open_file": Page(
@@ -316,9 +300,8 @@ PAGES: dict[str, Page] = {
 
 RESEARCH = (
     "findings",
-    *("positions/results",),
     *("training/adam", "training/residuals", "training/cost"),
-    *("language_model/pretraining", "recurrent/speed"),
+    "language_model/pretraining",
     *("what_if/causal", "open_file"),
 )
 """Places of their own door: the switches of their pages leave them out."""

@@ -183,7 +183,7 @@ WALK: dict[str, tuple[Item, ...]] = {
         Item(
             "Table 3 (E)",
             "Learned positions do as well as sinusoids.",
-            (("The same comparison on twins, with intervals", "positions?view=results"),),
+            (("The same comparison on twins, with intervals", "findings?study=positions"),),
         ),
         Item(
             "Table 4",

@@ -9,8 +9,6 @@ from figures.pages.positions import (
     dots,
     lines,
     look,
-    measured_groups,
-    measured_lines,
     seen_norms,
     table_map,
     token_norms,
@@ -69,25 +67,6 @@ def test_dots_show_value_and_interval_and_other_seeds_hollow():
     assert tuple(drawn.layout.yaxis.ticktext) == ("rotary", "rotary, seed 2")
     assert dot.marker.color[1] == "rgba(0,0,0,0)"
     assert "28.0" in drawn.data[1].text[0]
-
-
-def test_measured_lines_leave_out_what_was_not_measured():
-    drawn = measured_lines([64, 1024], {"learned": [Interval(1, 1, 1), None]}, ("tokens", "ms"))
-    assert tuple(drawn.data[0].y) == (1,)
-    assert tuple(drawn.layout.xaxis.ticktext) == ("64", "1,024")
-    assert drawn.layout.yaxis.type == "log"
-
-
-def test_what_lines_join_stands_at_its_place_and_what_stands_aside_is_not_joined():
-    """A line that is moved aside crosses others where its values do not."""
-    series = {name: [Interval(1, 0, 2), Interval(3, 2, 4)] for name in ("none", "rotary", "alibi")}
-    for trace in measured_lines([1, 2], series, ("x", "y")).data:
-        assert tuple(trace.x) == (0, 1)
-    aside = measured_groups(["a", "b"], series, ("x", "y")).data
-    assert [trace.mode for trace in aside] == ["markers"] * 3
-    places = np.array([trace.x for trace in aside])
-    assert (np.abs(places - [0, 1]) < 0.5).all()
-    assert len(np.unique(places)) == 6
 
 
 def test_twins_are_called_what_people_read():

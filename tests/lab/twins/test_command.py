@@ -7,7 +7,7 @@ from corpus import number_pairs, write_pairs
 from programs import main
 from random_models import random_config, random_model
 
-from lab.twins.command import RESULTS_FILE
+from lab.twins.loading import RESULTS_FILE
 from transformer.storage.directory import save_checkpoint
 
 NAMES = ("sinusoidal", "learned", "none")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ui.address import session
-from ui.shell import frame, sections
+from ui.shell import frame, menu, sections
 from ui.shell.changed import of_tokens
 from ui.shell.models.model_picker import pick_model
 from ui.shell.page import open_sentence_page
-from ui.views.positions import results, sentence, tables, together
+from ui.views.positions import sentence, tables, together
 
 
 def show() -> None:
@@ -23,10 +23,9 @@ def show() -> None:
     frame.heading("positions", now)
     pick_model(now, "positions")
     sections.switch("positions", now)
-    if now.view == "results":
-        results.show()
-    elif now.view == "together":
+    if now.view == "together":
         together.show()
     else:
         tables.show()
+    menu.finding("positions")
     frame.end("positions", now)

@@ -24,10 +24,9 @@ from ui.address import State, session
 from ui.address.parameters import link
 from ui.controls import options, panel, part, pickers, plain, seen
 from ui.linked_view import window_around
-from ui.server import catalogue, measured
+from ui.server import catalogue
 from ui.shell.fitting import fit_position, noticed
 from ui.views.recurrent import twins
-from ui.views.recurrent.results import sizes
 from ui.views.recurrent.twins import NAMES, TwinRun
 
 _SIZE, _CELLS = 440, 40
@@ -36,6 +35,10 @@ _SEEING = (
     "one scale. The recurrent decoder has one state and one head: the row is its whole look at the source. "
     "The Transformer has many heads, and one of them is shown. Purple strokes are centres that local "
     "attention predicts."
+)
+_CAVEAT = (
+    "Data, pieces, batches and steps of both were the same; the recurrent twins were trained with bfloat16 "
+    "products, the Transformer with float32, each with one seed."
 )
 _SHOWN = 6
 """Dimensions that the table names; the others are added up."""
@@ -100,7 +103,7 @@ def _part(score: str) -> None:
                         else:
                             pickers.head_picker("cross", each.head, each.model)
                 _map(each, at)
-    st.caption(plain(sizes(measured.shipped(measured.RECURRENT))))
+    st.caption(_CAVEAT)
     _score(one, row, now.source)
 
 
