@@ -1,1 +1,1 @@
-"""Figures for a paper: true vector PDF and SVG, and PNG. matplotlib is imported only when one is drawn."""
+"""Figures for a paper: true vector PDF and SVG, and PNG, drawn by matplotlib."""

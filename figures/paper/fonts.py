@@ -2,90 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from matplotlib.font_manager import FontEntry
+from matplotlib.font_manager import FontEntry, FontPath, fontManager, get_font
 
 _FIRST = ("Noto Sans", "DejaVu Sans")
 """Families for most texts; the second one comes with matplotlib."""
 _NEXT = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans", "Noto", "")
-"""Beginnings of the names of further families, best first."""
-_PLAIN = {"style": ("normal",), "weight": (400, "normal", "regular", "book")}
-_TRUETYPE = {b"\x00\x01\x00\x00", b"true"}
-"""Beginning of a TrueType file; all others (CFF outlines, collections) cannot be embedded as TrueType."""
-_PLACEHOLDERS = "Last Resort"
-"""Beginnings of the names of fonts that draw a frame in place of every letter."""
-_VARIANTS = range(0xFE00, 0xFE10)
-"""Marks that choose between two drawings of the letter before them; they have no drawing themselves."""
+"""Beginnings of the names of families, best first."""
+_UNDRAWN = frozenset(map(chr, range(0xFE00, 0xFE10)))
+"""Marks that choose between two drawings of the letter before them."""
 
 
-def families(
-    texts: Iterable[str],  # everything that will be written
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The fonts that together draw all texts.
-
-    Returns:
-        The families in the order in which each letter looks for its font, and the letters that none has.
-    """
-    letters = {letter for text in texts for letter in text}
-    missing = {letter for letter in letters if not letter.isspace() and ord(letter) not in _VARIANTS}
-    chosen: list[str] = []
-    for name in _installed():
-        if name not in _FIRST and not missing:
-            break
-        drawn = {letter for letter in missing if _has(name, letter)}
-        if drawn or name in _FIRST:
-            chosen.append(name)
-            missing -= drawn
-    return tuple(chosen), tuple(sorted(missing))
+def families(text: str) -> tuple[list[str], list[str]]:
+    """The fonts that together draw a text, best first, and the letters that none of them has."""
+    found = {letter: _family_of(letter) for letter in sorted(set(text) - _UNDRAWN) if not letter.isspace()}
+    used = [name for name in _entries() if name in _FIRST or name in found.values()]
+    return used, [letter for letter, family in found.items() if family is None]
 
 
-def without_truetype(names: Iterable[str]) -> tuple[str, ...]:
-    """The families that have no TrueType outlines, which publishers prefer inside a PDF."""
-    return tuple(name for name in names if _begins(_entries()[name].fname) not in _TRUETYPE)
+def without_truetype(names: list[str]) -> list[str]:
+    """The families that a PDF cannot hold as TrueType, which publishers prefer."""
+    return [name for name in names if not _entries()[name].fname.lower().endswith(".ttf")]
 
 
-def _begins(path: str) -> bytes:
-    with Path(path).open("rb") as file:
-        return file.read(4)
-
-
-def _installed() -> list[str]:
-    """Names of all families, best first."""
-    names = _entries()
-    first = [name for name in _FIRST if name in names]
-    return first + sorted((name for name in names if name not in first), key=_rank)
-
-
-def _rank(name: str) -> tuple[int, str]:
-    return next(i for i, start in enumerate(_NEXT) if name.startswith(start)), name
+@lru_cache(maxsize=20_000)
+def _family_of(letter: str) -> str | None:
+    """The best family that has a letter."""
+    files = ((name, FontPath(each.fname, each.index)) for name, each in _entries().items())
+    return next((name for name, file in files if get_font(file).get_char_index(ord(letter))), None)
 
 
 @lru_cache(maxsize=1)
 def _entries() -> dict[str, FontEntry]:
-    """The upright, regular font of every installed family."""
-    from matplotlib.font_manager import fontManager
-
-    return {
-        entry.name: entry
-        for entry in reversed(fontManager.ttflist)
-        if entry.style in _PLAIN["style"]
-        and entry.weight in _PLAIN["weight"]
-        and not entry.name.startswith(_PLACEHOLDERS)
-    }
+    """The upright, regular font of every installed family, best first."""
+    upright = [each for each in fontManager.ttflist if each.style == "normal"]
+    regular = {each.name: each for each in upright if each.weight in (400, "normal", "regular", "book")}
+    regular.pop("Last Resort High-Efficiency", None)  # draws a frame in place of every letter
+    return {name: regular[name] for name in sorted(regular, key=_rank)}
 
 
-@lru_cache(maxsize=20_000)
-def _has(name: str, letter: str) -> bool:
-    from matplotlib.ft2font import FT2Font
-
-    entry = _entries()[name]
-    try:
-        font = FT2Font(entry.fname, face_index=entry.index)
-    except (OSError, RuntimeError):
-        return False
-    return font.get_char_index(ord(letter)) != 0
+def _rank(name: str) -> tuple[bool, int, str]:
+    return name not in _FIRST, next(i for i, start in enumerate(_NEXT) if name.startswith(start)), name

@@ -1,172 +1,212 @@
 """Heads as one figure for a paper: maps without cursor and fading, as vectors, in real sizes.
 
-In a notebook: `Path("figure.pdf").write_bytes(sheet([view], Form("pdf", width=8.5)).data)`.
+In a notebook: `Path("figure.pdf").write_bytes(sheet([view], Form("pdf", width=8.5))[0])`.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import threading
 import warnings
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.transforms import Bbox
 
 from figures.base import labels, style
-from figures.base.captions import KIND_NAMES
-from figures.base.shape import HeadLike
-from figures.maps.export import plain, wrapped
-from figures.maps.heatmap import check
-from figures.paper import draw
+from figures.base.quantity import quantity
+from figures.base.shape import HeadLike, named
+from figures.maps.export import plain
+from figures.maps.heatmap import check, masked_blocks, row_tokens
 from figures.paper.fonts import families, without_truetype
-from figures.paper.form import INCH, MOST_HEADS, POINTS, Form, Paper
-from figures.paper.layout import LINE, Layout, Measure, Panel, lay_out
-from figures.paper.legend import Legend
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+INCH = 2.54
+_PAGE = 690
+"""Greatest height of the maps in pt: a page of a journal."""
+_GREY, _HATCH = "#606060", "/////"
 _DRAWING = threading.Lock()
 """matplotlib's settings belong to the whole process, so one figure is drawn at a time."""
-_SMALL = 0.8
-"""Font size of the footnote, as a multiple of the other text's."""
-_MAKER = "Attention explorer"
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form of a figure for a paper."""
+
+    file: str = "pdf"  # pdf, svg or png
+    width: float = 8.5  # width in cm; the height follows from it
+    letters: float = 8.0  # the font size in pt
+    columns: int = 3  # maps per row
+    scale: str = "linear"  # how weights become colours, one of `style.SCALES`
 
 
 def sheet(
     views: Sequence[HeadLike],  # the heads, each with at most 64 x 64 cells
-    form: Form,  # the format of the file
-    # what the figure shows and where it comes from, in paragraphs. The file's metadata holds them;
-    # `form.footnote` prints them too.
-    about: Sequence[str] = (),
-) -> Paper:
+    form: Form,
+    about: Sequence[str] = (),  # what it shows and where it comes from, in paragraphs for the file's metadata
+) -> tuple[bytes, float, list[str]]:
     """Draws heads on one sheet, all with cells of one size.
 
+    Returns:
+        The file, its height in cm, and what its reader should know about it, one sentence each.
+
     Raises:
-        ValueError: there is no head, or there are too many; a head has too many cells, or labels that do not
-            match them; the labels leave no room for the maps.
+        ValueError: a head has too many cells, or labels that do not match them.
+        UserWarning: the labels leave no room for the maps.
     """
-    if not 1 <= len(views) <= MOST_HEADS:
-        raise ValueError(f"A sheet holds 1 to {MOST_HEADS} heads, not {len(views)}.")
     for view in views:
         check(view)
-    paragraphs = [plain(each) for each in about]
-    written = [*paragraphs * form.footnote, *_words(views, form)]
-    fonts, missing = families(written)
-    with _DRAWING, warnings.catch_warnings():
+    fonts, missing = families("".join(name for view in views for side in _names(view) for name in side))
+    with _DRAWING, matplotlib.rc_context(_settings(form, fonts)), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the notes name the letters without a font
-        return _drawn(views, form, paragraphs, fonts, missing)
+        figure = _grid(views, form)
+        step = _lay_out(figure, form)
+        _add_legend(figure, views, form)
+        data, height = _saved(figure, form.file, [plain(each) for each in about])
+    return data, height, _notes(step, missing, without_truetype(fonts))
 
 
-def _words(views: Sequence[HeadLike], form: Form) -> list[str]:
-    """Everything that is written above the footnote."""
-    sides = [
-        side for view in views for side in (view.query_tokens, view.predicted_tokens or (), view.key_tokens)
-    ]
-    tokens = [name for side in sides for name in labels.names(side)]
-    titles = [text for title in _titles(views) for text in title]
-    return [*tokens, *titles, *(text for text, _ in style.stops(form.scale)), "…"]
+def _names(view: HeadLike) -> tuple[list[str], list[str]]:
+    """The labels of the rows and of the columns, at most 14 times as wide as the font is high."""
+    return labels.names(row_tokens(view), 14), labels.names(view.key_tokens, 14)
 
 
-def _titles(views: Sequence[HeadLike]) -> list[tuple[str, ...]]:
-    """Title above each map; none above a single map, since the paper's own caption names it."""
-    if len(views) == 1:
-        return [()]
-    mixed = len({view.kind for view in views}) > 1
-    return [_title(f"({chr(ord('a') + i)})", view, mixed) for i, view in enumerate(views)]
-
-
-def _title(letter: str, view: HeadLike, mixed: bool) -> tuple[str, ...]:
-    kind = f"{view.kind}, " * mixed
-    long = f"{letter} {kind}layer {labels.count(view.layer)}, head {labels.count(view.head)}"
-    return long, f"{letter} {kind}{labels.head_name(view.layer, view.head)}", letter
-
-
-def _drawn(
-    views: Sequence[HeadLike], form: Form, about: list[str], fonts: Sequence[str], missing: Sequence[str]
-) -> Paper:
-    import matplotlib
-
-    settings: Any = {
+def _settings(form: Form, fonts: list[str]) -> Any:
+    """matplotlib's settings for a sheet."""
+    pad = 0.4 * form.letters
+    return {
+        **dict.fromkeys(("xtick.bottom", "xtick.labelbottom", "ytick.left", "legend.frameon"), False),
+        **dict.fromkeys(("font.size", "axes.titlesize", "legend.fontsize"), form.letters),
+        **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 0),
+        **dict.fromkeys(("xtick.major.pad", "ytick.major.pad", "axes.labelpad", "axes.titlepad"), pad),
+        **dict.fromkeys(("legend.handletextpad", "legend.labelspacing", "legend.borderaxespad"), 0.3),
+        **dict.fromkeys(("hatch.linewidth", "patch.linewidth"), 0.4),
+        "xtick.labeltop": True,
+        "ytick.alignment": "center",
+        "axes.labelcolor": _GREY,
+        "axes.titlelocation": "left",
         "font.family": [*fonts, "sans-serif"],  # an SVG names them all
-        "font.sans-serif": fonts[:1],
-        "hatch.linewidth": 0.4,
+        "text.parse_math": False,  # a dollar sign does not begin a formula
         "pdf.fonttype": 3 if without_truetype(fonts) else 42,
         "svg.fonttype": "none",  # text stays text
-        "svg.hashsalt": _MAKER,
     }
-    with matplotlib.rc_context(settings):
-        measure = lru_cache(lambda text: draw.text_width(text, form.letters))
-        panels = [Panel.of(*each, form, measure) for each in zip(views, _titles(views), strict=True)]
-        laid = lay_out(panels, form)
-        figure, height = _figure(laid, form, _broken(about, form, measure) if form.footnote else [], measure)
-        data = _saved(figure, form, _named(views), about)
-    return Paper(data, form.width, height / POINTS * INCH, _notes(laid, form, fonts, missing))
 
 
-def _figure(laid: Layout, form: Form, footnote: Sequence[str], measure: Measure) -> tuple[Figure, float]:
-    """Draws everything, and returns the height in pt too."""
-    views = [panel.view for panel in laid.panels]
-    kinds = list(dict.fromkeys(view.kind for view in views))
-    masked = any(not view.mask.all() for view in views)
-    legend = Legend(kinds, masked, form.scale, form.letters, form.points, measure)
-    small, below = LINE * _SMALL * form.letters, laid.bottom + 0.8 * LINE * form.letters
-    height = below + legend.height + small * len(footnote)
-    figure, axes = draw.blank(form.points, height)
-    pen = draw.Pen(axes, form.letters, form.scale)
-    for place in range(len(views)):
-        pen.head(laid, place)
-    legend.draw(pen, below)
-    for i, text in enumerate(footnote):
-        look = {"fontsize": _SMALL * form.letters, "color": draw.GREY}
-        pen.write(0, below + legend.height + (i + 0.75) * small, text, **look)
-    return figure, height
+def _grid(views: Sequence[HeadLike], form: Form) -> Figure:
+    """The maps side by side; each has room for as many cells as the largest beside it and under it."""
+    count = min(form.columns, len(views))
+    wide = [max(len(view.key_tokens) for view in views[i::count]) for i in range(count)]
+    tall = [max(len(view.query_tokens) for view in views[i : i + count]) for i in range(0, len(views), count)]
+    figure = Figure((form.width / INCH, _PAGE / 72), dpi=72)  # a dot is a pt
+    grid = figure.add_gridspec(len(tall), count, width_ratios=wide, height_ratios=tall)
+    for i, view in enumerate(views):
+        limits = {"xlim": (0, wide[i % count]), "ylim": (tall[i // count], 0)}
+        axes = figure.add_subplot(grid[i], aspect="equal", frame_on=False, **limits, title=_title(views, i))
+        _draw(axes, view, form.scale)
+    return figure
 
 
-def _broken(about: Sequence[str], form: Form, measure: Measure) -> list[str]:
-    """The paragraphs of the footnote, broken into lines as wide as the sheet."""
-    sample = "".join(about)[:400] or " "
-    fitting = 0.96 * form.points / (_SMALL * measure(sample) / len(sample))
-    return [line for each in about for line in wrapped(each, int(fitting))]
+def _title(views: Sequence[HeadLike], i: int) -> str:
+    """What stands above a map; nothing above a single one, since the paper's own caption names it."""
+    if len(views) == 1:
+        return ""
+    kind = f"{views[i].kind} " * (len({view.kind for view in views}) > 1)
+    return f"({chr(ord('a') + i)}) {kind}{labels.head_name(views[i].layer, views[i].head)}"
 
 
-def _named(views: Sequence[HeadLike]) -> str:
-    """Description of the sheet, for the metadata."""
-    named = [f"{KIND_NAMES[view.kind]}, {labels.head_phrase(view.layer, view.head)}" for view in views]
-    return "; ".join(dict.fromkeys(named))
+def _draw(axes: Axes, view: HeadLike, scale: str) -> None:
+    """A map with its labels; masked cells are hatched."""
+    (rows, keys), (row_names, key_names) = view.weights.shape, _names(view)
+    shares = np.ma.masked_array(style.strength(view.weights, scale), ~view.mask)
+    # without an outline in the colour of the cell, readers of PDF show white lines between cells
+    cells = axes.pcolor(shares, cmap=ramp(view.kind), vmin=0, vmax=1, edgecolors="face", linewidth=0.1)
+    cells.set_gid(f"cells-{view.kind}-{view.layer}-{view.head}")
+    line: dict[str, Any] = {"fill": False, "edgecolor": _GREY}
+    axes.add_patch(Rectangle((0, 0), keys, rows, clip_on=False, **line))
+    for top, bottom, left, right in masked_blocks(view.mask):
+        axes.add_patch(Rectangle((left, top), right - left, bottom - top, hatch=_HATCH, linewidth=0, **line))
+    upwards: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "left", "va": "center"}
+    axes.set_xticks(np.arange(keys) + 0.5, key_names, **upwards)
+    axes.set_yticks(np.arange(rows) + 0.5, row_names)
+    axes.xaxis.set_label_position("top")
+    axes.set_xlabel("keys", x=keys / 2 / axes.get_xlim()[1])
+    title = "queries" if view.kind == "encoder" else f"queries (token {named(view)})"
+    axes.set_ylabel(title, y=1 - rows / 2 / axes.get_ylim()[0])
 
 
-def _saved(figure: Figure, form: Form, title: str, about: Sequence[str]) -> bytes:
-    """The bytes of the file; without the time, so that the same figure gives the same bytes."""
-    text = "\n".join(about)
-    facts: dict[str, dict[str, str | None]] = {
-        "pdf": {"Title": title, "Subject": text, "Creator": _MAKER, "CreationDate": None},
-        "svg": {"Title": title, "Description": text, "Creator": _MAKER, "Date": None},
-        "png": {"Title": title, "Description": text, "Software": _MAKER},
+def ramp(kind: str) -> LinearSegmentedColormap:
+    """The colours of weights from 0 to 1: those of the app's maps (`style.scale`) on a white page."""
+    hue = np.array(to_rgb(style.HUES[kind]))
+    return LinearSegmentedColormap.from_list(kind, [1 - style.FAINTEST * (1 - hue), hue])
+
+
+def _lay_out(figure: Figure, form: Form) -> int:
+    """Gives maps their places and labels their size; returns every how many tokens one has a label."""
+    warnings.filterwarnings("error", "constrained_layout not applied")
+    air = 0.5 * form.letters / 72
+    ConstrainedLayoutEngine(w_pad=air, h_pad=air, compress=True).execute(figure)
+    cell = figure.axes[0].bbox.width / figure.axes[0].get_xlim()[1]
+    size, step = min(form.letters, cell / 0.95), 1
+    if size < min(form.letters, 5):  # too small to read: better some labels than all
+        size, step = form.letters, math.ceil(0.95 * form.letters / cell)
+    for axes in figure.axes:
+        for texts in (axes.get_xticklabels(), axes.get_yticklabels()):
+            for i, text in enumerate(texts):
+                text.set(fontsize=size, visible=i % step == 0)
+        side = axes.yaxis.label.get_window_extent()
+        if side.height > axes.bbox.height:
+            axes.yaxis.label.set_text("queries")
+        axes.set_title(axes.get_title("left"), x=(side.x0 - axes.bbox.x0) / axes.bbox.width)
+    figure.align_titles()
+    return step
+
+
+def _add_legend(figure: Figure, views: Sequence[HeadLike], form: Form) -> None:
+    """Writes under the maps what the colours of each kind mean, and the hatching."""
+    kinds = dict.fromkeys(view.kind for view in views)
+    signs: dict[str, Any] = {
+        text: tuple(Patch(facecolor=ramp(kind)(share), edgecolor=_GREY) for kind in kinds)
+        for text, share in style.stops(form.scale)
     }
-    file = io.BytesIO()
-    kind, dpi = form.saved
-    figure.savefig(file, format=kind, dpi=dpi, metadata=facts[kind])
-    return file.getvalue()
+    if not all(view.mask.all() for view in views):
+        signs["masked"] = Patch(facecolor="white", edgecolor=_GREY, hatch=_HATCH)
+    figure.legend(
+        list(signs.values()),
+        list(signs),
+        title=quantity(views[0]).share,
+        loc="upper left",
+        bbox_to_anchor=(0, figure.get_tightbbox().y0 / figure.get_figheight()),
+        ncols=max(1, int(figure.bbox.width / form.letters / (4 + len(kinds)))),
+        handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
+        handlelength=len(kinds),
+        columnspacing=1,
+        alignment="left",
+    )
 
 
-def _notes(laid: Layout, form: Form, fonts: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
-    """Remarks on the figure for the visitor."""
-    notes = []
-    if laid.step > 1:
-        notes.append(
-            f"At {form.letters:g} pt, only one label in {laid.step} has room: choose a larger width, a "
-            "smaller font, or fewer maps per row."
-        )
-    if missing:
-        shown = " ".join(missing[:12]) + " …" * (len(missing) > 12)
-        notes.append(
-            f"No font on this machine has {shown}, so boxes stand in their place: install the Noto font of "
-            "the script."
-        )
-    if form.file == "pdf" and (outlined := without_truetype(fonts)):
-        notes.append(
-            "Some publishers refuse Type 3 fonts. This PDF holds one, because there is no TrueType form of "
-            f"{' and '.join(outlined)}."
-        )
-    return tuple(notes)
+def _saved(figure: Figure, file: str, about: Sequence[str]) -> tuple[bytes, float]:
+    """The bytes of a file with the whole width of a figure, and its height in cm."""
+    drawn, data = figure.get_tightbbox(), io.BytesIO()
+    page = Bbox([[0, drawn.y0], [figure.get_figwidth(), drawn.y1]])
+    told = {"Title": "".join(about[:1]), "Subject" if file == "pdf" else "Description": "\n".join(about)}
+    figure.savefig(data, format=file, dpi=300, metadata=told, bbox_inches=page)
+    return data.getvalue(), page.height * INCH
+
+
+def _notes(step: int, missing: Sequence[str], outlined: Sequence[str]) -> list[str]:
+    """What the visitor should know about a figure."""
+    told = (
+        (step > 1, f"Only one label in {step} has room: choose a larger width, or a smaller font."),
+        (missing, f"No font here has {' '.join(missing[:12])}: install the Noto font of the script."),
+        (outlined, f"A PDF holds {' and '.join(outlined)} as Type 3, which some publishers refuse."),
+    )
+    return [note for holds, note in told if holds]

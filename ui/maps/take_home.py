@@ -23,7 +23,6 @@ from ui.address import State, session
 from ui.controls import Picture, part
 from ui.controls.export import offer, popover
 from ui.controls.file_names import file_name
-from ui.maps import paper
 from ui.maps.explorer import Scene
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue
@@ -50,6 +49,8 @@ def take_home(
             now = session.current()
             looks = looks_of(scene.opened, now)
             if _for_paper():
+                from ui.maps import paper  # matplotlib comes with it
+
                 paper.offer(scene.kinds, looks, now)
             else:
                 own = {} if more is None else more(now, looks)

@@ -1,4 +1,4 @@
-"""Figures for a paper: vectors whose colours are the weights, real sizes, metadata, every script."""
+"""Figures for a paper, as a reader sees them: sizes, colours, texts, scripts, and what the file says of itself."""
 
 from __future__ import annotations
 
@@ -6,167 +6,178 @@ import io
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from head_views import View, decoder_view, view
+from matplotlib.colors import to_hex
 from PIL import Image
 
 from figures.base import style
 from figures.paper import sheet as drawing
-from figures.paper.draw import text_width
-from figures.paper.form import FILES, INCH, MOST_HEADS, POINTS, Form
-from figures.paper.sheet import sheet
+from figures.paper.sheet import INCH, Form, ramp, sheet
 
 ROOT = Path(__file__).resolve().parents[3]
-ABOUT = ("Cross-attention · layer 3 · ✓ verified", "Attention explorer · ?text=a&b=<c>")
-FILL = re.compile(r"fill: #([0-9a-f]{6})")
+FILES = ("pdf", "svg", "png")
+TEXT = re.compile(r'<text style="font-size: ([\d.]+)px[^>]*? x="([\d.-]+)" y="([\d.-]+)"[^>]*>([^<]*)</text>')
+JAPANESE, ARABIC = ("▁猫", "は", "とても", "疲れた", "</s>"), ("▁القطة", "▁الصغيرة", "▁متعبة", "</s>")
 
 
 def cross(seed: int = 0, **more: object) -> View:
     return view("cross", ("<s>", "▁a", "▁b"), ("▁x", "▁y", "▁z", "</s>"), seed, **more)
 
 
-def cells(svg: str, head: View) -> np.ndarray:
-    """The weights of the visible cells, read back from the colours of a figure."""
-    group = svg.split(f'<g id="cells-{head.kind}-{head.layer}-{head.head}">')[1].split("</g>")[0]
-    found = np.array([[int(text[i : i + 2], 16) / 255 for i in (0, 2, 4)] for text in FILL.findall(group)])
-    hue = np.array([int(style.HUES[head.kind][i : i + 2], 16) / 255 for i in (1, 3, 5)])
-    widest = int(np.argmin(hue))
-    opacity = (1 - found[:, widest]) / (1 - hue[widest])
-    return (opacity - style.FAINTEST) / (1 - style.FAINTEST)
+def svg(heads: list[View], **form: object) -> str:
+    return sheet(heads, Form("svg", **form))[0].decode()  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("head", [cross(), decoder_view(6), view("encoder", ("▁a", "▁b"), ("▁a", "▁b"))])
-def test_every_drawn_cell_has_the_colour_of_its_weight(head: View) -> None:
-    svg = sheet([head], Form("svg")).data.decode()
-    np.testing.assert_allclose(cells(svg, head), head.weights[head.mask], atol=1 / 200)
-    assert "<image" not in svg
+def texts(drawn: str) -> dict[str, tuple[float, float, float]]:
+    """Size and place of every text of an SVG in pt."""
+    return {text: (float(size), float(x), float(y)) for size, x, y, text in TEXT.findall(drawn)}
 
 
-def test_several_heads_stand_on_one_sheet_each_with_its_own_weights() -> None:
-    heads = [cross(seed, head=seed) for seed in range(5)]
-    svg = sheet(heads, Form("svg", width=17, columns=3)).data.decode()
+def picture(heads: list[View], **form: object) -> Image.Image:
+    return Image.open(io.BytesIO(sheet(heads, Form("png", **form))[0]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("scale", style.SCALES)
+@pytest.mark.parametrize(
+    "heads",
+    [[decoder_view(6)], [view("encoder", ("▁a", "▁b"), ("▁a", "▁b"))], [cross(i, head=i) for i in range(5)]],
+)
+def test_every_cell_that_is_not_masked_has_the_colour_of_its_weight(heads: list[View], scale: str) -> None:
+    drawn = svg(heads, width=17, scale=scale)
     for head in heads:
-        np.testing.assert_allclose(cells(svg, head), head.weights[head.mask], atol=1 / 200)
+        group = drawn.split(f'<g id="cells-{head.kind}-{head.layer}-{head.head}">')[1].split("</g>")[0]
+        shares = style.strength(head.weights[head.mask], scale)
+        assert re.findall(r"fill: (#\w{6})", group) == [to_hex(each) for each in ramp(head.kind)(shares)]
+    assert "<image" not in drawn
+    assert ("masked" in texts(drawn)) == ("pattern id" in drawn) == any(not head.mask.all() for head in heads)
+
+
+@pytest.mark.parametrize("kind", style.HUES)
+def test_colours_are_those_of_the_app_on_white(kind: str) -> None:
+    hue = np.array([int(style.HUES[kind][i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    opacity = (style.FAINTEST + (1 - style.FAINTEST) * np.linspace(0, 1, 9))[:, None]
+    np.testing.assert_allclose(ramp(kind)(np.linspace(0, 1, 9))[:, :3], 1 - opacity * (1 - hue), atol=1 / 255)
 
 
 @pytest.mark.parametrize("width", [6.0, 8.5, 17.0])
 def test_the_file_is_as_wide_as_asked(width: float) -> None:
-    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", sheet([cross()], Form("pdf", width)).data)
-    assert float(box[1]) / POINTS * INCH == pytest.approx(width, abs=0.01)
-    png = sheet([cross()], Form("png", width)).data
-    with Image.open(io.BytesIO(png)) as image:
+    data, height, _ = sheet([cross()], Form("pdf", width))
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", data)
+    assert [float(side) / 72 * INCH for side in box.groups()] == pytest.approx([width, height], abs=0.01)
+    with picture([cross()], width=width) as image:
         assert image.width == pytest.approx(width / INCH * 300, abs=1)
         assert image.info["dpi"][0] == pytest.approx(300, abs=0.1)
 
 
-def test_the_provenance_is_in_the_metadata_and_under_the_figure_only_if_asked() -> None:
-    plain, noted = (sheet([cross()], Form("svg", footnote=noted), ABOUT) for noted in (False, True))
-    assert "?text=a&amp;b=&lt;c&gt;" in plain.data.decode()
-    assert noted.height > plain.height
-    assert len(noted.data) > len(plain.data)
-    with Image.open(io.BytesIO(sheet([cross()], Form("png"), ABOUT).data)) as image:
-        assert "?text=a&b=<c>" in image.info["Description"]
+@pytest.mark.parametrize("letters", [6.0, 8.0, 12.0])
+def test_texts_have_the_size_that_was_asked_for(letters: float) -> None:
+    assert {size for size, _, _ in texts(svg([cross()], width=17, letters=letters)).values()} == {letters}
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_the_same_figure_gives_the_same_bytes(file: str) -> None:
-    assert sheet([cross()], Form(file)).data == sheet([cross()], Form(file)).data  # type: ignore[arg-type]
+@pytest.mark.parametrize(("count", "width"), [(5, 8.5), (12, 8.0), (30, 8.5), (40, 17.0), (60, 17.0)])
+def test_all_labels_are_there_apart_from_one_another_and_large_enough_to_read(
+    count: int, width: float
+) -> None:
+    drawn = TEXT.findall(svg([decoder_view(count)], width=width))
+    names = {"<s>".replace("<", "&lt;").replace(">", "&gt;"), *(f"w{i}" for i in range(count - 1))}
+    found = [(float(size), float(x), float(y)) for size, x, y, text in drawn if text in names]
+    assert len(found) == 2 * count
+    size, places = found[0][0], np.array(found)[:, 1:]
+    assert 5 <= size <= 8
+    assert np.diff(np.sort(places[:count, 0])).min() > 0.9 * size  # columns
+    assert np.diff(np.sort(places[count:, 1])).min() > 0.9 * size  # rows
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_hostile_tokens_are_text(file: str) -> None:
-    tokens = ("▁$x^2$", "▁<script>", "▁#1", "\u202eevil", "▁" + "a" * 200, "")
-    assert sheet([view("encoder", tokens, tokens)], Form(file)).data  # type: ignore[arg-type]
+def test_labels_without_room_are_left_out_and_told() -> None:
+    drawn, _, notes = sheet([decoder_view(64)], Form("svg", width=5))
+    assert "label" in notes[0]
+    assert 4 < drawn.count(b"<text") < 64
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [
+        [view("cross", JAPANESE, ARABIC)],
+        [decoder_view(40)],
+        [view("encoder", ("▁" + "W" * 200, "▁a"), ("▁" + "W" * 200, "▁a"))],
+        [view(kind, ("▁a", "▁b"), ("▁a", "▁b")) for kind in style.HUES],
+        [cross(head=i) for i in range(12)],
+    ],
+)
+def test_nothing_is_cut_off_at_the_edges(heads: list[View]) -> None:
+    pixels = np.asarray(picture(heads, width=8.5 if len(heads) < 4 else 17).convert("L"))
+    for edge in (pixels[:, 0], pixels[:, -1]):
+        assert edge.min() == 255
+    for _, x, y in texts(svg(heads)).values():
+        assert 0 <= x <= 8.5 / INCH * 72
+        assert y >= 0
+
+
+@pytest.mark.parametrize("tokens", [JAPANESE, ARABIC, ("▁müde", "▁<b>", "▁$x^2$")])
+def test_tokens_of_every_script_are_text(tokens: tuple[str, ...]) -> None:
+    written = [text for *_, text in TEXT.findall(svg([view("encoder", tokens, tokens)]))]
+    for token in tokens:
+        assert written.count(token.lstrip("▁").replace("<", "&lt;").replace(">", "&gt;")) == 2
+
+
+def test_several_heads_are_lettered_and_their_cells_have_one_size() -> None:
+    heads = [view("encoder", ("▁a",) * 3, ("▁b",) * 3), decoder_view(9), cross(), cross(head=7)]
+    drawn = svg(heads, width=17, columns=2)
+    placed = texts(drawn)
+    titles = ["(a) encoder L3 H5", "(b) decoder L3 H5", "(c) cross L3 H5", "(d) cross L3 H8"]
+    (_, x0, y0), (_, x1, y1), (_, x2, y2), _ = (placed[title] for title in titles)
+    assert x0 < x1
+    assert (x2, y1) == pytest.approx((x0, y0), abs=8)
+    assert y0 < y2
+    paths = re.findall(
+        r'<path d="M ([\d.]+) ([\d.]+) \nL ([\d.]+) ([\d.]+) [^"]*" clip[^>]*stroke-width: 0.1', drawn
+    )
+    sides = [max(abs(float(c) - float(a)), abs(float(d) - float(b))) for a, b, c, d in paths]
+    assert len(sides) == 9 + 45 + 12 + 12
+    assert max(sides) == pytest.approx(min(sides), abs=1e-3)
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_letters_that_no_font_has_are_told_in_one_sentence(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drawing, "families", lambda texts: (("DejaVu Sans",), ("猫",)))
-    tokens = ("▁a", "▁猫")
-    (note,) = sheet([view("encoder", tokens, tokens)], Form(file)).notes  # type: ignore[arg-type]
+    monkeypatch.setattr(drawing, "families", lambda text: (["DejaVu Sans"], ["猫"]))
+    (note,) = sheet([view("encoder", JAPANESE, JAPANESE)], Form(file))[2]
     assert "猫" in note
     assert note.count(".") == 1
 
 
-def test_labels_without_room_are_left_out_and_told() -> None:
-    assert "label" in sheet([decoder_view(64)], Form("svg", width=5)).notes[0]
-    assert not sheet([decoder_view(6)], Form("svg", width=17)).notes
+def test_a_pdf_holds_its_fonts_as_truetype_or_says_that_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, _, notes = sheet([cross()], Form("pdf"))
+    assert b"/FontFile2" in data
+    assert b"/Type3" not in data
+    assert notes == []
+    monkeypatch.setattr(drawing, "without_truetype", lambda names: ["Some CFF"])
+    data, _, notes = sheet([cross()], Form("pdf"))
+    assert b"/Type3" in data
+    assert "Some CFF" in notes[0]
 
 
-def labels_of(svg: str) -> list[str]:
-    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+@pytest.mark.parametrize("file", FILES)
+def test_the_file_says_what_it_shows_and_where_it_comes_from(file: str) -> None:
+    data, *_ = sheet([cross()], Form(file), ("Cross-attention · verified", "?text=a&b=<c>\u202e"))
+    if file == "png":
+        with Image.open(io.BytesIO(data)) as image:
+            assert image.info["Description"] == "Cross-attention · verified\n?text=a&b=<c>U+202E"
+    else:
+        assert {"pdf": "?text=a&b=<c>".encode("utf-16-be"), "svg": b"?text=a&amp;b=&lt;c&gt;"}[file] in data
 
 
-def test_sixty_tokens_keep_all_their_labels_at_the_usual_width() -> None:
-    head = decoder_view(60)
-    written = labels_of(sheet([head], replace(Form.usual_for(1, 60), file="svg")).data.decode())
-    assert {f"w{i}" for i in range(59)} <= set(written)
-
-
-def test_letters_are_text_in_an_svg_and_truetype_in_a_pdf() -> None:
-    tokens = ("▁müde", "▁<b>")
-    head = view("encoder", tokens, tokens)
-    assert labels_of(sheet([head], Form("svg")).data.decode()).count("müde") == 2
-    pdf = sheet([head], Form("pdf")).data
-    assert b"/CIDFontType2" in pdf
-    assert b"/FontFile2" in pdf
-    assert b"/Type3" not in pdf
-
-
-def test_a_pdf_with_fonts_that_publishers_refuse_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "without_truetype", lambda names: ("Some CFF",))
-    made = sheet([cross()], Form("pdf"))
-    assert b"/Type3" in made.data
-    assert "Some CFF" in made.notes[0]
-    assert "Some CFF" in sheet([cross()], Form("pdf", draft=True)).notes[0]
-    assert not sheet([cross()], Form("png")).notes
-
-
-def test_a_draft_is_a_png_of_the_same_size() -> None:
-    draft, saved = (sheet([cross()], Form("pdf", draft=each)) for each in (True, False))
-    assert draft.data.startswith(b"\x89PNG")
-    assert saved.data.startswith(b"%PDF")
-    assert (draft.width, draft.height, draft.notes) == (saved.width, saved.height, saved.notes)
-
-
-def right_ends(svg: str, letters: float) -> list[float]:
-    """Where the texts that begin at the left of an SVG end."""
-    placed = re.findall(r'<text [^>]*anchor: start[^>]* x="([\d.]+)"[^>]*rotate\(-0[^>]*>([^<]*)<', svg)
-    return [float(x) + text_width(text, letters) for x, text in placed]
-
-
-def test_titles_and_legend_stay_inside_a_narrow_sheet() -> None:
-    heads = [view(kind, ("▁a", "▁b"), ("▁a", "▁b")) for kind in style.HUES]
-    form = Form("svg", width=8.5, columns=3)
-    ends = right_ends(sheet(heads, form).data.decode(), form.letters)
-    assert len(ends) > 6
-    assert max(ends) < form.points + 0.1 * form.letters
-
-
-@pytest.mark.parametrize("heads", [[], [cross()] * (MOST_HEADS + 1)])
-def test_a_sheet_holds_one_to_twelve_heads(heads: list[View]) -> None:
-    with pytest.raises(ValueError, match="holds 1 to 12"):
-        sheet(heads, Form())
-
-
-def test_no_room_for_maps_is_told() -> None:
-    with pytest.raises(ValueError, match="leave no room"):
+def test_no_room_for_maps_is_an_error() -> None:
+    with pytest.raises(UserWarning, match="axes sizes collapsed"):
         sheet([cross(head=i) for i in range(6)], Form(width=3, letters=24, columns=6))
 
 
-@pytest.mark.parametrize("wrong", [{"width": 0}, {"letters": 99}, {"columns": 0}, {"file": "exe"}])
-def test_forms_outside_their_range_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"must be from|no format"):
-        Form(**wrong)  # type: ignore[arg-type]
-
-
-def test_matplotlib_is_not_imported_before_a_figure_is_drawn() -> None:
-    code = "import sys, ui.maps.take_home, figures.paper.sheet; print('matplotlib' in sys.modules)"
+def test_matplotlib_is_not_imported_before_a_figure_is_asked_for() -> None:
+    code = "import sys, ui.maps.take_home; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
