@@ -91,10 +91,10 @@ def _settings(form: Form, fonts: list[str]) -> Any:
         **dict.fromkeys(("legend.handletextpad", "legend.labelspacing", "legend.borderaxespad"), 0.3),
         **dict.fromkeys(("hatch.linewidth", "patch.linewidth"), 0.4),
         "xtick.labeltop": True,
-        "ytick.alignment": "center",
         "axes.labelcolor": _GREY,
         "axes.titlelocation": "left",
         "font.family": [*fonts, "sans-serif"],  # an SVG names them all
+        "text.hinting": "no_hinting",  # so that a text is as long in the file as when it is laid out
         "text.parse_math": False,  # a dollar sign does not begin a formula
         "pdf.fonttype": 3 if without_truetype(fonts) else 42,
         "svg.fonttype": "none",  # text stays text
@@ -136,7 +136,7 @@ def _draw(axes: Axes, view: HeadLike, scale: str) -> None:
         axes.add_patch(Rectangle((left, top), right - left, bottom - top, hatch=_HATCH, linewidth=0, **line))
     upwards: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "left", "va": "center"}
     axes.set_xticks(np.arange(keys) + 0.5, key_names, **upwards)
-    axes.set_yticks(np.arange(rows) + 0.5, row_names)
+    axes.set_yticks(np.arange(rows) + 0.5, row_names, va="center")
     axes.xaxis.set_label_position("top")
     axes.set_xlabel("keys", x=keys / 2 / axes.get_xlim()[1])
     title = "queries" if view.kind == "encoder" else f"queries (token {named(view)})"

@@ -109,7 +109,7 @@ def test_a_figure_for_a_paper_says_what_it_shows_and_is_one_click_away():
     assert not at.exception
     assert [button.label for button in at.download_button] == ["Save PDF", "JSON", "NPZ"]
     told = captions(at)
-    for part in ("Cross-attention: layer 1, head 2", "copy", "✓ verified", CASES["copy"].sentence, "8.5 ×"):
+    for part in ("Cross-attention · layer 1 · head 2", "copy", "✓ verified", CASES["copy"].sentence, "8.5 ×"):
         assert part in told, part
 
 
@@ -119,7 +119,7 @@ def test_several_heads_of_all_kinds_stand_on_one_sheet():
     heads.set_value([*heads.value, "encoder L1 H2", "decoder L1 H2"]).run()
     assert not at.exception
     assert "17 ×" in captions(at)
-    assert "Masked decoder self-attention: layer 1, head 2" in captions(at)
+    assert "Masked decoder self-attention · layer 1 · head 2" in captions(at)
 
 
 def test_a_figure_of_no_head_or_without_room_is_answered_in_one_sentence():
@@ -132,6 +132,7 @@ def test_a_figure_of_no_head_or_without_room_is_answered_in_one_sentence():
         next(each for each in at.number_input if each.label == name).set_value(value).run()
     assert not at.exception
     assert "leave no room" in at.error[0].value
+    assert at.error[0].value.count(".") == 1
 
 
 def test_the_whole_run_is_offered_as_json_and_npz():

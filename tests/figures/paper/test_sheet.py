@@ -1,4 +1,4 @@
-"""Figures for a paper, as a reader sees them: sizes, colours, texts, scripts, and what the file says of itself."""
+"""Figures for a paper as a reader sees them: sizes, colours, texts, and what the file says of itself."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_labels_without_room_are_left_out_and_told() -> None:
 )
 def test_nothing_is_cut_off_at_the_edges(heads: list[View]) -> None:
     pixels = np.asarray(picture(heads, width=8.5 if len(heads) < 4 else 17).convert("L"))
-    for edge in (pixels[:, 0], pixels[:, -1]):
+    for edge in (pixels[:, 0], pixels[:, -1], pixels[0], pixels[-1]):
         assert edge.min() == 255
     for _, x, y in texts(svg(heads)).values():
         assert 0 <= x <= 8.5 / INCH * 72
