@@ -27,11 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from lab.birth.command import birth
-    from lab.cost.command import cost
     from lab.documents import documents
     from lab.language.command import language
-    from lab.learning.moments import adam
     from lab.lines import lines
     from lab.measurement import parser_of
     from lab.models.remake import COMMANDS, remake
@@ -45,9 +42,6 @@ def _parser() -> argparse.ArgumentParser:
         pretraining,
         text,
         language,
-        birth,
-        cost,
-        adam,
     ]
     others += [lines]
     return parser_of([*COMMANDS, remake, *others])

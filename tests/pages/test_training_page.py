@@ -12,7 +12,7 @@ import torch
 from app_pages import charts, run, said, words
 from remade import write_log
 
-from lab.learning.moments import moments, read_recording
+from lab.studies.adam import moments, read_recording
 from transformer.model.config import TransformerConfig
 from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint

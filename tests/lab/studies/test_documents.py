@@ -18,7 +18,7 @@ from transformer.storage.files import CheckpointError, read_json
 
 ROOT = Path(__file__).resolve().parents[3]
 ALL = [*documents([ROOT / SHIPPED]), *sorted(ROOT.glob(f"assets/models/**/{FOLDER}/*.json"))]
-NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?")
+NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?")
 KNOWN = {95.0}
 """Numbers that no measurement has: the intervals hold 95 %."""
 
@@ -46,9 +46,9 @@ def unknown(text: str, known: set[float]) -> list[str]:
     told = re.sub(r"\$.*?\$|`.*?`", "", text, flags=re.DOTALL)
     found = []
     for written in NUMBER.findall(told):
-        digits = len(written.partition(".")[2])
+        mantissa, _, power = written.partition("e")
         value = float(written.replace(",", ""))
-        near = 0.5000001 * 10.0**-digits
+        near = 0.5000001 * 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))
         if not any(abs(factor * each - value) <= near for each in known for factor in (1, 100)):
             found.append(written)
     return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from lab.learning.depth import VOCABULARY, Gradients, Variant, at_initialisation, of_model
-from lab.learning.depth import sample_batch as batch_of
+from lab.studies.residuals import VOCABULARY, Gradients, Variant, at_initialisation, of_model
+from lab.studies.residuals import sample_batch as batch_of
 from lenses.what_if.untrained import fresh_model
 from transformer.text.pairs import SentencePair, both_sides, read_pairs
 from transformer.text.vocabulary import Tokenizer

@@ -10,7 +10,7 @@ from figures.base import labels, style
 from figures.base.bars import percent
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
-from lab.learning.moments import Moment, Recording, moments, read_recording
+from lab.studies.adam import Moment, Recording, moments, read_recording
 from ui.address import State, session
 from ui.controls import Table, inform, panel, pickers, power
 from ui.server import measured

@@ -9,7 +9,7 @@ import streamlit as st
 from figures.base import labels, style
 from figures.base.bars import percent
 from figures.pages.training.depth import FLOOR, Layers, by_layer
-from lab.learning.depth import PAIRS, Gradients, Variant
+from lab.studies.residuals import PAIRS, Gradients, Variant
 from ui.address import State
 from ui.address.state import KINDS
 from ui.controls import Table, panel, pickers, plain, power

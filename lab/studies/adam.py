@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import asdict, dataclass
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +14,7 @@ from typing import Annotated, Any
 import torch
 
 from lab.measurement import Json, Pairs, measurement
+from lab.study import Chart, Study
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.storage.typed import read_typed, typed
@@ -111,9 +115,72 @@ PRESET = "tiny"
 PARAMETER, PLACE = "encoder.layers.0.self_attention.v_proj.weight", (0, 0)
 
 
-@measurement()
+def told(found: Json) -> Study:
+    """How Adam turns one weight's gradients into steps."""
+    run = typed(Recording, json.loads(json.dumps({each.name: found[each.name] for each in fields(Recording)})))
+    steps = moments(run)
+    shares = [(100 * abs(each.update) / each.rate, 100 * abs(each.gradient) / each.size) for each in steps]
+    middle = statistics.median_low(share for share, _ in shares)
+    row, column = (each + 1 for each in run.place)
+
+    def chart(quantity: str, caption: str, lines: Mapping[str, Callable[[Moment], float]]) -> Chart:
+        rows = [(name, each.step, of(each)) for name, of in lines.items() for each in steps]
+        ends = "; ".join(f"{name}: {of(steps[-1]):.2e} at the end" for name, of in lines.items())
+        return Chart("curves", caption, f"{caption}. {ends}", ("line", "step", quantity), rows)
+
+    return Study(
+        topic="Training",
+        question="How does Adam turn a weight's gradients into steps?",
+        finding=f"A step is typically {middle:.0f} % of the learning rate: gradients that disagree in sign "
+        "cancel in their running mean, and their usual size divides the rest.",
+        parts=[
+            f"One weight of the preset `tiny`, trained for {len(steps)} steps: row {row}, column {column} of "
+            f"`{run.parameter}`. Its gradient jumps from batch to batch; $\\hat m$ is its running mean, "
+            "$\\sqrt{\\hat v}$ its usual size. Their quotient, times the learning rate, is the step: small "
+            "if gradients disagree in sign or have just become smaller, almost the whole rate if they agree.",
+            r"$$m_t = \beta_1 m_{t-1} + (1-\beta_1)\, g_t, \qquad v_t = \beta_2 v_{t-1} + (1-\beta_2)\, "
+            r"g_t^2$$",
+            r"$$\hat m_t = \frac{m_t}{1-\beta_1^t}, \qquad \hat v_t = \frac{v_t}{1-\beta_2^t}, \qquad "
+            r"\Delta w = -\,lrate \cdot \frac{\hat m_t}{\sqrt{\hat v_t} + \epsilon}$$",
+            chart(
+                "gradient",
+                "The gradient and its running mean",
+                {"gradient": lambda m: m.gradient, "mean": lambda m: m.mean_corrected},
+            ),
+            chart(
+                "size",
+                "Size of the gradient and its usual size",
+                {"gradient": lambda m: abs(m.gradient), "usual": lambda m: m.size},
+            ),
+            chart(
+                "step",
+                "Adam's step beside the learning rate",
+                {
+                    "learning rate": lambda m: m.rate,
+                    "− learning rate": lambda m: -m.rate,
+                    "step": lambda m: m.update,
+                },
+            ),
+            Chart(
+                "curves",
+                "Size of a step as a share of the learning rate",
+                f"{shares[0][0]:.0f} % at the first step, where only the sign of the gradient counts.",
+                ("share", "step", "%"),
+                [
+                    ("step / learning rate", each.step, share)
+                    for each, (share, _) in zip(steps, shares, strict=True)
+                ],
+            ),
+        ],
+        method=f"{found['run']}; gradients after clipping; β₁ {run.beta1:g}, β₂ {run.beta2:g}, ε "
+        f"{run.epsilon:g}, weight decay {run.weight_decay:g}.",
+        sources="Kingma & Ba 2015, algorithm 1; Vaswani et al. 2017, section 5.3.",
+    )
+
+
+@measurement("assets/adam.json", studies={"adam": told})
 def adam(data: Annotated[Pairs, "source<TAB>target lines"]) -> Json:
-    """Trains the tiny preset and records what Adam does to one weight, for the page Training."""
+    """Trains the tiny preset and records what Adam does to one weight."""
     trainer = tiny_trainer(data)
     run = f"preset {PRESET}, {len(trainer.data):,} pairs, torch {torch.__version__}"
     return {"run": run} | asdict(record(trainer, PARAMETER, PLACE))

@@ -13,7 +13,7 @@ from corpus import number_pairs
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lab.learning.depth import (
+from lab.studies.residuals import (
     HEADS,
     INNER,
     SEED,

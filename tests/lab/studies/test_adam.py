@@ -9,7 +9,7 @@ import torch
 from corpus import number_pairs, write_pairs
 from programs import main
 
-from lab.learning.moments import PARAMETER, PLACE, PRESET, Recording, moments, read_recording, record
+from lab.studies.adam import PARAMETER, PLACE, PRESET, Recording, moments, read_recording, record
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.storage.files import CheckpointError, read_json, write_json
