@@ -28,23 +28,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from lab.documents import documents
-    from lab.language.command import language
     from lab.lines import lines
     from lab.measurement import parser_of
     from lab.models.remake import COMMANDS, remake
-    from lab.pretraining.pretraining import pretraining
     from lab.studies import studies
     from lab.texts.command import text
 
-    others = [
-        documents,
-        *(each for each in studies() if each not in COMMANDS),
-        pretraining,
-        text,
-        language,
-    ]
-    others += [lines]
-    return parser_of([*COMMANDS, remake, *others])
+    found = [each for each in studies() if each not in COMMANDS]
+    return parser_of([*COMMANDS, remake, documents, *found, text, lines])
 
 
 if __name__ == "__main__":

@@ -117,7 +117,9 @@ PARAMETER, PLACE = "encoder.layers.0.self_attention.v_proj.weight", (0, 0)
 
 def told(found: Json) -> Study:
     """How Adam turns one weight's gradients into steps."""
-    run = typed(Recording, json.loads(json.dumps({each.name: found[each.name] for each in fields(Recording)})))
+    run = typed(
+        Recording, json.loads(json.dumps({each.name: found[each.name] for each in fields(Recording)}))
+    )
     steps = moments(run)
     shares = [(100 * abs(each.update) / each.rate, 100 * abs(each.gradient) / each.size) for each in steps]
     middle = statistics.median_low(share for share, _ in shares)

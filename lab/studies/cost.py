@@ -19,6 +19,11 @@ def told(found: Json) -> Study:
     """Table 1 of the paper, beside what layers of each kind take here."""
     widths, lengths, machine = found["widths"], found["lengths"], found["machine"]
     width = "256" if "256" in widths else next(iter(widths))
+    targets, ways = found["decoding"]["lengths"], found["decoding"]["ways"]
+    took = {
+        way: [a / b for a, b in zip(cells["milliseconds"], ways["parallel"]["milliseconds"], strict=True)]
+        for way, cells in ways.items()
+    }
     kinds, fitted = widths[width], [n for n in lengths if n >= found["fitted_from"]] or lengths
 
     def power(kind: str, what: str) -> str:
@@ -101,6 +106,34 @@ def told(found: Json) -> Study:
                 ("how", "width", "tokens"),
                 [row for each in widths for row in [("counted", f"d = {each}", int(each))]] + met,
             ),
+            "**One pass, or one pass per token.** In training, one pass computes all positions of a target. "
+            "Inference needs a pass per token: with a cache, a pass computes one position; without one, all "
+            f"positions so far. At {targets[-1]} target tokens the decoder of {found['decoding']['model']} "
+            f"takes {took['cached'][-1]:.1f} times as long token by token with a cache, and "
+            f"{took['again'][-1]:.0f} times without.",
+            Chart(
+                "curves",
+                f"Processor time of the decoder, a source of {found['decoding']['source']} tokens",
+                f"One pass over {targets[-1]} tokens takes {ways['parallel']['milliseconds'][-1]:.1f} ms.",
+                ("way", "tokens of the target", "ms"),
+                [
+                    (_WAYS[way], n, value)
+                    for way, cells in ways.items()
+                    for n, value in zip(targets, cells["milliseconds"], strict=True)
+                ],
+                log="xy",
+            ),
+            Chart(
+                "curves",
+                "Times as long as one pass",
+                f"With a cache {took['cached'][0]:.1f} to {took['cached'][-1]:.1f} times.",
+                ("way", "tokens of the target", "times"),
+                [
+                    (_WAYS[way], n, each)
+                    for way, cells in took.items()
+                    for n, each in zip(targets, cells, strict=True)
+                ],
+            ),
         ],
         method=f"The least of {found['repeats']} runs, in processor time; {machine['processor']}, "
         f"{machine['threads']} thread, torch {machine['torch']}. Exponents: a straight line through the "
@@ -108,6 +141,13 @@ def told(found: Json) -> Study:
         "their neighbours.",
         sources="Vaswani et al. 2017, Table 1 and section 4.",
     )
+
+
+_WAYS = {
+    "parallel": "all at once, as in training",
+    "cached": "one by one, keys and values kept",
+    "again": "one by one, computed again",
+}
 
 
 def _written(formula: str) -> str:

@@ -66,11 +66,3 @@ def test_playing_shows_one_snapshot_after_another_and_stops_at_the_last(visitor:
     visitor.until(said, "After 16 steps")
     visitor.until("!location.search.includes('play') && location.search.includes('snapshot=16')")
     visitor.until("!document.querySelector('.stCheckbox input, .stToggle input').checked")
-
-
-def test_a_click_on_a_line_chooses_the_step_of_adam(visitor: Visitor) -> None:
-    opened(visitor, view="adam", update="10")
-    visitor.until("document.querySelector('.stMain').innerText.includes('At step 10,')")
-    visitor.page.mouse.click(*visitor.page.evaluate(POINT, 120))
-    visitor.until("location.search.includes('update=120')")
-    visitor.until("document.querySelector('.stMain').innerText.includes('At step 120,')")

@@ -30,7 +30,6 @@ OLD = {
     "pages/masks.py": ("kind=encoder", "mask=after&kind=decoder", "view=batch&sentences=one%0Atwo&member=1"),
     "pages/training.py": (
         "view=loss&smoothing=0.2",
-        "view=adam&update=9",
         "view=schedule&width=256&warmup=800",
     ),
     "pages/positions.py": ("encoding=rotary&positions=32", "dimension=4&base=100"),

@@ -25,8 +25,8 @@ SECTIONS = {
     "pages/positions.py": ("trained", "together", "sentence"),
     "pages/what_if.py": ("experiments", "causal"),
     "pages/explanation.py": ("why", "score", "sources"),
-    "pages/training.py": (*("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),),
-    "pages/language_model.py": (*("surprisal", "lengths", "induction", "space", "pretraining"),),
+    "pages/training.py": ("loss", "schedule", "history", "birth", "here"),
+    "pages/language_model.py": ("surprisal", "lengths"),
     "pages/recurrent.py": ("path",),
 }
 ADDRESSES = [(page, view) for page in PAGES for view in (None, *SECTIONS.get(page, ()))]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from app_pages import array, charts, run, said, words
-from corpus import number_pairs, write_pairs
 from fragments import listening
-from programs import main
 from snapshot_runs import STEPS, write_run
 from streamlit.testing.v1 import AppTest
 
@@ -153,25 +150,6 @@ def test_the_chosen_model_s_own_snapshots_come_first(grown: Path, tokenizer: Tok
         at.selectbox(key=next(each.key for each in at.selectbox if each.label == "Training run")).value
         == "grown"
     )
-
-
-def test_a_run_that_nobody_measured_says_which_command_does(grown: Path):
-    assert "lab birth" in said(opened())
-
-
-def test_the_statistics_are_those_of_the_file(grown: Path, tmp_path: Path):
-    write_pairs(tmp_path / "pairs.tsv", number_pairs(3))
-    (tmp_path / "links.tsv").write_text("one two\teins zwei\t0-0 1-1\n")
-    files = "--data", str(tmp_path / "pairs.tsv"), "--alignments", str(tmp_path / "links.tsv")
-    assert main(["birth", "--model", str(grown), *files]) == 0
-    values = json.loads((grown / "birth.json").read_text())["runs"][0]
-    at = opened()
-    *_, previous, aligner, later = charts(at)
-    assert previous["data"][0]["y"] == [max(map(max, each)) for each in values["previous"]["encoder"]]
-    best = np.minimum(values["aer"], values["aer_read"]).reshape(4, -1).min(-1)
-    assert aligner["data"][0]["y"] == pytest.approx(best)
-    assert later["data"][2]["y"] == [values["even"]["decoder"]] * 4
-    assert "one run; other seeds may differ" in words(at)
 
 
 def test_a_damaged_snapshot_is_said_in_one_sentence(grown: Path):

@@ -12,16 +12,13 @@ import torch
 from app_pages import charts, run, said, words
 from remade import write_log
 
-from lab.studies.adam import moments, read_recording
 from transformer.model.config import TransformerConfig
 from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
 from transformer.training.runs.history import read_history, write_history
 from transformer.training.runs.stated import stated_options
-from ui.server import catalogue, measured
-from ui.server.training import gradients
-from ui.views.training import adam, residuals
+from ui.server import catalogue
 from ui.views.training.history import table
 
 PAGE = "pages/training.py"
@@ -218,86 +215,6 @@ def test_a_damaged_history_is_named(logged: Path):
     assert "is damaged" in at.error[0].value
 
 
-# --- residuals and norms ------------------------------------------------------------------------------------
-
-
-def test_six_lines_show_the_gradient_of_every_layer_at_initialisation():
-    at = opened(view="residuals", depth="3")
-    found = gradients.untrained(3)
-    drawn = charts(at)[0]["data"]
-    assert [each["name"] for each in drawn[::2]] == [
-        *("pre-norm", "post-norm", "pre-norm, no residual", "post-norm, no residual"),
-        *("no LayerNorm", "neither"),
-    ]
-    for lines, values in zip(zip(drawn[::2], drawn[1::2], strict=True), found.values(), strict=True):
-        assert lines[0]["y"] == list(values.encoder)
-        assert lines[1]["y"] == list(values.decoder)
-    pre, post = list(found.values())[:2]
-    assert f"**{pre.spread:.1f} times** the weakest in pre-norm and **{post.spread:.1f} times**" in words(at)
-    assert "With 3 layers" in words(at)
-
-
-def test_the_slider_of_depth_writes_the_address():
-    at = opened(view="residuals")
-    (slider,) = at.select_slider
-    slider.set_value(3).run()
-    assert not at.exception
-    assert at.query_params["depth"] == "3"
-
-
-def test_trained_models_are_drawn_before_and_after_their_training():
-    at = opened(view="residuals", depth="3")
-    found = gradients.trained()
-    drawn = charts(at)[1]["data"]
-    assert [each["name"] for each in drawn[::4]] == [f"{name}, before training" for name in found]
-    for name, (before, after) in found.items():
-        lines = {(each["name"], each["xaxis"]): each["y"] for each in drawn}
-        assert lines[f"{name}, before training", "x"] == list(before.encoder)
-        assert lines[f"{name}, after training", "x2"] == list(after.decoder)
-        assert f"{before.spread:.1f} times before training, **{after.spread:.1f} times**" in words(at)
-    rows = residuals.table({"a": next(iter(found.values()))[1]})
-    assert rows[0][:3] == ("model", "stack", "layer")
-    assert [row[2] for row in rows[1:4]] == [0, 1, 2]
-
-
-# --- Adam ---------------------------------------------------------------------------------------------------
-
-
-def test_adam_s_step_is_drawn_and_its_equations_have_the_numbers_of_the_chosen_step():
-    at = opened(view="adam", update="7")
-    found = measured.shipped(measured.ADAM, read_recording)
-    assert found is not None
-    steps = moments(found)
-    lines = {each["name"]: each for each in charts(at)[0]["data"]}
-    assert lines["Adam's step"]["y"] == [each.update for each in steps]
-    assert lines["g, the gradient"]["y"] == list(found.gradients)
-    assert lines["√v̂, its usual size"]["y"] == [each.square_corrected**0.5 for each in steps]
-    assert charts(at)[0]["layout"]["shapes"][0]["x0"] == 7
-    written = "".join(each.value for each in at.latex)
-    for value in (steps[6].mean, steps[6].square, steps[6].update, steps[6].square_before):
-        assert f"{value:.2e}".split("e")[0] in written
-    share = abs(steps[6].update) / steps[6].rate
-    assert f"At step 7, the gradient is {abs(found.gradients[6]) / steps[6].size:.2g} times" in words(at)
-    assert f"**{100 * share:.0f}\u00a0% of the learning rate**" in words(at)
-    assert adam.table(found, steps)[7][:3] == (7, steps[6].rate, found.weights[6])
-
-
-def test_the_slider_of_the_step_writes_the_address():
-    at = opened(view="adam")
-    next(each for each in at.slider if each.label == "Step of training").set_value(1).run()
-    assert not at.exception
-    assert at.query_params["update"] == "1"
-    assert "only the sign of the gradient counts" in words(at)
-
-
-def test_without_the_recording_the_page_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
-    (tmp_path / "assets").mkdir()
-    assert "is not here" in opened(view="adam").info[0].value
-    (tmp_path / "assets" / "adam.json").write_text("{}", encoding="utf-8")
-    assert "is damaged" in opened(view="adam").error[0].value
-
-
 # --- bad addresses ------------------------------------------------------------------------------------------
 
 
@@ -316,11 +233,6 @@ def test_without_the_recording_the_page_says_so(monkeypatch: pytest.MonkeyPatch,
         {"warmup": "-5", "view": "schedule"},
         {"warmup": "soon", "view": "schedule"},
         {"warmup": "1e99", "view": "schedule"},
-        {"depth": "5", "view": "residuals"},
-        {"update": "0", "view": "adam"},
-        {"update": "201", "view": "adam"},
-        {"update": "nan", "view": "adam"},
-        {"depth": "1e99", "view": "residuals"},
     ],
     ids=str,
 )

@@ -11,6 +11,12 @@ MOVED = {
     "recurrent/long": ("findings", "recurrent-length"),
     "recurrent/speed": ("findings", "recurrent-speed"),
     "recurrent/hard": ("findings", "hard-attention"),
+    "training/adam": ("findings", "adam"),
+    "training/residuals": ("findings", "residuals"),
+    "training/cost": ("findings", "cost"),
+    "language_model/induction": ("findings", "{model}/induction"),
+    "language_model/space": ("findings", "{model}/words"),
+    "language_model/pretraining": ("findings", "pretraining"),
     "heads/importance": ("findings", "{model}/importance"),
     "explanation/faithful": ("findings", "{model}/faithfulness"),
 }

@@ -21,7 +21,6 @@ GOLD = ("sample", "file")
 LARGEST_BEAM, MOST_DRAWS = 8, 16
 HIDEABLE = ("special", "punctuation")
 """Tokens that a map can leave out."""
-LONGEST_WORD = 40
 LARGEST_SEED = 2**31 - 1
 
 WhatIf = tuple[str, float | None]
@@ -239,16 +238,6 @@ def _read_language(value: str) -> str:
 
 
 LANGUAGE = Kind(_read_language)
-
-
-def _read_word(value: str) -> str:
-    """One word of letters, of a length that a vocabulary has."""
-    if not (value.isalpha() and len(value) <= LONGEST_WORD):
-        raise _UnreadableError
-    return value
-
-
-WORD = Kind(_read_word)
 
 
 def _read_links(value: str) -> str:

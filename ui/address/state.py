@@ -33,7 +33,6 @@ from ui.address.kinds import (
     POSITION,
     RULE,
     TEXT,
-    WORD,
     YES,
     Against,
     HandLinks,
@@ -57,8 +56,8 @@ VIEWS = (
     *("experiments", "causal"),
     *("why", "score", "sources"),
     "sampling",
-    *("loss", "schedule", "history", "residuals", "adam", "birth", "cost", "here"),
-    *("surprisal", "lengths", "induction", "space", "pretraining"),
+    *("loss", "schedule", "history", "birth", "here"),
+    *("surprisal", "lengths"),
     "path",
 )
 """Every variant of a page that is not its first: those of several pages, of What if, of Search, of Training,
@@ -204,8 +203,6 @@ class State:
     smoothing: float = own(decimal(0.0, 0.5), 0.1)
     width: int = own(whole(32, 2048, step=16), 512)  # d_model of the schedule on that page
     warmup: int = own(whole(100, 20_000, step=100), 4000)  # warm-up steps of that schedule
-    depth: int = own(numbers(3, 6, 12), 6)  # layers of each stack of the untrained models on that page
-    update: int = own(whole(1, 200), 28)  # the step of the run in which that page follows one weight, from 1
     # the training run whose snapshots that page shows; None for the chosen model's or the bundled one
     run: str | None = own(TEXT)
     # the training step of the snapshot shown; None for the last one
@@ -213,7 +210,6 @@ class State:
     born: Head | None = own(HEAD)  # the head of that run
     play: bool = own(YES, False)  # whether its snapshots are shown one after the other
     prompt: str | None = own(TEXT, place=True, long=True)  # the text on the page Language model
-    word: str | None = own(WORD)  # the word in space that the page Language model looks at
     study: str | None = own(TEXT)  # the document that the page Findings shows
     # the score of the recurrent twin on the page Recurrent; None lets the app choose
     score: str | None = own(one_of(*SCORE_RULES))

@@ -18,7 +18,6 @@ from ui.server import catalogue
 from ui.server.stores import kept
 
 T = TypeVar("T")
-COST, ADAM, PRETRAINING = "cost.json", "adam.json", "language/pretraining.json"
 POSITIONS = "positions/results.json"
 
 

@@ -37,7 +37,7 @@ class Door:
 
     name: str  # its heading
     told: str  # what is behind it, in a line
-    # its places (`training`, `training/adam`); what is looked at together is one entry, named like its first
+    # its places (`training`, `training/loss`); what is looked at together is one entry, named like its first
     # page unless `TOGETHER` says otherwise, whose pages link to one another
     entries: tuple[tuple[str, ...], ...]
     folded: bool = False  # whether a click opens it
@@ -216,19 +216,6 @@ PAGES: dict[str, Page] = {
                 "Heads are not built in: training makes them. Move the slider and watch your sentence.",
                 draws="the snapshots of a training run, reading this model's translation",
             ),
-            "residuals": Entry(
-                "Residuals and norms",
-                "The gradient of every layer, with residual connections and LayerNorm and without.",
-                "training/cost",
-            ),
-            "adam": Entry(
-                "Adam", "How the optimiser turns one weight's gradients into steps.", "training/residuals"
-            ),
-            "cost": Entry(
-                "Cost of a layer",
-                "What a layer of each kind costs: Table 1 of the paper, beside time and memory measured.",
-                "language_model/pretraining",
-            ),
         },
     ),
     "positions": Page(
@@ -269,18 +256,6 @@ PAGES: dict[str, Page] = {
             "lengths": Entry(
                 "every position predicts", "Every position predicts its next token from what came before."
             ),
-            "induction": Entry(
-                "induction",
-                "Heads that find what followed the same token before, and what the model loses without them.",
-            ),
-            "space": Entry(
-                "words in space", "Words that share contexts move together while the model learns."
-            ),
-            "pretraining": Entry(
-                "Pretraining",
-                "A translator whose encoder read English text before it saw any sentence pairs.",
-                "open_file",
-            ),
         },
     ),
     "findings": Page(
@@ -300,8 +275,6 @@ PAGES: dict[str, Page] = {
 
 RESEARCH = (
     "findings",
-    *("training/adam", "training/residuals", "training/cost"),
-    "language_model/pretraining",
     *("what_if/causal", "open_file"),
 )
 """Places of their own door: the switches of their pages leave them out."""
@@ -346,7 +319,7 @@ def page_of(path: str | Path) -> str:
 
 
 def place(name: str) -> Entry:
-    """A page, or a section of one: `training`, `training/adam`."""
+    """A page, or a section of one: `training`, `training/loss`."""
     page, _, view = name.partition("/")
     return PAGES[page].sections[view] if view else PAGES[page]
 

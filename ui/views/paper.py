@@ -93,7 +93,7 @@ WALK: dict[str, tuple[Item, ...]] = {
         Item(
             "Adam, section 5.3",
             "β₁ = 0.9, β₂ = 0.98, ε = 10⁻⁹.",
-            (("One weight, step by step", "training?view=adam"),),
+            (("One weight, step by step", "findings?study=adam"),),
         ),
         Item(
             "Equation 3, section 5.3",
@@ -148,7 +148,7 @@ WALK: dict[str, tuple[Item, ...]] = {
             "Table 1",
             "What a layer costs: operations, sequential steps, and the longest path between two positions.",
             (
-                ("The table, beside time and memory", "training?view=cost"),
+                ("The table, beside time and memory", "findings?study=cost"),
                 ("The path between two of your tokens", "recurrent?view=path"),
             ),
         ),

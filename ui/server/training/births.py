@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lab.birth.appearing import Born
 from lab.birth.sentence import Frame, frames
-from lab.birth.statistics import births_of
 from transformer.hub.files import size
 from transformer.training.runs.snapshots import snapshot_steps
-from ui.server import catalogue, measured, memory
+from ui.server import catalogue, memory
 from ui.server.hosting import hosted
 from ui.server.stores import NoRoomError, kept
 
@@ -49,12 +47,3 @@ def through(
 
     found: tuple[Frame, ...] = kept("births").get((name, model.changed, text, target), make)
     return found
-
-
-def born(name: str) -> tuple[Born, ...]:
-    """The statistics of a run and of its other seeds; empty if nobody measured these snapshots.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
-    return measured.beside(name, births_of)

@@ -21,7 +21,6 @@ from ui.shell import changed, frame, menu, sentence, waiting
 from ui.shell.fitting import fit_heads, fit_model, fit_position, noticed
 from ui.shell.sections import chosen, switch
 from ui.views.language_model import generation, lengths, surprisal
-from ui.views.language_model.study import induction, pretraining, space
 
 PAGE = "language_model"
 _MISSING = (
@@ -53,22 +52,12 @@ class Reading:
         return Asked(model, clean(text), now.decode, None, now.changes, drawing)
 
 
-@dataclass(frozen=True)
-class Study:
-    """A section about what the model has learned; it opens no text."""
-
-    show: Callable[[str, State], None]  # draws it for a model and a state
-
-
-SECTIONS: dict[str, Reading | Study] = {
+SECTIONS: dict[str, Reading] = {
     "generation": Reading(
         generation.show, generation.EXAMPLES, whole=False, first=generation.first, note=generation.told
     ),
     "surprisal": Reading(surprisal.show, surprisal.EXAMPLES, whole=True, first=surprisal.first),
     "lengths": Reading(lengths.show, lengths.EXAMPLES, whole=True, first=lengths.first, note=lengths.told),
-    "induction": Study(induction.show),
-    "space": Study(space.show),
-    "pretraining": Study(pretraining.show),
 }
 """The sections by the value of `view` in the address; the first one opens first."""
 
@@ -84,12 +73,6 @@ def show() -> None:
         return
     _switch(section, now)
     frame.end(PAGE, now, signs=True)
-    if isinstance(section, Study):
-        now = session.resolve(model=model)
-        frame.show_notices(now)
-        with refusals():
-            section.show(model, now)
-        return
     text = section.text(now)
     place = _box(section, text, now)
     run = _run(section.asked(now, model, text))
@@ -104,6 +87,9 @@ def show() -> None:
     if run is not None and opened is not None:
         with refusals():
             section.show(opened, run)
+            for study in ("induction", "words"):
+                menu.finding(f"{model}/{study}")
+            menu.finding("pretraining")
 
 
 def _pick(now: State) -> str | None:
@@ -128,22 +114,10 @@ def _pick(now: State) -> str | None:
     return name
 
 
-def _switch(section: Reading | Study, now: State) -> None:
-    """The switch between the sections; a text of one's own stays, an example does not.
-
-    A study opens at the head that its text names.
-    """
-    offered = section.examples.values() if isinstance(section, Reading) else ()
-    own = now.prompt is not None and now.prompt not in offered
-    switch(
-        PAGE,
-        now,
-        lambda name: {
-            **session.RUN,
-            "prompt": now.prompt if own else None,
-            **({"decoder": None} if isinstance(SECTIONS[name], Study) else {}),
-        },
-    )
+def _switch(section: Reading, now: State) -> None:
+    """The switch between the sections; a text of one's own stays, an example does not."""
+    own = now.prompt is not None and now.prompt not in section.examples.values()
+    switch(PAGE, now, lambda _: {**session.RUN, "prompt": now.prompt if own else None})
 
 
 def _take_text(text: str) -> None:

@@ -20,9 +20,8 @@ from ui.controls import Table, chart, export, inform, panel, part, pickers, plai
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.training import births
+from ui.shell import menu
 from ui.shell.fitting import fit_head
-from ui.views.training import appearing
-from ui.views.training.appearing import after
 
 _NO_RUN = (
     "No model here has snapshots of its training. `python -m transformer train --snapshots 12` keeps some; "
@@ -55,7 +54,7 @@ def show(opened: Opened, now: State) -> None:
         part(play, run_every=_TICK)(seen)
     else:
         part(show_snapshot)(seen)
-    appearing.show(births.born(name), name)
+    menu.finding(f"{name}/emergence")
 
 
 def _whose(opened: Opened, now: State) -> str:
@@ -250,6 +249,11 @@ def snapshot(frames: Sequence[Frame], chosen: int, whose: str) -> str:
     if not frame.written.strip():
         return f"{text}. On its own, the model writes nothing."
     return f"{text}. On its own, the model writes: “{plain(labels.shorten(frame.written, 220))}”"
+
+
+def after(step: int) -> str:
+    """A place in training: `after 512 steps`."""
+    return "before training" if step == 0 else f"after {step:,} step{'s' * (step != 1)}"
 
 
 def _capital(text: str) -> str:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
 from figures.base import labels
 from figures.pages.masks import mask_map
-from figures.pages.training.cost import Cost, costs
 from figures.pages.training.lesson import COLUMNS, Column, shifted_right, two_ways
 from lenses.targets.lesson import Lesson
 from transformer.trace.view import Window
 from ui.address import State, session
 from ui.controls import Table, panel, pickers, word
-from ui.server import analyses, measured
+from ui.server import analyses
 from ui.server.opened import Opened
 from ui.shell.models import needs
-from ui.views.training import cost
 from ui.views.training.loss import share
 
 _MASKED = 32
@@ -36,18 +33,6 @@ _WAYS = (
     "own, every step reads what the step before wrote (here: greedy search). Wrong guesses are amber. After "
     "the grey column, the two read different texts, and what the model writes alone is faint."
 )
-Json = dict[str, Any]
-_SPEEDS = {
-    "parallel": "all at once (training)",
-    "cached": "one by one, keys and values kept",
-    "again": "one by one, computed again",
-}
-_SEEING_PARALLEL = (
-    "The decoder predicts targets of several lengths in three ways. In training, one pass computes all "
-    "positions. Inference needs a pass per token: with a cache, a pass computes one position; without one, "
-    "all positions so far. The first two do almost the same arithmetic. One pass reads the weights and "
-    "starts every operation only once, not again for each token."
-)
 
 
 def show(opened: Opened, now: State) -> None:
@@ -63,7 +48,6 @@ def show(opened: Opened, now: State) -> None:
     _ways(lesson, columns, first, model)
     if not needs.tell_lack(opened.asked.model, ("decoder",)):
         _mask(opened)
-    _parallel()
 
 
 def columns_of(lesson: Lesson) -> list[Column]:
@@ -188,42 +172,3 @@ def _ended(lesson: Lesson, step: int) -> str:
     if step >= len(lesson.free):
         return "There the model on its own has ended, so nothing is left to compare."
     return ""
-
-
-def _parallel() -> None:
-    """Draws the times; nothing if none were measured."""
-    found = measured.shipped(measured.COST)
-    if found is None:
-        return
-    decoding = found["decoding"]
-    lines = [
-        Cost(way, name, decoding["lengths"], decoding["ways"][way]["milliseconds"])
-        for way, name in _SPEEDS.items()
-    ]
-    caption = (
-        f"Processor time of the decoder by target length, source of {decoding['source']} tokens · "
-        f"{decoding['model']} · {cost.where(found)}"
-    )
-    st.markdown("##### One pass, or one pass per token")
-    st.markdown(cost.ways(found))
-    panel(
-        "parallel",
-        lambda: costs(lines, ("tokens of the target", "ms")),
-        caption,
-        lambda: parallel_table(decoding),
-        seeing=_SEEING_PARALLEL,
-        sentence=False,
-    )
-
-
-def parallel_table(decoding: Json) -> Table:
-    """The times and their ratio to one pass, for CSV."""
-    parallel = decoding["ways"]["parallel"]["milliseconds"]
-    rows = [
-        (way, length, least, middle, least / one)
-        for way, values in decoding["ways"].items()
-        for length, least, middle, one in zip(
-            decoding["lengths"], values["milliseconds"], values["medians"], parallel, strict=True
-        )
-    ]
-    return [("way", "tokens", "least ms", "median ms", "ratio to one pass"), *rows]

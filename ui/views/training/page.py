@@ -7,17 +7,14 @@ import streamlit as st
 from transformer.interventions import Intervention
 from ui.address import session
 from ui.server.opened import Opened
-from ui.shell import sections
-from ui.views.training import adam, birth, cost, history, lesson, loss, residuals, schedule
+from ui.shell import menu, sections
+from ui.views.training import birth, history, lesson, loss, schedule
 
 _SECTIONS = {
     "shown": lesson.show,
     "loss": loss.show,
     "schedule": schedule.show,
     "history": history.show,
-    "residuals": residuals.show,
-    "adam": adam.show,
-    "cost": cost.show,
     "birth": birth.show,
 }
 """The sections by the value of `view` in the address; the first one opens first."""
@@ -33,3 +30,5 @@ def show(opened: Opened) -> None:
     if opened.asked.target is not None and now.target is None:
         st.caption("The target is a reference that a person wrote, as in training, not the model's output.")
     sections.draw("training", _SECTIONS, now, opened, now)
+    for study in ("adam", "residuals", "cost"):
+        menu.finding(study)

@@ -1,1 +1,0 @@
-"""Figures of the page Language model: what losing heads costs, words in space."""

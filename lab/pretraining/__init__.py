@@ -1,1 +1,0 @@
-"""Translators whose encoder began as a language model."""
