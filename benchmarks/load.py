@@ -98,7 +98,7 @@ class Visitor:
         seen: Seen,  # keeps what was seen
     ) -> None:
         self._sort, self._texts, self._seen = sort, texts, seen
-        self._session = Session(base, "search" if sort == "searches" else "")
+        self._session = Session(base, "beam_search" if sort == "searches" else "")
         self._step = 0
 
     async def open(self) -> None:

@@ -44,7 +44,7 @@ OTHER_VIEWS = {
     "pages/inside_a_head.py": ({"kind": "encoder", "what_if": "pair"},),
     "pages/masks.py": ({"mask": "zero"}, {"view": "batch"}),
     "pages/positions.py": ({"view": "sentence"}, {"view": "results"}),
-    "pages/search.py": ({"view": "sampling"},),
+    "pages/beam_search.py": ({"view": "sampling"},),
     "pages/training.py": ({"view": "loss"}, {"view": "schedule"}),
     "pages/compare.py": ({"against": "untrained-1"},),
 }

@@ -1,14 +1,7 @@
-"""Anatomy: the running model as a diagram, and what each part does to the token at the cursor."""
+"""The old address of the page The whole model."""
 
 from __future__ import annotations
 
-from ui.shell.changed import of_tokens
-from ui.shell.page import open_sentence_page, with_model
-from ui.shell.waiting import for_pytorch
+from ui.address import session
 
-with for_pytorch("anatomy"):
-    from ui.views.anatomy import page
-
-opened = open_sentence_page("anatomy", changes=of_tokens, kinds=("encoder", "cross"))
-if opened is not None:
-    with_model(opened, page.show)
+session.renamed("anatomy")

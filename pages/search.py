@@ -1,13 +1,7 @@
-"""Search: how a translation is looked for, as the tree of a beam search or of several samples."""
+"""The old address of the page Beam search."""
 
 from __future__ import annotations
 
-from ui.shell.page import open_sentence_page, with_model
-from ui.shell.waiting import for_pytorch
+from ui.address import session
 
-with for_pytorch("search"):
-    from ui.views.search import page
-
-opened = open_sentence_page("search", way=None)
-if opened is not None:
-    with_model(opened, page.show)
+session.renamed("search")

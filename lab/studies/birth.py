@@ -33,9 +33,8 @@ def told(found: Json) -> Study:
     aligner = own.aligner_best()
     return Study(
         topic="Heads",
-        question=f"When do the heads of {found['model']} appear in training?",
-        finding="; ".join(f"{row[0]} from step {row[2]:,} on" for row in first if row[1] == own.name)
-        or "None of these heads appeared.",
+        question=f"When do the heads of the run “{found['model']}” appear in training?",
+        finding="; ".join(f"{what} {_from(of(own))}" for what, of in _APPEAR.items()).capitalize() + ".",
         parts=[
             f"The run kept its weights at {len(steps)} steps; {len(runs)} runs differ in their seed alone. A "
             "previous-token head needs to know positions, so it cannot exist from the start: its line is, "
@@ -85,9 +84,13 @@ def told(found: Json) -> Study:
     )
 
 
+def _from(step: int | None) -> str:
+    return "never appears" if step is None else f"appears at step {step:,}"
+
+
 _APPEAR: dict[str, Callable[[Born], int | None]] = {
-    "a previous-token head in the encoder": lambda run: run.previous_from("encoder"),
-    "one in the decoder": lambda run: run.previous_from("decoder"),
+    "a previous-token head of the encoder": lambda run: run.previous_from("encoder"),
+    "one of the decoder": lambda run: run.previous_from("decoder"),
     "a head that aligns better than the diagonal": Born.aligner_from,
     "a decoder that looks back on its own": lambda run: run.later_from("decoder"),
 }

@@ -42,9 +42,7 @@ def told(found: Json) -> Study:
         f"of an LSTM like {power('recurrent', 'time')}; fused attention keeps its memory at "
         f"{power('attention', 'memory')}.",
         parts=[
-            "Table 1 of the paper counts the products of a layer. A layer with random weights reads n random "
-            "vectors here. On logarithmic axes a power of n is a straight line, its exponent the slope. "
-            "Fixed costs flatten the left end; projections (n · d²) keep self-attention below n².",
+            "Table 1 of the paper counts the products of a layer for n tokens of d numbers.",
             Chart(
                 "table",
                 f"Table 1: n tokens of d numbers, a kernel of {found['kernel']}, a neighbourhood of "
@@ -56,6 +54,9 @@ def told(found: Json) -> Study:
                     for layer in LAYERS.values()
                 ],
             ),
+            "A layer with random weights reads n random vectors here. On logarithmic axes a power of n is a "
+            "straight line, its exponent the slope. Fixed costs flatten the left end; projections (n · d²) "
+            "keep self-attention below n².",
             *(
                 Chart(
                     "curves",

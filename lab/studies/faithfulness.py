@@ -39,9 +39,9 @@ def told(found: Json) -> Study:
     same = [name for name in alike if name != _CHANCE]
     return Study(
         topic="Explanation",
-        question=f"Do attention weights name the source tokens that {found['model']} needs?",
-        finding=f"Better than chance, and less than the exact effect: hiding the one token of largest mean "
-        f"weight costs {value:.2f} nats, a random one {first[_CHANCE][0]:.2f}, that of largest effect "
+        question=f"Do attention weights name the source tokens that “{found['model']}” needs?",
+        finding=f"{_verdict(first[_WEIGHTS], first[_CHANCE])}: hiding the one token of largest mean weight "
+        f"costs {value:.2f} nats, a random one {first[_CHANCE][0]:.2f}, that of largest effect "
         f"{first['effect'][0]:.2f}.",
         parts=[
             "At every step, each measure orders the source tokens. **Hidden**: the first of them are hidden "
@@ -108,6 +108,13 @@ _DRAWN = ("effect", "ALTI+", _WEIGHTS, "rollout", _CHANCE)
 _CONTROLS = {"untrained": "random weights", "retrained": "a second training"}
 _UNLEARNED = 0.5
 """Rank correlation with random weights from which a picture owes little to what was learned."""
+
+
+def _verdict(own: Sequence[float], chance: Sequence[float]) -> str:
+    """Whether an order beats another, by their intervals."""
+    if own[1] > chance[2]:
+        return "Better than chance"
+    return "Worse than chance" if own[2] < chance[1] else "No better than chance"
 
 
 def _lost(cell: Json) -> list[float]:

@@ -40,7 +40,7 @@ def told(found: Json) -> Study:
     random = [("random orders, mean", at, loss) for at, loss in zip(pruning["heads"], chance, strict=True)]
     return Study(
         topic="Heads",
-        question=f"Which heads does {found['model']} need?",
+        question=f"Which heads does “{found['model']}” need?",
         finding=f"Without {unsure} of its {len(cells)} heads, one at a time, the loss does not surely rise; "
         f"without {off} of them at once it goes from {pruning['ranked'][0]:.2f} to "
         f"{pruning['ranked'][half]:.2f} nats a token, if those go that the gradient calls least important.",

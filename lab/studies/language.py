@@ -38,7 +38,7 @@ def induction(found: Json) -> Study:
     own = [100 * each["copies"]["cost"]["value"] / gain["value"] for each in found["ablations"]]
     return Study(
         topic="Language model",
-        question=f"Does {model} have induction heads, and does it need them?",
+        question=f"Does “{model}” have induction heads, and does it need them?",
         finding=f"Head {head + 1} of layer {layer + 1} gives {share:.0f} % of its weight to what followed "
         f"the same piece before; without it, copying loses {own[0]:.0f} % of what the repetition saves.",
         parts=[
@@ -129,7 +129,7 @@ def company(found: Json) -> Study:
 
     return Study(
         topic="Language model",
-        question=f"Does {model} know words by the company they keep?",
+        question=f"Does “{model}” know words by the company they keep?",
         finding=f"Before training {100 * agree[0]:.1f} % of a word's {near} nearest neighbours are also its "
         f"neighbours by co-occurrence, at the end {100 * agree[-1]:.0f} %.",
         parts=[

@@ -64,8 +64,8 @@ def told(found: Json) -> Study:
     return Study(
         topic="Language model",
         question="Does it help a translator if its encoder began as a language model?",
-        finding=f"Of {len(compared)} pairs of runs, {gained} gained BLEU and {lost} lost it beyond their "
-        "interval.",
+        finding=f"Of {len(compared)} pairs of runs, {gained or 'none'} gained BLEU and "
+        f"{lost or 'none'} lost it beyond their interval.",
         parts=[
             "Each comparison trains the same small translator on a part of the sentence pairs. One encoder "
             "begins with random weights, the other with those of a language model that has read English text "

@@ -43,8 +43,8 @@ def long_sentences(found: Json) -> Study:
     return Study(
         topic="Recurrent networks",
         question="Does a recurrent decoder with attention fall behind on long sentences?",
-        finding=f"{_listed(behind) if behind else 'None of them'} falls behind the Transformer in loss from "
-        f"short sentences to long ones{f'; {_listed(gains)} gains on it' if gains else ''}.",
+        finding=f"From short sentences to long ones, these lose ground to the Transformer: "
+        f"{_listed(behind) or 'none'}; these gain on it: {_listed(gains) or 'none'}.",
         parts=[
             "A recurrent decoder hands on one state from word to word. Before attention, this state carried "
             "the whole source too, and long sentences suffered. With attention, the "

@@ -60,7 +60,7 @@ def told(found: Json) -> Study:
 
     return Study(
         topic="Explanation",
-        question=f"Does a weight of {found['model']} say what hiding its key would do?",
+        question=f"Does a weight of “{found['model']}” say what hiding its key would do?",
         finding="It ranks keys as the size of the effect does with "
         f"{each_kind(lambda each: each['size']['weight'])}; whether the token needs the key, it says less.",
         parts=[

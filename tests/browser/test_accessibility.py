@@ -38,7 +38,7 @@ VIEWS = (
     ("pages/what_if.py", {"changes": "scale_cross_1.1_2.0", "off": "1.hide_1"}),
     ("pages/what_if.py", {"view": "experiments"}),
     ("pages/what_if.py", {"view": "causal", "other": "one two nine four stop five six"}),
-    ("pages/search.py", {"view": "sampling"}),
+    ("pages/beam_search.py", {"view": "sampling"}),
     ("pages/training.py", {"view": "loss"}),
     ("pages/training.py", {"view": "schedule"}),
     ("pages/training.py", {"view": "cost"}),

@@ -6,7 +6,7 @@ from .conftest import Visitor, case_link
 
 
 def test_a_click_on_a_box_opens_the_part_and_back_returns(visitor: Visitor) -> None:
-    visitor.open("anatomy", **case_link("copy", step="2"))
+    visitor.open("whole_model", **case_link("copy", step="2"))
     visitor.until("document.querySelector('.st-key-anatomy-norms .js-plotly-plot')")
     first = visitor.page.locator(".js-plotly-plot .nsewdrag").first
     first.scroll_into_view_if_needed()
@@ -23,7 +23,7 @@ def test_a_click_on_a_box_opens_the_part_and_back_returns(visitor: Visitor) -> N
 
 def test_a_step_moves_the_logit_lens_and_a_phone_does_not_scroll_sideways(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.open("anatomy", **case_link("copy", step="1", part="output"))
+    visitor.open("whole_model", **case_link("copy", step="1", part="output"))
     visitor.until("document.querySelector('.stMain').innerText.includes('Written at this step: “eins”')")
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("ArrowRight")

@@ -140,7 +140,7 @@ def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callabl
 
 
 def test_search_presents_as_its_address_says(visitor: Visitor) -> None:
-    visitor.open("search", **case_link("copy"), present="yes")
+    visitor.open("beam_search", **case_link("copy"), present="yes")
     visitor.page.locator(".lv-present").wait_for(timeout=PATIENCE)
     assert visitor.page.get_by_role("button", name="Leave").is_visible()
 

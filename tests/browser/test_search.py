@@ -25,7 +25,7 @@ LONGER = "Number(document.querySelector('.lv-count')?.textContent.split(' of ')[
 
 
 def opened(visitor: Visitor, **params: str) -> None:
-    visitor.open("search", model="random", text=TEXT, **params)
+    visitor.open("beam_search", model="random", text=TEXT, **params)
     visitor.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
 
 

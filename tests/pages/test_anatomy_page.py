@@ -21,7 +21,7 @@ from ui.server import catalogue
 from ui.views.anatomy import page, paper
 from ui.views.anatomy.body import boxes, parts
 
-PAGE = "pages/anatomy.py"
+PAGE = "pages/whole_model.py"
 TEXT = CASES["copy"].sentence
 
 

@@ -58,7 +58,7 @@ def test_a_new_sentence_starts_without_changes():
     assert line(at) == []
 
 
-@pytest.mark.parametrize("page", ["pages/anatomy.py", "pages/masks.py"])
+@pytest.mark.parametrize("page", ["pages/whole_model.py", "pages/masks.py"])
 def test_a_page_that_shows_the_model_itself_leaves_out_changes_of_its_arithmetic(page: str):
     at = run(page, changes=ABLATED)
     assert "the model's own arithmetic" in line(at)[0]

@@ -193,7 +193,7 @@ def test_a_link_to_a_model_that_is_not_here_offers_it_and_fetches_nothing(server
         "pages/cross_attention.py",
         "pages/inside_a_head.py",
         "pages/masks.py",
-        "pages/anatomy.py",
+        "pages/whole_model.py",
         "pages/compare.py",
         "pages/positions.py",
         "pages/training.py",

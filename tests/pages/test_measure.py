@@ -111,5 +111,5 @@ def test_a_click_opens_why_the_token_of_the_cursor_was_written():
     button = next(each for each in at.button if each.label == "Why this token?")
     button.click().run()
     assert not at.exception
-    assert "<h1>Is attention an explanation?</h1>" in "".join(each.proto.body for each in at.get("html"))
+    assert "<h1>Explanation</h1>" in "".join(each.proto.body for each in at.get("html"))
     assert "at step 3" in words(at)

@@ -29,7 +29,7 @@ def test_every_page_opens_or_says_in_a_sentence_what_the_model_lacks(path):
     page = opened(path)
     assert not page.exception
     assert not page.error
-    if path in {*LINKED, "pages/search.py"} - {"pages/decoder_self_attention.py"}:
+    if path in {*LINKED, "pages/beam_search.py"} - {"pages/decoder_self_attention.py"}:
         assert {*view(page)["plots"]} <= {*feeds(page)}
     if "does not have" in (told := said(page)):
         assert "This part shows masked decoder self-attention, which enpt does not have" in told
@@ -58,7 +58,7 @@ def test_a_single_dimension_can_be_chosen_and_one_beyond_the_last_is_the_last():
 
 
 def test_anatomy_draws_the_unit_with_its_gate_and_state():
-    page = opened("pages/anatomy.py", part="decoder-recurrence", layer="2", step="2")
+    page = opened("pages/whole_model.py", part="decoder-recurrence", layer="2", step="2")
     assert not page.exception
     assert "Decoder: recurrent unit, layer 2" in said(page)
     assert "reads “" in said(page)
@@ -70,6 +70,6 @@ def test_anatomy_draws_the_unit_with_its_gate_and_state():
 
 @pytest.mark.parametrize("part", ["decoder-recurrence-norm", "decoder-recurrence-add", "decoder-attention"])
 def test_the_parts_around_the_unit_open_and_one_that_is_not_there_is_named(part):
-    page = opened("pages/anatomy.py", part=part)
+    page = opened("pages/whole_model.py", part=part)
     assert not page.exception
     assert ("This model has no part" in said(page)) == (part == "decoder-attention")

@@ -13,7 +13,7 @@ from lab.__main__ import GONE as COMMANDS
 from lab.__main__ import main
 from transformer.__main__ import LENSES
 from transformer.__main__ import main as transformer
-from ui.address.gone import GONE, GONE_FROM, MOVED
+from ui.address.gone import GONE, GONE_FROM, MOVED, RENAMED
 from ui.shell import doors
 
 OLD = {
@@ -25,8 +25,8 @@ OLD = {
         "links=weight-10&more=1.2",
     ),
     "pages/inside_a_head.py": ("kind=decoder&key=2", "notation=lecture&step=2", "step=3"),
-    "pages/anatomy.py": ("part=encoder-forward&layer=2", "part=output&step=2"),
-    "pages/search.py": ("penalty=0.8&length_offset=5", "view=sampling&draws=3&seed=7", "node=2"),
+    "pages/whole_model.py": ("part=encoder-forward&layer=2", "part=output&step=2"),
+    "pages/beam_search.py": ("penalty=0.8&length_offset=5", "view=sampling&draws=3&seed=7", "node=2"),
     "pages/masks.py": ("kind=encoder", "mask=after&kind=decoder", "view=batch&sentences=one%0Atwo&member=1"),
     "pages/training.py": (
         "view=loss&smoothing=0.2",
@@ -57,6 +57,16 @@ def test_an_address_of_a_section_that_has_moved_opens_what_it_has_become(old: st
     assert query["step"] == "2"
     assert "view" not in query
     assert query.get("study", "") == study.format(model="en-de")
+
+
+@pytest.mark.parametrize("page", RENAMED)
+def test_the_former_name_of_a_page_opens_it_with_all_that_the_address_says(page: str, monkeypatch):
+    opened = {}
+    monkeypatch.setattr(st, "switch_page", lambda path, query_params: opened.update({path: query_params}))
+    run(f"pages/{page}.py", view="sampling", step="2")
+    assert opened == {
+        f"pages/{RENAMED[page]}.py": {"view": "sampling", "step": "2", "model": "copy", "text": SENTENCE}
+    }
 
 
 @pytest.mark.parametrize("view", GONE)

@@ -84,7 +84,7 @@ def test_every_page_opens_a_recurrent_model_or_says_what_it_lacks(page):
     at = run(page, model="recurrent/additive", text=TEXT)
     assert not at.exception, page
     lacking = {
-        "anatomy",
+        "whole_model",
         "masks",
         "training",
         "inside_a_head",

@@ -15,7 +15,7 @@ from transformer.decode.tree import SearchTree
 from ui.server import catalogue
 from ui.views.search import tree as search_tree
 
-PAGE = "pages/search.py"
+PAGE = "pages/beam_search.py"
 TEXT = "one two three"
 
 opened = partial(run, PAGE, model="random", text=TEXT)

@@ -20,7 +20,7 @@ from ui.address.state import VIEWS
 SECTIONS = {
     "pages/encoder_self_attention.py": ("batch",),
     "pages/cross_attention.py": ("alignment",),
-    "pages/search.py": ("sampling",),
+    "pages/beam_search.py": ("sampling",),
     "pages/masks.py": ("batch",),
     "pages/positions.py": ("trained", "together", "sentence"),
     "pages/what_if.py": ("experiments", "causal"),

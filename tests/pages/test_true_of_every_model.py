@@ -19,8 +19,8 @@ ASSETS = Path(__file__).parents[2] / "assets"
 MODELS = ("en-pt", "firefox-en-pt", "en-de", "positions/rotary", "positions/alibi")
 LESSONS = sorted((ASSETS / "lessons").glob("*.json"))
 PAGES = (
-    ("anatomy", {"part": "source-embedding"}),
-    ("anatomy", {"part": "target-embedding"}),
+    ("whole_model", {"part": "source-embedding"}),
+    ("whole_model", {"part": "target-embedding"}),
     ("decoder_self_attention", {}),
     ("masks", {"mask": "after"}),
     ("positions", {"view": "sentence"}),

@@ -82,14 +82,14 @@ def test_every_head_of_a_layer_can_be_switched_off():
 
 
 def test_a_source_token_becomes_a_word_of_the_vocabulary():
-    at = type_in(opened("Tokens", 0), "Becomes", "three")
+    at = type_in(opened("Tokens", 0), "Replacement token", "three")
     assert add(at) == do.edit_source(0, "▁three")
 
 
 def test_a_word_that_is_no_token_is_refused_and_stays_in_its_field():
-    at = type_in(opened("Tokens", 0), "Becomes", "xyzzyxyzzy")
+    at = type_in(opened("Tokens", 0), "Replacement token", "xyzzyxyzzy")
     assert "no single token for “xyzzyxyzzy”" in problem(at)
-    assert next(box for box in at.text_input if box.label == "Becomes").value == "xyzzyxyzzy"
+    assert next(box for box in at.text_input if box.label == "Replacement token").value == "xyzzyxyzzy"
 
 
 def test_two_changes_of_one_token_are_refused():

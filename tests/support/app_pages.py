@@ -29,7 +29,7 @@ LINKED = (
     "pages/decoder_self_attention.py",
     "pages/cross_attention.py",
     "pages/inside_a_head.py",
-    "pages/anatomy.py",
+    "pages/whole_model.py",
 )
 """Pages with a linked view."""
 PAGES = tuple(doors.script(name) for name in doors.PAGES)

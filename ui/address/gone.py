@@ -5,6 +5,8 @@ An address of one that is gone opens its page, and says in one sentence what ans
 
 from __future__ import annotations
 
+RENAMED = {"anatomy": "whole_model", "search": "beam_search"}
+"""Pages by their former names, whose scripts open them."""
 MOVED = {
     "training/here": ("train_here", ""),
     "positions/results": ("findings", "positions"),

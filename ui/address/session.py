@@ -15,7 +15,7 @@ from uuid import uuid4
 import streamlit as st
 
 from transformer.model.sites import Head
-from ui.address.gone import GONE, GONE_FROM, MOVED
+from ui.address.gone import GONE, GONE_FROM, MOVED, RENAMED
 from ui.address.parameters import KEEP, as_params, carried, parse
 from ui.address.state import KINDS, PLACE, TEXTS, State, elsewhere
 from ui.linked_view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
@@ -99,6 +99,11 @@ def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
     elif (named.get("text", kept["text"]), named.get("changes", ())) != (kept["text"], current().changes):
         kept |= {"step": None, "source": None}  # the cursor stood in another run
     return State(**{**kept, **named})
+
+
+def renamed(page: str) -> None:
+    """Opens a page whose address has its former name, with all that the address says."""
+    st.switch_page(f"pages/{RENAMED[page]}.py", query_params=st.query_params.to_dict())
 
 
 def forward(page: str, model: str) -> None:

@@ -40,7 +40,7 @@ LANGUAGE = "language"
 FOLDERS = ("", TWINS, RECURRENT, LANGUAGE)
 """Where models lie, within the bundled ones and within those trained here; part of their names."""
 _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
-_TITLES = {"birth": "Birth of a head", "firefox-en-pt": "Firefox, English → Portuguese"}
+_TITLES = {"birth": "Emergence of heads", "firefox-en-pt": "Firefox, English → Portuguese"}
 """Titles of bundled models whose names are no languages."""
 LANGUAGES = {
     "de": "German",

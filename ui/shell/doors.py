@@ -71,19 +71,17 @@ PAGES: dict[str, Page] = {
         title="Attention explorer",
     ),
     "encoder_self_attention": Page(
-        "Encoder",
+        "Encoder self-attention",
         "Every source token reads every source token, once, before the first step.",
         "decoder_self_attention",
         icon=":material/input:",
-        title="Encoder self-attention",
         sections={"alone": Entry("this sentence", ""), "batch": Entry("put it in a batch", "")},
     ),
     "decoder_self_attention": Page(
-        "Decoder",
+        "Decoder self-attention",
         "Every target token reads itself and the tokens before it; the mask hides those to come.",
         "masks",
         icon=":material/output:",
-        title="Masked decoder self-attention",
     ),
     "cross_attention": Page(
         "Cross-attention",
@@ -93,11 +91,10 @@ PAGES: dict[str, Page] = {
         sections={"attention": Entry("attention", ""), "alignment": Entry("word alignment", "")},
     ),
     "heads": Page(
-        "Over many sentences",
+        "Heads over sentences",
         "What each head does over hundreds of sentences: its role, its examples, its statistics.",
         "inside_a_head",
         icon=":material/library_books:",
-        title="Heads over sentences",
     ),
     "masks": Page(
         "Masks",
@@ -109,17 +106,16 @@ PAGES: dict[str, Page] = {
     "inside_a_head": Page(
         "Inside a head",
         "One query of one head, step by step, with the model's own numbers.",
-        "anatomy",
+        "whole_model",
         icon=":material/function:",
     ),
-    "anatomy": Page(
+    "whole_model": Page(
         "The whole model",
         "The running model as a diagram: what each part does to the token at the cursor.",
-        "search",
+        "beam_search",
         icon=":material/account_tree:",
-        title="Anatomy",
     ),
-    "search": Page(
+    "beam_search": Page(
         "Beam search",
         "The translations that the model considered, as a tree, and why it chose this one.",
         "what_if",
@@ -163,7 +159,6 @@ PAGES: dict[str, Page] = {
         "A weight, what it carried, and what it did are three numbers.",
         "training",
         icon=":material/balance:",
-        title="Is attention an explanation?",
         sections={
             "weights": Entry(
                 "weight and effect",
@@ -212,7 +207,7 @@ PAGES: dict[str, Page] = {
                 "how it went", "What this model's own training measured, from its first step to its last."
             ),
             "birth": Entry(
-                "birth of a head",
+                "emergence of heads",
                 "Heads are not built in: training makes them. Move the slider and watch your sentence.",
                 draws="the snapshots of a training run, reading this model's translation",
             ),
@@ -292,7 +287,7 @@ DOORS = (
             ("cross_attention", "encoder_self_attention", "decoder_self_attention", "heads"),
             ("masks",),
             ("inside_a_head",),
-            ("search",),
+            ("beam_search",),
             ("what_if", "compare"),
             ("explanation",),
         ),
@@ -300,7 +295,14 @@ DOORS = (
     Door(
         "Models",
         "train, and tell apart",
-        (("positions",), ("train_here",), ("training",), ("anatomy",), ("language_model",), ("recurrent",)),
+        (
+            ("positions",),
+            ("train_here",),
+            ("training",),
+            ("whole_model",),
+            ("language_model",),
+            ("recurrent",),
+        ),
     ),
     Door("Research", "what was measured, and runs of your own", (RESEARCH,), folded=True),
 )

@@ -16,7 +16,7 @@ import streamlit as st
 from ui.address import session
 from ui.address.parameters import KEEP
 from ui.address.state import PAGE_OWN, PLACE
-from ui.server import studies
+from ui.server import catalogue, studies
 from ui.server.catalogue import KINDS
 from ui.shell import doors
 
@@ -43,6 +43,16 @@ def link(
     query = {**KEEP, **({} if first else {"view": view}), **named}
     text = label or doors.place(name).name
     st.page_link(doors.script(name), label=text, icon=icon, query_params=query, width=width)
+
+
+def with_model(
+    name: str,  # the place
+    model: str,  # a model that can show it
+) -> None:
+    """Draws a link to a place with another model, where the chosen one has nothing to show."""
+    if catalogue.exists(model):
+        title = catalogue.find(model).title
+        link(name, f"Open it with {title}", ":material/arrow_forward:", "content", model=model)
 
 
 def finding(

@@ -66,13 +66,13 @@ WALK: dict[str, tuple[Item, ...]] = {
         Item(
             "The sub-layer, section 3.1",
             "Every sub-layer adds to the stream. LayerNorm follows; in pre-norm models, it precedes.",
-            (("The sum and its LayerNorm", "anatomy?part=encoder-attention-add"),),
+            (("The sum and its LayerNorm", "whole_model?part=encoder-attention-add"),),
             r"\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))",
         ),
         Item(
             "Equation 2, section 3.3",
             "Two linear maps with a ReLU between them, at each position alone.",
-            (("Its units at your token", "anatomy?part=encoder-forward"),),
+            (("Its units at your token", "whole_model?part=encoder-forward"),),
             r"\mathrm{FFN}(x) = \max(0, xW_1 + b_1)W_2 + b_2",
         ),
         Item(
@@ -80,7 +80,7 @@ WALK: dict[str, tuple[Item, ...]] = {
             "Embeddings are multiplied by √d_model; the same matrix gives the logits of the next token.",
             (
                 ("The input of the first layer", "positions?view=sentence"),
-                ("Logits and probabilities", "anatomy?part=output"),
+                ("Logits and probabilities", "whole_model?part=output"),
             ),
         ),
         Item(
@@ -110,12 +110,12 @@ WALK: dict[str, tuple[Item, ...]] = {
             "Length penalty, section 6.1",
             "A beam of 4; finished hypotheses are ranked by log-probability over this penalty, with α = 0.6 "
             "(Wu et al. 2016).",
-            (("The tree with the paper's setting", "search?decode=beam-4&penalty=0.6&length_offset=5"),),
+            (("The tree with the paper's setting", "beam_search?decode=beam-4&penalty=0.6&length_offset=5"),),
             r"lp(y) = \frac{(5 + |y|)^\alpha}{(5 + 1)^\alpha}",
         ),
     ),
     "Figures": (
-        Item("Figure 1", "The whole model.", (("The running model as a diagram", "anatomy"),)),
+        Item("Figure 1", "The whole model.", (("The running model as a diagram", "whole_model"),)),
         Item(
             "Figure 2",
             "Left, one head as a chain; right, heads side by side.",
@@ -155,7 +155,7 @@ WALK: dict[str, tuple[Item, ...]] = {
         Item(
             "Table 2",
             "BLEU and training cost beside earlier models.",
-            (("At its end: beside this model", "anatomy"),),
+            (("At its end: beside this model", "whole_model"),),
         ),
         Item(
             "Table 3 (A)",

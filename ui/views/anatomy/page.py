@@ -296,7 +296,7 @@ def _other(norm: str) -> None:
         )
     fresh = dict.fromkeys(("encoder", "decoder", "cross", "step", "source"))
     st.page_link(
-        "pages/anatomy.py",
+        "pages/whole_model.py",
         label=f"Open the {captions.norm_name(other)} twin on this sentence",
         icon=":material/swap_horiz:",
         query_params=link(session.current(), model=_PAIR[other], **fresh),

@@ -33,6 +33,12 @@ def show() -> None:
     _list(known)
 
 
+_STYLE = """<style>
+.st-key-studies [data-testid="stPageLink"] a { background: none; padding-inline: 0; }
+.st-key-studies h5 { padding-bottom: .6rem; }
+</style>"""
+
+
 def _list(known: dict[str, studies.Path]) -> None:
     if not known:
         inform(_NONE)
@@ -40,9 +46,12 @@ def _list(known: dict[str, studies.Path]) -> None:
     for name, path in known.items():
         with refusals():
             found.append((studies.study(path)["study"], name))
-    for topic, entries in groupby(sorted(found, key=lambda each: each[0].topic), lambda each: each[0].topic):
-        st.markdown(f"##### {topic}")
-        for each, name in entries:
-            with st.container(gap=None):
-                menu.link("findings", each.question, width="content", study=name)
-                st.caption(each.finding)
+    st.html(_STYLE)
+    with st.container(key="studies"):
+        ordered = sorted(found, key=lambda each: each[0].topic)
+        for topic, entries in groupby(ordered, lambda each: each[0].topic):
+            st.markdown(f"##### {topic}")
+            for each, name in entries:
+                with st.container(gap=None):
+                    menu.link("findings", each.question, width="content", study=name)
+                    st.caption(plain(each.finding))

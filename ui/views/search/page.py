@@ -16,4 +16,4 @@ def show(opened: Opened) -> None:
     now = session.current()
     if opened.asked.target is not None:
         st.caption("Your own translation plays no part here: the model looks for one itself.")
-    sections.draw("search", _SECTIONS, now, opened, now)
+    sections.draw("beam_search", _SECTIONS, now, opened, now)

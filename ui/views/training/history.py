@@ -8,10 +8,11 @@ from figures.base import labels, style
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
 from transformer.training.runs.history import History
-from ui.address import State
+from ui.address import State, session
 from ui.controls import Table, inform, panel
 from ui.server import analyses, catalogue
 from ui.server.opened import Opened
+from ui.shell import menu
 
 _SEEING = (
     "Grey: single steps, which differ because their batches do. Purple: their mean over neighbouring steps. "
@@ -26,6 +27,7 @@ def show(opened: Opened, _now: State) -> None:
     found = analyses.history(opened.asked.model)
     if found is None:
         inform(_NONE)
+        menu.with_model("training/history", session.FORMER)
         return
     name = catalogue.translator(opened.asked.model).name
     st.markdown(sentence(found))

@@ -9,10 +9,11 @@ from figures.base.bars import percent
 from figures.pages.training.curves import Curve, curves
 from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.runs.stated import stated_options
-from ui.address import State
+from ui.address import State, session
 from ui.controls import Table, panel, pickers, plain, power
 from ui.server import catalogue
 from ui.server.opened import Opened
+from ui.shell import menu
 
 _FORMULA = (
     r"\begin{aligned} lrate &= d_{model}^{-0.5} \cdot "
@@ -44,6 +45,7 @@ def show(opened: Opened, now: State) -> None:
         st.markdown(own_schedule(model.name, own, model.config.d_model))
     else:
         st.caption("The card of this model states no training command, so its own schedule is not drawn.")
+        menu.with_model("training/schedule", session.FORMER)
     last = max(_SHOWN * now.warmup, 0 if own is None else own.steps)
     lines = [_line(f"equation 3: d_model {now.width:,}, warm-up {now.warmup:,}", paper, now.width, last)]
     if own is not None:

@@ -43,12 +43,12 @@ def test_the_numbers_follow_what_visitors_do(port: int, monkeypatch: pytest.Monk
     monkeypatch.setenv(DRAWS, "1")
     clear_session_resource_cache(SESSION)
     run(text=TEXT)
-    at = run("pages/search.py", text=TEXT, view="sampling", draws="4")
+    at = run("pages/beam_search.py", text=TEXT, view="sampling", draws="4")
     assert not at.exception
     log("translated", model="named by a visitor", tokens=1, ms=300)
     found = read(port)
     assert found["explorer_page_runs_total", "app"] == 1
-    assert found["explorer_page_runs_total", "search"] >= 1
+    assert found["explorer_page_runs_total", "beam_search"] >= 1
     assert found["explorer_refused_total", "draws"] >= 1
     assert found["explorer_translation_seconds_count", "en-pt"] == 1
     assert found["explorer_translation_seconds_sum", "other"] == 0.3

@@ -16,7 +16,7 @@ def _edit(opened: Opened) -> do.Intervention | None:
     typed = fields.typed(opened)
     at = fields.one("Source token", range(len(typed)), labels.names(typed))
     with st.container(width=180):
-        word = st.text_input("Becomes", placeholder="another word", max_chars=60).strip()
+        word = st.text_input("Replacement token", placeholder="another word", max_chars=60).strip()
     return do.edit_source(at, _piece(opened, word, typed[at])) if word else None
 
 
