@@ -176,11 +176,22 @@ class Measurement(Command):
                     report(f"measured {name}")
             if first:
                 write_json(path, values)
-                for name, tell in self.studies.items() if self.complete(values) else ():
-                    report(f"wrote {write(name, tell(values), values, path, self.shipped(path))}")
+                self._tell(values, path, bool(only))
                 text = json.dumps(values, ensure_ascii=False) if arguments.json else f"Wrote {path}."
                 print(text, flush=True)
         return 0
+
+    def _tell(self, values: Json, path: Path, again: bool) -> None:
+        """Writes the documents; parts that an older version measured, which were kept, may not fit them."""
+        for name, tell in self.studies.items() if self.complete(values) else ():
+            try:
+                study = tell(values)
+            except (KeyError, TypeError):
+                if not again:
+                    raise
+                report(f"{path} has parts of an older form, so nothing is told of {name}; measure all of them")
+                continue
+            report(f"wrote {write(name, study, values, path, self.shipped(path))}")
 
     def _known(self, path: Path) -> Json:
         """Content of the file, if there is one of the same model."""

@@ -19,12 +19,17 @@ MOVED = frozenset(
 """Commands that `python -m lab` has."""
 LENSES = frozenset({"explain", "align"})
 """Commands that `python -m lenses` has."""
+GONE = frozenset({"probes", "backups", "experiments", "links"})
+"""Commands that no program has now; `python -m lab` says of each what answers instead."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     asked = sys.argv[1:] if argv is None else argv
     home = "lab" if asked and asked[0] in MOVED else "lenses" if asked and asked[0] in LENSES else ""
+    if asked and asked[0] in GONE:
+        print(f"This command is gone; python -m lab {asked[0]} says what answers now.", file=sys.stderr)
+        return 2
     if home:
         print(f"This command has moved: python -m {home} {asked[0]}.", file=sys.stderr)
         return 2

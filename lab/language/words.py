@@ -1,7 +1,7 @@
-"""Words of a language model in space: which words a map shows, their places, and their neighbours.
+"""Words of a language model: which ones are looked at, and their neighbours.
 
-The lists of everyday words were written before any map was drawn. Of each group the map takes the most
-frequent words that the vocabulary has as one piece, so nobody chooses which words look good.
+The lists of everyday words were written before any neighbours were looked at. Of each group the most frequent
+words are taken that the vocabulary has as one piece, so nobody chooses which words look good.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lab.language.cooccurrence import SMOOTHING, WINDOW, cooccurrence
-from lab.language.embeddings import Snapshots, embedding_maps
+from lab.language.embeddings import Snapshots, neighbours_in_training
 from lab.language.neighbours import Ints
 from lab.measurement import Json
 from transformer.text.vocabulary import Vocabulary
@@ -62,7 +62,7 @@ GROUPS = {
     ),
     "pronouns": _words("I you he she it we they me him her us them"),
 }
-"""Words by group. A word in two groups would be two words on the map, so no word is."""
+"""Words by group; no word is in two."""
 
 
 def grouped_words(
@@ -99,7 +99,7 @@ def whole_words(tokenizer: Vocabulary, counts: Ints, least: int = LEAST) -> list
 def measure_words(
     tokenizer: Vocabulary, snapshots: Snapshots, sentences: Sequence[Sequence[int]], least: int = LEAST
 ) -> Json:
-    """Maps of chosen words at each snapshot, with their neighbours there and by co-occurrence in sentences.
+    """Neighbours of chosen words at each snapshot, and by co-occurrence in sentences.
 
     ``candidates`` is the number of pieces that may be neighbours.
     """
@@ -110,7 +110,7 @@ def measure_words(
     company = counted.neighbours(chosen, candidates, NEIGHBOURS)
     pieces = [piece.removeprefix(SPACE) for piece in tokenizer.pieces(range(tokenizer.vocab_size))]
     return {
-        **embedding_maps(snapshots, chosen, candidates, pieces, NEIGHBOURS, company),
+        **neighbours_in_training(snapshots, chosen, candidates, pieces, NEIGHBOURS, company),
         "groups": [name for name, ids in groups.items() for _ in ids],
         "candidates": len(candidates),
         "least": least,

@@ -11,6 +11,7 @@ from app_pages import SENTENCE, run
 import transformer as transformer_package
 from lab.__main__ import GONE as COMMANDS
 from lab.__main__ import main
+from transformer.__main__ import GONE as GONE_COMMANDS
 from transformer.__main__ import LENSES
 from transformer.__main__ import main as transformer
 from ui.address.gone import GONE, GONE_FROM, MOVED, RENAMED
@@ -100,6 +101,14 @@ def test_an_old_address_opens_its_place_with_all_that_it_says(page: str, query: 
     assert kept | {name: value for name, value in params.items() if name in kept} == kept
     assert kept["model"] == "copy"
     assert kept["text"] == SENTENCE
+
+
+@pytest.mark.parametrize("command", sorted(GONE_COMMANDS))
+def test_a_command_that_is_gone_says_who_knows_more(command: str, capsys: pytest.CaptureFixture[str]):
+    assert command in COMMANDS
+    assert transformer([command]) == 2
+    told = capsys.readouterr().err
+    assert told == f"This command is gone; python -m lab {command} says what answers now.\n"
 
 
 @pytest.mark.parametrize("command", sorted(LENSES))

@@ -44,13 +44,12 @@ def test_rare_words_and_parts_of_words_are_no_candidates(tokenizer, counts):
     assert all(tokenizer.pieces([id_])[0][1:].isalpha() and counts[id_] >= 20 for id_ in found)
 
 
-def test_words_have_a_place_and_neighbours_at_every_snapshot(tokenizer):
+def test_words_have_neighbours_at_the_first_and_the_last_snapshot(tokenizer):
     random = np.random.default_rng(1)
     tables = [(step, random.normal(size=(tokenizer.vocab_size, 8))) for step in (0, 10)]
     found = measure_words(tokenizer, tables, [tokenizer.encode(line) for line in LINES], least=3)
     n = len(found["words"])
     assert found["steps"] == [0, 10]
     assert n == len(found["groups"]) == len(found["company"])
-    assert np.array(found["points"]).shape == (2, n, 2)
     assert np.array(found["neighbours"]).shape == (2, n, 8)
     assert all(0 <= share <= 1 for share in found["agree"])
