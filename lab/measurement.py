@@ -189,7 +189,7 @@ class Measurement(Command):
             except (KeyError, TypeError):
                 if not again:
                     raise
-                report(f"{path} has parts of an older form, so nothing is told of {name}; measure all of them")
+                report(f"{path} has parts of an older form, so nothing is told of {name}; measure all")
                 continue
             report(f"wrote {write(name, study, values, path, self.shipped(path))}")
 
