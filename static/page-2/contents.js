@@ -1,7 +1,7 @@
 // The list of a page's sections: a click jumps to one, and the one on the screen is marked. While the sections scroll,
 // the list and the cursor stay at the top.
 
-import { element } from "../linked_view-6/dom.js";
+import { element } from "../linked_view-7/dom.js";
 import { reading, stuck } from "./sizes.js";
 
 const STYLE = new URL("contents.css", import.meta.url);

@@ -1,6 +1,6 @@
 // Texts with little markup as DOM nodes. All else stays text, so that nothing a visitor typed becomes HTML.
 
-import { element } from "../linked_view-6/dom.js";
+import { element } from "../linked_view-7/dom.js";
 
 const INLINE = /\\(.)|\*\*((?:\\.|[^*\\])+)\*\*|\*((?:\\.|[^*\\])+)\*/gs;
 const TAG = /<(\/?)(b|i|sub|sup|br)>/g;

@@ -28,7 +28,7 @@ from ui.controls.file_names import file_name
 from ui.controls.parts import part
 from ui.server import catalogue, examples
 
-_SCRIPT = 'import(new URL("app/static/linked_view-6/export.js", document.baseURI))'
+_SCRIPT = 'import(new URL("app/static/linked_view-7/export.js", document.baseURI))'
 _buttons = st.components.v2.component(
     "export_buttons",
     html='<div class="export-row"></div>',

@@ -1,4 +1,4 @@
-"""Strips, cursor, maps and bars that move together: one component, drawn by `static/linked_view-6/view.js`.
+"""Strips, cursor, maps and bars that move together: one component, drawn by `static/linked_view-7/view.js`.
 
 Python sends every figure once, through a feeder, and the cursor with every run. A step in the browser comes
 back as an event, and `reduce` turns the event into the next cursor.

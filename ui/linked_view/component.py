@@ -9,7 +9,7 @@ import streamlit as st
 
 from ui.linked_view.events import Cursor
 
-_SCRIPT = 'import(new URL("app/static/linked_view-6/view.js", document.baseURI))'
+_SCRIPT = 'import(new URL("app/static/linked_view-7/view.js", document.baseURI))'
 # Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with pandas.
 # Streamlit mistakes a one-line script for a path, so each script has a line break.
 _view = st.components.v2.component(

@@ -2,7 +2,7 @@
 
 Streamlit opens a page with the query that the server sent with the link, whatever its `href` says. So the
 query is constant, and means "keep this session's state" (`ui/address/session.py`): a step of the cursor
-sends no link again. `static/linked_view-6/menu.js` writes the full address into the `href`, for new tabs and
+sends no link again. `static/linked_view-7/menu.js` writes the full address into the `href`, for new tabs and
 copies; `static/page-2/words.js` lists the words of the glossary that the page uses.
 """
 
@@ -23,7 +23,7 @@ from ui.shell import doors
 _SCRIPTS = """
 const load = (name) => import(new URL(`app/static/${name}`, document.baseURI));
 export default async ({ data, parentElement }) => {
-  (await load("linked_view-6/menu.js")).keep({ data: data[0] });
+  (await load("linked_view-7/menu.js")).keep({ data: data[0] });
   (await load("page-2/words.js")).begin(parentElement);
 };
 """

@@ -8,11 +8,9 @@ const [TITLE, AFTER, EDGE] = [18, 5, 4];
 // A label needs this share of its font size along the axis; closer labels would touch, so some are left out.
 const [SPARSE, DENSE] = [0.95, 0.8];
 
-// A small map is at most this share as high as the large one.
+// A small map is at most this share as high as the large one, and at least so many px wide.
 const SMALLER = 0.86;
-
-// Bars under the small maps leave less of the window empty than bars beside them: the small maps may be smaller there.
-const FULLER = 0.8;
+const LEAST = 220;
 
 // A map's margins, cells and size for one font size. `widest` holds the widest label of each axis in multiples of the
 // font size, `right` the px kept free for row sums.
@@ -46,20 +44,34 @@ export function titleFor(text, room, widthOf) {
   return options.find((option) => widthOf(option) <= room) ?? options[options.length - 1];
 }
 
-// The small maps and the next token beside the large map, which is `main` px wide: either the small maps side by side
-// with the next token under them (`over`), or all in one row, whichever leaves the small maps larger.
-// `least`: the least width and height of the bars for the next token; `around`: the px of titles and colours over and
-// under a small map; `head`: the width that its title takes, given if there is so much. Returns the rooms in px,
-// [width, height].
-export function spread({ width, height, main, gap, least, around, head = 0 }) {
+// How the four pictures lie: the next token under the small maps (`over`), or all in one row (`beside`), whichever
+// leaves the small maps larger, if they get at least `LEAST` px of width and nearly as much of height, and the large one
+// more; else two by two (`square`), so that the page scrolls. `measure` gives the width that the large map takes in a room; `bars` the width that the next token
+// needs in a row, and its height under the maps; `around` the px of titles and colours over and under a map. Returns
+// the layout and the rooms in px, [width, height].
+export function spread({ width, height, gap, bars, around, measure }) {
+  const high = height - around;
+  const found = [over, beside].map((lay) => lay({ width, height, high, gap, bars, around, measure }));
+  const fits = found.filter(large);
+  if (fits.length) return fits.reduce((one, other) => (Math.min(...other.side) > Math.min(...one.side) ? other : one));
+  const half = (width - gap) / 2;
+  const room = [half, Math.max(high, half)];
+  return { layout: "square", room, main: half, side: room, next: [half, Math.max(high, half)] };
+}
+
+const large = ({ side, main }) => side[0] >= LEAST && side[1] >= SMALLER * LEAST && main >= Math.min(...side);
+
+function over({ width, height, high, gap, bars, around, measure }) {
+  const room = [0.52 * width, high];
+  const main = measure(room);
   const right = width - main - gap;
-  const highest = SMALLER * (height - around);
-  const over = Math.min((right - gap) / 2, height - gap - least[1] - around, highest);
-  const wide = (right - least[0] - 2 * gap) / 2;
-  const beside = Math.min(wide, highest);
-  if (over >= FULLER * beside) {
-    return { over: true, side: [(right - gap) / 2, over], next: [right, height - gap - over - around] };
-  }
-  const side = Math.min(wide, Math.max(beside, head));
-  return { over: false, side: [side, highest], next: [right - 2 * side - 2 * gap, height] };
+  const side = [(right - gap) / 2, Math.min(high - gap - bars[1], SMALLER * high)];
+  return { layout: "over", room, main, side, next: [right, height - gap - side[1] - around] };
+}
+
+function beside({ width, height, high, gap, bars, measure }) {
+  const room = [width - 2 * LEAST - bars[0] - 3 * gap, high];
+  const main = Math.min(measure(room), room[0]);
+  const wide = Math.min((width - main - bars[0] - 3 * gap) / 2, Math.max(LEAST, SMALLER * high));
+  return { layout: "beside", room, main, side: [wide, SMALLER * high], next: [width - main - 2 * wide - 3 * gap, height] };
 }

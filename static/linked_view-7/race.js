@@ -7,16 +7,18 @@ import { shortened } from "./text.js";
 import { decode } from "./values.js";
 
 // Milliseconds that the bars run while the view plays, and after any other step; the greatest height of a bar in px;
-// the most letters of a name.
-const [RACE, STEP, LANE, LONGEST] = [600, 140, 34, 13];
+// the most letters of a name; less probable candidates are one, "others".
+const [RACE, STEP, LANE, LONGEST, LEAST] = [600, 140, 34, 13, 0.001];
+// Px of a letter, about.
+const LETTER = 7.4;
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
 // What each step shows.
 export function runners({ names, shares, logs, chosen, ids, tried }) {
   const values = decode(logs);
   const most = Math.max(...names.map((row) => row.length));
-  return names.map((row, step) =>
-    row.map((name, i) => ({
+  return names.map((row, step) => {
+    const found = row.map((name, i) => ({
       label: shortened(name, LONGEST),
       name,
       chosen: chosen[step] === i,
@@ -25,8 +27,19 @@ export function runners({ names, shares, logs, chosen, ids, tried }) {
       log: values[step * most + i],
       id: ids[step]?.[i] ?? null,
       tried: Boolean(tried[step]?.includes(ids[step]?.[i])),
-    })),
-  );
+    }));
+    return folded(found);
+  });
+}
+
+// Candidates of hardly any probability as one, with that of all tokens that are not shown.
+function folded(row) {
+  const shown = row.filter(({ share, chosen, tried }) => share >= LEAST || chosen || tried);
+  if (row.length - shown.length < 2) return row;
+  const share = Math.max(0, 1 - shown.reduce((sum, each) => sum + each.share, 0));
+  const text = share < LEAST ? "<0.1 %" : `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+  const rest = { label: "others", name: "All other tokens", share, log: Math.log(share), text, id: null };
+  return [...shown, { ...rest, chosen: false, tried: false, rest: true }];
 }
 
 export class RaceCell extends Cell {
@@ -34,14 +47,25 @@ export class RaceCell extends Cell {
     if (this.read !== data) {
       this.steps = runners(data);
       Object.assign(this, { read: data, shown: null, before: new Map() });
-      this.lanes = this.steps[0].map(() => new Lane(this.view));
+      this.lanes = Array.from({ length: Math.max(...this.steps.map((row) => row.length)) }, () => new Lane(this.view));
       this.list = element("div", "lv-race", undefined, { role: "group", "aria-label": "Candidates, best first" });
       this.list.append(...this.lanes.map((lane) => lane.root));
       this.body.replaceChildren(this.list);
     }
+    this.list.style.setProperty("--longest", `${this.longest}px`);
     const factor = this.view.presenting.factor;
     this.list.style.height = height ? `${Math.min(height, LANE * factor * this.lanes.length)}px` : "";
     this.update();
+  }
+
+  // Px that the longest name at any step needs.
+  get longest() {
+    return Math.ceil(LETTER * Math.max(...this.data.names.flat().map((name) => Math.min(name.length, LONGEST))));
+  }
+
+  // Most candidates of a step.
+  get most() {
+    return Math.max(...runners(this.data).map((row) => row.length));
   }
 
   row() {
@@ -79,7 +103,7 @@ class Lane {
   show(runner) {
     this.root.hidden = !runner;
     if (!runner) return;
-    const { label, name, chosen, text, share, log, id, tried } = runner;
+    const { label, name, chosen, text, share, log, id, tried, rest } = runner;
     Object.assign(this, { now: share, id });
     this.root.disabled = chosen || id === null;
     this.root.classList.toggle("lv-tried", tried);
@@ -87,8 +111,10 @@ class Lane {
     this.share.textContent = text;
     this.bar.style.transform = `scaleX(${share})`;
     this.root.classList.toggle("lv-chosen", chosen);
+    this.root.classList.toggle("lv-rest", Boolean(rest));
     const offered = this.root.disabled ? "" : `. Click to continue with it${tried ? " (tried already)" : ""}`;
-    this.root.title = `${name}: probability ${share.toFixed(3)}, log-probability ${log.toFixed(2)} nats${offered}`;
+    const logged = rest ? " together" : `, log-probability ${log.toFixed(2)} nats`;
+    this.root.title = `${name}: probability ${share.toFixed(3)}${logged}${offered}`;
   }
 
   run(from, duration) {

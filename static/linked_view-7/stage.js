@@ -4,9 +4,10 @@
 import { place } from "./dom.js";
 import { FONTS, spread } from "./fit.js";
 
-// Px: between cells; titles and colours over and under a picture; width of the longest title with its controls; least
-// width and height of the bars with everything around them; what lies under the view.
-const SIZES = { gap: 18, around: 70, head: 204, least: [180, 216], below: 74 };
+// Px: between cells; titles and colours over and under a picture; width of the longest title with its controls; height
+// of a bar in two columns, and of what is around the bars; what a bar needs beside its name; what lies under the view.
+const SIZES = { gap: 18, around: 70, head: 204, lane: 19, about: 58, beside: 104, below: 74 };
+const LAYOUTS = ["beside", "over", "square"];
 // The least height of the maps, below which the page scrolls.
 const LEAST = 208;
 const NARROW = matchMedia("(max-width: 900px)");
@@ -60,15 +61,19 @@ export class Stage {
   }
 
   spread(width, cells, focus) {
-    const { gap, around, head, least, below } = SIZES;
+    const { gap, around, head, below, beside, lane, about } = SIZES;
     const height = this.height(below);
-    const room = [width * 0.52, height - around];
-    const { size, cell } = cells[focus].measured?.(room) ?? { size: room, cell: null };
-    this.cell = cell;
-    const main = Math.max(Math.ceil(size[0]), head);
-    const { over, side, next } = spread({ width, height, main, gap, least, around, head });
+    const { longest = 60, most = 10 } = cells.next ?? {};
+    const bars = [beside + longest, about + lane * Math.ceil(most / 2)];
+    const measure = (room) => {
+      const { size, cell } = cells[focus].measured?.(room) ?? { size: room, cell: null };
+      this.cell = cell;
+      return Math.max(Math.ceil(size[0]), head);
+    };
+    const { layout, room, main, side, next } = spread({ width, height, gap, bars, around, measure });
+    measure(room); // the cell of the layout that was chosen
     this.rooms = { ...everywhere(cells, side), [focus]: room, next: [next[0], next[1] - around] };
-    this.view.grid.classList.toggle("lv-over", over);
+    for (const each of LAYOUTS) this.view.grid.classList.toggle(`lv-${each}`, each === layout);
     place(this.view.grid, { "--gap": gap, "--side": side[0], "--main": main });
   }
 
