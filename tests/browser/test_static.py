@@ -1,10 +1,10 @@
-"""The pure functions of the linked view's scripts, in Chromium, and what holds for every script."""
+"""The pure functions of the linked view's scripts, in Chromium."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import pytest
@@ -14,30 +14,24 @@ from ui.linked_view import Shade
 from ui.linked_view.strips import chips as chips_of
 from ui.linked_view.strips import shaded
 
-from .conftest import ROOT, STATIC, Visitor
+from .conftest import STATIC
 
 SCRIPTS = next(STATIC.glob("linked_view-*")).name
-LONG = " ".join(["one two three four five six eight nine ten"] * 6)
 Call = Callable[..., Any]
 
 
 # --- cursor.js ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("change", "step", "source"),
-    [
-        ({"step": -1}, 0, 3),
-        ({"step": 5}, 4, 3),
-        ({"step": 2, "source": 9}, 2, 7),
-        ({"source": -4}, 1, 0),
-        ({"source": None}, 1, None),
-        ({}, 1, 3),
-    ],
-)
-def test_the_cursor_stays_within_the_translation(call: Call, change: dict, step: int, source: object) -> None:
-    now = {"step": 1, "source": 3}
-    assert call("cursor.moved", now, change, {"steps": 5, "sources": 8}) == {"step": step, "source": source}
+def test_the_cursor_stays_within_the_translation(call: Call) -> None:
+    now, room = {"step": 1, "source": 3}, {"steps": 5, "sources": 8}
+
+    def moved(**change: int | None) -> tuple[int, int | None]:
+        found = call("cursor.moved", now, change, room)
+        return found["step"], found["source"]
+
+    assert [moved(step=-1), moved(step=5), moved()] == [(0, 3), (4, 3), (1, 3)]
+    assert [moved(source=-4), moved(source=None), moved(step=2, source=9)] == [(1, 0), (1, None), (2, 7)]
 
 
 def test_the_server_moves_the_cursor_only_with_its_last_word(call: Call) -> None:
@@ -70,33 +64,34 @@ def test_the_source_follows_the_step_until_one_is_chosen(call: Call) -> None:
     assert call("cursor.sourceAt", {"step": 3, "source": None}, []) == 0
 
 
-@pytest.mark.parametrize(
-    ("key", "asked"),
-    [
-        ("ArrowLeft", "back"),
-        ("ArrowRight", "on"),
-        ("PageUp", "back"),
-        ("PageDown", "on"),
-        ("Home", "first"),
-        ("End", "last"),
-        ("ArrowUp", "key back"),
-        ("ArrowDown", "key on"),
-        ("Escape", "release"),
-        (" ", "play"),
-        ("p", "present"),
-        ("?", "keys"),
-        ("a", None),
-        ("Tab", None),
-        ("constructor", None),
-    ],
-)
-def test_keys_ask_for_what_the_label_of_the_view_says(call: Call, key: str, asked: str | None) -> None:
-    assert call("cursor.command", {"key": key}) == asked
+KEYS = {
+    "ArrowLeft": "back",
+    "ArrowRight": "on",
+    "PageUp": "back",
+    "PageDown": "on",
+    "Home": "first",
+    "End": "last",
+    "ArrowUp": "key back",
+    "ArrowDown": "key on",
+    "Escape": "release",
+    " ": "play",
+    "p": "present",
+    "?": "keys",
+    **dict.fromkeys(("a", "Tab", "constructor")),
+}
+"""What each key asks for; some ask for nothing."""
+
+
+def test_keys_ask_for_what_the_label_of_the_view_says(call: Call) -> None:
+    def asked(*more: object, **held: bool) -> dict[str, str | None]:
+        return {key: call("cursor.command", {"key": key, **held}, *more) for key in KEYS}
+
+    assert asked() == KEYS
     for modifier in ("altKey", "ctrlKey", "metaKey"):
-        assert call("cursor.command", {"key": key, modifier: True}) is None
+        assert asked(**{modifier: True}) == dict.fromkeys(KEYS), modifier
     for button in ("BUTTON", "SUMMARY"):
-        assert call("cursor.command", {"key": key}, button) == (None if key == " " else asked)
-    assert call("cursor.command", {"key": key}, "SELECT") == (asked if key == "Escape" else None)
+        assert asked(button) == {**KEYS, " ": None}, button
+    assert asked("SELECT") == {**dict.fromkeys(KEYS), "Escape": "release"}
 
 
 def test_a_command_leads_to_a_position(call: Call) -> None:
@@ -136,18 +131,10 @@ WINDOW = [[16, 17], [17, 20], [21, 22]]
 """Part of a long sentence: a word of three pieces, then a hidden token."""
 
 
-@pytest.mark.parametrize(
-    ("token", "holding", "reached"),
-    [(15, -1, -1), (16, 0, 0), (17, 1, 1), (19, 1, 1), (20, -1, 1), (21, 2, 2), (22, -1, 2), (None, -1, -1)],
-)
-def test_a_token_is_found_in_a_window_of_words(
-    call: Call, token: int | None, holding: int, reached: int
-) -> None:
-    assert call("spans.holding", WINDOW, token) == holding
-    assert call("spans.reached", WINDOW, token) == reached
-
-
-def test_an_empty_figure_holds_nothing(call: Call) -> None:
+def test_a_token_is_found_in_a_window_of_words(call: Call) -> None:
+    tokens = (15, 16, 17, 19, 20, 21, 22, None)
+    assert [call("spans.holding", WINDOW, token) for token in tokens] == [-1, 0, 1, 1, -1, 2, -1, -1]
+    assert [call("spans.reached", WINDOW, token) for token in tokens] == [-1, 0, 1, 1, 1, 2, 2, -1]
     assert call("spans.holding", [], 0) == call("spans.reached", [], 0) == -1
     assert call("spans.whole", WINDOW) == [16, 22]
     assert call("spans.whole", [[0, 1]]) == [0, 1]
@@ -214,11 +201,11 @@ def test_the_cursor_is_said_from_one(call: Call) -> None:
     assert call("text.countName", "source", 7, 8) == "source token 8 of 8"
 
 
-@pytest.mark.parametrize("text", ["", "<b>1 & 2</b> #3", "&lt;", "&amp;lt;", "שלום", "&#35;"])
-def test_what_is_escaped_for_plotly_reads_as_before(call: Call, text: str) -> None:
-    escaped = labels.escape(text)
-    assert not set(escaped.replace("&#35;", "")) & set("<>#")
-    assert call("text.plain", escaped) == text
+def test_what_is_escaped_for_plotly_reads_as_before(call: Call) -> None:
+    texts = ["", "<b>1 & 2</b> #3", "&lt;", "&amp;lt;", "שלום", "&#35;"]
+    escaped = [labels.escape(text) for text in texts]
+    assert not set("".join(escaped).replace("&#35;", "")) & set("<>#")
+    assert [call("text.plain", text) for text in escaped] == texts
 
 
 def test_long_names_end_in_an_ellipsis(call: Call) -> None:
@@ -261,25 +248,16 @@ def test_candidates_without_ids_cannot_be_chosen(call: Call) -> None:
     assert (first["id"], first["tried"]) == (None, False)
 
 
-@pytest.mark.parametrize(
-    ("asked", "usual", "scrolling"),
-    [
-        ("back", True, True),
-        ("on", True, True),
-        ("keys", True, True),
-        ("present", True, True),
-        ("key on", True, False),
-        ("first", True, False),
-        ("play", True, False),
-        ("release", False, False),
-    ],
-)
-def test_keys_pressed_elsewhere_move_the_view_if_nothing_else_uses_them(
-    call: Call, asked: str, usual: bool, scrolling: bool
-) -> None:
-    assert call("keys.free", asked, {"own": None, "scrolls": False}) == usual
-    assert call("keys.free", asked, {"own": None, "scrolls": True}) == scrolling
-    assert call("keys.free", asked, {"own": {}, "scrolls": False}) is False
+def test_keys_pressed_elsewhere_move_the_view_if_nothing_else_uses_them(call: Call) -> None:
+    everything = {"back", "on", "keys", "present", "key on", "first", "play", "release"}
+
+    def free(own: object, scrolls: bool) -> set[str]:
+        where = {"own": own, "scrolls": scrolls}
+        return {asked for asked in everything if call("keys.free", asked, where)}
+
+    assert free(own=None, scrolls=False) == everything - {"release"}
+    assert free(own=None, scrolls=True) == {"back", "on", "keys", "present"}
+    assert free(own={}, scrolls=False) == set()
 
 
 # --- view.js ------------------------------------------------------------------------------------------------
@@ -305,12 +283,11 @@ REBUILT = """async ({ script, elsewhere }) => {
 }"""
 
 
-@pytest.mark.parametrize(("elsewhere", "focused"), [("nowhere", "view"), ("typing", "box")])
-def test_a_view_that_is_built_anew_takes_the_focus_that_the_old_one_had(
-    scripts_alone: Any, elsewhere: str, focused: str
-) -> None:
-    given = {"script": f"/{SCRIPTS}/view.js", "elsewhere": elsewhere}
-    assert scripts_alone.evaluate(REBUILT, given) == focused
+def test_a_view_that_is_built_anew_takes_the_focus_that_the_old_one_had(scripts_alone: Any) -> None:
+    def focused(elsewhere: str) -> str:
+        return scripts_alone.evaluate(REBUILT, {"script": f"/{SCRIPTS}/view.js", "elsewhere": elsewhere})
+
+    assert [focused("nowhere"), focused("typing")] == ["view", "box"]
 
 
 # --- strips.js ----------------------------------------------------------------------------------------------
@@ -325,17 +302,15 @@ STRIP = """({ script, direction, chips, hovered }) => import(script).then(({ Str
 })"""
 
 
-@pytest.mark.parametrize(
-    ("hovered", "marked"),
-    [([0, 1], ["שלום"]), ([2, 3], ["€"]), ([1, 4], ["", "€"]), ([4, 5], []), (None, [])],
-)
-def test_a_strip_runs_right_to_left_and_marks_whole_characters(
-    scripts_alone: Any, hovered: list[int] | None, marked: list[str]
-) -> None:
+def test_a_strip_runs_right_to_left_and_marks_whole_characters(scripts_alone: Any) -> None:
     chips = [{"text": "שלום", "first": 0, "last": 0}, {"text": "", "first": 1, "last": 1}]
     chips += [{"text": "€", "first": 2, "last": 3, "index": ""}]
-    given = {"script": f"/{SCRIPTS}/strips.js", "direction": "rtl", "chips": chips, "hovered": hovered}
-    assert scripts_alone.evaluate(STRIP, given) == ["rtl", ["שלום", "", "€"], ["€"], marked]
+    given = {"script": f"/{SCRIPTS}/strips.js", "direction": "rtl", "chips": chips}
+    places = ([0, 1], [2, 3], [1, 4], [4, 5], None)
+    drawn = [scripts_alone.evaluate(STRIP, {**given, "hovered": hovered}) for hovered in places]
+    for each in drawn:
+        assert each[:3] == ["rtl", ["שלום", "", "€"], ["€"]]
+    assert [marked for *_, marked in drawn] == [["שלום"], ["€"], ["", "€"], [], []]
 
 
 def test_a_gloss_says_where_it_comes_from(scripts_alone: Any) -> None:
@@ -351,18 +326,19 @@ def test_a_gloss_says_where_it_comes_from(scripts_alone: Any) -> None:
     assert guessed == ["mice", "from the alignment head", "lv-gloss lv-guessed"]
 
 
-@pytest.mark.parametrize("passed", [True, False])
-@pytest.mark.parametrize("caption", ["Full", "Brief"])
-def test_only_a_failed_check_is_drawn_as_failed(scripts_alone: Any, caption: str, passed: bool) -> None:
-    badge = {"passed": passed, "text": "✓ verified" if passed else "✗ check failed", "title": "why"}
-    script = """({ script, caption, badge }) => import(script).then((captions) => {
-      const made = new captions[caption]({ acts: [], noted: () => "", view: {} });
-      made.follow({ title: "", about: "", caption: "", badge }, { names: {}, steps: 1 }, 0);
-      const shown = [made.title, made.caption].map((e) => e.querySelector(".lv-badge")).find(Boolean);
-      return [shown.textContent, shown.classList.contains("lv-failed")];
-    })"""
-    given = {"script": f"/{SCRIPTS}/captions.js", "caption": caption, "badge": badge}
-    assert scripts_alone.evaluate(script, given) == [badge["text"], not passed]
+CAPTION = """({ script, caption, badge }) => import(script).then((captions) => {
+  const made = new captions[caption]({ acts: [], noted: () => "", view: {} });
+  made.follow({ title: "", about: "", caption: "", badge }, { names: {}, steps: 1 }, 0);
+  const shown = [made.title, made.caption].map((e) => e.querySelector(".lv-badge")).find(Boolean);
+  return [shown.textContent, shown.classList.contains("lv-failed")];
+})"""
+
+
+def test_only_a_failed_check_is_drawn_as_failed(scripts_alone: Any) -> None:
+    for caption, passed in product(("Full", "Brief"), (True, False)):
+        badge = {"passed": passed, "text": "✓ verified" if passed else "✗ check failed", "title": "why"}
+        given = {"script": f"/{SCRIPTS}/captions.js", "caption": caption, "badge": badge}
+        assert scripts_alone.evaluate(CAPTION, given) == [badge["text"], not passed], caption
 
 
 GIVEN = """({ script, chips }) => import(script).then(({ Strips }) => {
@@ -387,43 +363,3 @@ def test_given_tokens_are_marked_and_a_shade_says_what_stands_behind_it(scripts_
 def test_a_page_shows_the_models_of_most_pages_unless_it_is_named(call: Callable[..., Any]) -> None:
     assert call("menu.sortOf", "/app/language_model", {"language_model": "language"}) == "language"
     assert call("menu.sortOf", "/masks", {"language_model": "language"}) == ""
-
-
-# --- in the app ---------------------------------------------------------------------------------------------
-
-OVERLAYS = """() => [...document.querySelectorAll(".lv-overlay")].map(overlay => {
-  const plot = overlay.closest(".lv-plot").querySelector(".nsewdrag").getBoundingClientRect();
-  const box = overlay.getBoundingClientRect();
-  return ["left", "top", "width", "height"].map(name => Math.abs(box[name] - plot[name]));
-})"""
-
-
-@pytest.mark.parametrize("text", ["one two", "one two three four five six eight nine ten", LONG])
-def test_overlays_lie_where_plotly_draws(visitor: Visitor, text: str) -> None:
-    visitor.open(model="random", text=text)
-    offsets = visitor.page.evaluate(OVERLAYS)
-    assert len(offsets) == 3
-    assert max(max(each) for each in offsets) < 1
-
-
-# --- every script -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", sorted((STATIC / SCRIPTS).iterdir()), ids=lambda path: path.name)
-def test_lines_are_short_and_imports_relative(path: Path) -> None:
-    text = path.read_text()
-    assert max(map(len, text.splitlines())) <= 120
-    assert "linked_view-" not in text
-
-
-def test_the_folder_is_named_wherever_it_is_loaded() -> None:
-    folders = [path.name for path in STATIC.glob("linked_view*")]
-    assert folders == [SCRIPTS]
-    for path in (
-        "ui/linked_view/component.py",
-        "ui/linked_view/__init__.py",
-        "ui/controls/export.py",
-        "ui/shell/menu.py",
-        "static/README.md",
-    ):
-        assert f"{SCRIPTS}/" in (ROOT / path).read_text()

@@ -1,0 +1,48 @@
+"""The files that a browser loads: short lines, and folders named as they are wherever they are loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+STATIC = ROOT / "static"
+VIEW = next(STATIC.glob("linked_view-*")).name
+PAGE = next(STATIC.glob("page-*")).name
+LOADED = {
+    VIEW: (
+        "ui/linked_view/component.py",
+        "ui/linked_view/__init__.py",
+        "ui/controls/export.py",
+        "ui/shell/menu.py",
+        "static/README.md",
+    ),
+    PAGE: ("ui/controls/slots.py", "ui/views/inside/contents.py", "ui/shell/menu.py", "static/README.md"),
+}
+"""Where each folder is named."""
+
+
+def texts(folder: str) -> dict[str, str]:
+    """Scripts and styles of a folder by their names."""
+    paths = sorted(path for path in (STATIC / folder).iterdir() if path.suffix != ".json")
+    return {path.name: path.read_text() for path in paths}
+
+
+@pytest.mark.parametrize("folder", LOADED)
+def test_lines_are_short(folder: str) -> None:
+    longest = {name: max(map(len, text.splitlines())) for name, text in texts(folder).items()}
+    assert {name: length for name, length in longest.items() if length > 120} == {}
+
+
+def test_imports_are_relative_and_name_the_folder_that_is_there() -> None:
+    assert [name for name, text in texts(VIEW).items() if "linked_view-" in text] == []
+    for name, text in texts(PAGE).items():
+        assert text.count("linked_view-") == text.count(f'"../{VIEW}/'), name
+        assert "page-" not in text, name
+
+
+@pytest.mark.parametrize("folder", LOADED)
+def test_the_folder_is_named_wherever_it_is_loaded(folder: str) -> None:
+    assert [path.name for path in STATIC.glob(f"{folder.rpartition('-')[0]}*")] == [folder]
+    assert [path for path in LOADED[folder] if f"{folder}/" not in (ROOT / path).read_text()] == []
