@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from .conftest import Visitor, case_link, shared_page
+from .conftest import Visitor, case_link
 
 WINDOWS = {"short": (1280, 720), "usual": (1400, 900), "large": (1920, 1080)}
 SENTENCES = {
@@ -42,24 +41,17 @@ PLACES = """() => {
     width: document.documentElement.scrollWidth,
   };
 }"""
-
-
+OVERLAYS = """() => [...document.querySelectorAll(".lv-overlay")].map(overlay => {
+  const plot = overlay.closest(".lv-plot").querySelector(".nsewdrag").getBoundingClientRect();
+  const box = overlay.getBoundingClientRect();
+  return ["left", "top", "width", "height"].map(name => Math.abs(box[name] - plot[name]));
+})"""
+"""How far the edges of each overlay lie from those of what plotly.js draws under it."""
 FITS = """() => {
   const main = document.querySelector(".stMain");
   return main.scrollHeight <= main.clientHeight;
 }"""
 """The page does not scroll."""
-
-
-@pytest.fixture(scope="module", params=SENTENCES)
-def page(request: pytest.FixtureRequest, app: str, profile: Any) -> Iterator[Visitor]:
-    """A page with a sentence, for one window after the other."""
-    visitor = Visitor(shared_page(profile), app)
-    visitor.open(text=SENTENCES[request.param])
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
-    yield visitor
-    visitor.leave()
-    assert visitor.errors == []
 
 
 def places(visitor: Visitor, window: str) -> dict[str, Any]:
@@ -92,39 +84,61 @@ def test_the_maps_make_room_for_what_appears_above_them(visitor: Visitor) -> Non
     visitor.until(f"before => Math.abs({height} - before) < 2", before)
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-def test_sentence_cursor_maps_and_bars_are_seen_without_scrolling(page: Visitor, window: str) -> None:
-    width, height = WINDOWS[window]
-    found = places(page, window)
-    assert found["width"] <= width
-    assert found["scrolling"] == 0
-    for each in (*found["cells"], *found["strips"]):
-        assert each["left"] >= 0
-        assert each["right"] <= width
-        assert each["bottom"] <= height
-    assert max(found["under"]) <= height
+@pytest.mark.parametrize("length", SENTENCES)
+def test_everything_is_seen_whole_and_the_large_map_is_the_largest(visitor: Visitor, length: str) -> None:
+    visitor.open(text=SENTENCES[length])
+    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    wrong = []
+    for window, (width, height) in WINDOWS.items():
+        found = places(visitor, window)
+        held = seen(found, width, height) | labelled(found) | full(found, height) | covered(visitor)
+        wrong += [f"{window}: not {name}" for name, holds in held.items() if not holds]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-def test_no_label_and_no_axis_title_is_cut(page: Visitor, window: str) -> None:
-    for drawn in places(page, window)["maps"]:
-        figure = drawn["figure"]
-        assert drawn["written"]
-        for text in drawn["written"]:
-            assert text["left"] >= figure["left"] - 1
-            assert text["top"] >= figure["top"] - 1
-            assert text["right"] <= figure["right"] + 1
-            assert text["bottom"] <= figure["bottom"] + 1
+def seen(found: dict[str, Any], width: int, height: int) -> dict[str, bool]:
+    """Whether sentence, cursor, maps and bars are seen without scrolling."""
+    boxes = (*found["cells"], *found["strips"])
+    return {
+        "a page within the window": found["width"] <= width,
+        "maps that do not scroll": found["scrolling"] == 0,
+        "right of the left edge": all(each["left"] >= 0 for each in boxes),
+        "left of the right edge": all(each["right"] <= width for each in boxes),
+        "above the lower edge": all(each["bottom"] <= height for each in boxes),
+        "buttons above the lower edge": max(found["under"]) <= height,
+    }
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-def test_the_large_map_is_the_largest_and_the_window_is_full(page: Visitor, window: str) -> None:
-    height = WINDOWS[window][1]
-    found = places(page, window)
+def labelled(found: dict[str, Any]) -> dict[str, bool]:
+    """Whether each map has labels, and none of them and no axis title is cut."""
+    return {
+        "labels on each map": all(drawn["written"] for drawn in found["maps"]),
+        "whole labels": all(
+            text["left"] >= drawn["figure"]["left"] - 1
+            and text["top"] >= drawn["figure"]["top"] - 1
+            and text["right"] <= drawn["figure"]["right"] + 1
+            and text["bottom"] <= drawn["figure"]["bottom"] + 1
+            for drawn in found["maps"]
+            for text in drawn["written"]
+        ),
+    }
+
+
+def full(found: dict[str, Any], height: int) -> dict[str, bool]:
+    """Whether the large map is the largest and the window is full."""
     cross, *others = found["maps"]
-    assert area(cross["figure"]) >= max(area(each["figure"]) for each in others)
-    assert cross["cell"] >= 0.9 * max(each["cell"] for each in others)
     grid, cells = found["grid"], found["cells"]
-    assert max(each["right"] for each in cells) >= grid["right"] - 2
-    assert max(each["bottom"] for each in cells) >= height - 80
-    assert sum(map(area, cells)) >= 0.75 * (grid["right"] - grid["left"]) * (height - 60 - grid["top"])
+    room = (grid["right"] - grid["left"]) * (height - 60 - grid["top"])
+    return {
+        "the largest figure": area(cross["figure"]) >= max(area(each["figure"]) for each in others),
+        "the largest cells": cross["cell"] >= 0.9 * max(each["cell"] for each in others),
+        "filled to the right": max(each["right"] for each in cells) >= grid["right"] - 2,
+        "filled to the bottom": max(each["bottom"] for each in cells) >= height - 80,
+        "most of the room": sum(map(area, cells)) >= 0.75 * room,
+    }
+
+
+def covered(visitor: Visitor) -> dict[str, bool]:
+    """Whether the three overlays lie where plotly.js draws."""
+    offsets = visitor.page.evaluate(OVERLAYS)  # type: ignore[attr-defined]
+    return {"three overlays": len(offsets) == 3, "overlays on their maps": max(map(max, offsets)) < 1}

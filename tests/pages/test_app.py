@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from figures.base import labels
 from transformer.runs.translator import Translator
 from ui.address.parameters import KEEP
+from ui.server.examples import examples
 from ui.shell import doors
 
 
@@ -102,6 +103,15 @@ def test_hostile_texts_stay_text_on_every_page(page: str):
     for shown in (*charts, *drawn, *pages):
         assert "<script" not in shown
     assert not [mark for mark in marks if "**one**" in mark or "[a](" in mark or "$x$" in mark]
+
+
+def test_a_bare_address_opens_on_a_translated_sentence():
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    assert not at.exception
+    strips = feeds(at)["strips"]
+    shown = "".join(chip["text"] for chip in strips["source"]).replace("␣", "")
+    assert shown.startswith(examples()[0].text.replace(" ", ""))
+    assert len(strips["target"]) > 2
 
 
 def test_a_path_is_no_model():
