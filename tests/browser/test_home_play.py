@@ -20,12 +20,6 @@ RUNNING = "document.querySelector('.lv').getAnimations({ subtree: true })"
 TARGET = (
     "[...document.querySelectorAll('.lv-strip-target .lv-chip')].map(e => getComputedStyle(e).visibility)"
 )
-LINKS = """() => [...document.querySelectorAll(".lv-flow path")].map((path) => {
-  const box = path.ownerSVGElement.getBoundingClientRect();
-  const word = ({ x, y }, by) => document.elementsFromPoint(box.left + x, box.top + y + by)
-    .find((node) => node.classList.contains("lv-word"))?.firstChild.textContent;
-  return [word(path.getPointAtLength(0), -4), word(path.getPointAtLength(path.getTotalLength()), 4)];
-})"""
 
 
 def play(visitor: Visitor) -> None:
@@ -41,17 +35,23 @@ def painted(visitor: Visitor, step: int) -> None:
 
 
 def test_play_starts_at_step_one_and_writes_the_address_once(visitor: Visitor) -> None:
-    visitor.open(**case_link("copy", step="3"))
+    visitor.open(**case_link("copy", step="4"))
     visitor.page.evaluate(COUNT_ENTRIES)
+    assert visitor.page.evaluate(TARGET) == ["visible"] * 5
     play(visitor)
     assert visitor.count() == "step 1 of 5"
-    visitor.until(f"{COUNT} === 'step 5 of 5'")
+    assert visitor.page.evaluate(TARGET) == ["visible", *["hidden"] * 4]
+    visitor.until(f"{COUNT} === 'step 3 of 5'")
+    assert visitor.page.evaluate(TARGET) == [*["visible"] * 3, *["hidden"] * 2]
+    visitor.until(f"{COUNT} === 'step 5 of 5' && !document.querySelector('.lv-playing')")
+    assert visitor.page.evaluate(TARGET) == ["visible"] * 5
     visitor.until("location.search.includes('step=5')")
     assert visitor.page.evaluate("window.entries") == 1
+    goes_on_where_it_was_stopped(visitor)
 
 
-def test_play_goes_on_where_it_was_stopped(visitor: Visitor) -> None:
-    visitor.open(**case_link("copy", step="4"))
+def goes_on_where_it_was_stopped(visitor: Visitor) -> None:
+    """Plays from the first step, stops, and plays on."""
     play(visitor)
     visitor.until(f"{COUNT} === 'step 2 of 5'")
     play(visitor)
@@ -60,57 +60,15 @@ def test_play_goes_on_where_it_was_stopped(visitor: Visitor) -> None:
     assert int(visitor.count().split()[1]) == stopped + 1
 
 
-def test_while_playing_the_target_appears_token_by_token(visitor: Visitor) -> None:
+def test_candidates_race_and_links_flow_unless_motion_is_unwanted(visitor: Visitor) -> None:
     visitor.open(**case_link("copy", step="4"))
-    assert visitor.page.evaluate(TARGET) == ["visible"] * 5
-    play(visitor)
-    assert visitor.page.evaluate(TARGET) == ["visible", *["hidden"] * 4]
-    visitor.until(f"{COUNT} === 'step 3 of 5'")
-    assert visitor.page.evaluate(TARGET) == [*["visible"] * 3, *["hidden"] * 2]
-    visitor.until(f"{COUNT} === 'step 5 of 5' && !document.querySelector('.lv-playing')")
-    assert visitor.page.evaluate(TARGET) == ["visible"] * 5
-
-
-@pytest.mark.parametrize(("motion", "moves"), [("no-preference", True), ("reduce", False)])
-def test_candidates_race_and_links_flow_unless_motion_is_unwanted(
-    visitor: Visitor, motion: str, moves: bool
-) -> None:
-    visitor.page.emulate_media(reduced_motion=motion)
-    visitor.open(**case_link("copy", step="4"))
-    visitor.until(f"{RUNNING}.length === 0")
-    clicked = "document.querySelector('[aria-label=Play]').click()"
-    found = visitor.page.evaluate(f"{clicked}, {RUNNING}.map(e => e.effect.target.tagName)")
-    assert ({"I", "path", "BUTTON"} <= set(found)) is moves
-    assert bool(found) is moves
-
-
-# --- what moves with the cursor -----------------------------------------------------------------------------
-
-
-def test_the_bars_show_the_candidates_of_the_cursor_s_step(visitor: Visitor) -> None:
-    visitor.open(**case_link("copy", step="1"))
-    for step, token in enumerate(CASES["copy"].target_tokens):
-        painted(visitor, step)
-        chosen = visitor.page.locator("[data-plot=next] .lv-chosen")
-        assert chosen.locator(".lv-name").inner_text() == token.removeprefix("▁")
-        share = float(chosen.get_attribute("title").split("probability ")[1].split(",")[0])
-        scale = chosen.locator("i").evaluate("node => new DOMMatrix(node.style.transform).a")
-        assert abs(scale - share) < 1e-3
-        visitor.page.keyboard.press("ArrowRight")
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_links_run_from_the_token_that_is_read_to_the_one_that_is_written(
-    visitor: Visitor, name: str
-) -> None:
-    case = CASES[name]
-    visitor.open(**case_link(name, step="1"), cross="1.2")
-    for step, written in enumerate(case.target_tokens):
-        painted(visitor, step)
-        read = case.source_tokens[case.keys("cross", 1)[step]]
-        link = [[read.removeprefix("▁"), written.removeprefix("▁")]]
-        visitor.until(f"link => JSON.stringify(({LINKS})()) === JSON.stringify(link)", link)
-        visitor.page.keyboard.press("ArrowRight")
+    for motion, moves in (("reduce", False), ("no-preference", True)):
+        visitor.page.emulate_media(reduced_motion=motion)
+        visitor.until(f"{RUNNING}.length === 0 && !document.querySelector('.lv-playing')")
+        clicked = "document.querySelector('[aria-label=Play]').click()"
+        found = visitor.page.evaluate(f"{clicked}, {RUNNING}.map(e => e.effect.target.tagName)")
+        assert ({"I", "path", "BUTTON"} <= set(found)) is moves, motion
+        assert bool(found) is moves, motion
 
 
 # --- presenting ---------------------------------------------------------------------------------------------
@@ -139,34 +97,42 @@ def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callabl
     assert other.count() == "step 2 of 5"
 
 
-def test_search_presents_as_its_address_says(visitor: Visitor) -> None:
-    visitor.open("beam_search", **case_link("copy"), present="yes")
+def test_a_page_with_a_map_of_its_own_presents_as_its_address_says(visitor: Visitor) -> None:
+    visitor.open("search", **case_link("copy"), present="yes")
     visitor.page.locator(".lv-present").wait_for(timeout=PATIENCE)
     assert visitor.page.get_by_role("button", name="Leave").is_visible()
+    visitor.page.goto(f"{visitor.base}/inside_a_head?{urlencode(case_link('copy'))}&present=yes")
+    visitor.page.locator(".lv-count").wait_for(timeout=PATIENCE)
+    assert visitor.page.locator(".lv-present").count() == 0
+    assert visitor.page.get_by_role("button", name="Present").count() == 0
 
 
-@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
 @pytest.mark.parametrize("page", ["", "cross_attention"])
-def test_a_presented_map_fills_the_height_with_labels_twice_as_large(
-    visitor: Visitor, page: str, size: tuple[int, int]
-) -> None:
-    visitor.page.set_viewport_size({"width": size[0], "height": size[1]})
+def test_a_presented_map_fills_the_height_with_labels_twice_as_large(visitor: Visitor, page: str) -> None:
     visitor.open(page, **case_link("copy", step="2"))
+    for width, height in ((1280, 720), (1920, 1080)):
+        visitor.page.set_viewport_size({"width": width, "height": height})
+        visitor.until(f"document.querySelector('.lv').dataset.fitted === '{width}x{height}'")
+        presented_map_fills(visitor, height)
+
+
+def presented_map_fills(visitor: Visitor, height: int) -> None:
+    """Presents the map, looks at its size, and leaves."""
     label = "document.querySelector('[data-plot=cross] .xtick text')"
     usual = visitor.page.evaluate(f"parseFloat(getComputedStyle({label}).fontSize)")
     names = visitor.page.locator("[data-plot=cross] .xtick").count()
     visitor.page.get_by_role("button", name="Present").click()
     visitor.until(f"parseFloat(getComputedStyle({label}).fontSize) >= 1.95 * {usual}")
     box = visitor.page.locator("[data-plot=cross] .lv-plot").bounding_box()
-    assert box["height"] > 0.65 * size[1]
-    assert box["y"] + box["height"] <= size[1]
+    assert box["height"] > 0.65 * height
+    assert box["y"] + box["height"] <= height
     assert visitor.page.locator("[data-plot=cross] .xtick").count() == names
     visitor.page.get_by_role("button", name="Leave").click()
     visitor.until("!document.querySelector('.lv-present')")
     visitor.until(f"parseFloat(getComputedStyle({label}).fontSize) === {usual}")
 
 
-def test_a_clicker_steps_only_while_somebody_presents(visitor: Visitor) -> None:
+def test_who_presents_steps_with_a_clicker_and_sees_one_of_all_maps(visitor: Visitor) -> None:
     visitor.open(**case_link("copy", step="2"))
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("PageDown")
@@ -177,43 +143,45 @@ def test_a_clicker_steps_only_while_somebody_presents(visitor: Visitor) -> None:
     visitor.until(f"{COUNT} === 'step 3 of 5'")
     visitor.page.keyboard.press("PageUp")
     visitor.until(f"{COUNT} === 'step 2 of 5'")
-    visitor.page.keyboard.press("Escape")
-
-
-def test_presenting_offers_every_map_and_draws_one(visitor: Visitor) -> None:
-    visitor.open(**case_link("copy", step="2"), present="yes")
     assert visitor.page.locator(".lv-cell:visible").count() == 1
     visitor.page.locator(".lv-choice button", has_text="Encoder").click()
     visitor.page.locator("[data-plot=encoder] .lv-sheet").wait_for(timeout=PATIENCE)
     assert visitor.page.locator(".lv-cell:visible").count() == 1
 
 
-def test_a_page_without_a_map_of_its_own_does_not_present(visitor: Visitor) -> None:
-    visitor.page.goto(f"{visitor.base}/inside_a_head?{urlencode(case_link('copy'))}&present=yes")
-    visitor.page.locator(".lv-count").wait_for(timeout=PATIENCE)
-    assert visitor.page.locator(".lv-present").count() == 0
-    assert visitor.page.get_by_role("button", name="Present").count() == 0
-
-
 # --- the keys -----------------------------------------------------------------------------------------------
 
 
-def test_keys_work_without_a_click_into_the_view(visitor: Visitor) -> None:
-    visitor.open(**case_link("copy", step="1"))
+def test_arrows_move_step_and_key_token_without_a_click_into_the_view(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="1", source="2"))
     assert visitor.page.evaluate("document.activeElement === document.body")
     visitor.page.keyboard.press("ArrowRight")
-    visitor.until(f"{COUNT} === 'step 2 of 5'")
+    painted(visitor, 1)
+    assert visitor.count() == "step 2 of 5"
+    visitor.until("location.search.includes('step=2')")
+    assert "zwei" in visitor.page.inner_text("[data-plot=cross] .lv-about")
+    assert "predicts zwei" in visitor.page.inner_text(".lv-live")
     visitor.page.keyboard.press("End")
     visitor.until(f"{COUNT} === 'step 5 of 5'")
     visitor.page.locator(".headline").click()
     visitor.page.keyboard.press("ArrowLeft")
     visitor.until(f"{COUNT} === 'step 4 of 5'")
     visitor.page.keyboard.press("ArrowDown")
-    visitor.until("location.search.includes('source=')")
+    visitor.until("location.search.includes('source=3')")
+    assert "key three" in visitor.page.inner_text(".lv-live")
 
 
-def test_keys_stay_with_what_is_typed_or_chosen(visitor: Visitor) -> None:
+def test_a_question_mark_lists_the_keys_which_stay_with_what_is_typed_or_chosen(visitor: Visitor) -> None:
     visitor.open(**case_link("copy", step="2"))
+    listed = visitor.page.locator(".lv-keys")
+    visitor.page.keyboard.press("?")
+    listed.wait_for(timeout=PATIENCE)
+    told = listed.inner_text()
+    for word in ("step", "key token", "play", "present"):
+        assert word in told
+    visitor.page.keyboard.press("Escape")
+    assert listed.is_hidden()
+    assert visitor.page.evaluate("document.activeElement.classList.contains('lv')")
     visitor.page.get_by_label("Head of encoder self-attention").focus()
     for key in ("p", "?"):
         visitor.page.keyboard.press(key)
@@ -225,7 +193,7 @@ def test_keys_stay_with_what_is_typed_or_chosen(visitor: Visitor) -> None:
     assert box.input_value() == f"?p {CASES['copy'].sentence}"
     assert visitor.count() == "step 2 of 5"
     assert visitor.page.locator(".lv-present").count() == 0
-    assert visitor.page.locator(".lv-keys").is_hidden()
+    assert listed.is_hidden()
 
 
 def test_keys_that_scroll_stay_with_a_page_that_scrolls(visitor: Visitor) -> None:
@@ -236,16 +204,3 @@ def test_keys_that_scroll_stay_with_a_page_that_scrolls(visitor: Visitor) -> Non
     visitor.page.keyboard.press("ArrowRight")
     visitor.until("location.search.includes('step=3')")
     assert "source" not in visitor.params()
-
-
-def test_a_question_mark_lists_the_keys_and_escape_closes_the_list(visitor: Visitor) -> None:
-    visitor.open(**case_link("copy"))
-    listed = visitor.page.locator(".lv-keys")
-    visitor.page.keyboard.press("?")
-    listed.wait_for(timeout=PATIENCE)
-    told = listed.inner_text()
-    for word in ("step", "key token", "play", "present"):
-        assert word in told
-    visitor.page.keyboard.press("Escape")
-    assert listed.is_hidden()
-    assert visitor.page.evaluate("document.activeElement.classList.contains('lv')")

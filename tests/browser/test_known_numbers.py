@@ -23,6 +23,15 @@ DRAWN = 2e-3
 """Numbers of the page have two or three digits; the app reads the weights of its model in 16 bits."""
 
 
+LINKS = """() => [...document.querySelectorAll(".lv-flow path")].map((path) => {
+  const box = path.ownerSVGElement.getBoundingClientRect();
+  const word = ({ x, y }, by) => document.elementsFromPoint(box.left + x, box.top + y + by)
+    .find((node) => node.classList.contains("lv-word"))?.firstChild.textContent;
+  return [word(path.getPointAtLength(0), -4), word(path.getPointAtLength(path.getTotalLength()), 4)];
+})"""
+"""The words at both ends of each link."""
+
+
 def step_on(visitor: Visitor, step: int) -> None:
     """Moves the cursor one step on, to a step counted from 0."""
     visitor.page.keyboard.press("ArrowRight")
@@ -33,11 +42,17 @@ def word(token: str) -> str:
     return token.removeprefix("▁")
 
 
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_a_hover_text_says_the_weight_and_the_score_that_torch_computes(
-    visitor: Visitor, translator: Translator, kind: str
+def test_hover_texts_and_the_panel_say_the_numbers_that_torch_computes(
+    visitor: Visitor, translator: Translator
 ) -> None:
-    visitor.open(model="random", text=TEXT, **{kind: "2.3"})
+    visitor.open(model="random", text=TEXT, step="3", encoder="2.3", decoder="2.3", cross="2.3")
+    for kind in ("encoder", "decoder", "cross"):
+        cells_tell(visitor, translator, kind)
+    runners_tell(visitor, translator)
+
+
+def cells_tell(visitor: Visitor, translator: Translator, kind: str) -> None:
+    """Looks at the weights and scores of a row under the pointer."""
     row = 3
     true = independent(translator, TEXT, kind, (1, 2), row)
     scores = true["products"] / math.sqrt(translator.config.d_head)
@@ -45,14 +60,12 @@ def test_a_hover_text_says_the_weight_and_the_score_that_torch_computes(
         told = visitor.hover_text(kind, row, column)
         said = re.search(r"weight ([\d.]+) · score before the mask ([-−]?[\d.]+)", told)
         assert said is not None
-        assert float(said[1]) == pytest.approx(weight, abs=DRAWN)
-        assert float(said[2].replace("−", "-")) == pytest.approx(score, abs=1e-2 + DRAWN)
+        assert float(said[1]) == pytest.approx(weight, abs=DRAWN), kind
+        assert float(said[2].replace("−", "-")) == pytest.approx(score, abs=1e-2 + DRAWN), kind
 
 
-def test_the_next_token_panel_shows_the_probabilities_that_the_model_computes(
-    visitor: Visitor, translator: Translator
-) -> None:
-    visitor.open(model="random", text=TEXT, step="3")
+def runners_tell(visitor: Visitor, translator: Translator) -> None:
+    """Looks at the log-probabilities of the third token's candidates."""
     ids = [step.token_id for step in translator.translate(TEXT).steps]
     source = torch.tensor([[*translator.ids(TEXT), translator.config.eos_id]])
     target = torch.tensor([[translator.config.bos_id, *ids[:-1]]])
@@ -81,29 +94,48 @@ def sentence_tells(visitor: Visitor, case: Case, step: int) -> None:
     assert float(found[2]) > 100 * KNOWN - 0.5
 
 
-TOLD = {"": (panel_tells, sentence_tells), "cross_attention": (sentence_tells,)}
-"""What the pages tell of the step of the cursor."""
+def bar_tells(visitor: Visitor, case: Case, step: int) -> None:
+    """Looks at the bar of the chosen candidate, which is as long as its title says."""
+    chosen = visitor.page.locator("[data-plot=next] .lv-chosen")
+    assert chosen.locator(".lv-name").inner_text() == word(case.target_tokens[step])
+    share = float(chosen.get_attribute("title").split("probability ")[1].split(",")[0])
+    scale = chosen.locator("i").evaluate("node => new DOMMatrix(node.style.transform).a")
+    assert abs(scale - share) < 1e-3
 
 
-@pytest.mark.parametrize("name", CASES)
+def link_tells(visitor: Visitor, case: Case, step: int) -> None:
+    """Waits for the only link: from the token that is read to the one that is written."""
+    read = case.source_tokens[case.keys("cross", 1)[step]]
+    link = [[word(read), word(case.target_tokens[step])]]
+    visitor.until(f"link => JSON.stringify(({LINKS})()) === JSON.stringify(link)", link)
+
+
+TOLD = {
+    "": ("reverse", (panel_tells, sentence_tells, bar_tells, link_tells)),
+    "cross_attention": ("shift", (sentence_tells,)),
+}
+"""What the pages tell of the step of the cursor, each with a model."""
+
+
 @pytest.mark.parametrize("page", TOLD)
-def test_panel_and_sentence_tell_the_step_of_the_cursor(visitor: Visitor, page: str, name: str) -> None:
+def test_everything_tells_the_step_of_the_cursor(visitor: Visitor, page: str) -> None:
+    name, looks = TOLD[page]
     case = CASES[name]
     visitor.open(page, **case_link(name, step="1", cross="1.2"))
     visitor.page.focus(".lv")
     for step in range(len(case.target_tokens)):
-        for tells in TOLD[page]:
+        for tells in looks:
             tells(visitor, case, step)
         if step + 1 < len(case.target_tokens):
             step_on(visitor, step + 1)
 
 
-@pytest.mark.parametrize("head", [0, 1])
-def test_an_exported_file_holds_the_head_that_was_chosen(visitor: Visitor, tmp_path: Path, head: int) -> None:
+def test_an_exported_file_holds_the_head_that_was_chosen(visitor: Visitor, tmp_path: Path) -> None:
     case = CASES["copy"]
-    visitor.open("cross_attention", **case_link("copy", step="2", cross=f"1.{2 - head}"))
-    visitor.open("cross_attention", **case_link("copy", step="2", cross=f"1.{head + 1}"))
-    saved = json.loads(download(visitor, popover(visitor), "JSON", tmp_path).read_text())
-    view = saved["view"]
-    assert [view["layer"], view["head"]] == saved["selection"]["heads"]["cross"] == [0, head]
-    assert (np.array(view["weights"])[case.weights("cross", head) == 1] > KNOWN).all()
+    visitor.open("cross_attention", **case_link("copy", step="2", cross="1.2"))
+    for head in (0, 1):
+        visitor.open("cross_attention", **case_link("copy", step="2", cross=f"1.{head + 1}"))
+        saved = json.loads(download(visitor, popover(visitor), "JSON", tmp_path).read_text())
+        view = saved["view"]
+        assert [view["layer"], view["head"]] == saved["selection"]["heads"]["cross"] == [0, head]
+        assert (np.array(view["weights"])[case.weights("cross", head) == 1] > KNOWN).all()
