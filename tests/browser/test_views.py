@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from closed_form import CASES, KNOWN
 
 from .conftest import Visitor, case_link
@@ -22,10 +21,10 @@ def whole(visitor: Visitor) -> None:
     assert visitor.page.locator(".lv-problem").is_hidden()
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_line_under_the_pointer_says_its_known_weight(visitor: Visitor, name: str) -> None:
-    case = CASES[name]
-    visitor.open("cross_attention", **case_link(name), cross="1.2", show="lines")
+def test_a_line_says_its_known_weight_and_a_token_stands_alone(visitor: Visitor) -> None:
+    case = CASES["shift"]
+    visitor.open("cross_attention", **case_link("shift"), cross="1.2", show="lines")
+    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
     for row, key in list(enumerate(case.keys("cross", 1)))[:3]:
         x, y = _middle(visitor, row)
         visitor.page.mouse.move(x, y)
@@ -36,6 +35,16 @@ def test_the_line_under_the_pointer_says_its_known_weight(visitor: Visitor, name
         assert visitor.page.locator(".lv-hovered").count() >= 2
         visitor.page.mouse.move(5, 5)
     whole(visitor)
+    token = visitor.page.locator(".lv-lines text", has_text="sechs").first
+    token.hover()
+    visitor.until("document.querySelectorAll('.lv-isolated .lv-alone').length === 1")
+    token.click()
+    visitor.until("document.querySelector('.lv-count').textContent === 'step 3 of 6'")
+    visitor.page.mouse.move(5, 5)
+    assert visitor.page.locator(".lv-isolated .lv-alone").count() == 1
+    token.click()
+    visitor.page.mouse.move(5, 5)
+    visitor.until("document.querySelectorAll('.lv-isolated').length === 0")
 
 
 def _middle(visitor: Visitor, row: int) -> tuple[float, float]:
@@ -51,20 +60,6 @@ def _middle(visitor: Visitor, row: int) -> tuple[float, float]:
         row,
     )
     return x, y
-
-
-def test_a_token_stands_alone_while_it_is_pointed_at_or_clicked(visitor: Visitor) -> None:
-    visitor.open("cross_attention", **case_link("copy"), cross="1.2", show="lines")
-    token = visitor.page.locator(".lv-lines text", has_text="drei").first
-    token.hover()
-    visitor.until("document.querySelectorAll('.lv-isolated .lv-alone').length === 1")
-    token.click()
-    visitor.until("document.querySelector('.lv-count').textContent === 'step 3 of 5'")
-    visitor.page.mouse.move(5, 5)
-    assert visitor.page.locator(".lv-isolated .lv-alone").count() == 1
-    token.click()
-    visitor.page.mouse.move(5, 5)
-    visitor.until("document.querySelectorAll('.lv-isolated').length === 0")
 
 
 def test_the_lists_follow_the_cursor_and_lead_to_other_tokens(visitor: Visitor) -> None:
@@ -85,21 +80,28 @@ def test_the_lists_follow_the_cursor_and_lead_to_other_tokens(visitor: Visitor) 
     reader = case.target_tokens[case.keys("cross", 1).index(3)].removeprefix("▁")
     assert f"predicts {reader}" in visitor.page.locator(".lv-list-key tr").nth(1).inner_text()
     whole(visitor)
+    visitor.page.get_by_role("button", name="table").click()
+    visitor.page.wait_for_selector("[data-testid=stDataFrame]")
+    assert "Strongest links" in visitor.page.inner_text("[data-testid=stPopoverBody]")
 
 
-def test_another_way_of_drawing_keeps_the_cursor_and_is_in_the_address(visitor: Visitor) -> None:
-    visitor.open("decoder_self_attention", **case_link("copy", step="3"))
-    for name, show in (("lines", "lines"), ("strongest keys", "strongest")):
+def test_every_way_of_drawing_keeps_the_cursor_and_shows_hostile_tokens_as_text(visitor: Visitor) -> None:
+    text = "<img src=x onerror=alert(1)> </script> <b>one</b> שלום"
+    visitor.open("encoder_self_attention", model="random", text=text, words="yes", source="3")
+    count = visitor.count()
+    assert count.startswith("source token 3 of")
+    for name, show in (("lines", "lines"), ("strongest keys", "strongest"), ("matrix", "encoder")):
         visitor.page.get_by_role("radio", name=name).click()
-        visitor.until(
-            f"document.querySelector('[data-plot={show}]') && location.search.includes('show={show}')"
-        )
+        visitor.until("show => document.querySelector(`[data-plot=${show}]`)", show)
+        if show != "encoder":
+            visitor.has(show=show)
         visitor.ready()
-        assert visitor.count() == "step 3 of 5"
-    visitor.page.get_by_role("radio", name="matrix").click()
-    visitor.until("document.querySelector('[data-plot=decoder] .lv-row')?.hidden === false")
-    visitor.ready()
-    whole(visitor)
+        assert visitor.count() == count, name
+        hostile = visitor.page.locator(".lv img, .lv script, .lv b:not(.lv-title b)")
+        assert [each.evaluate("node => node.outerHTML") for each in hostile.all()] == [], name
+        whole(visitor)
+    visitor.until("document.querySelector('[data-plot=encoder] .lv-row')?.hidden === false")
+    assert "show" not in visitor.params()
 
 
 def test_a_word_is_one_row_whose_pieces_light_up_together(visitor: Visitor) -> None:
@@ -164,18 +166,6 @@ def test_on_a_phone_a_large_map_scrolls_under_its_labels(newcomer: Callable[...,
     whole(visitor)
 
 
-def test_hostile_tokens_are_text_in_every_way_of_drawing(visitor: Visitor) -> None:
-    text = "<img src=x onerror=alert(1)> </script> <b>one</b> שלום"
-    visitor.open("encoder_self_attention", model="random", text=text, words="yes")
-    for name, drawn in (("matrix", "encoder"), ("lines", "lines"), ("strongest keys", "strongest")):
-        visitor.page.get_by_role("radio", name=name).click()
-        visitor.until(f"document.querySelector('[data-plot={drawn}]')")
-        visitor.ready()
-        hostile = visitor.page.locator(".lv img, .lv script, .lv b:not(.lv-title b)")
-        assert [each.evaluate("node => node.outerHTML") for each in hostile.all()] == []
-        whole(visitor)
-
-
 def test_a_link_opens_what_was_seen_and_back_returns_to_it(visitor: Visitor) -> None:
     link = {"cross": "1.2", "step": "3", "source": "2", "words": "yes", "hide": "special", "scale": "log"}
     visitor.open("cross_attention", **case_link("copy"), **link)
@@ -207,13 +197,6 @@ def _seen(visitor: Visitor) -> dict[str, object]:
         "rows": visitor.page.locator(f"{plot} .ytick").all_text_contents(),
         "ring": visitor.page.eval_on_selector(f"{plot} .lv-sheet", "e => e.getAttribute('style')"),
     }
-
-
-def test_the_table_opens_with_the_strongest_links(visitor: Visitor) -> None:
-    visitor.open("cross_attention", **case_link("copy"))
-    visitor.page.get_by_role("button", name="table").click()
-    visitor.page.wait_for_selector("[data-testid=stDataFrame]")
-    assert "Strongest links" in visitor.page.inner_text("[data-testid=stPopoverBody]")
 
 
 def test_cells_say_what_they_did_and_one_cell_says_everything(visitor: Visitor) -> None:
