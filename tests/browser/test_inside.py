@@ -37,29 +37,39 @@ def hover(visitor: Visitor, picture: str, across: float, down: float) -> str:
     return str(visitor.page.inner_text(f"{picture} .pic-tip"))
 
 
-def test_a_step_opens_the_next_query_and_hovering_shows_products(visitor: Visitor) -> None:
+def test_a_step_draws_what_depends_on_it_and_hovering_shows_products(
+    visitor: Visitor, tmp_path: Path
+) -> None:
     opened(visitor, **case_link("copy", step="1"))
     visitor.until("document.querySelector('.stMain').innerText.includes('step 1 ·')")
+    times = "[...document.querySelectorAll('.pic')].map((e) => [e.dataset.picture, Number(e.dataset.drawn)])"
+    before = dict(visitor.page.evaluate(times))
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("ArrowRight")
     visitor.until("document.querySelector('.stMain').innerText.includes('step 2 ·')")
+    visitor.until(f"Number(document.querySelector('[data-picture={LAST}]').dataset.drawn) > {before[LAST]}")
+    after = dict(visitor.page.evaluate(times))
+    assert {name for name in before if after[name] == before[name]} >= {"weights", "output matrix"}
     visitor.until("location.search.includes('step=2')")
     text = hover(visitor, KEYS, 0.2, 1.5 / (len(CASES["copy"].source_tokens) + 1.5))
     assert "two, dimension " in text
     number = text.rsplit("=", 1)[1].replace("−", "-").split()[0]
     q, k = (part.split()[-1].replace("−", "-") for part in text.rsplit("=", 1)[0].split("×"))
     assert float(q) * float(k) == pytest.approx(float(number), abs=0.1)
+    export_holds_the_step(visitor, tmp_path / "scores.svg")
 
 
-def test_a_step_draws_again_only_what_depends_on_it(visitor: Visitor) -> None:
-    opened(visitor, **case_link("copy", step="1"))
-    times = "[...document.querySelectorAll('.pic')].map((e) => [e.dataset.picture, Number(e.dataset.drawn)])"
-    before = dict(visitor.page.evaluate(times))
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("ArrowRight")
-    visitor.until(f"Number(document.querySelector('[data-picture={LAST}]').dataset.drawn) > {before[LAST]}")
-    after = dict(visitor.page.evaluate(times))
-    assert {name for name in before if after[name] == before[name]} >= {"weights", "output matrix"}
+def export_holds_the_step(visitor: Visitor, path: Path) -> None:
+    """Saves the figure of the weights, which names the second step."""
+    visitor.until("document.querySelector('[data-slot=\"weights.figures\"]').innerText.includes('step 2 ·')")
+    visitor.page.locator(".st-key-inside-section-weights").get_by_role("button", name="export").click()
+    visitor.page.wait_for_selector(".export-row button", timeout=PATIENCE)
+    with visitor.page.expect_download(timeout=PATIENCE) as waiting:
+        visitor.page.locator(".export-row").get_by_role("button", name="SVG", exact=True).click()
+    waiting.value.save_as(path)
+    text = path.read_text()
+    for part in ("softmax", "step 2", "amber negative", "verified"):
+        assert part in text, part
 
 
 def test_steps_back_show_the_same_step_above_and_below_the_cursor(visitor: Visitor) -> None:
@@ -103,7 +113,7 @@ def test_the_notation_changes_the_symbols_and_stays_in_the_address(visitor: Visi
     assert "α̂ = " in visitor.page.evaluate(drawing)
 
 
-def test_other_arithmetic_is_called_what_if_and_comes_back_from_its_link(visitor: Visitor) -> None:
+def test_other_arithmetic_is_called_what_if_and_does_not_scroll_sideways_on_a_phone(visitor: Visitor) -> None:
     opened(visitor, **case_link("copy", step="2", kind="decoder", what_if="no-scale"))
     visitor.until("document.querySelector('.stMain').innerText.includes('what if: weight')")
     visitor.until(
@@ -113,27 +123,8 @@ def test_other_arithmetic_is_called_what_if_and_comes_back_from_its_link(visitor
     assert "what if, not the model's computation" in text
     assert "softmax" in text
     assert "not verified" not in text
-
-
-def test_the_page_does_not_scroll_sideways_on_a_phone(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
-    opened(visitor, **case_link("copy", kind="decoder", what_if="no-scale"))
     for box in ("document.documentElement", "document.querySelector('.stMain')"):
-        assert visitor.page.evaluate(f"{box}.scrollWidth") <= 390
+        visitor.until(f"{box}.scrollWidth <= 390")
     visitor.page.click(".con-link[data-section=weights]")
     visitor.until(f"({STUCK})()")
-
-
-def test_an_export_holds_the_step_of_the_moment(visitor: Visitor, tmp_path: Path) -> None:
-    opened(visitor, **case_link("copy", step="1"))
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("ArrowRight")
-    visitor.until("document.querySelector('[data-slot=\"weights.figures\"]').innerText.includes('step 2 ·')")
-    visitor.page.locator(".st-key-inside-section-weights").get_by_role("button", name="export").click()
-    visitor.page.wait_for_selector(".export-row button", timeout=PATIENCE)
-    with visitor.page.expect_download(timeout=PATIENCE) as waiting:
-        visitor.page.locator(".export-row").get_by_role("button", name="SVG", exact=True).click()
-    waiting.value.save_as(tmp_path / "scores.svg")
-    text = (tmp_path / "scores.svg").read_text()
-    for part in ("softmax", "step 2", "amber negative", "verified"):
-        assert part in text, part

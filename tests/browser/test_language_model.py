@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ui.shell import doors
-
 from .conftest import Visitor, case_link
 
 PAGE = "language_model"
@@ -37,23 +35,20 @@ def test_a_prompt_is_typed_continued_and_walked_through(visitor: Visitor) -> Non
     visitor.has(step=str(first + 2))
 
 
-def test_a_click_on_a_tile_opens_that_head_and_back_closes_it(visitor: Visitor) -> None:
-    visitor.open(PAGE, **LINK, decoder="1.1")
+def test_a_link_opens_text_step_and_head_and_a_click_on_a_tile_another_head(visitor: Visitor) -> None:
+    visitor.open(PAGE, **LINK, step="4", decoder="2.3", decode="sample-3")
+    assert visitor.count().startswith("step 4 ")
+    assert visitor.page.get_by_label("Text", exact=True).input_value() == LINK["prompt"]
+    head = "head => document.querySelector('.lv-decoder .lv-title').textContent.includes(head)"
+    visitor.until(head, "L2 H3")
     tiles = visitor.page.locator("[data-plot=overview] .nsewdrag")
     box = tiles.bounding_box()
     tiles.click(position={"x": 0.875 * box["width"], "y": 0.75 * box["height"]})
     visitor.has(decoder="2.4")
-    visitor.until("document.querySelector('.lv-decoder .lv-title').textContent.includes('L2 H4')")
+    visitor.until(head, "L2 H4")
     visitor.page.go_back()
-    visitor.has(decoder="1.1")
-    visitor.until("document.querySelector('.lv-decoder .lv-title').textContent.includes('L1 H1')")
-
-
-def test_a_link_opens_text_step_and_head(visitor: Visitor) -> None:
-    visitor.open(PAGE, **LINK, step="4", decoder="2.3", decode="sample-3")
-    assert visitor.count().startswith("step 4 ")
-    assert "L2 H3" in visitor.page.inner_text(".lv-decoder .lv-title")
-    assert visitor.page.get_by_label("Text", exact=True).input_value() == LINK["prompt"]
+    visitor.has(decoder="2.3")
+    visitor.until(head, "L2 H3")
 
 
 def test_a_click_on_a_candidate_makes_it_the_end_of_the_prompt(visitor: Visitor) -> None:
@@ -108,10 +103,6 @@ def test_a_link_of_the_menu_to_other_models_leaves_the_place_in_this_text_out(vi
 
 def test_the_page_fits_a_phone(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
-    for view in ("", "surprisal", "lengths"):
-        visitor.open(PAGE, **LINK, **({"view": view} if view else {}))
-        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_the_page_is_in_the_menu() -> None:
-    assert {name for name, page in doors.PAGES.items() if page.sort == "language"} == {"language_model"}
+    for view in ("generation", "surprisal", "lengths"):
+        visitor.open(PAGE, **LINK, view=view)
+        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390, view

@@ -46,21 +46,14 @@ def badge(visitor: Visitor) -> str:
     return str(visitor.page.text_content("[data-plot=cross]"))
 
 
-def test_a_link_with_three_changes_shows_them_and_counts_them_in_the_badge(visitor: Visitor) -> None:
+def test_a_link_with_three_changes_shows_counts_and_exports_them(visitor: Visitor, tmp_path: Path) -> None:
     visitor.open("cross_attention", **link(*THREE))
     visitor.page.get_by_text("3 changes are active").wait_for(timeout=PATIENCE)
     for text in ("source token 2, “two”, is hidden", "head 2 times 3", "head 1 with temperature 2"):
         visitor.page.get_by_role("button", name=text).wait_for(timeout=PATIENCE)
     assert "✓ verified, with 3 changes" in badge(visitor)
-
-
-def test_a_changed_run_is_exported_and_opened_again_with_its_changes(
-    visitor: Visitor, tmp_path: Path
-) -> None:
-    visitor.open(**link(*THREE))
     hover = visitor.hover_text("cross", 1, 0)
-    box = popover(visitor)
-    npz = download(visitor, box, "NPZ", tmp_path)
+    npz = download(visitor, popover(visitor), "NPZ", tmp_path)
     assert load_trace(npz).interventions == THREE
     visitor.page.goto(f"{visitor.base}/open_file")
     visitor.page.set_input_files("input[type=file]", npz)
@@ -88,16 +81,9 @@ def test_two_visitors_with_different_changes_never_see_each_other_s(
     assert "with" not in re.search(r"✓ verified[^·]*", badge(neither)).group()
 
 
-@pytest.mark.parametrize("changes", ["magic_1", "hide_two", "ablate_cross_1.1_rage"])
-def test_changes_that_mean_nothing_are_named_in_a_sentence(visitor: Visitor, changes: str) -> None:
-    visitor.open("cross_attention", **HERE, changes=changes)
-    told = visitor.page.get_by_text("These parts of the address could not be read")
-    assert "changes" in told.inner_text(timeout=PATIENCE)
-    assert "✓ verified" in badge(visitor)
-
-
-def test_a_word_a_head_and_a_cell_are_changed_by_clicks(visitor: Visitor) -> None:
+def test_a_word_a_head_and_a_cell_are_read_under_the_pointer_and_changed_by_clicks(visitor: Visitor) -> None:
     at_what_if(visitor, **link(THREE[1], kind="cross", cross="1.1"))
+    cell_tells(visitor)
     click_word(visitor, "two")
     until_active(visitor, THREE[1], do.hide(1))
     click_tile(visitor, 2, 3)
@@ -112,6 +98,15 @@ def test_a_word_a_head_and_a_cell_are_changed_by_clicks(visitor: Visitor) -> Non
     until_active(visitor, THREE[1], do.hide(1), off, do.set_row("cross", 0, 0, 1, {2: 1.0}))
     click_word(visitor, "two")
     until_active(visitor, THREE[1], off, do.set_row("cross", 0, 0, 1, {2: 1.0}))
+
+
+def cell_tells(visitor: Visitor) -> None:
+    """Looks at a cell of the map of differences: it says both weights and their difference."""
+    place_of_cell(visitor, 1, 2, visitor.page.mouse.move)
+    place = ".hoverlayer .hovertext"
+    visitor.page.wait_for_selector(place, timeout=PATIENCE)
+    told = visitor.page.eval_on_selector(place, "e => e.textContent")
+    assert re.search(r"changed [\d.]+ · as it is [\d.]+ · difference [+−][\d.]+", told), told
 
 
 def click_word(visitor: Visitor, word: str) -> None:
@@ -193,12 +188,3 @@ def table(visitor: Visitor, name: str, path: Path) -> tuple[str, str, list[dict[
     visitor.page.keyboard.press("Escape")
     (caption,), (provenance,) = islice(csv.reader(file), 2)
     return caption, provenance, list(csv.DictReader(file))
-
-
-def test_a_cell_of_the_map_of_differences_says_both_weights_and_their_difference(visitor: Visitor) -> None:
-    at_what_if(visitor, **link(THREE[1], kind="cross", cross="1.2"))
-    place_of_cell(visitor, 1, 2, visitor.page.mouse.move)
-    place = ".hoverlayer .hovertext"
-    visitor.page.wait_for_selector(place, timeout=PATIENCE)
-    told = visitor.page.eval_on_selector(place, "e => e.textContent")
-    assert re.search(r"changed [\d.]+ · as it is [\d.]+ · difference [+−][\d.]+", told), told

@@ -25,6 +25,10 @@ def test_every_script_is_a_page_and_every_page_stands_behind_one_door():
     assert {name for name in BEHIND if "/" in name} == {name for name in doors.RESEARCH if "/" in name}
 
 
+def test_only_the_page_of_language_models_shows_none_that_translate():
+    assert {name for name, page in doors.PAGES.items() if page.sort == "language"} == {"language_model"}
+
+
 def test_every_view_of_an_address_is_a_section():
     views = {view for page in doors.PAGES.values() for view in list(page.sections)[1:]}
     assert set(VIEWS) - views == {"here", "trained"}
