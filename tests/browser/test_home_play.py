@@ -64,11 +64,12 @@ def test_candidates_race_and_links_flow_unless_motion_is_unwanted(visitor: Visit
     visitor.open(**case_link("copy", step="4"))
     for motion, moves in (("reduce", False), ("no-preference", True)):
         visitor.page.emulate_media(reduced_motion=motion)
-        visitor.until(f"{RUNNING}.length === 0 && !document.querySelector('.lv-playing')")
+        visitor.until(f"{RUNNING}.length === 0")
         clicked = "document.querySelector('[aria-label=Play]').click()"
         found = visitor.page.evaluate(f"{clicked}, {RUNNING}.map(e => e.effect.target.tagName)")
         assert ({"I", "path", "BUTTON"} <= set(found)) is moves, motion
         assert bool(found) is moves, motion
+        play(visitor)
 
 
 # --- presenting ---------------------------------------------------------------------------------------------
