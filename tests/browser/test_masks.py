@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlencode
 
-import pytest
-
-from .conftest import PATIENCE, Visitor, case_link
+from .conftest import PATIENCE, Visitor, case_link, playwright_api
 
 MAPS = ".stMain .js-plotly-plot .heatmaplayer image"
 HOSTILE = '<img src=x onerror="window.hacked = 1"> </s> %{x} #000001 \u202etwo'
@@ -51,12 +49,20 @@ FRAMED = """() => [...document.querySelectorAll('.stMain .js-plotly-plot')].map(
 })"""
 
 
+ONLY = """([row, count]) => {
+  const places = (FRAMED)().filter(Boolean);
+  const near = (one, other, most) => Math.abs(one - other) < most;
+  return places.length === count && places.every(([left, width, top, height]) =>
+    near(left, 0, 0.6) && near(width, 0, 0.6) && near(top, row, 0.05) && near(height, 1, 0.05));
+}""".replace("FRAMED", FRAMED)
+
+
 def framed(visitor: Visitor, row: int, count: int) -> None:
-    """So many maps are framed, exactly at a row."""
-    visitor.until(f"({FRAMED})().filter(each => each && Math.abs(each[2] - {row}) < 0.05).length === {count}")
-    for left, width, _, height in filter(None, visitor.page.evaluate(FRAMED)):
-        assert (left, width) == pytest.approx((0, 0), abs=0.6)
-        assert height == pytest.approx(1, abs=0.05)
+    """Waits until so many maps are framed, exactly at a row."""
+    try:
+        visitor.until(ONLY, [row, count])
+    except playwright_api.TimeoutError:
+        raise AssertionError(f"row {row} of {count} maps: {visitor.page.evaluate(FRAMED)}") from None
 
 
 def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor) -> None:
