@@ -114,6 +114,7 @@ def test_the_notation_changes_the_symbols_and_stays_in_the_address(visitor: Visi
 
 
 def test_other_arithmetic_is_called_what_if_and_does_not_scroll_sideways_on_a_phone(visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
     opened(visitor, **case_link("copy", step="2", kind="decoder", what_if="no-scale"))
     visitor.until("document.querySelector('.stMain').innerText.includes('what if: weight')")
     visitor.until(
@@ -123,8 +124,7 @@ def test_other_arithmetic_is_called_what_if_and_does_not_scroll_sideways_on_a_ph
     assert "what if, not the model's computation" in text
     assert "softmax" in text
     assert "not verified" not in text
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
     for box in ("document.documentElement", "document.querySelector('.stMain')"):
-        visitor.until(f"{box}.scrollWidth <= 390")
+        assert visitor.page.evaluate(f"{box}.scrollWidth") <= 390
     visitor.page.click(".con-link[data-section=weights]")
     visitor.until(f"({STUCK})()")
