@@ -3,6 +3,7 @@
 
 import { element } from "./dom.js";
 import { playFrom } from "./cursor.js";
+import { sign } from "./icons.js";
 import { countName } from "./text.js";
 
 const PRESENT = "Present: large type, nothing else on the screen";
@@ -15,7 +16,7 @@ export class Controls {
     this.slider = element("input", "lv-slider", undefined, { type: "range", min: "0", "aria-label": "Cursor" });
     this.slider.addEventListener("input", () => view.guard(() => view.moveCursor(Number(this.slider.value))));
     this.count = element("span", "lv-count");
-    this.playButton = this.button("▷ Play", "Play", () => this.toggle());
+    this.playButton = this.button("Play", "Play", () => this.toggle());
     this.tourButton = this.button("Tour", "Take the tour: five clicks", () => view.tour.go(0));
     const present = this.button("Present", PRESENT, () => view.keys.obey("present"));
     const keys = this.button("?", "Keys", () => view.keys.obey("keys"));
@@ -23,8 +24,9 @@ export class Controls {
     this.presentButton = present;
     present.classList.add("lv-to-present");
     keys.classList.add("lv-to-keys");
-    const back = this.button("◀", "One back", () => view.moveCursor(view.cursor() - 1));
-    const on = this.button("▶", "One forward", () => view.moveCursor(view.cursor() + 1));
+    sign(this.playButton, "play", "Play");
+    const back = sign(this.button("", "One back", () => view.moveCursor(view.cursor() - 1)), "back");
+    const on = sign(this.button("", "One forward", () => view.moveCursor(view.cursor() + 1)), "on");
     this.root.append(back, this.slider, on, this.count, this.playButton, this.tourButton, present, keys);
   }
 
@@ -36,7 +38,7 @@ export class Controls {
 
   // The way into presenting, and the way out of it.
   presents(on) {
-    this.presentButton.textContent = on ? "✕ Leave" : "Present";
+    sign(this.presentButton, on ? "leave" : "", on ? "Leave" : "Present");
     this.presentButton.title = on ? "Leave presenting (Esc)" : PRESENT;
     this.presentButton.setAttribute("aria-label", this.presentButton.title);
   }
@@ -59,7 +61,7 @@ export class Controls {
     const last = Number(this.slider.max);
     const first = playFrom(this.view.cursor(), this.stopped, last);
     const tick = () => (this.view.cursor() >= last ? this.stop(true) : this.view.moveTo(this.view.cursor() + 1));
-    this.playButton.textContent = "◼ Stop";
+    sign(this.playButton, "stop", "Stop");
     this.playing = setInterval(() => this.view.guard(tick), PLAY_EVERY);
     this.view.root.classList.add("lv-playing");
     this.view.moveTo(first);
@@ -71,7 +73,7 @@ export class Controls {
     clearInterval(this.playing);
     this.playing = null;
     this.stopped = this.view.cursor();
-    this.playButton.textContent = "▷ Play";
+    sign(this.playButton, "play", "Play");
     this.view.root.classList.remove("lv-playing");
     if (report) this.view.tell();
   }

@@ -44,21 +44,22 @@ export function titleFor(text, room, widthOf) {
   return options.find((option) => widthOf(option) <= room) ?? options[options.length - 1];
 }
 
-// How the four pictures lie: the next token under the small maps (`over`), or all in one row (`beside`), whichever
-// leaves the small maps larger, if they get at least `LEAST` px of width and nearly as much of height, and the large one
-// more; else two by two (`square`), so that the page scrolls. `measure` gives the width that the large map takes in a room; `bars` the width that the next token
-// needs in a row, and its height under the maps; `around` the px of titles and colours over and under a map. Returns
-// the layout and the rooms in px, [width, height].
+// How the four pictures lie: the next token under the small maps (`over`), or all in one row (`beside`), if that leaves
+// the small maps larger; either only if they get at least `LEAST` px of width and nearly as much of height. Else two by
+// two (`square`), so that the page scrolls. `measure` gives the width that the large map takes in a room; `bars` the
+// width that the next token needs in a row, and its height under the maps; `around` the px of titles and colours over
+// and under a map. Returns the layout and the rooms in px, [width, height].
 export function spread({ width, height, gap, bars, around, measure }) {
   const high = height - around;
   const found = [over, beside].map((lay) => lay({ width, height, high, gap, bars, around, measure }));
   const fits = found.filter(large);
-  if (fits.length) return fits.reduce((one, other) => (Math.min(...other.side) > Math.min(...one.side) ? other : one));
+  if (fits.length) return fits.reduce((one, other) => (larger(one, other) ? other : one));
   const half = (width - gap) / 2;
   const room = [half, Math.max(high, half)];
   return { layout: "square", room, main: half, side: room, next: [half, Math.max(high, half)] };
 }
 
+const larger = (one, other) => Math.min(...other.side) > 1.1 * Math.min(...one.side);
 const large = ({ side, main }) => side[0] >= LEAST && side[1] >= SMALLER * LEAST && main >= Math.min(...side);
 
 function over({ width, height, high, gap, bars, around, measure }) {
@@ -73,5 +74,6 @@ function beside({ width, height, high, gap, bars, measure }) {
   const room = [width - 2 * LEAST - bars[0] - 3 * gap, high];
   const main = Math.min(measure(room), room[0]);
   const wide = Math.min((width - main - bars[0] - 3 * gap) / 2, Math.max(LEAST, SMALLER * high));
-  return { layout: "beside", room, main, side: [wide, SMALLER * high], next: [width - main - 2 * wide - 3 * gap, height] };
+  const next = [width - main - 2 * wide - 3 * gap, height];
+  return { layout: "beside", room, main, side: [wide, SMALLER * high], next };
 }

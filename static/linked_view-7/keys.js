@@ -5,8 +5,8 @@ import { element } from "./dom.js";
 
 const PRESENTS = "p";
 const LIST = [
-  ["← →", "one step back, one step forward"],
-  ["↑ ↓", "previous key token, next key token"],
+  ["Left, Right", "one step back, one step forward"],
+  ["Up, Down", "previous key token, next key token"],
   ["Home End", "first step, last step"],
   ["Space", "play, stop"],
   [PRESENTS, "present: large type, nothing else on the screen; Page Up and Page Down then step, as clickers do"],

@@ -32,18 +32,21 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
     "decoder_self_attention": ({"show": "strongest"},),
     "cross_attention": ({"show": "lines"}, {"view": "alignment"}, {"lesson": "map.2"}),
     "masks": ({"view": "batch"},),
-    "positions": ({"view": "sentence"}, {"view": "results"}),
+    "positions": ({"view": "sentence"},),
+    "findings": ({"study": "positions"}, {"study": "en-pt/importance"}),
     "what_if": (
         {"changes": "scale_cross_1.1_2.0", "off": "1.hide_1"},
         {"view": "experiments"},
         {"view": "causal", "other": "one two nine four stop five six"},
     ),
-    "search": ({"view": "sampling"},),
-    "training": ({"view": "loss"}, {"view": "schedule"}, {"view": "cost"}),
+    "beam_search": ({"view": "sampling"},),
+    "training": ({"view": "loss"}, {"view": "schedule"}),
     "inside_a_head": ({"lesson": "by-hand.2", "section": "projections"},),
 }
 """What else is judged of a page besides what it opens with."""
-WHOLE = {door.name: sum(door.entries, ()) for door in doors.DOORS if not door.folded}
+WHOLE = {
+    door.name: [name for entry in door.entries for name in entry if "/" not in name] for door in doors.DOORS
+}
 """The pages behind each door of the menu."""
 GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}
 

@@ -99,7 +99,7 @@ def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callabl
 
 
 def test_a_page_with_a_map_of_its_own_presents_as_its_address_says(visitor: Visitor) -> None:
-    visitor.open("search", **case_link("copy"), present="yes")
+    visitor.open("beam_search", **case_link("copy"), present="yes")
     visitor.page.locator(".lv-present").wait_for(timeout=PATIENCE)
     assert visitor.page.get_by_role("button", name="Leave").is_visible()
     visitor.page.goto(f"{visitor.base}/inside_a_head?{urlencode(case_link('copy'))}&present=yes")

@@ -243,6 +243,16 @@ def test_candidates_are_read_step_by_step(call: Call) -> None:
     assert (long["chosen"], long["share"], long["id"], long["tried"]) == (False, 1, None, False)
 
 
+def test_candidates_of_hardly_any_probability_are_one(call: Call) -> None:
+    shares = [0.97, 0.02, 0.0005, 0.0004, 0.0003]
+    names = [["a", "b", "c", "d", "e"]]
+    told = {"names": names, "shares": [["x"] * 5], "logs": list(map(math.log, shares)), "chosen": [0]}
+    (row,) = call("race.runners", {**RACE, **told, "ids": [[1, 2, 3, 4, 5]], "tried": [[4]]})
+    assert [each["label"] for each in row] == ["a", "b", "d", "others"]
+    assert row[-1]["share"] == pytest.approx(1 - 0.97 - 0.02 - 0.0004)
+    assert (row[-1]["text"], row[-1]["id"]) == ("1.0 %", None)
+
+
 def test_candidates_without_ids_cannot_be_chosen(call: Call) -> None:
     first, *_ = call("race.runners", {**RACE, "ids": [], "tried": []})[0]
     assert (first["id"], first["tried"]) == (None, False)

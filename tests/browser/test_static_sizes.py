@@ -134,23 +134,30 @@ def test_a_title_is_shortened_at_its_seams(scripts_alone: Any) -> None:
     }
 
 
-def test_the_small_maps_and_the_bars_fill_what_the_large_map_leaves(call: Call) -> None:
-    windows = ((980, 380), (1100, 540), (1440, 740), (1440, 400), (700, 330))
-    for (width, height), share in product(windows, (0.3, 0.5)):
-        given = {"width": width, "height": height, "main": share * width, "gap": 18}
-        found = call("fit.spread", {**given, "least": [180, 216], "around": 70})
-        case = f"{width} × {height}, {share} of it: {found}"
-        (side, high), (bars, tall) = found["side"], found["next"]
-        across = [share * width, side, side] + ([] if found["over"] else [bars])
-        assert sum(across) + 18 * (len(across) - 1) <= width + 1e-6, case
-        assert high + 70 + (18 + tall if found["over"] else 0) <= height + 1e-6, case
-        assert high < height - 70, f"the large map is the largest: {case}"
-        assert (bars >= 180, tall >= 216) == (True, True), case
-
-
-def test_a_small_map_is_as_wide_as_its_title(call: Call) -> None:
-    given = {"width": 980, "height": 220, "main": 204, "gap": 18, "least": [180, 216], "around": 70}
-    narrow, titled = call("fit.spread", given), call("fit.spread", {**given, "head": 204})
-    assert not titled["over"]
-    assert titled["side"] == [204, narrow["side"][1]]
-    assert titled["next"][0] == 980 - 3 * 204 - 3 * 18
+def test_the_pictures_fill_what_the_window_leaves(scripts_alone: Any) -> None:
+    """The large map takes at most the width that its height allows, as maps of square cells do."""
+    script = f"""([width, height]) => import('/{SCRIPTS}/fit.js').then(({{ spread }}) => spread({{
+      width, height, gap: 18, bars: [170, 150], around: 70,
+      measure: ([wide, high]) => Math.min(wide, high + 30),
+    }}))"""
+    layouts = {}
+    for width, height in ((1120, 470), (990, 300), (1440, 740), (1440, 400), (800, 330), (640, 300)):
+        found = scripts_alone.evaluate(script, [width, height])
+        (side, high), (bars, tall), main = found["side"], found["next"], found["main"]
+        layouts[width, height], case = found["layout"], f"{width} × {height}: {found}"
+        across = {"over": [main, side, side], "beside": [main, side, side, bars], "square": [main, side]}
+        columns = across[found["layout"]]
+        assert sum(columns) + 18 * (len(columns) - 1) <= width + 1e-6, case
+        assert side >= 220, case
+        if found["layout"] != "square":
+            assert high + 70 + (18 + tall if found["layout"] == "over" else 0) <= height + 1e-6, case
+            assert min(side, high) <= main, case
+            assert bars >= 170, case
+    assert layouts == {
+        (1120, 470): "over",
+        (990, 300): "beside",
+        (1440, 740): "over",
+        (1440, 400): "beside",
+        (800, 330): "square",
+        (640, 300): "square",
+    }

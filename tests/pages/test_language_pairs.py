@@ -37,10 +37,10 @@ def test_the_list_names_languages_and_a_line_says_what_the_model_is_good_at(name
     assert set(PAIRS.values()) <= set(picker(at))
     assert picker(at)[0] == "English → Portuguese"
     header = catalogue.find(name).header
-    line = next(each.value for each in at.caption if header.good_at in each.value)
-    assert " MB" in line
-    needed = "MB + 17.9 MB of firefox-en-pt · " if name == "en-pt" else "MB · "
-    assert needed in line.replace("\\", "")
+    line = next(each for each in at.caption if header.good_at in each.value)
+    assert " MB" not in line.value
+    needed = "MB + 17.9 MB of firefox-en-pt on disk · " if name == "en-pt" else "MB on disk · "
+    assert needed in line.proto.help.replace("\\", "")
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import streamlit as st
-
 from figures import overview_spec
 from figures.base import captions
 from figures.base.bars import percent
@@ -121,9 +119,8 @@ def _written(statistic: str, value: float) -> str:
 def pickers(look: Looking, now: State) -> None:
     """Draws two controls, for the statistic that orders the tiles and the statistic that colours them."""
     known = [each for each in ORDERS if values(look.opened, look.kind, each) is not None]
-    with st.container(horizontal=True, width=352):  # they stay side by side where the row is too narrow
-        _picker("order", now.order, "order", "number", known)
-        _picker("color", now.color, "colour", "weights only", known)
+    _picker("order", now.order, "order", "number", known)
+    _picker("color", now.color, "colour", "weights only", known)
 
 
 def _picker(field: str, asked: str | None, what: str, usual: str, known: list[str]) -> None:

@@ -42,6 +42,7 @@ def shows(now: str) -> None:
 def popover(
     kinds: Iterable[str],  # the kinds of maps that these settings change
     now: State,  # the state that the visitor asked for
+    more: Callable[[], None] | None = None,  # draws further settings
 ) -> None:
     """Draws one button for words, hidden tokens, rows, colours and windows; its label says what is on."""
     on = ["words"] * now.words + [f"no {name}" for name in now.hide]
@@ -58,6 +59,8 @@ def popover(
             {n: str(n) for n in KINDS["window"].choices},
             now.window,
         )
+        if more is not None:
+            more()
 
 
 def _hider(name: str) -> Callable[[bool], object]:

@@ -30,9 +30,7 @@ def choose(look: Looking, now: State, tiles: bool = True) -> None:
             pickers.head_picker(look.kind, look.head, look.opened.asked.model)
         display.shows(now.show)
         measuring.choose(look.opened, now)
-        display.popover((look.kind,), now)
-        if tiles:
-            all_heads.pickers(look, now)
+        display.popover((look.kind,), now, (lambda: all_heads.pickers(look, now)) if tiles else None)
     if now.show == "lines":
         display.lines(look, now)
 

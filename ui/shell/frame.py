@@ -72,6 +72,7 @@ _STYLE = """
 .st-key-decoding .stSelectbox { display: flex; align-items: center; gap: .6rem; }
 .st-key-decoding .stSelectbox > :last-child { flex: 1 1 0; min-width: 0; }
 .st-key-decoding label { margin: 0; }
+.stColumn:has([data-testid="stBaseButton-primary"]) { flex-shrink: 0; min-width: max-content; }
 .stMainBlockContainer:has(.lv-home) { padding-bottom: 0; }
 .lm-frame { overflow-x: auto; }
 .lm-frame table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }

@@ -44,9 +44,8 @@ def pick_model(now: State, page: str = doors.HOME) -> str | None:
         if drawn := doors.draws(doors.at(page, now.view)):
             st.caption(f"Drawn here: {drawn}.")
         elif catalogue.has_model(name):
-            where = catalogue.find(name).runs
-            line = _line(name)
-            st.caption(plain(line or where), help=plain(where) if line else None)
+            line, more = _about(name)
+            st.caption(plain(line or more), help=plain(more) if line else None)
         _pick_language(name, now)
         hub_picker.draw(take_model)
     return name
@@ -66,17 +65,18 @@ def _fitted(names: list[str], asked: str | None) -> str:
     return name
 
 
-def _line(name: str) -> str:
-    """What a model is good at, its size on disk and its licence, as far as its card says so."""
+def _about(name: str) -> tuple[str, str]:
+    """What a model is good at, as far as its card says so; and its size, its licence, where it runs."""
     found = catalogue.find(name)
     card = found.header
     if not card.license or not card.good_at:
-        return card.trouble
+        return card.trouble, found.runs
     licence = card.license_name or card.license.upper().replace("-", " ")
     languages = "" if found.named_by_languages else found.languages
     nbytes = (found.path / WEIGHTS_FILE).stat().st_size
     also = "".join(f" + {size(more)} of {name}" for name, more in shared_bytes(found.path).items())
-    return " · ".join(filter(None, (languages, card.good_at, size(nbytes) + also, licence, card.trouble)))
+    told = " · ".join(filter(None, (languages, card.good_at, card.trouble)))
+    return told, f"{size(nbytes)}{also} on disk · {licence} · {found.runs}"
 
 
 def take_model(name: str) -> None:
