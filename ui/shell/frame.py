@@ -73,6 +73,7 @@ _STYLE = """
 .st-key-decoding .stSelectbox > :last-child { flex: 1 1 0; min-width: 0; }
 .st-key-decoding label { margin: 0; }
 .stColumn:has([data-testid="stBaseButton-primary"]) { flex-shrink: 0; min-width: max-content; }
+.stHorizontalBlock:has(.st-key-decoding) { flex-wrap: nowrap; }
 .stMainBlockContainer:has(.lv-home) { padding-bottom: 0; }
 .lm-frame { overflow-x: auto; }
 .lm-frame table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
@@ -95,6 +96,12 @@ _STYLE = """
 .headline { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .9rem; }
 .headline h1 { padding: 0 !important; margin: 0; }
 .headline p { margin: 0; opacity: .72; }
+@media (min-width: 1000px) {
+  .st-key-heading { flex-wrap: nowrap !important; }
+  .headline { flex-wrap: nowrap; }
+  .headline h1 { white-space: nowrap; }
+  .headline p { min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+}
 @media (max-width: 640px) {
   .stMainBlockContainer { padding: 1.6rem .9rem 2rem; }
   .headline p, .stMainBlockContainer:has(.lv-home) .st-key-next { display: none; }
@@ -143,10 +150,12 @@ def heading(page: str, now: State) -> None:
     """Draws the heading, what the page is for, and links to the pages that are looked at with it."""
     title, told = doors.heading(doors.at(page, now.view))
     with st.container(horizontal=True, vertical_alignment="center", key="heading"):
-        st.html(f'<div class="headline"><h1>{title}</h1><p>{told}</p></div>', width="stretch")
+        said = f'<p title="{told}">{told}</p>'
+        st.html(f'<div class="headline"><h1>{title}</h1>{said}</div>', width="stretch")
         with st.container(horizontal=True, width="content", gap="xxsmall", key="beside"):
             for other in doors.beside(page):
-                menu.link(other, icon=doors.PAGES[other].icon, width="content")
+                label = doors.PAGES[other].name.removesuffix(" self-attention")
+                menu.link(other, label, doors.PAGES[other].icon, "content")
         if page == doors.HOME:  # its pictures fill the window, so that nothing below them is seen
             following(page)
 
