@@ -33,6 +33,10 @@ MOST_WORKERS = 4
 """Each worker has an app and a browser of its own: about 1.5 GB."""
 
 
+SLOW = ("tests/pages/", "tests/browser/")
+"""Folders of slower and slower tests."""
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One worker more than processors, since browsers wait; none for one processor, or if files are named."""
@@ -44,9 +48,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks the browser tests; without Chromium they are skipped with the reason, but not in CI.
 
-    The files of the package come last: they are many and quick, so that all workers end at the same time.
+    Quick tests run first, so that most failures show soon: those of functions, of pages, of a browser.
     """
-    items.sort(key=lambda item: item.nodeid.startswith("tests/transformer/"))
+    items.sort(key=lambda item: next((i for i, slow in enumerate(SLOW, start=1) if slow in item.nodeid), 0))
     skipped = CHROMIUM is None and not os.environ.get("CI")
     for item in items:
         if item.nodeid.startswith("tests/browser/"):
