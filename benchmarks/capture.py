@@ -1,17 +1,24 @@
 """Measures the cost of capture: time relative to no capture and to transformers, and bytes per length.
 
-    python benchmarks/capture.py
+    python benchmarks/capture.py [--words]
 
 Compares two models with the bundled model's shape and random weights: ours, and transformers' MarianMTModel.
 Both translate the same number of source tokens into the same forced number of output tokens, greedily, with
 the same number of threads. The ``</s>`` embedding is zero in both, so that no output ends early.
+
+`--words` prints instead how many words of its translations `en-pt` writes a second of processor time, in one
+thread, without capture and with it. MarianMTModel of that shape, with its fastest attention, reads the same
+pieces and writes as many tokens for each sentence, in turns; they count as the same words.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
+import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +26,26 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.interleave import interleaved, report
-from transformer import AttentionKind, Capture, Tokenizer, Transformer, TransformerConfig, Translator
+from benchmarks.interleave import interleaved, ratio, report
+from transformer import (
+    AttentionKind,
+    Capture,
+    Tokenizer,
+    Transformer,
+    TransformerConfig,
+    Translation,
+    Translator,
+    load_translator,
+)
 from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.model.network import EncoderDecoder
 from transformer.model.transformer import convert
+from transformer.text.pairs import read_pairs
 from transformer.trace.audit import audit
 from transformer.trace.recorder import Recorder
 
+ASSETS = Path(__file__).resolve().parents[1] / "assets"
 SHAPE: dict[str, Any] = {
     "d_model": 256,
     "d_ff": 1024,
@@ -46,36 +64,45 @@ def our_model(vocab_size: int) -> EncoderDecoder:
     return convert(model, "cpu")
 
 
-def reference_model(vocab_size: int):  # type: ignore[no-untyped-def]
-    """transformers' MarianMTModel of the same shape, with explicit attention, which its captures need."""
+def reference_model(like: Any, attention: str = "eager"):  # type: ignore[no-untyped-def]
+    """transformers' MarianMTModel of the shape of a config, by default with explicit attention, which its
+    captures need."""
     from transformers import MarianConfig, MarianMTModel
 
     config = MarianConfig(  # type: ignore[call-arg]
-        vocab_size=vocab_size,
-        d_model=SHAPE["d_model"],
-        encoder_ffn_dim=SHAPE["d_ff"],
-        decoder_ffn_dim=SHAPE["d_ff"],
-        encoder_layers=SHAPE["n_encoder_layers"],
-        decoder_layers=SHAPE["n_decoder_layers"],
-        encoder_attention_heads=SHAPE["n_heads"],
-        decoder_attention_heads=SHAPE["n_heads"],
+        vocab_size=max(like.vocab_size, like.pad_id + 1, like.bos_id + 1),
+        d_model=like.d_model,
+        encoder_ffn_dim=like.d_ff,
+        decoder_ffn_dim=like.d_ff,
+        encoder_layers=like.n_encoder_layers,
+        decoder_layers=like.n_decoder_layers,
+        encoder_attention_heads=like.n_heads,
+        decoder_attention_heads=like.n_heads,
+        activation_function=like.activation,
         max_position_embeddings=2048,
-        pad_token_id=0,
-        eos_token_id=2,
-        decoder_start_token_id=1,
+        pad_token_id=like.pad_id,
+        eos_token_id=like.eos_id,
+        decoder_start_token_id=like.bos_id,
         forced_eos_token_id=None,
-        attn_implementation="eager",
+        attn_implementation=attention,
     )
     torch.manual_seed(0)
     model = MarianMTModel(config).eval()
     with torch.no_grad():
-        model.model.shared.weight[2] = 0.0
+        model.model.shared.weight[like.eos_id] = 0.0
     return model
 
 
 def bundled_tokenizer() -> Tokenizer:
     """The bundled vocabulary, which sets the vocabulary size of both models."""
-    return Tokenizer.load(Path(__file__).resolve().parents[1] / "assets/models/en-de/tokenizer.model")
+    return Tokenizer.load(ASSETS / "models/en-de/tokenizer.model")
+
+
+def read_weights(translation: Translation) -> None:
+    """Derives the weights of one layer of each kind from a capture."""
+    assert translation.attention is not None
+    for kind in AttentionKind:
+        translation.attention.weights(kind, layer=0)
 
 
 def time_capture(source: int, target: int, repeats: int) -> None:
@@ -83,7 +110,7 @@ def time_capture(source: int, target: int, repeats: int) -> None:
     tokenizer = bundled_tokenizer()
     model = our_model(tokenizer.vocab_size)
     translator = Translator(model, tokenizer)
-    reference = reference_model(tokenizer.vocab_size)
+    reference = reference_model(model.config)
     words = tokenizer.decode([tokenizer.piece_id("▁the")] * (source - 1))
     src_ids = torch.tensor([[*translator.ids(words), model.config.eos_id]])
 
@@ -93,10 +120,8 @@ def time_capture(source: int, target: int, repeats: int) -> None:
 
     def on() -> None:
         translation = translator.translate(words, max_length=target)
-        assert translation.attention is not None
         assert len(translation.target_tokens) == target
-        for kind in AttentionKind:
-            translation.attention.weights(kind, layer=0)
+        read_weights(translation)
 
     def transformers() -> None:
         output = reference.generate(
@@ -137,6 +162,43 @@ def retained_bytes(lengths: tuple[int, ...]) -> None:
         )
 
 
+def words_a_second(repeats: int, sentences: int = 40) -> None:
+    """Prints words a second of processor time, of `en-pt` and of transformers, as medians over the rounds."""
+    torch.set_num_threads(1)
+    translator = load_translator(ASSETS / "models/en-pt")
+    texts = [pair.source for pair in read_pairs(ASSETS / "sample/tatoeba-en-pt.tsv.gz")[:sentences]]
+    written = [translator.translate(text, capture=False) for text in texts]
+    sources = [torch.tensor([[*translator.ids(text), translator.config.eos_id]]) for text in texts]
+    lengths = [len(each.target_tokens) for each in written]
+    reference = reference_model(translator.config, "sdpa")
+
+    def transformers(i: int) -> None:
+        output = reference.generate(sources[i], max_new_tokens=lengths[i], num_beams=1, do_sample=False)
+        assert output.shape[1] == lengths[i] + 1
+
+    runs: dict[str, Callable[[int], object]] = {
+        "en-pt, no capture": lambda i: translator.translate(texts[i], capture=False),
+        "en-pt, capture": lambda i: read_weights(translator.translate(texts[i])),
+        "transformers": transformers,
+    }
+    words = sum(len(each.text.split()) for each in written)
+    speeds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(repeats):
+        spent = dict.fromkeys(runs, 0.0)
+        for i in range(sentences):
+            for name in list(runs)[:: 1 if i % 2 else -1]:  # to and fro: none always finds warm caches
+                start = time.process_time()
+                runs[name](i)
+                spent[name] += time.process_time() - start
+        for name, seconds in spent.items():
+            speeds[name].append(words / seconds)
+    print(f"{sentences} sentences, {words} words, {sum(lengths)} tokens; words a second and core:")
+    for name, found in speeds.items():
+        times, low, high = ratio(speeds, name, "transformers")
+        spread = f"{times:.2f} (from {low:.2f} to {high:.2f}) × transformers"
+        print(f"{name}: {statistics.median(found):.0f}; {spread}")
+
+
 def main() -> None:
     """Runs all measurements."""
     parser = argparse.ArgumentParser(
@@ -144,9 +206,13 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--words", action="store_true", help="print words a second and core alone")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore")
+    if options.words:
+        words_a_second(options.repeats)
+        return
     for source, target in ((12, 14), (32, 40), (64, 80)):
         time_capture(source, target, options.repeats)
     retained_bytes((64, 256, 1024))
