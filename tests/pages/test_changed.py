@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from types import SimpleNamespace
+
 import pytest
 from app_pages import LINKED, feeds, run, said, slots, view
 from streamlit.testing.v1 import AppTest
@@ -9,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from transformer import Translator
 from transformer import interventions as do
 from ui.server.examples import examples
+from ui.shell import changed
 
 CHOSEN = do.write_text([do.choose(1, "▁drei")])
 ABLATED = do.write_text([do.ablate("cross", 0, 0, "zero")])
@@ -124,3 +128,22 @@ def test_a_line_that_leads_back_to_nothing_possible_is_left_out(monkeypatch: pyt
     at = run(text="two three", changes=f"{CHOSEN}~{ABLATED}")
     assert at.button("changed.0")
     assert "changed.back" not in [each.key for each in at.button]
+
+
+def test_what_a_change_did_is_said_in_one_line():
+    def step(token: str, token_id: int, share: float) -> SimpleNamespace:
+        return SimpleNamespace(token=token, token_id=token_id, log_prob=math.log(share))
+
+    before = SimpleNamespace(steps=[step("▁a", 1, 0.9), step("▁b", 2, 0.997)])
+    same = SimpleNamespace(steps=[step("▁a", 1, 0.899), step("▁b", 2, 0.99)])
+    other = SimpleNamespace(steps=[step("▁a", 1, 0.9), step("▁c", 3, 0.6)])
+    assert changed.verdict(before, same) == "Translation unchanged; “b” 99.7 → 99.0\u00a0%."
+    assert changed.verdict(before, before) == "Translation unchanged; “a” stays at 90.0\u00a0%."
+    assert "at step 2, “b” became “**c**”" in changed.verdict(before, other)
+    assert "another length" in changed.verdict(before, SimpleNamespace(steps=before.steps[:1]))
+
+
+def test_a_head_that_is_off_is_followed_by_a_verdict():
+    at = run(changes=ABLATED)
+    told = [each.value for each in at.caption if "ranslation" in each.value]
+    assert any("unchanged" in each or "another" in each for each in told)

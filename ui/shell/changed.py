@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -173,12 +174,38 @@ def _one(number: int, change: Intervention, opened: Opened | None) -> None:
     )
 
 
+def verdict(before: Translation, after: Translation) -> str:
+    """What the last change did, in Markdown: the probability that moved most, or the first other token."""
+    for i, (one, other) in enumerate(zip(before.steps, after.steps, strict=False)):
+        if one.token_id != other.token_id:
+            told = f"“{plain(labels.piece(one.token))}” became “**{plain(labels.piece(other.token))}**”"
+            return f"The translation is another one: at step {labels.count(i)}, {told}."
+    if len(before.steps) != len(after.steps):
+        return "The translation has another length."
+    moves = [
+        (math.exp(one.log_prob), math.exp(other.log_prob), one.token)
+        for one, other in zip(before.steps, after.steps, strict=True)
+    ]
+    was, now, token = max(moves, key=lambda each: abs(each[1] - each[0]))
+    return f"Translation unchanged; “{plain(labels.piece(token))}” {_shares(was, now)}."
+
+
+def _shares(was: float, now: float) -> str:
+    """Two probabilities with a digit that tells them apart, if one does."""
+    digits = 1 if abs(was - now) < 0.05 else 0
+    one, other = (f"{100 * each:.{digits}f}" for each in (was, now))
+    return f"stays at {one}{labels.PER_CENT}" if one == other else f"{one} → {other}{labels.PER_CENT}"
+
+
 def _back(now: State, opened: Opened) -> None:
-    """A button with the translation before the last change; a click goes back to it."""
+    """What the last change did, and a button with the translation before it; a click goes back to that."""
     fewer = now.changes[:-1]
     try:
         before = runs.translate(replace(opened.asked, changes=fewer), runs.Untold())
     except ValueError:  # what is left does not hold without the last change
+        return
+    st.caption(verdict(before, opened.translation), width="content")
+    if before.text == opened.translation.text:
         return
     text = before.text if len(before.text) <= _LONGEST else before.text[: _LONGEST - 1] + "…"
     st.button(
