@@ -62,8 +62,9 @@ def aligner(
 
 
 def number(value: float, form: str = ".2f") -> str:
-    """A number with a true minus sign, which is as wide as a plus sign and never breaks a line."""
-    return format(value, form).replace("-", "−")
+    """A number with a true minus sign, which is as wide as a plus and breaks no line; a zero has no sign."""
+    text = format(value, form)
+    return text.replace("-", "−") if text.strip("+-0.%") else text.lstrip("+-")
 
 
 def telling(value: float) -> str:

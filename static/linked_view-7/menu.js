@@ -87,8 +87,12 @@ function touched(event) {
 function clicked(event) {
   const link = touched(event);
   if (!link || link.matches(WORDS)) return;
-  if (event.ctrlKey || event.metaKey || event.shiftKey) event.stopPropagation();
-  else if (link.pathname !== location.pathname) history.pushState({}, "", marked(link.href));
+  if (event.ctrlKey || event.metaKey || event.shiftKey) {
+    event.stopPropagation();
+    return;
+  }
+  document.querySelector(".stMain")?.scrollTo(0, 0); // a section of the same page would open at its end
+  if (link.pathname !== location.pathname) history.pushState({}, "", marked(link.href));
 }
 
 function marked(href) {

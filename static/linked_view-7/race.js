@@ -13,8 +13,8 @@ const [RACE, STEP, LANE, LONGEST, LEAST] = [600, 140, 34, 13, 0.001];
 const LETTER = 7.4;
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
-// What each step shows.
-export function runners({ names, shares, logs, chosen, ids, tried }) {
+// What each step shows; `whole`: the least probable candidates too.
+export function runners({ names, shares, logs, chosen, ids, tried }, whole = false) {
   const values = decode(logs);
   const most = Math.max(...names.map((row) => row.length));
   return names.map((row, step) => {
@@ -28,7 +28,7 @@ export function runners({ names, shares, logs, chosen, ids, tried }) {
       id: ids[step]?.[i] ?? null,
       tried: Boolean(tried[step]?.includes(ids[step]?.[i])),
     }));
-    return folded(found);
+    return whole ? found : folded(found);
   });
 }
 
@@ -45,9 +45,9 @@ function folded(row) {
 export class RaceCell extends Cell {
   draw(lib, data, [, height]) {
     if (this.read !== data) {
-      this.steps = runners(data);
+      this.steps = runners(data, this.whole);
       Object.assign(this, { read: data, shown: null, before: new Map() });
-      this.lanes = Array.from({ length: Math.max(...this.steps.map((row) => row.length)) }, () => new Lane(this.view));
+      this.lanes = Array.from({ length: this.most }, () => new Lane(this));
       this.list = element("div", "lv-race", undefined, { role: "group", "aria-label": "Candidates, best first" });
       this.list.append(...this.lanes.map((lane) => lane.root));
       this.body.replaceChildren(this.list);
@@ -65,7 +65,13 @@ export class RaceCell extends Cell {
 
   // Most candidates of a step.
   get most() {
-    return Math.max(...runners(this.data).map((row) => row.length));
+    return Math.max(...runners(this.data, this.whole).map((row) => row.length));
+  }
+
+  // Shows the candidates that are one, "others", from now on.
+  unfold() {
+    Object.assign(this, { whole: true, read: null });
+    this.view.resized();
   }
 
   row() {
@@ -89,9 +95,10 @@ export class RaceCell extends Cell {
 
 // One candidate: its name, its bar, its probability.
 class Lane {
-  constructor(view) {
+  constructor(cell) {
+    const { view } = cell;
     this.root = element("button", "lv-runner", undefined, { type: "button" });
-    this.root.addEventListener("click", () => view.guard(() => view.goOn(this.id)));
+    this.root.addEventListener("click", () => view.guard(() => (this.rest ? cell.unfold() : view.goOn(this.id))));
     this.name = element("bdi", "lv-name");
     this.bar = element("i");
     this.share = element("span", "lv-share");
@@ -104,8 +111,8 @@ class Lane {
     this.root.hidden = !runner;
     if (!runner) return;
     const { label, name, chosen, text, share, log, id, tried, rest } = runner;
-    Object.assign(this, { now: share, id });
-    this.root.disabled = chosen || id === null;
+    Object.assign(this, { now: share, id, rest });
+    this.root.disabled = !rest && (chosen || id === null);
     this.root.classList.toggle("lv-tried", tried);
     this.name.textContent = label;
     this.share.textContent = text;
@@ -113,8 +120,10 @@ class Lane {
     this.root.classList.toggle("lv-chosen", chosen);
     this.root.classList.toggle("lv-rest", Boolean(rest));
     const offered = this.root.disabled ? "" : `. Click to continue with it${tried ? " (tried already)" : ""}`;
-    const logged = rest ? " together" : `, log-probability ${log.toFixed(2)} nats`;
-    this.root.title = `${name}: probability ${share.toFixed(3)}${logged}${offered}`;
+    const logged = `log-probability ${log.toFixed(2)} nats`;
+    this.root.title = rest
+      ? `${name} together: probability ${share.toFixed(3)}. Click to see those among the first ten`
+      : `${name}: probability ${share.toFixed(3)}, ${logged}${offered}`;
   }
 
   run(from, duration) {

@@ -163,6 +163,7 @@ def test_a_move_waits_for_the_answer_to_the_one_before(newcomer: Callable[..., V
 def test_a_click_on_a_candidate_goes_on_with_it_and_back_undoes_it(visitor: Visitor) -> None:
     visitor.open(**case_link("copy", step="2"))
     before = visitor.chips("target")
+    visitor.page.locator(".lv-rest").click()
     other = visitor.page.locator(".lv-runner:not(:disabled)").first
     token = other.locator(".lv-name").inner_text()
     other.click()
@@ -253,7 +254,7 @@ def test_back_forward_and_the_menu_keep_the_state(visitor: Visitor) -> None:
         visitor.ready()
         assert visitor.params() | {"step": "3", "decoder": "1.2", "model": "copy"} == visitor.params()
     visitor.page.go_back()
-    visitor.until("document.title.startsWith('Masked')")
+    visitor.until("document.title.startsWith('Decoder')")
     visitor.ready()
     assert visitor.count() == "step 3 of 5"
 
@@ -302,6 +303,7 @@ def test_two_visitors_never_see_each_other_nor_what_the_other_changed(
 
 def choose_another(visitor: Visitor, way: int) -> str:
     """Clicks another candidate for the next token, counted from 0, and returns it."""
+    visitor.page.locator(".lv-rest").click()
     other = visitor.page.locator(".lv-runner:not(:disabled)").nth(way)
     token = other.locator(".lv-name").inner_text()
     other.click()

@@ -23,6 +23,7 @@ from ui.address import State, session
 from ui.controls import Picture, part
 from ui.controls.export import offer, popover
 from ui.controls.file_names import file_name
+from ui.maps.as_python import calls
 from ui.maps.explorer import Scene
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue
@@ -57,6 +58,8 @@ def take_home(
                 offer("run", {**own, **_maps(scene, now, looks), **_bars(scene, now, looks)}, now)
             if scene.opened.translation.source_tokens:  # the files hold a source and a target
                 _run(looks[scene.kinds[-1]], _selection(now, looks))
+                st.caption("The same in Python:")
+                st.code(calls(looks[scene.kinds[-1]]), language="python", wrap_lines=True)
 
 
 def _for_paper() -> bool:

@@ -40,7 +40,11 @@ LANGUAGE = "language"
 FOLDERS = ("", TWINS, RECURRENT, LANGUAGE)
 """Where models lie, within the bundled ones and within those trained here; part of their names."""
 _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
-_TITLES = {"birth": "Emergence of heads", "firefox-en-pt": "Firefox, English → Portuguese"}
+_TITLES = {
+    "birth": "Emergence of heads",
+    "firefox-en-pt": "Firefox, English → Portuguese",
+    "language/lm-en": "English language model",
+}
 """Titles of bundled models whose names are no languages."""
 LANGUAGES = {
     "de": "German",
@@ -108,7 +112,7 @@ class ModelHandle:
         return (
             f"{_FOLDER_NAMES[folder]}: {own}"
             if folder in _FOLDER_NAMES
-            else _TITLES.get(self.name, self.name)
+            else _TITLES.get(self.name, self.name.removeprefix(f"{LANGUAGE}/"))
         )
 
     @cached_property

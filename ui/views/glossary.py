@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
 from ui.address import session
+from ui.controls import inform, plain
 from ui.shell import doors, frame
 from ui.shell.models.model_picker import pick_model
 
 FILE = Path(__file__).resolve().parents[2] / "static" / "page-2" / "glossary.json"
 """Read by the browser too, which underlines the first use of each word (`words.js` beside it)."""
+_CODE = re.compile("`(.+?)`")
 
 
 def show() -> None:
@@ -24,8 +29,18 @@ def show() -> None:
     frame.show_notices(session.current())
     st.caption("On every page, dots underline the first use of each word; a click says what it means.")
     entries = json.loads(FILE.read_text(encoding="utf-8"))
-    listed = "".join(_entry(word, **each) for word, each in entries.items())
-    st.html(f'<dl class="glossary-page">{listed}</dl>')
+    asked = st.text_input("Find a word", placeholder="Find a word", label_visibility="collapsed", width=320)
+    found = {word: each for word, each in entries.items() if matches(asked, word, each)}
+    if found:
+        listed = "".join(_entry(word, **each) for word, each in found.items())
+        st.html(f'<dl class="glossary-page">{listed}</dl>')
+    else:
+        inform(plain(f"No word of the glossary, and no explanation, has “{asked}”."))
+
+
+def matches(asked: str, word: str, entry: Mapping[str, Any]) -> bool:
+    """Whether a word, one of its forms or its explanation has what is looked for."""
+    return asked.strip().lower() in " ".join([word, *entry["written"], entry["told"]]).lower()
 
 
 def _entry(word: str, told: str, see: str, written: list[str]) -> str:
@@ -35,7 +50,8 @@ def _entry(word: str, told: str, see: str, written: list[str]) -> str:
     query = f"?view={view}" * bool(view)
     also = [each for each in written if each.lower() != word.lower()]
     forms = f"<br><small>{escape(', '.join(also))}</small>" * bool(also)
+    explained = _CODE.sub(r"<code>\1</code>", escape(told))
     return (
-        f"<dt>{escape(word)}{forms}</dt><dd>{escape(told)} "
+        f"<dt>{escape(word)}{forms}</dt><dd>{explained} "
         f'<a data-see="{see}" href="{path}{query}">{escape(doors.title(see))}</a></dd>'
     )

@@ -106,7 +106,7 @@ def _pick(now: State) -> str | None:
         choose(
             "language model",
             "Model",
-            {each: each.removeprefix(f"{catalogue.LANGUAGE}/") for each in names},
+            {each: catalogue.find(each).title for each in names},
             name,
             lambda name: session.change(model=name, decoder=None, **session.RUN),
             labelled=True,

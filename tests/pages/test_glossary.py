@@ -1,0 +1,27 @@
+"""The page Glossary: a box finds words, and code is set as code."""
+
+from __future__ import annotations
+
+from app_pages import run, said
+
+from ui.views.glossary import matches
+
+PAGE = "pages/glossary.py"
+
+
+def test_a_word_is_found_by_its_name_a_form_or_its_explanation():
+    entry = {"written": ["beam"], "told": "Several unfinished translations at once."}
+    assert all(matches(asked, "beam search", entry) for asked in ("", "Beam", " unfinished ", "beam search"))
+    assert not matches("softmax", "beam search", entry)
+
+
+def test_the_box_leaves_what_was_asked_for_and_says_if_nothing_is():
+    at = run(PAGE)
+    at.text_input[0].set_value("softmax").run()
+    assert not at.exception
+    listed = "".join(each.proto.body for each in at.get("html"))
+    assert "<dt>softmax" in listed
+    assert "<dt>beam search" not in listed
+    assert "`" not in listed.partition("glossary-page")[2]
+    at.text_input[0].set_value("no such word <b>").run()
+    assert "No word of the glossary" in said(at)
