@@ -15,7 +15,9 @@ from figures.pages.positions import twin_name
 from lenses.what_if.rearranged import encode_moved
 from transformer import load_translator
 from transformer.model.encodings.positions import REGISTRY, sinusoidal_table
+from transformer.model.encodings.table import ENCODINGS
 from ui.server import catalogue, measured
+from ui.views.positions import together
 from ui.views.positions.tables import turned
 
 PAGE = "pages/positions.py"
@@ -240,3 +242,22 @@ def test_rotary_starts_at_the_width_of_a_twin_s_head_and_another_encoding_at_tha
     assert width.value == 28
     (width,) = (each for each in run(PAGE).slider if each.label == "d_model")
     assert width.value == 112
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_beside_one_another_an_encoding_shows_whether_only_the_distance_counts(name: str, monkeypatch):
+    monkeypatch.setattr(together, "_WORD", "one")  # one piece of these models
+    at = run(PAGE, view="together", encoding=name, beside="sinusoidal")
+    drawn = named_charts(at)["together encoding"]["data"][0]
+    scores = array(drawn["z"]).reshape(together.COUNT, together.COUNT)
+    constant = max(float(np.ptp(scores.diagonal(distance))) for distance in range(-9, 10)) < 1e-3
+    assert constant == (name in {"none", "shaw", "t5", "rotary", "alibi"})
+    assert ("distance alone" in words(at)) == (constant and name != "none")
+    assert ("bag of words" in words(at)) == (name == "none")
+    both = [each["data"][0]["zmax"] for each in named_charts(at).values()]
+    assert len(set(both)) == 1
+
+
+def test_beside_one_another_says_which_twin_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setattr(catalogue, "BUNDLED", tmp_path)
+    assert "There is no model positions/rotary here" in words(run(PAGE, view="together"))

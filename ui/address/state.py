@@ -174,6 +174,8 @@ class State:
     part: str | None = own(one_of(*PARTS))  # the part of the model on the page Anatomy, from `PARTS`
     layer: int | None = own(POSITION)  # the layer of that part
     encoding: str | None = own(one_of(*ENCODINGS))  # the positional encoding that the page Positions explains
+    # the encoding beside it, where two are compared
+    beside: str | None = own(one_of(*ENCODINGS))
     # dimensions of the table on the page Positions; None for those of the twins
     d_model: int | None = own(whole(4, 512, step=2))
     base: int = own(whole(2, 1_000_000), 10_000)  # base of the wavelengths in that table

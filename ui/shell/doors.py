@@ -221,7 +221,7 @@ PAGES: dict[str, Page] = {
         draws="formulas, and twins that differ in their positions only",
         sections={
             "tables": Entry("what it is", ""),
-            "together": Entry("side by side", "Sines that are added, and angles that turn."),
+            "together": Entry("side by side", "Any two encodings, on one word that is said many times."),
             "sentence": Entry("on your sentence", ""),
         },
     ),

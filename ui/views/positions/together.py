@@ -1,61 +1,113 @@
-"""Two positional encodings side by side: what each does to a position, in the same form."""
+"""Two positional encodings side by side: what each does to the scores of one word, said many times."""
 
 from __future__ import annotations
-
-from functools import partial
 
 import numpy as np
 import streamlit as st
 
-from figures.pages.positions import table_map
-from transformer.model.encodings.positions import rotary_angles, sinusoidal_table
+from figures.base import labels
+from figures.pages.positions import table_map, twin_name
 from transformer.model.encodings.table import ENCODINGS
-from ui.controls import panel
+from transformer.trace.view import HeadView
+from ui.address import State, session
+from ui.controls import inform, panel, pickers
+from ui.server import catalogue
+from ui.server.runs import Asked, Untold, traced
 
-_POSITIONS, _WIDTH = 64, 64
-_SINUSOIDAL = "A vector of sines and cosines is **added** to the token, once, before the first layer."
-_ROTARY = (
-    "Queries and keys are **turned** by angles that grow with the position, in every layer; what is shown is "
-    "what becomes of a vector whose pairs are all (1, 0)."
-)
+COUNT = 32
+_WORD, _TARGET = "house", "Haus"
 _BOTH = (
-    "Both count positions with waves of the same lengths, and the products of their rows depend on the "
-    "distance alone. One adds the waves to what a token means, so that a head has to tell the two apart; the "
-    "other turns what is compared, so that a score holds nothing of a position but the distance."
+    f"One word, said {COUNT} times, in the encoder of the twin that was trained with each encoding. All "
+    "tokens are the same, so **whatever differs between two cells is the encoding's doing**: the scores of "
+    "one head of the first layer, less their mean, which the softmax does not see. Both maps share one scale."
 )
+_NOTHING = 1e-3
+"""Below this, differences are the rounding of float32."""
+_ACTS = {
+    "nowhere": "adds nothing anywhere",
+    "embeddings": "adds a vector to each token, once, before the first layer",
+    "rotation": "turns queries and keys in every layer",
+    "scores": "adds to the scores of every layer",
+}
+_USUAL = ("sinusoidal", "rotary")
 
 
 def show() -> None:
+    now = session.current()
     st.markdown(_BOTH)
-    tables = {
-        "sinusoidal": (_SINUSOIDAL, sinusoidal_table(_POSITIONS, _WIDTH).numpy()),
-        "rotary": (_ROTARY, _turned(rotary_angles(_POSITIONS, _WIDTH).numpy())),
-    }
-    for column, (name, (told, table)) in zip(st.columns(2, gap="medium"), tables.items(), strict=True):
-        with column, st.container(key=f"beside-{name}"):
-            _one(name, told, table)
+    chosen = (now.encoding or _USUAL[0], now.beside or _USUAL[1])
+    places = st.columns(2, gap="large")
+    found = {}
+    for column, field, name in zip(places, ("encoding", "beside"), chosen, strict=True):
+        with column:
+            names = {each: twin_name(each) for each in ENCODINGS}
+            pickers.choose(f"together.{field}", "Encoding", names, name, field, texts=True)
+            found[field] = _head(name, now)
+    most = max(
+        (float(np.abs(_moved(each)).max()) for each in found.values() if each is not None), default=1.0
+    )
+    for column, name, (field, view) in zip(places, chosen, found.items(), strict=True):
+        with column:
+            _one(field, name, view, most)
 
 
-def _turned(angles: np.ndarray) -> np.ndarray:
-    """(positions, pairs) angles → (positions, 2 · pairs): each pair (1, 0), turned by its angle."""
-    return np.stack([np.cos(angles), np.sin(angles)], axis=-1).reshape(len(angles), -1)
+def _head(name: str, now: State) -> HeadView | None:
+    """The head of a twin's first encoder layer that is asked for, or that places move most; None without a "
+    "twin."""
+    twin = f"{catalogue.TWINS}/{name}"
+    if not catalogue.exists(twin):
+        return None
+    run = traced(Asked(twin, " ".join([_WORD] * COUNT), "greedy", _TARGET), Untold())
+    heads = [run.head("encoder", 0, i) for i in range(run.config.n_heads)]
+    asked = (now.twin_head or (0, -1))[1]
+    return heads[asked] if 0 <= asked < len(heads) else max(heads, key=lambda each: float(_moved(each).std()))
 
 
-def _one(name: str, told: str, table: np.ndarray) -> None:
-    st.markdown(f"##### {name.capitalize()}")
-    st.markdown(told)
-    where = f"{name}, {_POSITIONS} positions × {table.shape[1]} dimensions, by formula"
+def _moved(view: HeadView) -> np.ndarray:
+    """(words, words) scores less their mean; the end of the text is another token and left out."""
+    scores = view.scores[:-1, :-1]
+    moved: np.ndarray = scores - scores.mean()
+    return moved
+
+
+def told(name: str, moved: np.ndarray) -> str:
+    """Where an encoding acts, and whether its scores know more than the distance."""
+    title = twin_name(name)
+    acts = f"**{title[:1].upper()}{title[1:]}** {_ACTS[ENCODINGS[name].acts]}."
+    if np.abs(moved).max() < _NOTHING:
+        return f"{acts} No score differs: this encoder sees a bag of words."
+    half = len(moved) // 2
+    back = [float(moved.diagonal(-distance).mean()) for distance in range(1, half)]
+    nearest = 1 + int(np.argmax(back))
+    share = float(np.mean([moved.diagonal(at).std() for at in range(1 - half, half)]) / moved.std())
+    depends = (
+        "The score depends on the distance alone: every diagonal is one colour."
+        if share < _NOTHING
+        else f"Cells of one distance differ too, {labels.number(share)} times as much as all cells: the "
+        "score also depends on the place itself."
+    )
+    return (
+        f"{acts} {depends} Looking back, this head scores highest what lies {nearest} "
+        f"place{'s' * (nearest > 1)} before."
+    )
+
+
+def _one(field: str, name: str, view: HeadView | None, most: float) -> None:
+    if view is None:
+        inform(f"There is no model {catalogue.TWINS}/{name} here, so nothing can be computed.")
+        return
+    moved = _moved(view)
+    st.markdown(told(name, moved))
     panel(
-        f"together {name}",
-        partial(table_map, table, 1, "position", "dimension"),
-        where,
+        f"together {field}",
+        lambda: table_map(moved, 1, "query", "key").update_traces(zmin=-most, zmax=most),
+        f"Scores of {labels.head_phrase(0, view.head)} less their mean, one word {COUNT} times · "
+        f"encoder of {view.model}",
+        alt=f"A map of {COUNT} by {COUNT} scores from {moved.min():.1f} to {moved.max():.1f}, "
+        f"{twin_name(name)}.",
         formula=ENCODINGS[name].formula,
         seeing=ENCODINGS[name].what,
-        sentence=False,
-    )
-    panel(
-        f"together {name} products",
-        partial(table_map, table @ table.T, 1, "position", "position", left=1),
-        f"products of all pairs of rows · {where}",
+        audit=view.audit,
+        derived=True,
         sentence=False,
     )
