@@ -10,7 +10,7 @@ from lab.measurement import Measurement
 
 def studies() -> list[Measurement]:
     """The measurements of all files in this folder, found by looking, so that a new one needs no list."""
-    found = {}
+    found: dict[str, Measurement] = {}
     for each in pkgutil.iter_modules(__path__):
         values = vars(import_module(f"{__name__}.{each.name}")).values()
         found |= {value.name: value for value in values if isinstance(value, Measurement)}

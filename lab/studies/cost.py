@@ -105,7 +105,7 @@ def told(found: Json) -> Study:
                 "; ".join(f"{place}: {at:,.0f} tokens" for _, place, at in met)
                 or "Within the lengths, never.",
                 ("how", "width", "tokens"),
-                [row for each in widths for row in [("counted", f"d = {each}", int(each))]] + met,
+                [*(("counted", f"d = {each}", float(each)) for each in widths), *met],
             ),
             "**One pass, or one pass per token.** In training, one pass computes all positions of a target. "
             "Inference needs a pass per token: with a cache, a pass computes one position; without one, all "

@@ -11,7 +11,7 @@ import torch
 from lab.language import inducing, words
 from lab.language.embeddings import unit_rows
 from lab.measurement import File, Folder, Json, Model, measurement, one_thread
-from lab.study import Chart, Study, interval, number
+from lab.study import Cell, Chart, Study, interval, number
 from transformer.runs.bootstrap import Floats
 from transformer.runs.language.generator import TextGenerator, load_language_model
 from transformer.storage.description import LANGUAGE_FILE
@@ -101,7 +101,9 @@ def _without(each: Json) -> str:
 def _ablations(found: Json, data: str, what: str) -> Chart:
     """What losing the best heads costs, beside a control."""
     cells = {_without(each): each[data] for each in found["ablations"]}
-    rows = [("heads with the highest scores", name, *interval(each["cost"])) for name, each in cells.items()]
+    rows: list[Sequence[Cell]] = [
+        ("heads with the highest scores", name, *interval(each["cost"])) for name, each in cells.items()
+    ]
     rows += [
         ("random other heads of their layers", name, *interval(each["control"]))
         for name, each in cells.items()

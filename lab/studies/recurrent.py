@@ -11,7 +11,7 @@ from lab.cost.measuring import machine
 from lab.measurement import Folder, Gold, Json, Pairs, measurement, one_thread
 from lab.recurrent.aligning import alignment_errors
 from lab.recurrent.speed import LENGTHS, measure_speed
-from lab.study import Chart, Study, gap, interval
+from lab.study import Cell, Chart, Study, gap, interval
 from lab.twins.loading import RESULTS_FILE, check_same_vocabulary, load_twins, read_test, title
 from lab.twins.twins import Scored, Twins, by_length, score_pairs, source_lengths, summary
 from transformer.commands.arguments import shown
@@ -161,7 +161,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _dots(quantity: str, caption: str, found: Json, cells: Json, factor: float = 1.0) -> Chart:
-    rows = [("model", _name(each, found), *interval(cell, factor)) for each, cell in cells.items()]
+    rows: list[Sequence[Cell]] = [
+        ("model", _name(each, found), *interval(cell, factor)) for each, cell in cells.items()
+    ]
     alt = "; ".join(f"{row[1]}: {row[2]:.2f}" for row in rows).replace("-", "−")
     return Chart("dots", caption, f"{quantity}. {alt}", ("all", "model", quantity, "low", "high"), rows)
 

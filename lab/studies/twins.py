@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 
 from lab.measurement import Folder, Json, Pairs, measurement
-from lab.study import Chart, Study, gap, interval, number
+from lab.study import Cell, Chart, Study, gap, interval, number
 from lab.twins.loading import RESULTS_FILE, check_same_vocabulary, check_seeds, load_twins, read_test, title
 from lab.twins.profiles import attention_profiles, costs, learned_tables, position_probes
 from lab.twins.twins import (
@@ -107,7 +107,7 @@ def _dots(
 ) -> Chart:
     cells = {title(name): interval(known, factor) for name, each in part.items() if (known := cell(each))}
     alt = "; ".join(f"{name}: {number(each[0], '.2f')}" for name, each in cells.items())
-    rows = [("twin", name, *each) for name, each in cells.items()]
+    rows: list[Sequence[Cell]] = [("twin", name, *each) for name, each in cells.items()]
     return Chart("dots", caption, f"{quantity}. {alt}", ("model", "twin", quantity, "low", "high"), rows)
 
 

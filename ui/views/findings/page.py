@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from pathlib import Path
 
 import streamlit as st
 
@@ -39,7 +40,7 @@ _STYLE = """<style>
 </style>"""
 
 
-def _list(known: dict[str, studies.Path]) -> None:
+def _list(known: dict[str, Path]) -> None:
     if not known:
         inform(_NONE)
     found = []
