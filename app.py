@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from ui.address import session
 from ui.shell import changed, doubt, frame, sentence
 from ui.shell.lesson import strip
@@ -12,13 +14,14 @@ now = frame.open_page("app")
 frame.heading("app", now)
 model = pick_model(now)
 if model is not None:
-    sentence.sentence_box(now)
-    sentence.below_box(now)
+    with st.container(key="top"):
+        sentence.sentence_box(now)
+        sentence.below_box(now)
     opened = sentence.open_sentence(model, now)
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     changed.tell(now, opened)
     if opened is not None:
+        strip.ask(opened)
         doubt.tell(opened)
         home.show(opened)
-        strip.ask(opened)

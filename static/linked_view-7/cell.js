@@ -41,8 +41,8 @@ export class Cell {
 
   // The largest width and height that the picture may have, in px; the height is null if the page is as long as it is.
   room() {
-    const { presenting, stage } = this.view;
-    return presenting.room ?? stage?.rooms[this.name] ?? [this.root.clientWidth, null];
+    const { presenting, stage, left } = this.view;
+    return presenting.room ?? stage?.rooms[this.name] ?? [this.root.clientWidth, left];
   }
 
   describe(text) {
@@ -51,7 +51,15 @@ export class Cell {
   }
 
   follow() {
-    if (this.drawn && this.drawn === this.data) this.update(this.drawn);
+    if (!this.drawn || this.drawn !== this.data) return;
+    this.update(this.drawn);
+    if (this.drawn.silent) this.hush();
+  }
+
+  // Takes away the numbers that the picture has written, while a lesson's question is open.
+  hush() {
+    for (const node of this.body.querySelectorAll("[title]")) node.removeAttribute("title");
+    for (const node of this.body.querySelectorAll(".lv-share")) node.textContent = "";
   }
 
   update() {}
@@ -104,7 +112,7 @@ export const Head = (Base) =>
 
     says() {
       const [row, column] = this.data ? [this.row(), this.column()] : [-1, -1];
-      if (!this.values || row < 0 || column < 0) return "";
+      if (this.data?.silent || !this.values || row < 0 || column < 0) return "";
       return `${this.nameOf(row, column)}: ${this.data.quantity} ${this.weight(row, column).toFixed(2)}.`;
     }
 

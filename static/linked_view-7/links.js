@@ -124,7 +124,8 @@ export class LinesCell extends Head(Cell) {
     const { heads } = this.data;
     const head = heads.length > 1 ? `${heads[link.head].name} · ` : "";
     const between = this.nameOf(link.row, link.column);
-    this.tip.textContent = `${head}${between}: ${this.data.quantity} ${link.weight.toFixed(3)}`;
+    const weight = this.data.silent ? "" : `: ${this.data.quantity} ${link.weight.toFixed(3)}`;
+    this.tip.textContent = `${head}${between}${weight}`;
   }
 
   update(data) {

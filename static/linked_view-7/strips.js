@@ -53,7 +53,7 @@ export class Strips {
   follow() {
     for (const side of this.view.spec.strips) {
       const chips = this.chips[side];
-      const on = chips[this.view.position(OF_SIDE[side])];
+      const on = side === "source" && this.view.unmarked ? null : chips[this.view.position(OF_SIDE[side])];
       for (const [i, chip] of chips.entries()) {
         chip.classList.toggle("lv-on", chip === on);
         chip.setAttribute("aria-pressed", chip === on);

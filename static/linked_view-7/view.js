@@ -23,6 +23,8 @@ import { Tour } from "./tour.js";
 const STYLE = new URL("view.css", import.meta.url);
 const [AT_ONCE, TELL_AFTER] = [20, 80];
 const HEARD_WITHIN = 2000;
+// Px: the narrowest window in which a map is fitted under a question, what is around the map, and its least height.
+const [NARROW, AROUND, LEAST] = [641, 64, 240];
 const LABEL =
   "Linked view. Left and right arrows move the cursor, up and down arrows move the key token, space plays, " +
   "question mark lists the keys.";
@@ -127,6 +129,8 @@ class View {
     this.observer = new ResizeObserver(() => this.resized());
     for (const part of [this.grid, this.strips.root]) this.observer.observe(part);
     this.stage?.watch(this.root);
+    const page = host.closest(".stMain")?.querySelector(".stVerticalBlock");
+    if (page && !this.stage) this.observer.observe(page);
     this.focused.restore(this.root);
     plotly.catch(() => this.say(NO_PLOTLY));
   }
@@ -235,6 +239,15 @@ class View {
     if (this.spec.awaited) this.tellPainted();
   }
 
+  // Px that are left of the window for a map under a lesson's question, which is seen together with the map; null if
+  // nothing is asked here, or the page is too narrow or the window too low for both.
+  get left() {
+    const frame = this.root.closest(".stMain");
+    if (!frame?.querySelector(".st-key-lesson-question") || innerWidth < NARROW) return null;
+    const left = innerHeight - this.grid.getBoundingClientRect().top - frame.scrollTop - AROUND;
+    return left < LEAST ? null : Math.floor(left);
+  }
+
   // Says once that the picture is there, after its frame: the server then loads what the picture did not need.
   tellPainted() {
     this.spec = { ...this.spec, awaited: false };
@@ -278,7 +291,12 @@ class View {
 
   // The highlighted key: the picked one, or the one at the other cursor; null in self-attention.
   key({ kind, rows, columns }) {
-    return this.picks[kind] ?? (columns === rows ? null : this.position(columns));
+    return this.picks[kind] ?? (columns === rows || this.unmarked ? null : this.position(columns));
+  }
+
+  // Whether the source token is not marked: it follows the step, and a question is open that it would answer.
+  get unmarked() {
+    return this.bySteps && this.at.source === null && Boolean(this.current("strips")?.silent);
   }
 
   update() {

@@ -7,7 +7,7 @@ the address (after a link, the menu, Back); every change writes it once.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -237,6 +237,17 @@ def lesson_notes() -> dict[str, dict[int, Any]]:
 def keep_lesson_notes(notes: dict[str, dict[int, Any]]) -> None:
     """Keeps what a file of progress says in place of this visit's."""
     st.session_state["lesson_notes"] = notes
+
+
+def silence(choices: Sequence[str] | None) -> None:
+    """Keeps for this run of the page what an open question offers, so that nothing says which it is."""
+    st.session_state["silent"] = choices
+
+
+def silent() -> Sequence[str] | None:
+    """The choices of the question that is open on this page; None if the page may say everything."""
+    choices: Sequence[str] | None = st.session_state.get("silent")
+    return choices
 
 
 def control(

@@ -3,7 +3,21 @@
 from ui.controls.export import Picture, Table
 from ui.controls.panels import chart, how, inform, panel, seen
 from ui.controls.parts import part, refusals
+from ui.controls.silence import drawn, hushed, say
 from ui.controls.text import command, plain, power, word
 
-__all__ = ["Picture", "Table", "chart", "command", "how", "inform", "panel", "part", "plain", "power"]
-__all__ += ["refusals", "seen", "word"]
+__all__ = [
+    "Picture",
+    "Table",
+    "chart",
+    "command",
+    "drawn",
+    "how",
+    "hushed",
+    "inform",
+    "panel",
+    "part",
+    "plain",
+    "power",
+]
+__all__ += ["refusals", "say", "seen", "word"]

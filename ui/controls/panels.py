@@ -14,6 +14,7 @@ from figures.base.captions import AuditLike, badge
 from figures.base.grid import framed, row_frame
 from ui.address import session
 from ui.controls.export import Picture, Table, pictures
+from ui.controls.silence import drawn, hushed
 from ui.controls.text import command, plain
 
 _INK = {"light": "#1d232c", "dark": "#e8ebf0"}
@@ -70,7 +71,8 @@ def chart(
         wide = f"min-width: {own}px; max-width: {own}px" if scrolls is True else f"min-width: {scrolls}px"
         st.html(f"<style>.st-key-{frame} > * {{ {wide} }}</style>")
     with st.container(key=frame) if scrolls else nullcontext():
-        st.plotly_chart(figure, width=width, key=key, config={"displayModeBar": False}, alt=alt, **clicks)
+        config = {"displayModeBar": False}
+        st.plotly_chart(drawn(figure), width=width, key=key, config=config, alt=hushed(alt), **clicks)
 
 
 def panel(
@@ -106,7 +108,7 @@ def panel(
         chart(key or name, make(ink()) if inked else make(), alt or caption, take, width, scrolls, row)
     with right:
         if note:
-            st.markdown(note)
+            st.markdown(hushed(note))
         on_paper = partial(make, _INK["light"]) if inked else make
         if row is not None:
             on_paper = partial(_with_row, on_paper, row)
@@ -130,11 +132,12 @@ def says(
 ) -> None:
     """Draws the caption of a figure, with the badge of its checks if it has some."""
     if picture.audit is None:
-        st.caption(plain(picture.caption))
+        st.caption(plain(hushed(picture.caption)))
     else:
         checked = badge(picture.audit, picture.derived)
         st.caption(
-            plain(f"{picture.caption} · {checked['text']}"), help=proof or plain(str(checked["title"]))
+            plain(f"{hushed(picture.caption)} · {checked['text']}"),
+            help=proof or plain(str(checked["title"])),
         )
 
 

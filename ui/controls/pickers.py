@@ -118,7 +118,7 @@ def head_picker(
 ) -> None:
     """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
     take = take or (lambda head: session.change(**{kind: head}))
-    roles = measured.roles(model).get(kind, [])
+    roles = measured.roles(model).get(kind, []) if session.silent() is None else []
     found = heads(catalogue.sizes(model)[kind], runs.default_head(model, kind), roles)
     label = f"Head of {KIND_NAMES[kind].lower()}"
     choose(f"head.{kind}", label, found, chosen, lambda head: take(tuple(head)), texts=True)

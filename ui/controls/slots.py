@@ -14,6 +14,9 @@ from typing import Any
 import streamlit as st
 
 from figures.base import style
+from figures.base.quiet import quiet
+from ui.address import session
+from ui.controls.silence import hushed
 
 _SCRIPT = 'import(new URL("app/static/page-2/slots.js", document.baseURI))'
 _slot = st.components.v2.component(
@@ -69,10 +72,10 @@ class Picture:
         """The figure as the browser gets it."""
         return {
             "name": self.name,
-            "figure": style.to_json(self.spec),
+            "figure": style.to_json(self.spec if session.silent() is None else quiet(self.spec)),
             "height": self.spec["layout"]["height"],
-            "alt": self.alt,
-            "caption": self.caption,
+            "alt": hushed(self.alt),
+            "caption": hushed(self.caption),
             "badge": self.badge,
             "legends": [asdict(each) for each in self.legends],
             "least": self.least,
@@ -98,7 +101,7 @@ def feed(
 ) -> None:
     """Fills slots."""
     filled = {
-        key: {"text": each} if isinstance(each, str) else {"pictures": [one.sent() for one in each]}
+        key: {"text": hushed(each)} if isinstance(each, str) else {"pictures": [one.sent() for one in each]}
         for key, each in contents.items()
     }
     _feed(key=f"slots.{name}", data={"slots": filled})

@@ -32,10 +32,12 @@ from ui.linked_view.payloads import (
     StripsFeed,
     TilesFeed,
 )
+from ui.linked_view.silent import LATER, silenced
 from ui.linked_view.strips import SIDES, strips_feed
 
 __all__ = [
     "EXAMPLE",
+    "LATER",
     "SIDES",
     "BarsFeed",
     "Cursor",
@@ -62,6 +64,7 @@ __all__ = [
     "presented",
     "race_feed",
     "reduce",
+    "silenced",
     "strips_feed",
     "strongest_feed",
     "whole_feed",

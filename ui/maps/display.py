@@ -14,7 +14,7 @@ from transformer.model.sites import Head
 from ui.address import State, session
 from ui.address.kinds import HIDEABLE
 from ui.address.state import KINDS
-from ui.controls import plain
+from ui.controls import plain, say
 from ui.controls.pickers import control, slide, switch
 from ui.maps.looking import Looking
 from ui.server import catalogue
@@ -134,7 +134,9 @@ def links_name(links: str) -> str:
 def tables(views: Callable[[], Sequence[ReadView]]) -> None:
     """Draws a button that opens the numbers of the maps; the numbers are read and sent only then."""
     with st.popover("Table", type="tertiary", icon=":material/table:", on_change="rerun") as place:
-        if place.open:
+        if place.open and session.silent() is not None:
+            say("")
+        elif place.open:
             with waiting.while_loading():
                 catalogue.loading().wait()  # with PyTorch comes pandas
             shown = views()

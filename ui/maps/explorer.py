@@ -113,17 +113,24 @@ def explorer(scene: Scene) -> None:
         # One container, however much `above` draws: Streamlit knows the view's fragment by its place.
         with st.container():
             if scene.above is not None:
-                scene.above(now, looks)
+                with st.container(key="above"):
+                    scene.above(now, looks)
             measuring.prepare(looks[kind] for kind in scene.kinds)
         _view(scene, layout)
         scene.below(now, looks)
     with st.container(key="feeders"):
-        linked_view.feed(layout, "strips", _strips(scene, looks))
+        _feed(layout, "strips", _strips(scene, looks))
         for kind in scene.kinds:
             if kind in (*layout.plots, layout.focus):
-                linked_view.feed(layout, kind, _map(scene, layout, looks[kind]))
+                _feed(layout, kind, _map(scene, layout, looks[kind]))
         for name, payload in scene.extra(now, looks).items():
-            linked_view.feed(layout, name, payload)
+            _feed(layout, name, payload)
+
+
+def _feed(layout: Layout, name: str, payload: Mapping[str, Any]) -> None:
+    """Sends a feed; while a question is open, one that does not answer it."""
+    choices = session.silent()
+    linked_view.feed(layout, name, payload if choices is None else linked_view.silenced(payload, choices))
 
 
 @part

@@ -12,7 +12,7 @@ from figures.base.captions import KIND_NAMES
 from figures.base.quantity import MEASURES, QUANTITIES
 from ui.address import State, session
 from ui.address.parameters import link
-from ui.controls import inform, plain
+from ui.controls import inform, plain, say
 from ui.controls.pickers import switch
 from ui.linked_view import Gloss, Shade
 from ui.maps.looking import Looking, lacking
@@ -113,7 +113,9 @@ def cell(look: Looking) -> None:
     with st.popover(
         "This cell", type="tertiary", icon=":material/center_focus_strong:", on_change="rerun"
     ) as place:
-        if place.open and (why := lacking(look.opened, "effect")) is not None:
+        if place.open and session.silent() is not None:
+            say("")
+        elif place.open and (why := lacking(look.opened, "effect")) is not None:
             st.caption(plain(why))
         elif place.open:
             with waiting.while_loading(), st.container(key="cell-measures"):

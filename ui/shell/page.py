@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import streamlit as st
+
 from ui.address import State, session
 from ui.controls import inform, refusals
 from ui.server import catalogue
@@ -38,9 +40,10 @@ def open_sentence_page(
     now = session.current()  # names that model, whatever the address named
     opened = None
     if model is not None:
-        sentence.sentence_box(now, way)
-        if controls is not None:
-            controls(now)
+        with st.container(key="top"):
+            sentence.sentence_box(now, way)
+            if controls is not None:
+                controls(now)
         if not needs.tell_lack(model, kinds):
             asked = changed.held(now, changes)
             given = asked.target or target(model, asked.text)
@@ -49,8 +52,8 @@ def open_sentence_page(
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     tell(now, opened, changes)
     if opened is not None:
-        doubt.tell(opened)
         strip.ask(opened)
+        doubt.tell(opened)
     frame.end(page, now, signs=opened is not None)
     return opened
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import streamlit as st
+
 from ui.address import State
 from ui.controls import pickers, refusals
 from ui.shell import doors
@@ -33,7 +35,8 @@ def switch(
     if doors.at(page, now.view) in doors.RESEARCH or len(offered) < 2:
         return
     said = {view: each.told for view, each in offered.items()}
-    pickers.variants({view: each.name for view, each in offered.items()}, now.view, told or said, fresh)
+    with st.container(key="sections"):
+        pickers.variants({view: each.name for view, each in offered.items()}, now.view, told or said, fresh)
 
 
 def draw(

@@ -1,4 +1,4 @@
-"""The eight quantities that a question may ask for, each computed from the run.
+"""The quantities that a question may ask for, each computed from the run.
 
 Where a change is measured, the model runs again with it.
 """
@@ -180,14 +180,15 @@ def masked(at: Asking) -> Measured:
 
 
 def visible(at: Asking) -> Measured:
-    """The number of keys that the marked row sees."""
+    """The number of keys that the marked row does not see: the row's number would tell those that it sees."""
     mask = at.run.mask(at.kind, *at.head)
-    right, keys = int(mask[at.row].sum()), mask.shape[1]
-    numbers = sorted({right, max(right - 1, 1), min(right + 1, keys), keys, 1})[: MOST + 1]
+    sees, keys = int(mask[at.row].sum()), mask.shape[1]
+    right = keys - sees
+    numbers = sorted({right, max(right - 1, 0), min(right + 1, keys - 1), sees, 0})
     if len(numbers) < 2:
         raise UnmeasuredError("This sentence is too short for the question.")
-    asks = f"In {at.where()} (row {at.row + 1}): how many keys does it see?"
-    why = f"Row {at.row + 1} sees {right} of {keys} keys, so {keys - right} cells of the row are masked."
+    asks = f"In {at.where()} (row {at.row + 1}): how many of its {keys} cells are masked?"
+    why = f"Row {at.row + 1} sees {sees} of {keys} keys, so {right} cells of the row are masked."
     options = tuple(Option(f"{each}", float(each == right), "") for each in numbers)
     return Measured(asks, options, numbers.index(right), exact=True, why=why)
 
@@ -283,6 +284,44 @@ def _aer(at: Asking) -> Floats:
     return np.array([1 - float(head["aer"]) for layer in known for head in layer])
 
 
+def unsure(at: Asking) -> Measured:
+    """The step whose token, written or given, has the smallest probability."""
+    logs = np.array([step.log_prob for step in at.run.steps], np.float64)
+    chosen = _spread(-logs)
+    names = [f"step {i + 1}, “{at.name(at.run.target_tokens[i])}”" for i in chosen]
+    asks = "Which of these tokens was the least probable at its step?"
+    found = _largest(asks, names, list(-logs[chosen]))
+    shown = [replace(each, shown=_share(-each.value)) for each in found.options]
+    return replace(found, options=tuple(shown))
+
+
+BEAM, ALPHA, OFFSET = 4, 0.6, 5
+"""The paper's beam and length penalty (section 6.1)."""
+
+
+def search(at: Asking) -> Measured:
+    """Whether a beam of four, ranked with the paper's length penalty, comes to another translation."""
+
+    def found(beam: int, alpha: float) -> str:
+        given = {"length_penalty": alpha, "length_offset": OFFSET} if beam > 1 else {}
+        return (
+            at.translator()
+            .translate(at.run.source_text, beam, capture=False, interventions=at.run.interventions, **given)
+            .text
+        )
+
+    best = found(BEAM, ALPHA)
+    other, name = {
+        "greedy": lambda: (found(1, 0.0), "greedy search"),
+        "sum": lambda: (found(BEAM, 0.0), "the same beam with α = 0"),
+    }[at.question.against]()
+    changed = best != other
+    why = f"A beam of {BEAM} with α = {ALPHA} finds “{best}”, {name} “{other}”."
+    options = Option("another one", float(changed), ""), Option("the same", float(not changed), "")
+    asks = f"A beam of {BEAM} with α = {ALPHA}: does it find another translation than {name}?"
+    return Measured(asks, options, 0 if changed else 1, exact=True, why=why)
+
+
 Change = Callable[[Asking], Intervention]
 CHANGES: dict[str, tuple[str, Change]] = {
     "head": ("head {head} of {kind} gives no output", lambda at: do.ablate(at.kind, *at.head)),
@@ -361,6 +400,8 @@ OF: dict[str, Callable[[Asking], Measured]] = {
     "difference": difference,
     "role": role,
     "entropy": entropy,
+    "unsure": unsure,
+    "search": search,
 }
 """The measurement of each quantity."""
 

@@ -11,12 +11,14 @@ ROUNDING = 0.01
 """Numbers are shown with two decimals."""
 QUANTITIES = (
     *("largest-key", "head-effect", "candidate", "masked", "visible", "difference", "role", "entropy"),
+    *("unsure", "search"),
 )
 """Names of all that can be asked."""
 KINDS = tuple(map(str, AttentionKind))
 KEYS = ("next", "previous", "same", "first")
 ROLES = ("previous", "next", "same", "first", "end", "aligner")
 AMONG = ("rows", "heads", "scale")
+AGAINST = ("greedy", "sum")
 CHANGES = (
     *("head", "uniform", "layer", "unscaled", "forward"),
     *("encoder-positions", "decoder-positions", "source"),
@@ -35,6 +37,7 @@ class Question:
     rank: int = 1  # of candidate: 1 asks for the most probable token, 2 for the next one, …
     role: str = "previous"  # of role: where the head looks, one of `ROLES`
     among: str = "rows"  # of entropy: what is compared, rows, heads or scale
+    against: str = "greedy"  # of search: greedy search, or the ranking by the bare sum of log p
     changes: tuple[str, ...] = ()  # of difference: one of `CHANGES`, or several of which one costs most
 
     def problem(self) -> str | None:
@@ -47,6 +50,7 @@ class Question:
             "key": ([self.key], KEYS),
             "role": ([self.role], ROLES),
             "among": ([self.among], AMONG),
+            "against": ([self.against], AGAINST),
             "changes": (self.changes, CHANGES),
         }
         for name, (values, known) in given.items():

@@ -6,6 +6,7 @@ and cursor (`ui/address/session.py`).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from contextvars import ContextVar
 
 import streamlit as st
@@ -51,6 +52,13 @@ _STYLE = """
 }
 </style>
 """
+_FOLDED = """
+<style>
+.st-key-heading, .st-key-top, .st-key-above, .st-key-sections, .st-key-heads { display: none; }
+@media (min-width: 641px) { .st-key-lesson-question { min-height: 7.6rem; } }
+</style>
+"""
+"""Where a step asks, the picture lies in the window: controls are folded, and the answer has its lines."""
 _place: ContextVar[DeltaGenerator | None] = ContextVar("lesson_question", default=None)
 
 
@@ -72,6 +80,7 @@ def draw(
 ) -> None:
     """Draws the strip at the top of a page if a lesson is open, with a place for its question."""
     _place.set(None)
+    session.silence(None)
     lesson, at = _open(now)
     if lesson is None:
         if now.lesson is not None:
@@ -82,7 +91,7 @@ def draw(
     session.lesson_notes().setdefault(lesson.name, {}).setdefault(at, None)
     st.html(_STYLE)
     with st.container(key="lesson"):
-        _head(lesson, at, _moved(step, now, page))
+        controls = _head(lesson, at, _moved(step, now, page))
         with st.container(key="lesson-text"):
             st.markdown(step.text.replace("![", "!\\["))
         lacking = [kind for kind in lesson.needs if not needs.has(now.model, kind)]
@@ -90,6 +99,8 @@ def draw(
             st.caption(plain(needs.sentence(now.model, lacking, list(catalogue.sizes(now.model)))))
         elif step.question is not None:
             _place.set(st.container(key="lesson-question"))
+            if not controls:
+                st.html(_FOLDED)
 
 
 def _open(now: State) -> tuple[Lesson | None, int]:
@@ -106,12 +117,15 @@ def _moved(step: Step, now: State, page: str) -> bool:
     return not shown or doors.page_of(step.page) != page
 
 
-def _head(lesson: Lesson, at: int, moved: bool) -> None:
-    last = len(lesson.steps) - 1
+def _head(lesson: Lesson, at: int, moved: bool) -> bool:
+    """Draws title and ways on; returns whether the page's controls are shown, which a question folds."""
+    last, controls = len(lesson.steps) - 1, True
     with st.container(horizontal=True, vertical_alignment="center", key="lesson-head"):
         st.markdown(
             f"**Lesson · {plain(lesson.title)}** · step {labels.count(at)} of {last + 1}", width="content"
         )
+        if lesson.steps[at].question is not None:
+            controls = st.toggle("Controls", key="lesson-controls", on_change=session.keep)
         if at:
             link(lesson, at - 1, "Back", ":material/arrow_back:")
         if moved:
@@ -127,6 +141,7 @@ def _head(lesson: Lesson, at: int, moved: bool) -> None:
         st.button(
             "Leave the lesson", key="lesson-leave", type="tertiary", icon=":material/close:", on_click=_leave
         )
+    return controls
 
 
 def after(lesson: Lesson) -> Lesson | None:
@@ -143,13 +158,29 @@ def _leave() -> None:
 
 
 def ask(opened: Opened) -> None:
-    """Asks the step's question about the sentence that is shown, at the cursor of this run of the page."""
+    """Asks the step's question about the sentence that is shown, at the cursor of this run of the page.
+
+    Until it is answered, the page is silent: see `ui.controls.silence`.
+    """
     now, place = session.current(), _place.get()
     lesson, at = _open(now)
     question = None if lesson is None else lesson.steps[at].question
     if place is not None and lesson is not None and question is not None:
+        where, step = asking.place(opened.translation, now), (lesson.name, at)
+        with suppress(ValueError):
+            found = asking.answer(opened, question, where)
+            if found.asked and _chosen(opened, found, step) is None:
+                session.silence([each.name for each in found.options])
         with place:
-            _question(opened, question, asking.place(opened.translation, now), (lesson.name, at))
+            _question(opened, question, where, step)
+
+
+def _chosen(opened: Opened, found: Measured, step: tuple[str, int]) -> int | None:
+    """The option that the visitor has chosen for this very question."""
+    noted = session.lesson_notes().get(step[0], {}).get(step[1])
+    if noted is None or (noted["asked"], noted["sentence"]) != (found.asks, opened.asked.text):
+        return None
+    return next((i for i, each in enumerate(found.options) if each.name == noted["chose"]), None)
 
 
 @part
@@ -160,7 +191,6 @@ def _question(opened: Opened, question: Question, at: Viewpoint, step: tuple[str
     except ValueError as error:
         st.markdown(f"*Nothing is asked here.* {plain(str(error))}")
         return
-    noted = session.lesson_notes().get(step[0], {}).get(step[1])
     if not found.asked:
         first = found.options[found.best]
         st.markdown(
@@ -168,9 +198,9 @@ def _question(opened: Opened, question: Question, at: Viewpoint, step: tuple[str
             f"{plain(first.name)} is {found.margin:.2f} away. {_numbers(found)}"
         )
         return
-    chosen = None
-    if noted is not None and noted["asked"] == found.asks and noted["sentence"] == opened.asked.text:
-        chosen = next((i for i, each in enumerate(found.options) if each.name == noted["chose"]), None)
+    chosen = _chosen(opened, found, step)
+    if chosen is not None and session.silent() is not None:
+        session.rerun()  # the page may speak
     st.markdown(f"*{plain(found.asks)}*")
     with st.container(horizontal=True, key="lesson-options"):
         for i, option in enumerate(found.options):
@@ -179,7 +209,7 @@ def _question(opened: Opened, question: Question, at: Viewpoint, step: tuple[str
                 key=f"lesson.option.{i}",
                 type="primary" if i == chosen else "secondary",
                 on_click=_choose,
-                args=(opened, found, i, step),
+                args=(opened, found, i, step, at),
             )
     if chosen is not None:
         right = chosen == found.best
@@ -194,8 +224,12 @@ def _numbers(found: Measured) -> str:
     return f":gray[Measured: {text}]" if text else ""
 
 
-def _choose(opened: Opened, found: Measured, choice: int, step: tuple[str, int]) -> None:
-    session.keep()
+def _choose(opened: Opened, found: Measured, choice: int, step: tuple[str, int], at: Viewpoint) -> None:
+    now = session.current()
+    if asking.place(opened.translation, now) == at:
+        session.keep()
+    else:  # the cursor has moved on, and comes back to what was asked
+        session.change(step=at.step, source=at.source, **at.heads)
     session.lesson_notes().setdefault(step[0], {})[step[1]] = {
         "sentence": opened.asked.text,
         "model": opened.asked.model,

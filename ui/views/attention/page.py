@@ -9,7 +9,7 @@ import streamlit as st
 
 from transformer.model.sites import AttentionKind
 from ui.address import State
-from ui.controls import formula, seen
+from ui.controls import formula, say, seen
 from ui.linked_view import Layout
 from ui.maps import display, measuring, one_head
 from ui.maps.explorer import Scene, explorer
@@ -59,7 +59,7 @@ def show(
             written = formula.attention(page.kind, positions, site.causal, site.score)
             seen(told, written)
             take_home(scene, lambda now, looks: one_head.printed(looks[page.kind], now))
-        st.markdown(page.note)
+        say(page.note)
         if controls is not None:
             controls()
 

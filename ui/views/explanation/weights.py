@@ -16,7 +16,7 @@ from transformer import AttentionKind, Translation, Translator
 from transformer.model.sites import Head
 from transformer.trace.report import AuditReport
 from ui.address import State, session
-from ui.controls import Table, panel, part, pickers, plain
+from ui.controls import Table, panel, part, pickers, plain, say
 from ui.maps import measures
 from ui.maps.looking import cells_of
 from ui.maps.measures import Explained, Pair
@@ -70,7 +70,7 @@ def show(opened: Opened, now: State) -> None:
     head: Head = getattr(now, kind)
     row = cells_of(opened, now)[kind][0]
     step = now.step or 0
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heads"):
         pickers.kind_picker(kind, opened.kinds)
         with st.container(width=220):
             pickers.head_picker(kind, head, opened.asked.model)
@@ -81,7 +81,7 @@ def show(opened: Opened, now: State) -> None:
     columns = labels.names(opened.translation.labels(kind).keys)
     about = row if kind != "encoder" else step
     token = captions.quote(opened.translation.target_tokens[about])
-    st.markdown(told(found, row, columns, token))
+    say(told(found, row, columns, token))
     rows, shown = _rows(found, row), [*columns, _BIAS]
     where = f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · {_query(opened, kind, row)}"
     panel(
@@ -97,7 +97,7 @@ def show(opened: Opened, now: State) -> None:
         scrolls=_LEAST + 40 * len(columns) if len(columns) > _NARROW else False,
     )
     if found.pair is not None:
-        st.markdown(_added(found.pair, columns))
+        say(_added(found.pair, columns))
     _other_weights(found, kind, head, row, where, token, opened)
     words.show(opened, now, kind, about)
     _together(found, kind, head, opened, columns)
@@ -192,7 +192,7 @@ def _other_weights(
     said = ", ".join(
         f"{name} {number(value, '+.2f')}" for name, value in zip(names, values[:3], strict=False)
     )
-    st.markdown(
+    say(
         f"Δ log p of “{plain(token)}” with other weights in this row: {said}. "
         + (_NEEDLESS if max(map(abs, values)) < _EQUAL else "")
     )
@@ -227,7 +227,7 @@ def _together(found: Explained, kind: str, head: Head, opened: Opened, columns: 
         if at != head[1]
     ]
     st.markdown("#### Weight against effect, over the cells of this head")
-    st.markdown(
+    say(
         f"Rank correlation of the weight with the loss of log p: {_said(of_weight)}; of what was carried: "
         f"{_said(of_carried)}; of uniform weights: {_said(of_even)}{_range(of_heads)}."
     )

@@ -10,7 +10,7 @@ from figures.base.labels import number
 from figures.maps.measures import Row, measures_map
 from lenses.measures.effect import Way
 from ui.address import State
-from ui.controls import panel, pickers, plain
+from ui.controls import panel, pickers, plain, say
 from ui.maps import measures
 from ui.maps.measures import WholeWords
 from ui.server.opened import Opened
@@ -38,7 +38,7 @@ def show(opened: Opened, now: State, kind: str, step: int) -> None:
     columns = labels.names(found.words)
     about = f"{captions.KIND_NAMES[kind]} · Δ log p of “{token}” in nats"
     st.markdown("#### The whole word, in every layer and head")
-    st.markdown(told(found, columns, token))
+    say(told(found, columns, token))
     rows = [Row(f"word {_WAYS[each]}", found.everywhere[each], True) for each in _WAYS]
     rows.append(Row("word left out of the text", found.left_out, True))
     everywhere = "all pieces of each word taken away for every query, in every layer and head"

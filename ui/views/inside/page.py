@@ -15,7 +15,7 @@ from transformer.interventions import HeadOutput, Intervention, Patch
 from transformer.interventions.heads import InHeads
 from transformer.model.sites import AttentionKind, Head
 from ui.address import State, session
-from ui.controls import inform, options, pickers, seen
+from ui.controls import hushed, inform, options, pickers, seen
 from ui.controls.slots import Content, feed
 from ui.linked_view import window_around
 from ui.maps.explorer import Scene, explorer, strips_only
@@ -104,7 +104,8 @@ def _frames(opened: Opened, now: State, kind: str) -> None:
     """The sections; the text under the cursor names the head, but no map shows it."""
     looking = looks_of(opened, now)[kind]
     look = _look(looking, now)
-    heads, letters, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
+    with st.container(key="heads"):
+        heads, letters, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
     with heads:
         pickers.head_picker(look.kind, looking.head, looking.opened.asked.model)
     with letters:
@@ -158,7 +159,10 @@ def _look(at: Looking, now: State) -> Look:
 
 
 def _key(at: Looking, inside: InsideHead, asked: int | None) -> int:
-    """The key under inspection: in cross-attention the source token at the cursor, else the chosen one."""
+    """The key under inspection: in cross-attention the source token at the cursor, else the chosen one; while a question is
+    open, the first if none is chosen, since the usual one is the one of most weight."""
+    if session.silent() is not None:
+        return (at.cursor.source if at.kind == "cross" else asked) or 0
     if at.kind == "cross":
         return at.cell[1]
     if asked is None:
@@ -217,4 +221,4 @@ def _key_picker(look: Look, now: State) -> None:
             texts=True,
             width=260,
         )
-        st.caption(f"weight {look.view.weights[0, look.key]:.2f}", width="content")
+        st.caption(hushed(f"weight {look.view.weights[0, look.key]:.2f}"), width="content")

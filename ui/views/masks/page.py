@@ -20,7 +20,7 @@ from transformer.runs.batch import BatchEntry
 from transformer.text.words import PAD
 from transformer.trace.view import HeadView
 from ui.address import State, session
-from ui.controls import chart, export, formula, options, panel, part, pickers, plain, seen
+from ui.controls import chart, export, formula, options, panel, part, pickers, plain, say, seen
 from ui.linked_view import window_around
 from ui.maps.explorer import Scene, explorer, strips_only
 from ui.maps.looking import Looks, cells_of
@@ -191,7 +191,7 @@ def _controls(opened: Opened, subject: Subject, kind: str) -> None:
 def _maps(subject: Subject, kind: str, way: str) -> None:
     view = subject.head(kind)
     scores, mask, weights = subject.whole(kind)
-    st.markdown(f"{_found(leak(weights, mask), weights.size)} {_WHY['']}")
+    say(f"{_found(leak(weights, mask), weights.size)} {_WHY['']}")
     with st.container(horizontal=True, gap="small"):
         _picture(
             "scores",
@@ -238,7 +238,7 @@ def _what_if(subject: Subject, view: HeadView, way: Masking, whole: tuple[np.nda
     weights = masked_weights(scores, mask, way)
     found = leak(weights, mask)
     rows = subject.rows(view.kind)
-    st.markdown(f"{_WHY[way]} {_leaks(found, rows, subject.places[view.kind][0])}")
+    say(f"{_WHY[way]} {_leaks(found, rows, subject.places[view.kind][0])}")
     seen, keys = view.window.queries, view.window.keys
     on_visible = (found.sums - found.masked)[seen]
     with st.container(horizontal=True, gap="small"):
@@ -326,6 +326,9 @@ def _picture(
 
 
 def _objects(subject: Subject, kinds: Sequence[str]) -> None:
+    if session.silent() is not None:  # these say in words which cells are masked
+        say("")
+        return
     st.markdown(f"#### The masks of {subject.name}")
     with st.container(horizontal=True, gap="small"):
         for kind, title in _TITLES.items():

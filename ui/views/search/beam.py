@@ -15,7 +15,7 @@ from transformer.runs.translation import Translation
 from ui.address import State, session
 from ui.address.kinds import BEAM
 from ui.address.state import KINDS
-from ui.controls import pickers
+from ui.controls import pickers, say
 from ui.maps import going_on
 from ui.server import analyses, catalogue, runs
 from ui.server.hosting import hosted
@@ -52,10 +52,12 @@ def show(opened: Opened, now: State) -> None:
         chosen = None
     chosen = tree.winner if chosen is None else chosen
     text = catalogue.translator(asked.model).text
-    st.markdown(found_sentence(tree, text))
+    say(found_sentence(tree, text))
     seeing = _SEEING.format(most=2 * beam_size, beam=beam_size)
     explained = f"{seeing}\n\n$${_FORMULA % _divisor(scored.length_offset)}$$\n\n{_rule(rules)}"
     picture(search, tree, chosen, text, now, explained)
+    if session.silent() is not None:  # what follows names the outputs
+        return
     _chosen(Opened(asked, search, None), tree, chosen, text)
     ranking(tree, text)
 

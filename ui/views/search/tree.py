@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from figures.base import labels
@@ -25,6 +26,8 @@ _FATES = {
 }
 Text = Callable[[Sequence[int]], str]
 """Ids of an output → its text."""
+_OPENING = 3
+"""Steps of a tree that are drawn while a lesson asks where it ends."""
 FATES = {
     NodeState.KEPT: "kept: the next step extends it",
     NodeState.FINISHED: "finished",
@@ -56,6 +59,9 @@ def picture(
     ]
     outside = slice(len(inside), None)
     beside = Beside("greedy search", inside, greedy.tokens[outside], notes[outside])
+    if session.silent() is not None:
+        branches = [replace(each, fate=KEPT) for each in branches if each.step < _OPENING]
+        beside, chosen, first = Beside("greedy search", []), 0, 0
     panel(
         "search tree",
         partial(search_tree, branches, _LEGEND, beside, chosen, first, search.decoder_input_tokens[0]),

@@ -12,7 +12,7 @@ from figures.pages.training.lesson import COLUMNS, Column, shifted_right, two_wa
 from lenses.targets.lesson import Lesson
 from transformer.trace.view import Window
 from ui.address import State, session
-from ui.controls import Table, panel, pickers, word
+from ui.controls import Table, panel, pickers, say, word
 from ui.server import analyses
 from ui.server.opened import Opened
 from ui.shell.models import needs
@@ -41,10 +41,10 @@ def show(opened: Opened, now: State) -> None:
     chosen = min(now.step or 0, len(columns) - 1)
     first = pickers.window(now.first, COLUMNS, max(len(columns), len(lesson.free)), "positions")
     model = opened.translation.model
-    st.markdown(losses(lesson))
+    say(losses(lesson))
     _shifted(lesson, columns, chosen, first, model)
     st.markdown("##### The same target, and the model on its own")
-    st.markdown(parted(lesson))
+    say(parted(lesson))
     _ways(lesson, columns, first, model)
     if not needs.tell_lack(opened.asked.model, ("decoder",)):
         _mask(opened)
