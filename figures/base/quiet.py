@@ -7,6 +7,7 @@ from typing import Any
 
 NUMBER = re.compile(r"\d[.,]\d|\d\s?%")
 """A measured number in a text; whole numbers are places."""
+_WHOLE = re.compile(r"[+−-]?\d+")
 _ENDS = re.compile(r": Σ = .*")
 
 
@@ -37,5 +38,5 @@ def _trace(trace: dict[str, Any]) -> dict[str, Any]:
 
 def _without(text: Any) -> Any:
     if isinstance(text, str):
-        return "" if NUMBER.search(text) else text
+        return "" if NUMBER.search(text) or _WHOLE.fullmatch(text) else text
     return text if text is None else [_without(each) for each in text]

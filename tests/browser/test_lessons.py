@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlencode
 
-from ui.server.lessons.files import find
+import pytest
+
+from ui.server.lessons.files import every, find
 
 from .conftest import Visitor, case_link
 
@@ -73,6 +76,60 @@ def test_the_maps_begin_in_the_window_under_every_step_of_the_home_page(visitor:
         arrived(visitor, step)
         top = visitor.page.locator(".lv-map, [data-plot]").first.bounding_box()["y"]
         assert top < HEIGHT - 200
+
+
+PICTURES = {
+    "app.py": "[data-plot=next] .lv-race",
+    "pages/cross_attention.py": "[data-plot=cross] .lv-sheet",
+    "pages/encoder_self_attention.py": "[data-plot=encoder] .lv-sheet",
+    "pages/inside_a_head.py": ".slot .pic-plot",
+    "pages/masks.py": ".st-key-masks-mask .nsewdrag",
+    "pages/training.py": ".st-key-shifted .main-svg",
+    "pages/explanation.py": ".st-key-measures .main-svg",
+}
+"""The picture that a question asks about, by its page; one of its numbers' parts where it has several."""
+FIRST = {
+    name: next(i for i, step in enumerate(lesson.steps) if step.question is not None)
+    for name, lesson in every()[0].items()
+}
+
+
+@pytest.mark.parametrize(("name", "i"), FIRST.items())
+def test_the_picture_that_is_asked_about_lies_in_the_window(visitor: Visitor, name: str, i: int) -> None:
+    lesson = find(name)
+    assert lesson is not None
+    step = lesson.steps[i]
+    visitor.page.set_viewport_size({"width": 1280, "height": 800})
+    asked = {**step.params, "lesson": f"{name}.{i + 1}", "model": "en-pt"}
+    visitor.page.goto(
+        f"{visitor.base}/{step.page.removesuffix('.py').removeprefix('pages/')}?{urlencode(asked)}"
+    )
+    visitor.page.locator(".st-key-lesson-options button").first.wait_for()
+    picture = visitor.page.locator(PICTURES[step.page]).first
+    picture.wait_for()
+    inside = "selector => { const { top, bottom } = document.querySelector(selector).getBoundingClientRect();"
+    inside += " return top >= 0 && bottom > top && bottom <= innerHeight }"
+    visitor.until(inside, PICTURES[step.page])
+    assert visitor.page.locator(".lv-strip-source .lv-on").count() == (
+        step.page == "pages/encoder_self_attention.py"
+    )
+
+
+def test_an_answer_moves_no_map_and_lets_the_view_speak(visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 1280, "height": 800})
+    visitor.open("cross_attention", lesson="map.2", model="en-pt")
+    told = "document.querySelector('.lv-sentence').innerText"
+    visitor.until(f"{told}.includes('after your answer')")
+    text = visitor.hover_text("cross", 0, 0)
+    assert re.search(r"key", text)
+    assert not re.search(r"weight|\d\.\d", text)
+    where = "document.querySelector('[data-plot=cross] .lv-sheet').getBoundingClientRect().top"
+    before = visitor.page.evaluate(where)
+    visitor.page.locator(".st-key-lesson-options button").first.click()
+    visitor.until(f"{told}.includes('of its weight on')")
+    visitor.until("document.querySelectorAll('.lv-strip-source .lv-on').length === 1")
+    assert abs(visitor.page.evaluate(where) - before) < 4
+    assert re.search(r"\d\.\d", visitor.hover_text("cross", 0, 0))
 
 
 def test_on_a_phone_the_strip_takes_a_few_lines(visitor: Visitor) -> None:

@@ -297,24 +297,27 @@ def unsure(at: Asking) -> Measured:
 
 BEAM, ALPHA, OFFSET = 4, 0.6, 5
 """The paper's beam and length penalty (section 6.1)."""
+_SEARCHES = {"greedy": (None, "greedy search"), "sum": (0.0, "the same beam with α = 0")}
 
 
 def search(at: Asking) -> Measured:
     """Whether a beam of four, ranked with the paper's length penalty, comes to another translation."""
+    model = at.translator()
 
-    def found(beam: int, alpha: float) -> str:
-        given = {"length_penalty": alpha, "length_offset": OFFSET} if beam > 1 else {}
-        return (
-            at.translator()
-            .translate(at.run.source_text, beam, capture=False, interventions=at.run.interventions, **given)
-            .text
-        )
+    def found(alpha: float | None) -> str:
+        """The text of a beam with a length penalty, or of greedy search."""
+        beam, offset = (1, None) if alpha is None else (BEAM, OFFSET)
+        return model.translate(
+            at.run.source_text,
+            beam,
+            capture=False,
+            interventions=at.run.interventions,
+            length_penalty=alpha,
+            length_offset=offset,
+        ).text
 
-    best = found(BEAM, ALPHA)
-    other, name = {
-        "greedy": lambda: (found(1, 0.0), "greedy search"),
-        "sum": lambda: (found(BEAM, 0.0), "the same beam with α = 0"),
-    }[at.question.against]()
+    alpha, name = _SEARCHES[at.question.against]
+    best, other = found(ALPHA), found(alpha)
     changed = best != other
     why = f"A beam of {BEAM} with α = {ALPHA} finds “{best}”, {name} “{other}”."
     options = Option("another one", float(changed), ""), Option("the same", float(not changed), "")

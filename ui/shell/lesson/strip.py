@@ -54,8 +54,9 @@ _STYLE = """
 """
 _FOLDED = """
 <style>
-.st-key-heading, .st-key-top, .st-key-above, .st-key-sections, .st-key-heads { display: none; }
+:has(> :is(.st-key-heading, .st-key-top, .st-key-above, .st-key-sections, .st-key-heads)) { display: none; }
 @media (min-width: 641px) { .st-key-lesson-question { min-height: 7.6rem; } }
+@media (max-width: 640px) { :is(.lv-page .lv-cell:nth-child(2), .lv-home .lv-next) { order: -1; } }
 </style>
 """
 """Where a step asks, the picture lies in the window: controls are folded, and the answer has its lines."""

@@ -159,8 +159,10 @@ def _look(at: Looking, now: State) -> Look:
 
 
 def _key(at: Looking, inside: InsideHead, asked: int | None) -> int:
-    """The key under inspection: in cross-attention the source token at the cursor, else the chosen one; while a question is
-    open, the first if none is chosen, since the usual one is the one of most weight."""
+    """The key under inspection: in cross-attention the source token at the cursor, else the chosen one.
+
+    While a question is open, it is the first if none is chosen: the usual one is the one of most weight.
+    """
     if session.silent() is not None:
         return (at.cursor.source if at.kind == "cross" else asked) or 0
     if at.kind == "cross":

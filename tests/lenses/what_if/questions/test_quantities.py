@@ -46,6 +46,8 @@ ASKED = (
     *(Question("candidate", rank=rank) for rank in (1, 2, 3)),
     *(Question("masked", kind, key=key) for kind in words.KINDS for key in words.KEYS),
     *(Question("visible", kind) for kind in words.KINDS),
+    Question("unsure"),
+    *(Question("search", against=against) for against in words.AGAINST),
     *(Question("role", "encoder", role=role) for role in words.ROLES if role != "aligner"),
     *(Question("role", "cross", role=role) for role in ("end", "aligner")),
     *(Question("entropy", kind, among=among) for kind in words.KINDS for among in words.AMONG),
@@ -142,13 +144,43 @@ def test_the_causal_mask_hides_what_comes_later(run: Translation, place: Viewpoi
         assert measure(Question("masked", kind, key=key), run, place).best == 0
 
 
-def test_visible_keys_are_counted(run: Translation, place: Viewpoint):
+def test_keys_that_are_not_visible_are_counted(run: Translation, place: Viewpoint):
     found = measure(Question("visible", "decoder"), run, place)
-    assert found.options[found.best].name == "4"
+    assert found.options[found.best].name == str(len(run.target_tokens) - 4)
     every = measure(Question("visible", "cross"), run, place)
-    assert every.options[every.best].name == str(len(run.source_tokens))
+    assert every.options[every.best].name == "0"
     assert found.asked
     assert every.asked
+
+
+def test_the_least_sure_step_is_that_of_the_smallest_probability(run: Translation, place: Viewpoint):
+    assert run.distributions is not None
+    written = [float(run.distributions()[i][token]) for i, token in enumerate(run.target_ids)]
+    found = measure(Question("unsure"), run, place)
+    assert found.options[found.best].name.startswith(f"step {int(np.argmin(written)) + 1}, ")
+    assert numbers(found)[found.best] == pytest.approx(-min(written), abs=1e-3)
+
+
+@pytest.mark.parametrize(("against", "alpha"), [("greedy", 0.6), ("sum", 0.0)])
+def test_a_search_is_ranked_by_the_sum_over_the_length_penalty(model: Translator, against: str, alpha: float):
+    text = "The dogs that my neighbour keeps in the garden bark at me."
+    run = model.translate(text, beam_size=1)
+    found = measure(Question("search", against=against), run, place_of(model, run, 0), model)
+
+    def score(ids: tuple[int, ...], power: float) -> float:
+        return sum(model.force(text, ids, capture=False).log_probs) / ((5 + len(ids)) / 6) ** power
+
+    def best(power: float) -> str:
+        tree = model.translate(text, 4, capture=False, tree=True, length_penalty=power, length_offset=5).tree
+        assert tree is not None
+        return model.text(
+            max((tree.token_ids(i) for i in tree.hypotheses), key=lambda ids: score(ids, power))
+        )
+
+    other = run.text if against == "greedy" else best(alpha)
+    assert found.options[found.best].name == ("the same" if best(0.6) == other else "another one")
+    assert f"“{best(0.6)}”" in found.why
+    assert f"“{other}”" in found.why
 
 
 def entropy(row: np.ndarray) -> float:

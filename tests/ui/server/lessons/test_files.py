@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lenses.what_if.questions.question import QUANTITIES
 from ui.__main__ import main
 from ui.server.lessons import files, progress
 from ui.server.lessons.files import BUNDLED, LessonError, every, find, lines, read
@@ -38,9 +39,9 @@ def test_ten_lessons_are_bundled_and_six_of_them_take_an_hour():
         assert not any("!" in step.text for step in lesson.steps)
 
 
-def test_the_lessons_ask_for_all_eight_quantities():
+def test_the_lessons_ask_for_all_quantities():
     asked = {step.question.quantity for each in every()[0].values() for step in each.steps if step.question}
-    assert len(asked) == 8
+    assert asked == set(QUANTITIES)
 
 
 def test_a_lesson_is_read(tmp_path: Path):

@@ -1,0 +1,195 @@
+"""While a lesson's question is open, nothing on the page singles its answer out; then everything speaks.
+
+What is read: running text, captions, what the linked view is told beside axes and strips, and what figures
+write, note, and say under the pointer. Colours, bars and axes are what is asked about.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from app_pages import feeds, named_charts, run, slots, words
+from streamlit.testing.v1 import AppTest
+
+from lenses.what_if.questions.question import Measured
+from ui.linked_view import LATER
+from ui.server import examples
+from ui.server.lessons import asking, files
+
+MODELS = ("en-pt", "en-de")
+LESSONS = files.every()[0]
+ASKED = [
+    (name, i)
+    for name, lesson in LESSONS.items()
+    for i, step in enumerate(lesson.steps)
+    if step.question is not None
+]
+NOT_TESTED = {
+    "visible": "a count is a digit, as places of rows and heads are: only texts that count cells are read",
+    "head-effect": "the head on the screen is the visitor's own choice, so its name in titles says nothing",
+}
+"""What the general rule cannot tell of a quantity, and why."""
+DOES = re.compile(
+    r"(?i)\b(press|click|choose|type|move|switch|change|point|remove|raise|try|check|set|open|follow|count)\b"
+)
+
+
+def figure_texts(figure: dict[str, Any]) -> Iterator[str]:
+    """What a figure writes, and what it would say under the pointer."""
+    layout = figure["layout"]
+    for frame in (figure, *(figure.get("frames") or ())):  # a title names the row
+        assert "Σ" not in str((frame.get("layout", {}).get("title") or {}).get("text"))
+    yield from (note.get("text") or "" for note in layout.get("annotations", ()))
+    for trace in figure["data"]:
+        silent = trace.get("hoverinfo") in ("none", "skip")
+        template = "" if silent else trace.get("hovertemplate") or ""
+        assert "customdata" not in template
+        assert "%{z" not in template
+        assert silent or template or trace["type"] == "scatter"
+        if trace["type"] != "heatmap" or trace.get("texttemplate"):
+            yield from flat(trace.get("text"))
+        yield from () if silent else flat(trace.get("hovertext"))
+
+
+def flat(text: Any) -> Iterator[str]:
+    if isinstance(text, str):
+        yield text
+    elif text is not None:
+        for each in text:
+            yield from flat(each)
+
+
+def feed_texts(feed: dict[str, Any]) -> Iterator[str]:
+    """What the linked view is told to say, without the names of rows, columns and tokens."""
+    assert feed["silent"]
+    for name in ("title", "about", "caption", "alt"):
+        yield feed.get(name, "")
+    yield from flat([feed.get("sentences"), list((feed.get("notes") or {}).values()), feed.get("shares")])
+    yield from flat((feed.get("claim") or {}).get("text"))
+    for chip in feed.get("target", ()):
+        yield from (chip.get("title") or "", (chip["gloss"] or {}).get("text", ""))
+    yield from (f"“{name}”" for row in feed["names"] for name in row) if feed["draw"] == "race" else ()
+    yield from flat((feed.get("choice") or {}).get("roles"))
+    if "figure" in feed:
+        yield from figure_texts(json.loads(feed["figure"]))
+
+
+def shown(at: AppTest, asked: str, text: str) -> Iterator[str]:
+    """All texts of a page outside the strip of the lesson, the menu and the translation."""
+    for each in unfolded(at.main):
+        if each.value not in (text, f"*{asked}*") and not each.value.startswith("**Lesson"):
+            yield each.value
+    for feed in feeds(at).values():
+        yield from feed_texts(feed)
+    for chart in named_charts(at).values():
+        yield from figure_texts(chart)
+    for slot in slots(at).values():
+        yield str(slot.get("text", ""))
+        for picture in slot.get("pictures", ()):
+            yield from (picture["caption"], picture["alt"])
+            yield from figure_texts(json.loads(picture["figure"]))
+
+
+def unfolded(block: Any) -> Iterator[Any]:
+    """Texts that nobody has to open: what stands in a popover or an expander is one's own wish."""
+    for node in block.children.values():
+        if node.type in ("markdown", "caption"):
+            yield node
+        elif hasattr(node, "children") and node.type not in ("popover", "expander", "expandable"):
+            yield from unfolded(node)
+
+
+def names(option: str, text: str) -> bool:
+    """Whether a text names an option; a token is often a word, so it counts in quotes, in bold, as a key."""
+    if re.fullmatch("“.*”( .*)?", option):
+        token = re.escape(option.partition("”")[0][1:])
+        return re.search(rf"(“|\*\*|key |^){token}(”|\*\*|$)", text.replace("\\", "")) is not None
+    return re.search(rf"(?<!\w){re.escape(option.strip('“”'))}(?!\w)", text.replace("\\", "")) is not None
+
+
+def singled_out(found: Measured, quantity: str, text: str) -> bool:
+    """Whether a text names the answer and not every other option, or says one of the measured numbers."""
+    right = found.options[found.best].name
+    if any(each.shown and names(each.shown.split(" ")[0], text) for each in found.options):
+        return True
+    if quantity == "visible":
+        return re.search(rf"\b{right} (of|keys|cells|masked)", text) is not None
+    if quantity == "head-effect" and re.fullmatch(rf"\w+ {right}", text):
+        return False
+    return names(right, text) and not all(names(each.name, text) for each in found.options)
+
+
+def opened(model: str, name: str, i: int, text: str | None = None) -> AppTest:
+    view = LESSONS[name].steps[i]
+    text = text or examples.text_on(model, None)
+    return run(view.page, **{"text": text, **view.params, "lesson": f"{name}.{i + 1}", "model": model})
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("name", "i"), ASKED)
+def test_nothing_singles_the_answer_of_an_open_question_out(
+    name: str, i: int, model: str, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[Measured] = []
+    answer = asking.answer
+    monkeypatch.setattr(asking, "answer", lambda *given: asked.append(answer(*given)) or asked[-1])
+    view = LESSONS[name].steps[i]
+    for sentence in (None, *examples.offered(model).values()):
+        at = opened(model, name, i, sentence)
+        if asked[-1].asked:
+            break
+    assert not at.error
+    found, question = asked[-1], view.question
+    assert question is not None
+    assert at.session_state["silent"] == [each.name for each in found.options]
+    texts = [text for text in shown(at, plain_of(at, found), view.text) if text]
+    assert [text for text in texts if singled_out(found, question.quantity, text)] == []
+    if question.quantity == "role":
+        heads = [
+            f"L{layer + 1} H{head + 1}" for layer, head in [at.session_state["state"].__dict__[question.kind]]
+        ]
+        assert found.options[found.best].name not in heads
+
+
+def plain_of(at: AppTest, found: Measured) -> str:
+    """The question as the strip writes it."""
+    said = [each.value for each in at.markdown if each.value.replace("\\", "") == f"*{found.asks}*"]
+    assert len(said) == 1
+    return said[0][1:-1]
+
+
+@pytest.mark.parametrize(("name", "i"), [("map", 1), ("by-hand", 2), ("masks", 0), ("explanation", 0)])
+def test_after_the_answer_everything_speaks(name: str, i: int):
+    at = opened("en-pt", name, i)
+    assert at.session_state["silent"]
+    next(each for each in at.button if each.key == "lesson.option.0").click().run()
+    assert at.session_state["silent"] is None
+    assert LATER not in words(at)
+    assert not any(feed.get("silent") for feed in feeds(at).values())
+    assert LATER not in json.dumps([*feeds(at).values(), slots(at)], ensure_ascii=False)
+
+
+def test_an_answer_brings_the_cursor_back_to_what_was_asked():
+    at = opened("en-pt", "map", 1)
+    state = at.session_state["state"]
+    at.session_state["state"] = type(state)(**{**vars(state), "step": 0})
+    next(each for each in at.button if each.key == "lesson.option.0").click().run()
+    assert at.session_state["state"].step == state.step
+    assert "**Right.**" in words(at) or "**Not so.**" in words(at)
+
+
+def test_a_page_without_a_lesson_is_not_silent():
+    at = opened("en-pt", "map", 1)
+    next(each for each in at.button if each.key == "lesson-leave").click().run()
+    assert at.session_state["silent"] is None
+
+
+@pytest.mark.parametrize(("name", "lesson"), LESSONS.items())
+def test_every_step_asks_or_lets_do(name: str, lesson: files.Lesson):
+    assert [
+        i for i, step in enumerate(lesson.steps) if not step.question and not DOES.search(step.text)
+    ] == []
