@@ -33,6 +33,13 @@ NOT_TESTED = {
     "head-effect": "the head on the screen is the visitor's own choice, so its name in titles says nothing",
 }
 """What the general rule cannot tell of a quantity, and why."""
+IN_OTHER_WORDS = {
+    "masked": r"(is|are|\d+) masked|not causal|has no padding",
+    "visible": r"\*t\* keys|read \*t\* tokens|(is|are|\d+) masked",
+    "search": r"nothing better|greedy search:|part at step|greedy search writes|out of the beam",
+    "unsure": r"costs? most",
+}
+"""What a page says of an answer without its name, where the pages have such sentences."""
 DOES = re.compile(
     r"(?i)\b(press|click|choose|type|move|switch|change|point|remove|raise|try|check|set|open|follow|count)\b"
 )
@@ -114,6 +121,8 @@ def names(option: str, text: str) -> bool:
 def singled_out(found: Measured, quantity: str, text: str) -> bool:
     """Whether a text names the answer and not every other option, or says one of the measured numbers."""
     right = found.options[found.best].name
+    if re.search(IN_OTHER_WORDS.get(quantity, "(?!)"), text):
+        return True
     if any(each.shown and names(each.shown.split(" ")[0], text) for each in found.options):
         return True
     if quantity == "visible":
