@@ -129,8 +129,7 @@ class View {
     this.observer = new ResizeObserver(() => this.resized());
     for (const part of [this.grid, this.strips.root]) this.observer.observe(part);
     this.stage?.watch(this.root);
-    const page = host.closest(".stMain")?.querySelector(".stVerticalBlock");
-    if (page && !this.stage) this.observer.observe(page);
+    if (this.asking && !this.stage) this.observer.observe(this.asking.querySelector(".stVerticalBlock"));
     this.focused.restore(this.root);
     plotly.catch(() => this.say(NO_PLOTLY));
   }
@@ -242,10 +241,15 @@ class View {
   // Px that are left of the window for a map under a lesson's question, which is seen together with the map; null if
   // nothing is asked here, or the page is too narrow or the window too low for both.
   get left() {
-    const frame = this.root.closest(".stMain");
-    if (!frame?.querySelector(".st-key-lesson-question") || innerWidth < NARROW) return null;
-    const left = innerHeight - this.grid.getBoundingClientRect().top - frame.scrollTop - AROUND;
+    const { asking } = this;
+    if (!asking || innerWidth < NARROW) return null;
+    const left = innerHeight - this.grid.getBoundingClientRect().top - asking.scrollTop - AROUND;
     return left < LEAST ? null : Math.floor(left);
+  }
+
+  // The page, if a lesson asks something on it; null if it does not.
+  get asking() {
+    return this.root.closest(".stMain:has(.st-key-lesson-question)");
   }
 
   // Says once that the picture is there, after its frame: the server then loads what the picture did not need.
