@@ -31,7 +31,7 @@ ROOMS = {
     ),
     "lenses": (*("inside", "words", "measures", "again", "targets", "circuits", "what_if", "commands"),),
     "lab": (
-        *("heads", "texts", "cost", "twins", "language", "pretraining", "learning"),
+        *("heads", "texts", "cost", "twins", "language", "learning"),
         *("recurrent", "birth", "importance", "faithfulness"),
         *("studies", "experiments", "models"),
     ),

@@ -21,6 +21,8 @@ from ui.views.positions import together
 from ui.views.positions.tables import turned
 
 PAGE = "pages/positions.py"
+ADDED = {name for name, each in ENCODINGS.items() if each.acts == "embeddings"}
+"""Encodings of absolute places."""
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -53,7 +55,7 @@ def test_every_encoding_is_explained_with_its_formula(name):
     probe = measured.shipped(measured.POSITIONS)["probe"]["models"].get(name)
     if probe is not None:  # an encoding without a bundled twin has its formula alone
         assert f"R² = {probe['value']:.2f}" in words(at)
-        assert (len(named_charts(at)) == 0) == (name == "none")
+        assert named_charts(at) or ENCODINGS[name].acts == "nowhere"
 
 
 @pytest.mark.parametrize(("name", "told"), [("learned", True), ("sinusoidal", True), ("rotary", False)])
@@ -183,7 +185,7 @@ def test_a_swap_is_not_noticed_without_positions_and_a_move_only_by_absolute_one
     swap, move = bars(drawn["swap"]), bars(drawn["shift"])
     assert swap["none"] < 1e-4
     assert min(value for name, value in swap.items() if name != "none") > 1e-3
-    assert {name for name, value in move.items() if value > 1e-3} == {"sinusoidal", "learned"}
+    assert {name for name, value in move.items() if value > 1e-3} == ADDED
 
 
 def test_maps_of_a_moved_sentence_differ_where_positions_are_absolute(folder):
@@ -191,7 +193,7 @@ def test_maps_of_a_moved_sentence_differ_where_positions_are_absolute(folder):
     gaps = {name: array(each["data"][0]["z"]) for name, each in drawn.items() if name.startswith("moved-")}
     assert len(gaps) == len(REGISTRY)
     moving = {name for name, gap in gaps.items() if np.abs(gap).max() > 1e-4}
-    assert moving == {"moved-sinusoidal", "moved-learned"}
+    assert moving == {f"moved-{name}" for name in ADDED}
     twin = load_translator(folder / "positions" / "sinusoidal")
     there, here = (encode_moved(twin, "one two three four", by).weights("encoder", 0, 0) for by in (9, 0))
     np.testing.assert_allclose(gaps["moved-sinusoidal"], there - here, atol=1e-6)

@@ -16,18 +16,14 @@ from transformer.runs.translator import Translator, load_translator
 from transformer.storage.directory import save_checkpoint
 from transformer.training.runs.distilled import student_config
 from ui.address.state import VIEWS
+from ui.shell import doors
 
+HIDDEN = {"pages/decoder_self_attention.py": ("trained",), "pages/training.py": ("here",)}
+"""Views that no switch names: the decoder's own, and one that has become a page."""
 SECTIONS = {
-    "pages/encoder_self_attention.py": ("batch",),
-    "pages/cross_attention.py": ("alignment",),
-    "pages/beam_search.py": ("sampling",),
-    "pages/masks.py": ("batch",),
-    "pages/positions.py": ("trained", "together", "sentence"),
-    "pages/what_if.py": ("experiments", "causal"),
-    "pages/explanation.py": ("why", "score", "sources"),
-    "pages/training.py": ("loss", "schedule", "history", "birth", "here"),
-    "pages/language_model.py": ("surprisal", "lengths"),
-    "pages/recurrent.py": ("path",),
+    doors.script(name): (*list(page.sections)[1:], *HIDDEN.get(doors.script(name), ()))
+    for name, page in doors.PAGES.items()
+    if page.sections or doors.script(name) in HIDDEN
 }
 ADDRESSES = [(page, view) for page in PAGES for view in (None, *SECTIONS.get(page, ()))]
 ARCHITECTURES: dict[str, Callable[[Path, Translator], None]] = {

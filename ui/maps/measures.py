@@ -97,6 +97,8 @@ MOST_TOKENS = 128
 def in_place(opened: Opened, view: HeadMap, measure: str) -> HeadMap:
     """A map with a measure for its weights; the map itself if it has too many cells for effects."""
     kind, chosen = view.kind, (view.layer, view.head)
+    if measure not in ("carried", "effect"):
+        raise KeyError(f"Nothing draws the measure {measure} in place of weights.")
     if measure == "carried":
         found = carried_map(view, _carried(opened, kind, chosen))
     elif count(opened.translation, kind, chosen, view.window) > MOST_CELLS_OF_MAP:

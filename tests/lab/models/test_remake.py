@@ -50,7 +50,8 @@ def made(folder: Path, closed_form_models: dict[str, Path], tmp_path_factory: py
 
 def contents(directory: Path) -> dict[str, bytes]:
     """All files of a model."""
-    return {path.name: path.read_bytes() for path in directory.iterdir()}
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
 
 
 def test_every_file_is_made_and_bears_the_hash_of_the_model(made: Path):
