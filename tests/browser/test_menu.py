@@ -8,7 +8,7 @@ from ui.shell import doors
 
 from .conftest import Visitor, case_link
 
-CLICKS = ("cross_attention", "masks", "open_file", "inside_a_head", doors.HOME)
+CLICKS = ("cross_attention", "masks", "glossary", "inside_a_head", doors.HOME)
 MOST_BYTES = 3_000
 LONG = " ".join(["one two three four five six eight nine ten"] * 7)
 SMALL = {"width": 1280, "height": 720}
@@ -67,7 +67,7 @@ def test_a_link_opens_the_place_in_a_new_tab(visitor: Visitor, options: dict[str
 
 def test_a_copied_link_holds_the_place_after_another_page_drew_the_menu_again(visitor: Visitor) -> None:
     visitor.open("cross_attention", **case_link("copy", step="2"))
-    for page in ("open_file", "search"):
+    for page in ("glossary", "beam_search"):
         visitor.link(page).click()
         arrived(visitor, page)
         link = visitor.link("masks")
@@ -79,7 +79,7 @@ def test_a_copied_link_holds_the_place_after_another_page_drew_the_menu_again(vi
 def test_the_menu_fits_a_small_screen(visitor: Visitor) -> None:
     visitor.page.set_viewport_size(SMALL)
     visitor.open(**case_link("copy"))
-    box = visitor.link("open_file").bounding_box()
+    box = visitor.link("recurrent").bounding_box()
     room_for_four_more = 4 * box["height"]
     assert box["y"] + box["height"] + room_for_four_more < SMALL["height"]
 

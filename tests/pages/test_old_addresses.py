@@ -14,7 +14,7 @@ from lab.__main__ import main
 from transformer.__main__ import GONE as GONE_COMMANDS
 from transformer.__main__ import LENSES
 from transformer.__main__ import main as transformer
-from ui.address.gone import GONE, GONE_FROM, MOVED, RENAMED
+from ui.address.gone import GONE, MOVED, RENAMED
 from ui.shell import doors
 
 OLD = {
@@ -75,14 +75,6 @@ def test_an_address_of_a_section_that_is_gone_says_what_answers_now(view: str):
     at = run("app.py", view=view)
     assert not at.exception
     assert [each.value.replace("\\", "") for each in at.info] == [GONE[view]]
-
-
-def test_an_address_of_a_section_that_another_page_still_has_says_so_on_its_page_alone():
-    at = run("pages/language_model.py", view="cost")
-    assert not at.exception
-    assert [each.value.replace("\\", "") for each in at.info] == [GONE_FROM["language", "cost"]]
-    told = [each.value for each in run("pages/training.py", model="random", view="cost").info]
-    assert not any("no longer" in each for each in told)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

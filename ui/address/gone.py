@@ -36,13 +36,7 @@ GONE = {
     "and the page “Decoder” shows what its unit remembers.",
     "agreement": "Minimal pairs and an n-gram model are no longer measured here: read one sentence after the "
     "other under “surprisal”, on the page “Language model”; the one with fewer bits is the more probable.",
+    "cost": "What attention costs as texts get longer is no longer measured here: “What does a layer of each "
+    "kind cost”, under “Findings”, shows Table 1 of the paper beside measured times.",
 }
 """Sentences by the value of ``view`` in an old address."""
-GONE_FROM = {
-    (
-        "language",
-        "cost",
-    ): "What attention costs as texts get longer is no longer measured here: “Cost of a "
-    "layer”, under “Research”, shows Table 1 of the paper beside measured times.",
-}
-"""Sentences by the sort of models of a page and a view that other pages still have."""

@@ -15,7 +15,7 @@ from uuid import uuid4
 import streamlit as st
 
 from transformer.model.sites import Head
-from ui.address.gone import GONE, GONE_FROM, MOVED, RENAMED
+from ui.address.gone import GONE, MOVED, RENAMED
 from ui.address.parameters import KEEP, as_params, carried, parse
 from ui.address.state import KINDS, PLACE, TEXTS, State, elsewhere
 from ui.linked_view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
@@ -82,8 +82,6 @@ def adopt(
         if view in GONE:
             notice(GONE[view])
             unreadable.remove("view")
-        elif (sort, view) in GONE_FROM:
-            notice(GONE_FROM[sort, view])
     if unreadable:
         names = ", ".join(unreadable)
         notice(
