@@ -27,8 +27,9 @@ PAGES = {
     "decoder": "decoder_self_attention",
     "cross": "cross_attention",
     "inside": "inside_a_head",
-    "anatomy": "whole_model",
-    "search": "beam_search?text=The+cat+is+sleeping+in+the+garden.&decode=beam-4",
+    "whole_model": "whole_model",
+    "findings": "findings?study=positions",
+    "beam_search": "beam_search?text=The+cat+is+sleeping+in+the+garden.&decode=beam-4",
     "training": "training?text=The+house+is+old.&target=Dieses+Haus+ist+alt.",
     "positions": "positions",
     "masks": "masks",
@@ -49,8 +50,8 @@ LINKED = (
     "decoder_self_attention",
     "cross_attention",
     "inside_a_head",
-    "anatomy",
-    "search",
+    "whole_model",
+    "beam_search",
     "language_model",
 )
 """Pages with a linked view."""
