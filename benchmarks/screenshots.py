@@ -40,7 +40,7 @@ PAGES = {
     "heads": "heads",
     "open": "open_file",
 }
-SINGLE = {"home": ("", (1400, 740), 1400), "inside_a_head": ("inside_a_head", (1280, 970), 1000)}
+SINGLE = {"home": ("", (1400, 900), 1400), "inside_a_head": ("inside_a_head", (1280, 970), 1000)}
 """Pictures of one view: the page, the window, and the width in px."""
 VIEWS = [(size, scheme) for size in ((1400, 900), (390, 844)) for scheme in ("light", "dark")]
 HEIGHT, GAP = 480, 10
