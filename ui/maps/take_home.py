@@ -27,7 +27,7 @@ from ui.maps.as_python import calls
 from ui.maps.explorer import Scene
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue
-from ui.shell import waiting
+from ui.shell import menu, waiting
 
 if TYPE_CHECKING:
     from transformer.model.network import Network
@@ -159,8 +159,9 @@ def _run(look: Looking, selection: Selection) -> None:
         f"The JSON file holds tokens, steps, candidates, your selection and the {view.kind} matrix"
         f"{', also in the measure of the maps' * (look.measure != 'weight')}. "
         "The NPZ file holds the whole trace. "
-        "You can open it again under “Open a file” and in Python, even without the model."
+        "You can open it again here and in Python, even without the model."
     )
+    menu.link("open_file", icon=":material/folder_open:", width="content")
 
 
 def _selection(now: State, looks: Looks) -> Selection:
