@@ -60,12 +60,14 @@ export class RaceCell extends Cell {
 
   // Px that the longest name at any step needs.
   get longest() {
-    return Math.ceil(LETTER * Math.max(...this.data.names.flat().map((name) => Math.min(name.length, LONGEST))));
+    const lengths = (this.data?.names ?? []).flat().map((name) => Math.min(name.length, LONGEST));
+    return Math.ceil(LETTER * Math.max(1, ...lengths));
   }
 
   // Most candidates of a step.
   get most() {
-    return Math.max(...runners(this.data, this.whole).map((row) => row.length));
+    const rows = this.data ? runners(this.data, this.whole) : [];
+    return Math.max(1, ...rows.map((row) => row.length));
   }
 
   // Shows the candidates that are one, "others", from now on.

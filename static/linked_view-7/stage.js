@@ -6,7 +6,7 @@ import { FONTS, spread } from "./fit.js";
 
 // Px: between cells; titles and colours over and under a picture; width of the longest title with its controls; height
 // of a bar in two columns, and of what is around the bars; what a bar needs beside its name; what lies under the view.
-const SIZES = { gap: 18, around: 70, head: 290, lane: 19, about: 76, beside: 104, below: 74 };
+const SIZES = { gap: 18, around: 70, head: 290, lane: 19, about: 80, beside: 104, below: 74 };
 const LAYOUTS = ["beside", "over", "square"];
 // The least height of the maps, below which the page scrolls.
 const LEAST = 208;
@@ -72,7 +72,7 @@ export class Stage {
     };
     const { layout, room, main, side, next } = spread({ width, height, gap, bars, around, measure });
     measure(room); // the cell of the layout that was chosen
-    this.rooms = { ...everywhere(cells, side), [focus]: room, next: [next[0], next[1] - around] };
+    this.rooms = { ...everywhere(cells, side), [focus]: room, next: [next[0], next[1] - about] };
     for (const each of LAYOUTS) this.view.grid.classList.toggle(`lv-${each}`, each === layout);
     place(this.view.grid, { "--gap": gap, "--side": side[0], "--main": main });
   }

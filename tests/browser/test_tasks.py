@@ -62,8 +62,8 @@ def test_sinusoidal_beside_rotary_takes_two_clicks(hand: Hand) -> None:
     menu(hand, "Positions")
     hand.visitor.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
     hand.click("[data-testid=stButtonGroup] button", "side by side")
-    for name in ("sinusoidal", "rotary"):
-        hand.visitor.page.locator(f".st-key-beside-{name} .main-svg").first.wait_for(timeout=PATIENCE)
+    for field in ("encoding", "beside"):
+        hand.visitor.page.locator(f".st-key-together-{field} .main-svg").first.wait_for(timeout=PATIENCE)
     assert hand.clicks == 2
 
 
@@ -98,10 +98,11 @@ def test_a_model_that_learns_to_reverse_takes_three_clicks_to_start(hand: Hand) 
     assert hand.clicks == 1
 
 
-def test_the_file_that_one_saved_is_asked_for_after_one_click(hand: Hand) -> None:
+def test_the_file_that_one_saved_is_asked_for_after_two_clicks(hand: Hand) -> None:
+    hand.click(".st-key-menu summary", "Research")
     menu(hand, "Open a file")
     hand.visitor.page.locator("[data-testid=stFileUploaderDropzone] button").wait_for(timeout=PATIENCE)
-    assert hand.clicks == 1
+    assert hand.clicks == 2
 
 
 def test_the_meaning_of_a_word_takes_one_click(hand: Hand) -> None:

@@ -106,7 +106,7 @@ def cell_tells(visitor: Visitor) -> None:
     place = ".hoverlayer .hovertext"
     visitor.page.wait_for_selector(place, timeout=PATIENCE)
     told = visitor.page.eval_on_selector(place, "e => e.textContent")
-    assert re.search(r"changed [\d.]+ · as it is [\d.]+ · difference [+−][\d.]+", told), told
+    assert re.search(r"changed [\d.]+ · as it is [\d.]+ · difference [+−]?[\d.]+", told), told
 
 
 def click_word(visitor: Visitor, word: str) -> None:

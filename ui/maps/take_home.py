@@ -59,7 +59,7 @@ def take_home(
             if scene.opened.translation.source_tokens:  # the files hold a source and a target
                 _run(looks[scene.kinds[-1]], _selection(now, looks))
                 st.caption("The same in Python:")
-                st.code(calls(looks[scene.kinds[-1]]), language="python", wrap_lines=True)
+                st.code(calls(looks[scene.kinds[-1]]), language=None, wrap_lines=True)
 
 
 def _for_paper() -> bool:
