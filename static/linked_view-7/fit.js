@@ -54,11 +54,13 @@ export function spread({ width, height, gap, bars, around, measure }) {
   const found = [over, beside].map((lay) => lay({ width, height, high, gap, bars, around, measure }));
   const fits = found.filter(large);
   if (fits.length) return fits.reduce((one, other) => (larger(one, other) ? other : one));
-  const half = (width - gap) / 2;
+  const half = Math.floor((width - gap) / 2);
   const room = [half, Math.max(high, half)];
   return { layout: "square", room, main: half, side: room, next: [half, Math.max(high, half)] };
 }
 
+// Whole px, as plotly.js rounds the size of a figure.
+const whole = (sizes) => sizes.map(Math.floor);
 const larger = (one, other) => Math.min(...other.side) > 1.1 * Math.min(...one.side);
 const large = ({ side, main }) => side[0] >= LEAST && side[1] >= LEAST / 2 && main >= Math.min(...side);
 
@@ -66,7 +68,7 @@ function over({ width, height, high, gap, bars, around, measure }) {
   const room = [0.52 * width, high];
   const main = measure(room);
   const right = width - main - gap;
-  const side = [(right - gap) / 2, Math.min(high - gap - bars[1], SMALLER * high)];
+  const side = whole([(right - gap) / 2, Math.min(high - gap - bars[1], SMALLER * high)]);
   return { layout: "over", room, main, side, next: [right, height - gap - side[1] - around] };
 }
 
@@ -74,6 +76,6 @@ function beside({ width, height, high, gap, bars, measure }) {
   const room = [width - 2 * LEAST - bars[0] - 3 * gap, high];
   const main = Math.min(measure(room), room[0]);
   const wide = Math.min((width - main - bars[0] - 3 * gap) / 2, Math.max(LEAST, SMALLER * high));
-  const next = [width - main - 2 * wide - 3 * gap, height];
-  return { layout: "beside", room, main, side: [wide, SMALLER * high], next };
+  const side = whole([wide, SMALLER * high]);
+  return { layout: "beside", room, main, side, next: [width - main - 2 * side[0] - 3 * gap, height] };
 }
