@@ -265,9 +265,10 @@ def proxied(tmp_path: Path) -> Iterator[str]:
         behind.daemon_threads, behind.block_on_close = True, False
         threading.Thread(target=behind.serve_forever, daemon=True).start()
         port = free_port()
-        site = re.sub(r"127\.0\.0\.1:850\d", f"127.0.0.1:{behind.server_port}", NGINX)
+        # 443 first: a port that the system gave may have these digits
+        site = re.sub(r"# (listen 443|ssl_)", r"\1", NGINX).replace("443", f"127.0.0.1:{port + 1}")
+        site = re.sub(r"127\.0\.0\.1:850\d", f"127.0.0.1:{behind.server_port}", site)
         site = site.replace("listen 8080", f"listen 127.0.0.1:{port}")
-        site = re.sub(r"# (listen 443|ssl_)", r"\1", site).replace("443", f"127.0.0.1:{port + 1}")
         site = site.replace("/etc/letsencrypt/live/HOST", str(tmp_path)).replace(
             "/var/lib/nginx", str(tmp_path)
         )

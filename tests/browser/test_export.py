@@ -78,7 +78,7 @@ def test_a_run_is_exported_and_opened_again_without_its_model(visitor: Visitor, 
     visitor.page.wait_for_selector("[data-plot=cross] .hoverlayer .hovertext", timeout=PATIENCE)
     hover = visitor.page.text_content("[data-plot=cross] .hoverlayer")
     assert float(re.search(r"weight ([\d.]+)", hover).group(1)) > KNOWN
-    visitor.page.locator(".st-key-menu summary").click()
+    visitor.page.locator(".st-key-menu summary", has_text="Research").click()
     visitor.page.locator(".st-key-menu").get_by_role("link", name="Open a file").click()
     visitor.page.get_by_role("link", name="Run it again").wait_for(timeout=PATIENCE)
 

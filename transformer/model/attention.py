@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Self
 
 from torch import Tensor, nn
 
@@ -65,6 +66,11 @@ class MultiHeadAttention(Attention):
         asked = AttentionInputs(self.kind, self.layer, query, key, value, mask, rule)
         output = observer.attention(asked).output
         return self.out_proj(output.transpose(1, 2).flatten(2))  # (batch, queries, d_model)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Whatever moves the parameters or changes their type takes them out of the joined product."""
+        self.joined = None
+        return super()._apply(fn, recurse)
 
     def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Callable[[], KeyValue]]:
         """Queries (batch, heads, queries, d_head), and a function that computes keys and values if needed."""

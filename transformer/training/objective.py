@@ -17,6 +17,12 @@ from transformer.training.distributed import ALONE, Workers
 from transformer.training.loss import projected_loss, taught_loss
 from transformer.training.options import Precision, TrainingOptions
 
+KERNELS = {
+    False: [SDPBackend.MATH],
+    True: [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH],
+}
+"""What computes attention under bfloat16, without CUDA and with CUDA; see `computing`."""
+
 
 class SummedLoss(nn.Module):
     """The smoothed cross-entropy of a batch, summed over its target tokens: what processes share."""
@@ -93,14 +99,15 @@ def product_type(precision: Precision) -> torch.dtype:
 
 
 def computing(device: torch.device, dtype: torch.dtype) -> ExitStack:
-    """Sets up the forward pass: autocast if products are bfloat16.
+    """Sets up the forward pass: autocast if products are bfloat16, and the attention kernels that suit.
 
     On a CPU, attention then runs as plain products: for the short rows of training, the backward pass of the
-    fused kernel takes a quarter of such a step (`benchmarks/training.py` compares them).
+    fused kernel takes a quarter of such a step. On CUDA, cuDNN's kernel is left out: it makes a plan for each
+    shape it has not seen, which takes ten times as long as the step, and batches have hundreds of shapes
+    (`benchmarks/training.py` compares them).
     """
     stack = ExitStack()
     if dtype == torch.bfloat16:
         stack.enter_context(torch.autocast(device.type, dtype=dtype))
-        if device.type == "cpu":
-            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+        stack.enter_context(sdpa_kernel(KERNELS[device.type == "cuda"]))
     return stack

@@ -136,6 +136,14 @@ def test_the_three_maps_of_a_decoder_s_self_attention_are_one_product_that_follo
     assert copy.deepcopy(own).joined is None
 
 
+def test_a_converted_model_that_is_moved_or_rounded_computes_with_its_own_parameters():
+    src, tgt = random_ids(2, 5), random_ids(2, 4, seed=1)
+    model = convert(random_model(), "cpu")
+    expected = copy.deepcopy(model).double()(src, tgt)
+    assert model.double()(src, tgt).dtype == torch.float64
+    torch.testing.assert_close(model(src, tgt), expected, atol=1e-9, rtol=0)
+
+
 def test_gradients_reach_every_parameter():
     model = random_model().requires_grad_(True)
     model(random_ids(2, 6), random_ids(2, 4, seed=1)).square().mean().backward()
