@@ -125,6 +125,13 @@ def sentences(view: HeadLike, role: str = "") -> list[list[str]]:
     return [sentence(view, row, role) for row in range(len(view.query_tokens))]
 
 
+def sentences_off(view: HeadLike, role: str = "") -> list[list[str]]:
+    """The same for a head whose output is replaced by zeros: its weights are computed, and reach nothing."""
+    name = labels.head_phrase(view.layer, view.head) + f" ({role})" * bool(role)
+    off = f", {name} is off: its output is 0, so these weights reach nothing."
+    return [[*_opening(view, row), off] for row in range(len(view.query_tokens))]
+
+
 def notes(view: HeadLike) -> dict[int, str]:
     """Notes on single rows (of the window, from 0): weight on hidden tokens, weight on a special token."""
     told = {row: [text] for row, text in rests(view).items()}

@@ -24,6 +24,9 @@ export class Cell {
   get acts() {
     const offered = this.data?.acts ?? [];
     if (this.offered !== `${offered}`) Object.assign(this, { offered: `${offered}`, made: acts(this, offered) });
+    for (const button of this.made) {
+      if (button.dataset.act === "off") button.setAttribute("aria-pressed", String(Boolean(this.data?.off)));
+    }
     return this.made;
   }
 
@@ -33,6 +36,7 @@ export class Cell {
     if (!data || !room[0]) return false;
     if (this.drawn === data && this.size === `${room}`) return true;
     this.root.dataset.hue = data.hue || "";
+    this.root.classList.toggle("lv-off", Boolean(data.off));
     Object.assign(this, { drawn: data, size: `${room}` });
     this.draw(lib, data, room);
     if (data.alt) this.describe(data.alt);

@@ -1,5 +1,5 @@
 // The links of the cursor's step between the strips: from each source token to the token that is written, as thick as
-// the weight that the large map shows.
+// the weight that the large map shows; nothing flows through a head that is off.
 
 import { shape } from "./dom.js";
 
@@ -45,7 +45,7 @@ export class Flow {
   links() {
     const { view } = this;
     const { focus: cell } = view;
-    if (!cell.values || !cell.drawn || cell.drawn !== cell.data || cell.drawn.columns !== "source") return [];
+    if (!cell.values || !cell.drawn || cell.drawn.off || cell.drawn !== cell.data || cell.drawn.columns !== "source") return [];
     const row = cell.row();
     const to = this.placeOf("target", [view.at.step, view.at.step + 1]);
     if (row < 0 || !to) return [];

@@ -51,8 +51,13 @@ def test_the_source_word_that_a_target_word_looks_at_takes_one_click(hand: Hand)
 def test_both_translations_without_a_head_take_two_clicks(visitor: Visitor) -> None:
     visitor.open(model="random", text="one two three", step="1")
     hand = Hand(visitor)
+    strips = "document.querySelector('.lv-strips').getBoundingClientRect().top"
+    before = visitor.page.evaluate(strips)
     hand.click("[data-plot=cross] [data-act=off]")
     visitor.page.locator(".st-key-changed").wait_for(timeout=PATIENCE)
+    visitor.page.locator("[data-plot=cross].lv-off [data-act=off][aria-pressed=true]").wait_for()
+    assert "is off: its output is 0" in visitor.page.inner_text(".lv-sentence")
+    assert abs(visitor.page.evaluate(strips) - before) < 2
     assert "gives no output" in visitor.page.inner_text(".st-key-changed")
     visitor.has(changes=f"ablate_cross_{visitor.params()['cross']}_zero")
     assert hand.clicks <= 2

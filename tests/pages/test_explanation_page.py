@@ -81,6 +81,21 @@ def test_a_large_weight_on_a_short_value_is_called_a_sink():
         assert (f"a sink: its value is {short:.2f} long, the median 1.00" in said) is told
 
 
+def test_a_large_weight_that_is_hardly_needed_is_said_first():
+    weights, lengths = np.array([[0.7, 0.2, 0.1]]), np.ones(3)
+    own = Carried(weights * lengths, lengths, 0.2, AuditReport(()))
+    for effects, told in (
+        ([-0.01, 0.0, 0.0], "70 % of its weight lies on **a**, yet “x” hardly needs it"),
+        ([-0.01, -0.9, 0.0], "“x” loses most without **b**: −0.90 nats."),
+        (
+            [-0.4, 0.0, 0.0],
+            "Its largest weight, 70 %, lies on **a**, which also carried most. “x” loses most",
+        ),
+    ):
+        found = Explained(weights, own, {"hidden": np.array([effects])}, (0,), None, None)
+        assert told in weights_view.told(found, 0, ["a", "b", "c"], "x").replace("\u00a0", " ")
+
+
 @pytest.mark.parametrize("kind", ["encoder", "cross"])
 def test_whole_words_are_taken_away_everywhere_and_layer_by_layer(traced, kind: str):
     translator, translation = traced

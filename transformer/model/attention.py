@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
+from typing import Protocol
 
 from torch import Tensor, nn
 
@@ -15,6 +15,16 @@ from transformer.model.sites import AttentionKind
 from transformer.model.watching.observer import UNWATCHED, AttentionInputs, Observer
 
 NO_MASK = AttentionMask()
+
+
+class Joined(Protocol):
+    """One product instead of those of several maps that read the same input."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(…, in) → (…, out of all)."""
+
+    def holds(self, weight: Tensor) -> bool:
+        """Whether the first map's weight is still what the product multiplies by."""
 
 
 class Attention(nn.Module):
@@ -39,7 +49,7 @@ class MultiHeadAttention(Attention):
         self.out_proj = nn.Linear(config.d_model, config.d_model)
         # queries, keys and values of self-attention in one product, (batch, length, d_model) →
         # (batch, length, 3 d_model); None while three products do it, as in training
-        self.joined: Callable[[Tensor], Tensor] | None = None
+        self.joined: Joined | None = None
 
     def forward(
         self,
@@ -67,14 +77,11 @@ class MultiHeadAttention(Attention):
         output = observer.attention(asked).output
         return self.out_proj(output.transpose(1, 2).flatten(2))  # (batch, queries, d_model)
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Whatever moves the parameters or changes their type takes them out of the joined product."""
-        self.joined = None
-        return super()._apply(fn, recurse)
-
     def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Callable[[], KeyValue]]:
         """Queries (batch, heads, queries, d_head), and a function that computes keys and values if needed."""
-        if self.joined is not None and not self.q_proj.weight.requires_grad:  # gradients need the three
+        own = self.q_proj.weight
+        # gradients need the three, and so does a model that was moved or rounded after they were joined
+        if self.joined is not None and not own.requires_grad and self.joined.holds(own):
             query, key, value = map(self._split, self.joined(x).chunk(3, dim=-1))
             return query, lambda: (key, value)
         source = x if memory is None else memory

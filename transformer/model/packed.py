@@ -43,6 +43,9 @@ class PackedProduct:
         product: Tensor = self._multiply(x, self._packed, self._bias, "none", [], "")
         return product
 
+    def holds(self, weight: Tensor) -> bool:
+        return weight.dtype == torch.bfloat16
+
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedProduct:
         return self
 
@@ -117,6 +120,9 @@ class JoinedProduct:
     def __call__(self, x: Tensor) -> Tensor:
         """(…, in) → (…, out of all)."""
         return F.linear(x, self._weight, self._bias)
+
+    def holds(self, weight: Tensor) -> bool:
+        return weight.data_ptr() == self._weight.data_ptr()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
         return None

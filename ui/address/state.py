@@ -53,7 +53,7 @@ STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "
 """Every statistic of a head over many sentences."""
 VIEWS = (
     *("batch", "trained", "alignment", "together", "sentence"),
-    *("experiments", "causal"),
+    *("experiments", "changes", "causal"),
     *("why", "score", "sources"),
     "sampling",
     *("loss", "schedule", "history", "birth", "here"),

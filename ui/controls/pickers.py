@@ -184,15 +184,15 @@ def window(
 
 
 def variants(
-    # labels by the value of `view` in the address; the first is the default, which the address leaves out
-    choices: dict[str, str],
+    choices: dict[str, str],  # labels by the value of `view` in the address
     now: str | None,  # that value
     sentences: dict[str, str] | None = None,  # what each variant shows
     # other values of the state with which a variant begins, by its name
     fresh: Callable[[str], Mapping[str, Any]] = lambda chosen: {},
+    usual: str | None = None,  # the variant that an address without `view` opens; None for the first
 ) -> None:
     """A switch between the variants of a page, with one sentence about each."""
-    usual = next(iter(choices))
+    usual = usual or next(iter(choices))
     value = now if now in choices else usual
 
     def take(chosen: str) -> None:

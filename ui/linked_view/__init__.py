@@ -17,6 +17,7 @@ from ui.linked_view.feeds import (
     overview_feed,
     race_feed,
     strongest_feed,
+    switched_off,
     whole_feed,
     window_around,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "silenced",
     "strips_feed",
     "strongest_feed",
+    "switched_off",
     "whole_feed",
     "window_around",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,7 @@ ABOUT = {
     "decoder": "reads “{reads}”, predicts “{predicts}”",
     "cross": "predicts “{predicts}”, reads “{reads}”",
 }
+AnyHead = TypeVar("AnyHead", MapFeed, LinesFeed, StrongestFeed)
 SHORT_NAMES = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross"}
 
 
@@ -79,6 +80,11 @@ def head_feed(
         "quantity": quantity(view).share,
         "limit": quantity(view).limit,
     }
+
+
+def switched_off(feed: AnyHead, view: ReadView, role: str = "") -> AnyHead:
+    """The feed of a head whose output is 0 in this run: it is drawn hatched, and its sentence says so."""
+    return {**feed, "off": True, "sentences": captions.sentences_off(view, role), "notes": {}}
 
 
 def spans(groups: Sequence[Group]) -> Spans:

@@ -76,6 +76,7 @@ class HeadFeed(CellFeed):
     sentences: Sequence[Sequence[str]]
     absent: str
     notes: dict[int, str]
+    off: NotRequired[bool]  # whether the head is switched off in this run
     alt: str
     legend: dict[str, Any] | None
     quantity: str

@@ -181,6 +181,7 @@ def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
     drawn, model = look.kind in layout.plots, scene.opened.asked.model
     roles = measured.roles(model).get(look.kind, [])
     layer, head = look.head
+    role = roles[layer][head] if roles else ""
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
     payload = linked_view.map_feed(
         scene.opened.trace,
@@ -189,8 +190,10 @@ def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
         look.scale,
         look.lengths,
         layout.style == "page",
-        roles[layer][head] if roles else "",
+        role,
     )
+    if changed.is_off(scene.opened.translation, look.kind, look.head):
+        payload = linked_view.switched_off(payload, view, role)
     payload["acts"] = _acts(scene) if drawn else []
     payload["fade"] = scene.fade and look.kind != "encoder"
     if layout.style == "home":

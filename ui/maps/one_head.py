@@ -16,6 +16,7 @@ from ui.linked_view import Feed, LinesFeed
 from ui.maps import all_heads, display, measuring
 from ui.maps.looking import Looking
 from ui.maps.take_home import caption_of
+from ui.shell import changed
 
 
 def focus(look: Looking, now: State) -> str:
@@ -54,10 +55,13 @@ def feeds(
     )
     row["hue"] = kind
     found: dict[str, Feed] = {"overview": all_heads.feed(look, now), "row": row}
+    off = changed.is_off(look.translation, kind, look.head)
     if now.show == "lines":
-        found["lines"] = _lines(look, now, view, fade)
+        drawn = _lines(look, now, view, fade)
+        found["lines"] = linked_view.switched_off(drawn, view) if off else drawn
     if now.show == "strongest":
-        found["strongest"] = linked_view.strongest_feed(trace, view, now.scale, look.lengths)
+        listed = linked_view.strongest_feed(trace, view, now.scale, look.lengths)
+        found["strongest"] = linked_view.switched_off(listed, view) if off else listed
     if look.is_windowed:
         found["whole"] = linked_view.whole_feed(trace, kind, look.whole(), look.axes, now.scale)
     return found

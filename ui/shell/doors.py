@@ -139,8 +139,8 @@ PAGES: dict[str, Page] = {
         "compare",
         icon=":material/science:",
         sections={
-            "changes": Entry("Your changes", ""),
             "experiments": Entry("Ready experiments", ""),
+            "changes": Entry("Your changes", ""),
             "causal": Entry(
                 "Causal trace",
                 "Two sentences that differ in a word: which state of one brings its answer to the other?",

@@ -57,7 +57,7 @@ _STYLE = """
 :is(.st-key-doubt, [class*="st-key-change"]) button { min-height: 0; padding-block: 0; }
 :is(.st-key-doubt, [class*="st-key-change"]) button { position: relative; z-index: 1; }
 [class*="st-key-what-if-"] [data-testid="stButtonGroup"] button { flex-grow: 0; }
-[class*="st-key-experiment-"] button { text-align: start; }
+[class*="st-key-experiment-"] a :is(div, span, p) { white-space: normal; }
 [data-testid="stCaptionContainer"][data-testid] { opacity: .75; }
 :is([data-testid="stBaseButton-primary"]:not(:disabled), .stMultiSelect [data-tag])[class] {
   --letters: clamp(0, 999 * (128 - r), 255);
@@ -101,6 +101,16 @@ _STYLE = """
   .headline { flex-wrap: nowrap; }
   .headline h1 { white-space: nowrap; }
   .headline p { min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+  /* What is changed takes room that was empty, so that nothing moves when a head is switched off. */
+  .stMainBlockContainer:has(.lv-home) [data-testid="stLayoutWrapper"]:has(> .st-key-changed) {
+    margin-block: -.55rem -21px;
+  }
+  .stMainBlockContainer:has(.st-key-sections):has(.st-key-above) {
+    [data-testid="stLayoutWrapper"]:has(> .st-key-changed) {
+      width: calc(100% - 16rem); margin: -2.3rem 0 5px 16rem;
+    }
+    .st-key-changed { justify-content: flex-end; }
+  }
 }
 @media (max-width: 640px) {
   .stMainBlockContainer { padding: 1.6rem .9rem 2rem; }

@@ -29,6 +29,7 @@ def switch(
     now: State,
     fresh: Fresh = lambda view: {},
     told: dict[str, str] | None = None,  # the sentences, if they depend on what is shown
+    usual: str | None = None,  # the section that an address without one opens; None for the first
 ) -> None:
     """Draws the switch between the sections; a section with a door of its own stands alone."""
     offered = doors.switched(page)
@@ -36,7 +37,9 @@ def switch(
         return
     said = {view: each.told for view, each in offered.items()}
     with st.container(key="sections"):
-        pickers.variants({view: each.name for view, each in offered.items()}, now.view, told or said, fresh)
+        pickers.variants(
+            {view: each.name for view, each in offered.items()}, now.view, told or said, fresh, usual
+        )
 
 
 def draw(

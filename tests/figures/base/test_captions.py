@@ -32,6 +32,12 @@ def test_a_sentence_has_the_numbers_of_its_row():
     ]
 
 
+def test_a_head_that_is_off_puts_no_weight_anywhere():
+    (first, second) = captions.sentences_off(cross_view([[0.61, 0.39], [0.5, 0.5]]), "content")
+    told = ", head 5 of layer 3 (content) is off: its output is 0, so these weights reach nothing."
+    assert (first, second) == (["Predicting ", "müde", told], ["Predicting ", "</s>", told])
+
+
 def test_a_window_says_how_much_lies_outside():
     assert "20\u00a0% lies outside" in captions.sentence(cross_view([[0.6, 0.2], [0.5, 0.5]]), 0)[-1]
 

@@ -13,7 +13,9 @@ from figures.maps.heatmap import MASKED, heatmap
 from figures.maps.strongest import SHOWN
 from lenses.words.reading import Reading, ReadView, read_view
 from transformer import Translator
+from transformer import interventions as do
 from ui.linked_view.feeds import Draw, bars_feed, lines_feed, map_feed, strongest_feed
+from ui.shell import changed
 
 SCRIPT = next((Path(__file__).parents[3] / "static").glob("linked_view-*/view.js"))
 
@@ -57,3 +59,19 @@ def test_names_in_hover_texts_are_escaped_and_names_elsewhere_are_not(view: Read
 
 def test_lists_on_the_screen_are_as_long_as_printed_ones(view: ReadView):
     assert strongest_feed("abc", view)["listed"] == SHOWN
+
+
+@pytest.mark.parametrize(
+    ("change", "off"),
+    [
+        (do.ablate("cross", 1, 2), True),
+        (do.ablate("cross", 1), True),
+        (do.ablate("cross", 1, 2, by="uniform"), False),
+        (do.ablate("cross", 1, 2, rows=(0,)), False),
+        (do.ablate("cross", 0, 2), False),
+        (do.ablate("encoder", 1, 2), False),
+    ],
+)
+def test_a_head_is_off_if_its_output_is_zero_in_every_row(translator, change, off: bool):
+    run = translator.translate("one two", max_length=3, interventions=[change])
+    assert changed.is_off(run, "cross", (1, 2)) is off

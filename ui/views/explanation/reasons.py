@@ -118,7 +118,7 @@ def _sentence(found: Attribution, written: DecodeStep, rival: Alternative) -> st
     return (
         f"“{plain(captions.quote(written.token))}” has {shares[0]}, “{plain(captions.quote(rival.token))}” "
         f"{shares[1]}: its logit is {total} nats higher. On the direct path, **{helped}** spoke most for it "
-        f"({labels.number(float(found.values.max()), '+.2f')}), and **{hurt}** most against it "
+        f"({labels.number(float(found.values.max()), '+.2f')}, above zero), and **{hurt}** most against it "
         f"({labels.number(float(found.values.min()), '+.2f')})."
     )
 

@@ -100,9 +100,12 @@ def told(found: ScoreParts, where: str) -> str:
     """The largest pair of writers, in words."""
     at = np.unravel_index(int(np.argmax(np.abs(found.values))), found.values.shape)
     value = number(float(found.values[at]), "+.2f")
+    sign = (
+        "below zero, so it lowers the score" if found.values[at] < 0 else "above zero, so it raises the score"
+    )
     bias = f" Positions add {number(found.bias, '+.2f')}." if found.bias else ""
     return (
-        f"The score of **{where}** is {number(found.score, '.2f')}. Its largest part is {value}: "
+        f"The score of **{where}** is {number(found.score, '.2f')}. Its largest part is {value} ({sign}): "
         f"**{found.queries[at[0]]}** of the query with **{found.keys[at[1]]}** of the key.{bias}"
     )
 

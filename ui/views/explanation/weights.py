@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from figures.base import captions, labels, style
+from figures.base.bars import percent
 from figures.base.labels import number
 from figures.maps.measures import Row, effect_dots, measures_map, part_bars
 from lenses.again.row import audit_row
@@ -82,6 +83,7 @@ def show(opened: Opened, now: State) -> None:
     about = row if kind != "encoder" else step
     token = captions.quote(opened.translation.target_tokens[about])
     say(told(found, row, columns, token))
+    _telling(found, opened, kind, row, columns)
     rows, shown = _rows(found, row), [*columns, _BIAS]
     where = f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · {_query(opened, kind, row)}"
     panel(
@@ -96,7 +98,7 @@ def show(opened: Opened, now: State) -> None:
         inked=True,
         scrolls=_LEAST + 40 * len(columns) if len(columns) > _NARROW else False,
     )
-    if found.pair is not None:
+    if found.pair is not None and max(abs(found.pair.together), abs(found.pair.apart)) >= 2 * _EQUAL:
         say(_added(found.pair, columns))
     _other_weights(found, kind, head, row, where, token, opened)
     words.show(opened, now, kind, about)
@@ -110,6 +112,9 @@ _EQUAL = 0.01
 """Nats within which two effects add up."""
 _SINK, _SHORT = 0.3, 0.5
 """A sink has at least this weight on a value shorter than this share of the head's median."""
+_CURSORS = {"encoder": "source"}
+_MOST, _LITTLE, _NOTHING = 0.5, 0.05, 0.005
+"""A share of the weight that is most of it, and effects in nats that are little and none."""
 
 
 def _audit(opened: Opened, kind: str, head: Head, row: int, step: int, rows: list[Row]) -> AuditReport:
@@ -154,15 +159,47 @@ def told(found: Explained, row: int, columns: list[str], token: str) -> str:
     if not np.isfinite(effects).any():
         return "This query sees one key only, so nothing can be taken away from it."
     first, most, needed = largest(weights), largest(norms), largest(-effects)
-    says = f"Its largest weight ({weights[first]:.2f}) lies on **{plain(columns[first])}**"
-    says += ", which also carried most" if most == first else f"; **{plain(columns[most])}** carried most"
+    keys, written = [f"**{plain(each)}**" for each in columns], f"“{plain(token)}”"
+    also = "also carried most" if most == first else f"carried less than {keys[most]}"
     values = found.carried.values
     if weights[first] >= _SINK and values[first] < _SHORT * np.median(values):
-        says += f" (a sink: its value is {values[first]:.2f} long, the median {np.median(values):.2f})"
+        also += f" (a sink: its value is {values[first]:.2f} long, the median {np.median(values):.2f})"
+    share, without = percent(float(weights[first])), number(float(effects[first]), "+.3f")
+    says = f"Its largest weight, {share}, lies on {keys[first]}, which {also}."
+    if weights[first] >= _MOST and abs(effects[first]) < _LITTLE:
+        says = (
+            f"{share} of its weight lies on {keys[first]}, yet {written} hardly needs it: without it, log p "
+            f"changes by {without} nats. It {also}."
+        )
+        if effects[needed] > -_LITTLE:
+            return says
+    if effects[needed] > -_NOTHING:
+        return f"{says} Without any single key, {written} stays as probable as it was."
     effect = number(float(effects[needed]), "+.2f")
-    if effects[needed] > -0.005:
-        return f"{says}. Without any single key, “{plain(token)}” stays as probable as it was."
-    return f"{says}. “{plain(token)}” loses most without **{plain(columns[needed])}**: {effect} nats."
+    return f"{says} {written} loses most without {keys[needed]}: {effect} nats."
+
+
+def _telling(found: Explained, opened: Opened, kind: str, row: int, columns: list[str]) -> None:
+    """A click to the row of this head where weight and effect part most, unless they part in this one."""
+    weights, effects = found.weights, np.abs(found.effects["hidden"])
+    apart = np.where((weights >= _MOST) & (effects < _LITTLE), weights - effects, 0)  # a NaN is not below
+    there, key = map(int, np.unravel_index(np.argmax(apart), apart.shape))
+    if apart[row].any() or not apart[there, key]:
+        return
+
+    def go() -> None:
+        session.change(**{_CURSORS.get(kind, "step"): there})
+
+    name, share = labels.names(opened.translation.labels(kind).queries)[there], float(weights[there, key])
+    change = number(float(found.effects["hidden"][there, key]), "+.3f")
+    st.button(
+        f"Weight and effect part most in the row of “{plain(name)}”: "
+        f"{percent(share)} of the weight lies on “{plain(columns[key])}”, Δ log p is {change} nats",
+        type="tertiary",
+        icon=":material/arrow_forward:",
+        key="explanation.telling",
+        on_click=go,
+    )
 
 
 def _added(pair: Pair, columns: list[str]) -> str:

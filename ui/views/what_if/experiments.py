@@ -17,10 +17,13 @@ from ui.server.stores import kept
 from ui.shell.changed import said
 
 _COLUMNS = 2
-_SUGGESTED = "subject"
-"""The experiment that a visitor sees who has changed nothing yet."""
 Put = tuple[Variants, str | None]
 """The changes that ask a model, and the translation that is given with them."""
+
+
+def known(model: str) -> bool:
+    """Whether a model can be asked at least one of the questions."""
+    return any(_put(model, each) is not None for each in EXPERIMENTS)
 
 
 def show(model: str) -> None:
@@ -31,21 +34,13 @@ def show(model: str) -> None:
             f"{catalogue.DEFAULT} on the left."
         )
         return
-    st.markdown(f"What does **{plain(model)}** do if one thing is changed? Choose one: the model answers.")
+    name = plain(catalogue.find(model).title)
+    st.markdown(f"What does **{name}** do if one thing is changed? Choose one: the model answers.")
     for start in range(0, len(shown), _COLUMNS):
-        for (each, found), column in zip(
-            shown[start : start + _COLUMNS], st.columns(_COLUMNS, gap="small"), strict=False
-        ):
-            with column, st.container(border=True, height="stretch"):
-                _card(each, found, model)
-
-
-def suggest(model: str) -> None:
-    """Draws an experiment for a visitor who has changed nothing yet; nothing if the model cannot be asked."""
-    each = next(each for each in EXPERIMENTS if each.name == _SUGGESTED)
-    if (found := _put(model, each)) is not None:
-        with st.container(border=True):
-            _card(each, found, model)
+        row = enumerate(shown[start : start + _COLUMNS], start=start + 1)
+        for (number, (each, found)), column in zip(row, st.columns(_COLUMNS, gap="small"), strict=False):
+            with column, st.container(border=True, height="stretch", key=f"experiment-{each.name}"):
+                _card(number, each, found, model)
 
 
 def question(now: State) -> str | None:
@@ -71,9 +66,9 @@ def _put(model: str, experiment: Experiment) -> Put | None:
     return None
 
 
-def _card(experiment: Experiment, found: Put, model: str) -> None:
+def _card(number: int, experiment: Experiment, found: Put, model: str) -> None:
     variants, target = found
-    st.markdown(f"**{EXPERIMENTS.index(experiment) + 1}. {experiment.question}**")
+    st.markdown(f"**{number}. {experiment.question}**")
     st.markdown(f":gray[{plain(experiment.text)}]")
     for variant, changes in variants.items():
         named = f"*{variant}*: " if len(variants) > 1 else ""

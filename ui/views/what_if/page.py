@@ -50,7 +50,6 @@ def _results(opened: Opened) -> None:
     if not opened.asked.changes:
         st.markdown(f":gray[as it is:] {plain(base.text)}")
         st.caption("With each change the model translates again, and this page shows what the change did.")
-        experiments.suggest(opened.asked.model)
         return
     free = _compared(opened, base, opened.traced().translation)
     asked = experiments.question(session.current())
@@ -126,13 +125,15 @@ def _steps(found: RunDifference, forced: bool) -> None:
         else "up to the step at which the runs part, because a change contradicts the unchanged translation"
     )
     whole, size = float(np.nansum(found.delta_log_p)), float(np.nansum(np.abs(found.delta_log_p)))
+    summed = f"together {labels.moved(whole)} nats"
+    if labels.telling(size) != labels.telling(abs(whole)):
+        summed += f", where gains and losses cancel; Σ|Δ| {labels.telling(size)} nats"
     st.markdown("##### How probable the unchanged translation is now")
     panel(
         "what-if.delta",
         lambda: delta_bars(moved, found.parting),
         "Δ log p of each token of the unchanged translation: amber became less probable, purple more; "
-        f"{way}; together {labels.moved(whole)} nats, where gains and losses cancel; Σ|Δ| "
-        f"{labels.telling(size)} nats · {found.base.model}",
+        f"{way}; {summed} · {found.base.model}",
         lambda: _table(found),
     )
 
@@ -248,13 +249,21 @@ Switch = Callable[[State], None]
 
 
 def show() -> None:
-    """Draws the section that the address names; the visitor's own changes if it names none."""
+    """Draws the section that the address names; if it names none, the changes of the visitor, or ideas."""
     session.adopt()
-    _SECTIONS.get(session.current().view or "", _own_changes)(_switch)
+    _SECTIONS[_view(session.current())](_switch)
+
+
+def _view(now: State) -> str:
+    """The section: without changes the ready experiments, if there are any for the model."""
+    if now.view in _SECTIONS:
+        return now.view
+    asked = not (now.changes or now.off) and experiments.known(now.model or catalogue.DEFAULT)
+    return "experiments" if asked else "changes"
 
 
 def _switch(now: State) -> None:
-    sections.switch("what_if", now)
+    sections.switch("what_if", replace(now, view=_view(now)), usual=_view(replace(now, view=None)))
 
 
 def _own_changes(switch: Switch) -> None:
@@ -290,6 +299,7 @@ def _ready_experiments(switch: Switch) -> None:
 
 
 _SECTIONS: dict[str, Callable[[Switch], None]] = {
+    "changes": _own_changes,
     "experiments": _ready_experiments,
     "causal": _causal_trace,
 }
