@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,6 +18,7 @@ from lenses.words.alignment import Aligner
 from lenses.words.familiarity import Doubtful, read_measure, traits_of
 from lenses.words.telling import glosses, telling_step
 from transformer.decode.rules import SearchRules
+from transformer.hub.settings import is_hosted
 from transformer.interventions import Intervention, InterventionError, write_text
 from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translation import DecodeStep, Translation
@@ -167,6 +168,40 @@ def _decode(model: Model, asked: Asked, progress: Progress) -> Translation:
     if asked.decode.startswith(SAMPLE):
         sample = asked.drawing.sampling(int(asked.decode.removeprefix(SAMPLE)))
     return _last(model.stream(asked.text, beam_size, sample=sample, interventions=asked.changes), progress)
+
+
+class Bettered(NamedTuple):
+    """A translation by beam search that scores higher than the greedy one."""
+
+    text: str
+    score: float  # of the beam's translation, and of the greedy one, in nats
+    greedy: float
+
+
+def by_beam(asked: Asked, greedy: Translation, size: int) -> Bettered | None:
+    """What a beam finds beyond a greedy translation, searched once; None if nothing.
+
+    Only a model in memory is asked: nothing waits for this. A hosted server does not search unasked: it would
+    spend on it what visitors wait for.
+    """
+    usual = asked == Asked(asked.model, asked.text, "greedy", None) and has_model(asked.model)
+    long = size * len(greedy.target_tokens) > LONG_SEARCH
+    if long or not usual or is_hosted() or not catalogue.find(asked.model).resident:
+        return None
+    model = catalogue.model(asked.model)
+    if not isinstance(model, transformer.Translator):
+        return None
+
+    def score(run: Translation) -> float:
+        return model.rules.score(sum(step.log_prob for step in run.steps), len(run.steps))
+
+    def make() -> Bettered | None:
+        found = model.translate(asked.text, size, capture=False)
+        told = Bettered(found.text, score(found), score(greedy))
+        return told if found.text != greedy.text and told.score > told.greedy else None
+
+    better: Bettered | None = kept("bettered").get((asked, id(model), size), make)
+    return better
 
 
 def search(

@@ -136,6 +136,7 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "first heads": (32, None),
     "told": (64, None),
     "doubted": (256, None),
+    "bettered": (256, None),
     "batches": (6, None),
     "refusals": (256, None),
     "controls": (64, None),

@@ -53,9 +53,9 @@ _STYLE = """
 [data-testid="stLayoutWrapper"]:has(> .st-key-lm-note) { flex: 1 1 min(100%, 26rem) !important; }
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
-:is(.st-key-doubt, [class*="st-key-change"]) { row-gap: 0; }
-:is(.st-key-doubt, [class*="st-key-change"]) button { min-height: 0; padding-block: 0; }
-:is(.st-key-doubt, [class*="st-key-change"]) button { position: relative; z-index: 1; }
+:is(.st-key-doubt, .st-key-better, [class*="st-key-change"]) { row-gap: 0; }
+:is(.st-key-doubt, .st-key-better, [class*="st-key-change"]) button { min-height: 0; padding-block: 0; }
+:is(.st-key-doubt, .st-key-better, [class*="st-key-change"]) button { position: relative; z-index: 1; }
 [class*="st-key-what-if-"] [data-testid="stButtonGroup"] button { flex-grow: 0; }
 [class*="st-key-experiment-"] a :is(div, span, p) { white-space: normal; }
 [data-testid="stCaptionContainer"][data-testid] { opacity: .75; }
@@ -101,8 +101,9 @@ _STYLE = """
   .headline { flex-wrap: nowrap; }
   .headline h1 { white-space: nowrap; }
   .headline p { min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-  /* What is changed takes room that was empty, so that nothing moves when a head is switched off. */
-  .stMainBlockContainer:has(.lv-home) [data-testid="stLayoutWrapper"]:has(> .st-key-changed) {
+  /* These lines take room that was empty, so that nothing moves when they come. */
+  .stMainBlockContainer:has(.lv-home)
+    [data-testid="stLayoutWrapper"]:has(> :is(.st-key-changed, .st-key-better)) {
     margin-block: -.55rem -21px;
   }
   .stMainBlockContainer:has(.st-key-sections):has(.st-key-above) {

@@ -16,6 +16,7 @@ from ui.maps.looking import Looks
 from ui.maps.take_home import take_home
 from ui.server import catalogue
 from ui.server.opened import Opened
+from ui.shell import better
 
 LAYOUT = Layout(
     view="home",
@@ -70,6 +71,7 @@ def show(opened: Opened) -> None:
             take_home(scene)
 
     shown = {*opened.kinds, "controls", "next"}
+    notice = st.empty()
     scene = Scene(
         LAYOUT,
         opened,
@@ -81,6 +83,8 @@ def show(opened: Opened) -> None:
         strips=lambda now: Strips(shades=measuring.shaded(opened, now)),
     )
     explorer(scene)
+    with notice:
+        better.tell(opened)
 
 
 def _explained(opened: Opened) -> tuple[str, str]:

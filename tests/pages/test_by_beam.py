@@ -1,0 +1,42 @@
+"""The line about beam search: what it claims, and when it is silent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from app_pages import run, words
+
+from transformer.hub.settings import HOSTED_VARIABLE
+from ui.server import catalogue, runs
+from ui.server.runs import Asked, Untold, by_beam
+
+TEXTS = [f"{first} {second} three" for first in ("one", "two", "five", "ten") for second in ("six", "four")]
+
+
+def found(text: str, decode: str = "greedy") -> runs.Bettered | None:
+    asked = Asked("random", text, decode, None)
+    return by_beam(asked, runs.translate(asked, Untold()), 4)
+
+
+def test_it_is_told_exactly_if_the_beam_s_text_differs_and_scores_higher():
+    translator, told = catalogue.translator("random"), []
+    for text in TEXTS:
+        one, other = (translator.translate(text, beam_size=size, capture=False) for size in (1, 4))
+        means = [float(np.mean(each.log_probs)) for each in (other, one)]  # this model's α is 1
+        better = other.text != one.text and means[0] > means[1]
+        own = found(text)
+        assert (own is not None) == better
+        if own is not None:
+            assert own.text == other.text
+            np.testing.assert_allclose([own.score, own.greedy], means, atol=1e-6)
+            told.append(text)
+    assert told, "none of these texts shows the line"
+    shown = words(run("app.py", model="random", text=told[0]))
+    assert "A beam of 4 finds what scores higher" in shown
+    assert "A beam of 4" not in words(run("app.py", model="random", text=told[0], decode="beam-4"))
+
+
+def test_nobody_searches_unasked(monkeypatch: pytest.MonkeyPatch):
+    assert all(found(text, "beam-2") is None for text in TEXTS)
+    monkeypatch.setenv(HOSTED_VARIABLE, "on")
+    assert all(found(text) is None for text in TEXTS)
