@@ -45,10 +45,10 @@ export function titleFor(text, room, widthOf) {
 }
 
 // How the four pictures lie: the next token under the small maps (`over`), or all in one row (`beside`), if that leaves
-// the small maps larger; either only if they get at least `LEAST` px of width. Else two by two (`square`), so that the
-// page scrolls. `measure` gives the width that the large map takes in a room; `bars` the
-// width that the next token needs in a row, and its height under the maps; `around` the px of titles and colours over
-// and under a map. Returns the layout and the rooms in px, [width, height].
+// the small maps larger; either only if they get at least `LEAST` px of width and three quarters of it of height. Else
+// two by two (`square`), so that the page scrolls. `measure` gives the width that the large map takes in a room; `bars`
+// the width that the next token needs in a row, and its height under the maps; `around` the px of titles and colours
+// over and under a map. Returns the layout and the rooms in px, [width, height].
 export function spread({ width, height, gap, bars, around, measure }) {
   const high = height - around;
   const found = [over, beside].map((lay) => lay({ width, height, high, gap, bars, around, measure }));
@@ -62,7 +62,7 @@ export function spread({ width, height, gap, bars, around, measure }) {
 // Whole px, as plotly.js rounds the size of a figure.
 const whole = (sizes) => sizes.map(Math.floor);
 const larger = (one, other) => Math.min(...other.side) > 1.1 * Math.min(...one.side);
-const large = ({ side, main }) => side[0] >= LEAST && side[1] >= LEAST / 2 && main >= Math.min(...side);
+const large = ({ side, main }) => side[0] >= LEAST && side[1] >= 0.75 * LEAST && main >= Math.min(...side);
 
 function over({ width, height, high, gap, bars, around, measure }) {
   const room = [0.52 * width, high];

@@ -9,7 +9,7 @@ import { FONTS, spread } from "./fit.js";
 const SIZES = { gap: 18, around: 70, head: 290, lane: 19, about: 80, beside: 104, below: 74 };
 const LAYOUTS = ["beside", "over", "square"];
 // The least height of the maps, below which the page scrolls.
-const LEAST = 208;
+const LEAST = 264;
 const NARROW = matchMedia("(max-width: 900px)");
 const TOUCH = matchMedia("(hover: none)");
 

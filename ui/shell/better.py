@@ -13,6 +13,8 @@ from ui.server.opened import Opened
 
 _SIZE = 4
 """The beam of the paper (section 6.1)."""
+_LONGEST = 70
+"""Letters of the translation that the line shows, so that it stays one line."""
 
 
 def tell(opened: Opened) -> None:
@@ -28,7 +30,8 @@ def tell(opened: Opened) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="better"):
         st.caption(
-            f":material/alt_route: A beam of {_SIZE} finds what scores higher: “{plain(found.text)}”",
+            f":material/alt_route: A beam of {_SIZE} finds what scores higher: "
+            f"“{plain(labels.shorten(found.text, _LONGEST))}”",
             width="content",
             help=f"The score of this model's beam search: {labels.number(found.score, '.3f')} against "
             f"{labels.number(found.greedy, '.3f')} of the greedy translation. Higher is more probable to the "

@@ -113,6 +113,22 @@ _STYLE = """
     .st-key-changed { justify-content: flex-end; }
   }
 }
+/* In a narrow window, as at 150 % zoom, the menu is its icons; it unfolds over the page. */
+@media (min-width: 769px) and (max-width: 1099px) {
+  .stSidebar[data-collapsed="false"] {
+    width: 2.4rem !important; min-width: 2.4rem !important; z-index: 100; border-color: transparent;
+  }
+  .stSidebar [data-testid="stSidebarContent"] { width: 2.4rem; overflow: hidden; background: inherit; }
+  .stSidebar [data-testid="stSidebarUserContent"] { width: 12rem; margin-inline-start: -.75rem; }
+  .stSidebar:is(:hover, :has(:focus-visible)) [data-testid="stSidebarContent"] {
+    width: 15rem; overflow-y: auto; box-shadow: 0 0 1rem rgb(0 0 0 / .25);
+  }
+  .stSidebar:is(:hover, :has(:focus-visible)) [data-testid="stSidebarUserContent"] { margin: 0; }
+  .stSidebar:not(:hover, :has(:focus-visible))
+    :is([data-testid="stSidebarHeader"], .stMarkdown, summary > :last-child, :has(+ * > .st-key-menu)) {
+    opacity: 0; pointer-events: none;
+  }
+}
 @media (max-width: 640px) {
   .stMainBlockContainer { padding: 1.6rem .9rem 2rem; }
   .headline p, .stMainBlockContainer:has(.lv-home) .st-key-next { display: none; }
@@ -128,6 +144,8 @@ _STYLE = """
 }
 </style>
 """
+_DARK = "<style>:is(.heatmaplayer image, .lv-mark i) { filter: brightness(1.4); }</style>"
+"""On a dark page the hues reach two thirds of the lightness of a light one; this gives the rest back."""
 
 
 def open_page(
@@ -146,7 +164,7 @@ def open_page(
         layout="wide",
         initial_sidebar_state=240,
     )
-    st.html(_STYLE)
+    st.html(_STYLE + _DARK * (st.context.theme.type == "dark"))
     try:
         visits.begin()
     except visits.FullError as error:
