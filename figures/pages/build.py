@@ -56,7 +56,13 @@ def built_row(
         traces.append(hatched)
     low, high = float(scores[mask].min()), float(scores[mask].max())
     air = max(_LEAST - (high - low), 0.3 * (high - low)) / 2
-    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "line": {"dash": "dot", "width": 1.5, "color": style.CHOSEN}}
+    line = {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "line": {"dash": "dot", "width": 1.5, "color": style.CHOSEN},
+    }
     layout = {
         "xaxis": style.token_axis(labels.ticks(tokens), style.LARGE) | {"tickangle": -90, "anchor": "free"},
         "yaxis": {

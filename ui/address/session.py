@@ -48,7 +48,7 @@ FORMER = "en-de"
 """Opened first until addresses named their model: it is meant by an address with a text and no model."""
 CARRIED = (
     *("text", "language", "model", "step", "source", "encoder", "decoder", "cross"),
-    *("two", "a", "b", "length"),
+    *("two", "a", "b", "length", "present"),
 )
 """Values that a lesson keeps from step to step; all others are as a step's view gives them."""
 TRANSLATE = "translate"

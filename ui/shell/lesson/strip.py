@@ -41,6 +41,12 @@ _STYLE = """
     position: sticky; top: 0; z-index: 50;
   }
 }
+body:has(.lv-present) .stMainBlockContainer :has(> .st-key-lesson) { position: static; z-index: auto; }
+body:has(.lv-present) .stMainBlockContainer .st-key-lesson {
+  position: fixed; inset: auto auto 0 0; width: 36%; max-height: 46%; overflow-y: auto; z-index: 1000001;
+}
+body:has(.lv-present) .stMainBlockContainer .st-key-lesson .stElementContainer { visibility: visible; }
+body:has(.lv-present) .st-key-lesson p { font-size: 1.15rem; }
 @media (max-height: 800px) {
   .stMainBlockContainer:has(.st-key-lesson):has(.lv-home) .st-key-examples { display: none; }
 }

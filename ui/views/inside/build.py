@@ -27,6 +27,7 @@ from ui.views.inside.arithmetic import BADGE
 from ui.views.inside.vectors import length
 
 _GOALS = {"copy": "copy one key", "average": "average two keys"}
+_WIDTHS = (1, 1.9)
 _SEEING = (
     "The query is yours; keys, values and the softmax are the head's own. Every score is how far a key "
     "reaches along the query, times the query's length, divided by √d_k. A query twice as long doubles all "
@@ -77,22 +78,14 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
     weights, scores = found.weights(query), found.scores(query).numpy()
     size = float(query.norm())
     first, second = f"“{plain(names[i])}”", f"“{plain(names[j])}”"
-    left, right = st.columns([1, 1.9], gap="medium")
+    place = f"{captions.KIND_NAMES[kind]} · {labels.head_name(*getattr(now, kind))}"
+    tokens = opened.translation.labels(kind).keys
+    left, right = st.columns(_WIDTHS, gap="medium")
     with left:
         _number("a", f"a · along {first}", now.a)
         _number("b", f"b · along {second}", now.b)
         _number("length", "l · length of the whole", now.length)
         _grade(opened, kind, now, found, weights, (first, second))
-        across = found.units[1] @ found.units[0]
-        flat = np.array([now.a + now.b * float(across), now.b * float((1 - across**2).clamp(0).sqrt())])
-        place = f"{captions.KIND_NAMES[kind]} · {labels.head_name(*getattr(now, kind))}"
-        tokens = opened.translation.labels(kind).keys
-        panel(
-            "build plane",
-            lambda: key_plane(kind, tokens, found.flat, now.length * flat, found.pair),
-            f"The keys, seen from above the plane of key i and key j, and the query’s direction · {place}",
-            saved=False,
-        )
     with right:
         goals = [COPY] if now.goal == "copy" else [HALF]
         mask = found.mask.numpy()
@@ -107,6 +100,17 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
             seeing=_SEEING,
             formula=_FORMULA,
         )
+    left, right = st.columns(_WIDTHS, gap="medium")
+    with left:
+        across = found.units[1] @ found.units[0]
+        flat = np.array([now.a + now.b * float(across), now.b * float((1 - across**2).clamp(0).sqrt())])
+        panel(
+            "build plane",
+            lambda: key_plane(kind, tokens, found.flat, now.length * flat, found.pair),
+            f"The keys, seen from above the plane of key i and key j, and the query’s direction · {place}",
+            saved=False,
+        )
+    with right:
         value, output = found.record.value[found.head].numpy(), found.output(weights)
         goal = value[i] if now.goal == "copy" else (value[i] + value[j]) / 2
         rows = [Strip(f"v of {names[i]}", value[i]), Strip(f"v of {names[j]}", value[j])]
@@ -125,12 +129,11 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
 
 def _number(name: str, label: str, value: float) -> None:
     """Draws a slider, and a box for typing the same number."""
-    slider, box = st.columns([2.2, 1], vertical_alignment="bottom")
-    with slider:
-        pickers.slide(name, label, value)
     low, high = KINDS[name].ends or (0.0, 0.0)
     typed = pickers.control(f"build.{name}", value, name)
-    box.number_input(label, low, high, value, 0.01, label_visibility="collapsed", **typed)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        pickers.slide(name, label, value)
+        st.number_input(label, low, high, value, 0.01, label_visibility="collapsed", width=96, **typed)
 
 
 def _grade(
@@ -164,7 +167,7 @@ def _grade(
 def _disturb(now: State, found: Plane, names: tuple[str, str]) -> None:
     """Moves the keys a little, and measures what becomes of the weights, for queries of several lengths."""
     st.markdown("##### Disturb the keys")
-    left, right = st.columns([1, 1.9], gap="medium")
+    left, right = st.columns(_WIDTHS, gap="medium")
     with left:
         label = "By how many per cent of its length each key moves"
         pickers.slide("disturbance", label, now.disturbance)
@@ -182,7 +185,7 @@ def _disturb(now: State, found: Plane, names: tuple[str, str]) -> None:
         moved = np.mean([found.disturbed(each, share) for each in heads], axis=0)[:, pair]
         change = float(np.abs(moved - own).max(1).mean())
         size = " · ".join(f"{float(each.norm()):.1f}" for each in heads)
-        lines.append(f"| {said} | {size} | {own[0]:.2f} | {own[1]:.2f} | {change:.3f} |")
+        lines.append(f"| {said} | {size} | {own[0]:.2f} | {own[1]:.2f} | {labels.telling(change)} |")
     with right:
         st.markdown(
             f"| | length of q | weight of {names[0]} | of {names[1]} | change |\n|--|--|--|--|--|\n"
