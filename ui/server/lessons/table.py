@@ -70,7 +70,7 @@ def _row(
 
 
 def _seen(steps: int, lesson: Lesson | None) -> str:
-    return f"{steps} steps" if lesson is None else f"{steps} of {len(lesson.steps)} steps"
+    return f"{steps} step{'s' * (steps != 1)}" if lesson is None else f"{steps} of {len(lesson.steps)} steps"
 
 
 def _hardest(students: Sequence[tuple[str, progress.Notes]], known: dict[str, Lesson]) -> str:
