@@ -80,8 +80,8 @@ def built_row(
             "title": "score",
         },
         "shapes": [line | {"y0": goal, "y1": goal, "layer": "below"} for goal in goals],
-        "height": 330,
-        "margin": {"l": 56, "t": 12, "r": 6, "b": 76},
+        "height": 286,
+        "margin": {"l": 56, "t": 12, "r": 6, "b": 66},
         "bargap": 0.2,
         "dragmode": False,
     }
@@ -127,7 +127,7 @@ def key_plane(
         "xaxis": across,
         "yaxis": up | {"scaleanchor": "x"},
         "annotations": [arrow, end] if size else [],
-        "height": 250,
+        "height": 210,
         "margin": {"l": 6, "t": 6, "r": 6, "b": 6},
         "dragmode": False,
     }

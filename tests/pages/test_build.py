@@ -70,7 +70,7 @@ def test_a_query_that_reaches_the_goal_is_the_answer_of_the_step():
     assert "**Reached.**" in words(at)
     note = at.session_state["lesson_notes"]["copy"][step]
     assert note["right"]
-    assert "a = 6, b = −5, l = 10" in note["chose"].replace("-", "−")
+    assert "a = 6, b = −5, l = 10" in note["chose"]
 
 
 def test_an_answer_to_another_goal_is_none():

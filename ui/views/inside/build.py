@@ -92,7 +92,7 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
         panel(
             "build row",
             lambda: built_row(kind, tokens, mask, scores, weights, found.pair, goals),
-            f"{place} · keys and values of the model, query of your own, |q| = {size:.1f} · {BADGE}",
+            f"{place} · your query, |q| = {size:.1f} · {BADGE}",
             lambda: [
                 ("key", "score", "weight"),
                 *zip(names, map(float, scores), map(float, weights), strict=True),
@@ -160,7 +160,8 @@ def _grade(
     )
     if done:
         at_keys = " and ".join(str(labels.count(key)) for key in found.pair)
-        chose = f"a = {now.a:g}, b = {now.b:g}, l = {now.length:g}, keys {at_keys}"
+        a, b = labels.number(now.a, "g"), labels.number(now.b, "g")
+        chose = f"a = {a}, b = {b}, l = {now.length:g}, keys {at_keys}"
         strip.built(opened, kind, now.goal, chose, f"Weight: {gives}.")
 
 
