@@ -54,6 +54,21 @@ def test_an_answer_is_noted_and_not_told(name: str):
     assert len(said) == 1
 
 
+def test_the_score_comes_when_all_was_seen_and_then_no_answer_changes():
+    step = files.checks()["before"].steps[0]
+    note = {"sentence": "A", "model": "m", "asked": "Q?", "chose": "x", "right": True, "reason": "R."}
+    at = run("pages/lessons.py")
+    at.session_state["lesson_notes"] = {"before": dict.fromkeys(range(1, 7), note)}
+    assert "6 of 8 steps seen" in words(at.run())
+    assert "answers right" not in words(at)
+    assert "of 8 right" not in words(at)
+    at = run(step.page, model="en-pt", lesson="before.1")
+    at.session_state["lesson_notes"] |= {"before": dict.fromkeys(range(1, 8), note)}
+    options(at)[0].click().run()
+    assert [each.disabled for each in options(at)] == [True] * len(options(at))
+    assert "how many you got right" in words(at)
+
+
 def test_the_page_lists_the_checks_and_says_both_scores():
     at = run("pages/lessons.py")
     labels = [each.proto.label for each in at.get("page_link")]

@@ -310,9 +310,7 @@ def build(at: Asking) -> Measured:
     goal = at.question.goal
     best, _ = plane_of(at.run, (at.kind, *at.head), at.row, None, goal).best(goal)
     if short_of(goal, best, best) > 0:
-        raise UnmeasuredError(
-            "No query in the plane of two of its keys comes there in this head: try another."
-        )
+        raise UnmeasuredError("Of the pairs of keys that were tried, none allows it: choose another head.")
     options = Option("reached", 1.0, ""), Option("not reached", 0.0, "")
     asks = f"In {NAMES[at.kind]}, {_head(*at.head)}: {_GOALS[goal]}."
     return Measured(asks, options, 0, exact=True, why=f"The best query of a plane gives {best:.2f}.")

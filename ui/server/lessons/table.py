@@ -36,7 +36,10 @@ def table(files: Iterable[tuple[str, bytes]]) -> Table:
     known = {**every()[0], **checks()}
     students: list[tuple[str, progress.Notes]] = []
     wrong: list[str] = []
-    for file, content in files:
+    for count, (file, content) in enumerate(files):
+        if count == MOST_STUDENTS:
+            wrong.append(f"Only the first {MOST_STUDENTS} files are read.")
+            break
         try:
             notes, unread = progress.read(content)
         except progress.ProgressError as error:
@@ -90,9 +93,11 @@ def _hardest(students: Sequence[tuple[str, progress.Notes]], known: dict[str, Le
 
 def of_folder(folder: Path) -> Table:
     """The table of the JSON files of a folder; OSError if it cannot be read."""
-    paths = sorted(path for path in folder.iterdir() if path.suffix == ".json")[:MOST_STUDENTS]
-    found: list[tuple[str, bytes]] = []
-    for path in paths:
-        with path.open("rb") as file:
-            found.append((shown(path.name), file.read(progress.MOST_BYTES + 1)))
-    return table(found)
+    paths = sorted(path for path in folder.iterdir() if path.suffix == ".json")
+    return table((shown(path.name), _content(path)) for path in paths)
+
+
+def _content(path: Path) -> bytes:
+    """A file, or so much of it that `read` says it is too large."""
+    with path.open("rb") as file:
+        return file.read(progress.MOST_BYTES + 1)

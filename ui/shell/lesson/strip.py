@@ -72,7 +72,8 @@ _ONE_LINE = "<style>.st-key-lesson-question.st-key-lesson-question { min-height:
 BUILD = "build"
 _RIGHT = ":material/check: **Right.**"
 _BUILDING = ":gray[Move the sliders below: every query is graded as you set it.]"
-_TAKEN = ":gray[Noted. You can still choose another. What is right is not said in a check.]"
+_TAKEN = ":gray[Noted. You can choose another until you have seen all questions of the check.]"
+_LOCKED = ":gray[Noted. You have seen all questions: the page Lessons says how many you got right.]"
 _place: ContextVar[DeltaGenerator | None] = ContextVar("lesson_question", default=None)
 
 
@@ -226,6 +227,12 @@ def built(
             session.rerun()  # the strip says so, too
 
 
+def _ended(name: str) -> bool:
+    """Whether the visitor has seen every step of a lesson."""
+    lesson = find(name)
+    return lesson is not None and {*range(len(lesson.steps))} <= {*session.lesson_notes().get(name, {})}
+
+
 @part
 def _question(opened: Opened, question: Question, at: Viewpoint, step: tuple[str, int]) -> None:
     """Draws a question, and after a choice its answer."""
@@ -251,17 +258,20 @@ def _question(opened: Opened, question: Question, at: Viewpoint, step: tuple[str
         return
     names = [each.name for each in found.options]
     chosen = names.index(noted["chose"]) if noted and noted["chose"] in names else None
+    # a score that follows every choice would tell what is right
+    locked = is_check and chosen is not None and _ended(step[0])
     with st.container(horizontal=True, key="lesson-options"):
         for i, option in enumerate(found.options):
             st.button(
                 plain(option.name),
                 key=f"lesson.option.{i}",
                 type="primary" if i == chosen else "secondary",
+                disabled=locked,
                 on_click=_choose,
                 args=(opened, found, i, step, at),
             )
     if chosen is not None and is_check:
-        st.markdown(_TAKEN)
+        st.markdown(_LOCKED if locked else _TAKEN)
     elif chosen is not None:
         mark = _RIGHT if chosen == found.best else ":material/close: **Not so.**"
         st.markdown(f"{mark} {plain(found.reason(chosen))} {_numbers(found)}")

@@ -120,7 +120,7 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
         panel(
             "build output",
             lambda: strips(rows, joint=True),
-            f"values of the model, and their sum with these weights: {labels.number(away)} of the goal’s "
+            f"Values of the model, and their sum with these weights: {labels.number(away)} of the goal’s "
             "length away from the goal",
             saved=False,
         )

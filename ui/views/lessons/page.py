@@ -11,8 +11,8 @@ from ui.address import session
 from ui.controls import part, pickers, plain
 from ui.server import cells
 from ui.server.lessons import progress
-from ui.server.lessons.files import CHECKS, Lesson, checks, every
-from ui.server.lessons.table import MOST_STUDENTS, table
+from ui.server.lessons.files import Lesson, checks, every
+from ui.server.lessons.table import table
 from ui.shell import doors, frame
 from ui.shell.lesson.strip import link
 from ui.shell.models.model_picker import pick_model
@@ -104,20 +104,20 @@ def _row(
 def _state(lesson: Lesson) -> str:
     """How far the visitor has come in a lesson."""
     done, steps = _done(lesson), len(lesson.steps)
-    if lesson.is_check and (told := _score(steps)):
-        return told
     if not done:
         return f"{steps} steps"
+    if lesson.is_check:
+        return _score() if done >= steps else f"{done} of {steps} steps seen"
     notes = [note for note in session.lesson_notes()[lesson.name].values() if note is not None]
     right = f" · {sum(note['right'] for note in notes)} of {len(notes)} answers right" * bool(notes)
     return f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
 
 
-def _score(of: int) -> str:
-    """What the two checks found: "before 4 → after 7 of 8 right"; empty if none was answered."""
-    scores = ((name, progress.score(session.lesson_notes(), name)) for name in CHECKS)
-    told = " → ".join(f"{name} {right}" for name, right in scores if right is not None)
-    return told and f"{told} of {of} right"
+def _score() -> str:
+    """What the checks that are done found: "before 4 → after 7 of 8 right"."""
+    ended = [each for each in checks().values() if _done(each) >= len(each.steps)]
+    right = (f"{each.name} {progress.score(session.lesson_notes(), each.name) or 0}" for each in ended)
+    return f"{' → '.join(right)} of {len(ended[0].steps)} right"
 
 
 def _take(file: Any) -> None:
@@ -174,7 +174,7 @@ def _class() -> None:
         )
         if not files:
             return
-        found = table((file.name, file.getvalue()) for file in files[:MOST_STUDENTS])
+        found = table((file.name, file.getvalue()) for file in files)
         st.markdown(plain(found.told))
         columns = dict(zip(found.head, zip(*found.rows, strict=True), strict=True)) if found.rows else {}
         if columns:
