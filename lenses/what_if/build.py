@@ -27,7 +27,9 @@ COPY, HALF, NEAR = 0.95, 0.5, 0.02
 FURTHEST = 100.0
 """Largest |l a| and |l b| that are searched for the best query: what a visitor can set."""
 DRAWS = 200
-_GRID, _ROUNDS, _PAIRS = 33, 5, 40
+SAFE = 0.99
+"""The weight of a copy that is compared with a balance: as long a query as this takes, and no longer."""
+_GRID, _ROUNDS, _PAIRS, _HALVINGS = 33, 5, 40, 8
 Pair = tuple[int, int]
 
 
@@ -95,8 +97,8 @@ class Plane:
         found: Array = weights @ self.record.value[self.head].numpy()
         return found
 
-    def best(self, goal: str) -> tuple[float, tuple[float, float]]:
-        """The largest weight that a query of the plane can give, and l·a and l·b of that query.
+    def best(self, goal: str, furthest: float = FURTHEST) -> tuple[float, tuple[float, float]]:
+        """The largest weight that a query of the plane can give, and l·a and l·b, at most `furthest`, of it.
 
         Of the first key for "copy"; for "average" of the lesser of the two. The logarithm of a weight is
         concave in the query, so a grid that closes in on the best of a line, and of all lines, finds it.
@@ -104,10 +106,10 @@ class Plane:
         base = self.scores(self.query(0, 0)).double()
         slopes = [self.scores(unit).double() - base for unit in self.units]
         chosen, step = list(self.pair[: 1 if goal == "copy" else 2]), torch.linspace(0, 1, _GRID).double()
-        low, high, lines = -FURTHEST, FURTHEST, torch.arange(_GRID)
+        low, high, lines = -furthest, furthest, torch.arange(_GRID)
         for _ in range(_ROUNDS):
             a = low + (high - low) * step
-            start, stop = (torch.full((_GRID,), end, dtype=torch.double) for end in (-FURTHEST, FURTHEST))
+            start, stop = (torch.full((_GRID,), end, dtype=torch.double) for end in (-furthest, furthest))
             for _ in range(_ROUNDS):
                 b = start[:, None] + (stop - start)[:, None] * step
                 scores = base + a[:, None, None] * slopes[0] + b[..., None] * slopes[1]
@@ -117,6 +119,14 @@ class Plane:
             line = int(least[lines, at].argmax())
             low, high = float(a[max(line - 1, 0)]), float(a[min(line + 1, _GRID - 1)])
         return float(least[line, at[line]]), (float(a[line]), float(b[line, at[line]]))
+
+    def copying(self) -> Tensor:
+        """(d_head,) about the shortest query that gives key i a weight of `SAFE`; if none does, the best."""
+        short, long = 0.0, FURTHEST
+        for _ in range(_HALVINGS):
+            middle = (short + long) / 2
+            short, long = (short, middle) if self.best("copy", middle)[0] >= SAFE else (middle, long)
+        return self.query(*self.best("copy", long)[1])
 
     def disturbed(self, query: Tensor, share: float) -> NDArray[np.float64]:
         """(DRAWS, keys) weights after every key was moved by a share of its length, in random directions.

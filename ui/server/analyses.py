@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 import streamlit as st
+from torch import Tensor
 
 from lab.heads.first_heads import Grid, grid
 from lab.heads.statistics import sentence_totals
@@ -76,6 +78,16 @@ def plane(asked: Asked, run: Translation, place: PlacedHead, row: int, pair: Pai
         (asked, id(run), place, row, pair, goal), lambda: plane_of(run, place, row, pair, goal).pair
     )
     return plane_of(run, place, row, made, goal)
+
+
+def copies(asked: Asked, run: Translation, place: PlacedHead, found: Plane) -> tuple[Tensor, Tensor]:
+    """The queries (d_head,) of two heads, one of which copies the first key of a plane, one the second."""
+    both = found, replace(found, pair=(found.pair[1], found.pair[0]))
+    key = ("copies", asked, id(run), place, found.row, found.pair)
+    queries: tuple[Tensor, Tensor] = kept("questions").get(
+        key, lambda: tuple(each.copying() for each in both)
+    )
+    return queries
 
 
 def block(asked: Asked, translation: Translation, side: Side, layer: int, position: int) -> Block:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lenses.measures.stream import UnmeasuredError
-from lenses.what_if.build import COPY, DRAWS, FURTHEST, NEAR, Plane, plane_of, short_of
+from lenses.what_if.build import COPY, DRAWS, FURTHEST, NEAR, SAFE, Plane, plane_of, short_of
 from lenses.what_if.questions.question import GOALS
 from transformer import AttentionKind, Translation
 from transformer.model.scores import Dot
@@ -136,7 +136,7 @@ def test_a_longer_balance_tips_more_and_two_copies_do_not(run: Translation):
         assert level(0.25) < level(0.5) < level(1)
         copies = (found, Plane(found.record, found.head, found.row, (pair[1], pair[0])))
         if all(each.best("copy")[0] > 0.999 for each in copies):
-            assert change(found, [each.query(*each.best("copy")[1]) for each in copies], pair) < level(0.25)
+            assert change(found, [each.copying() for each in copies], pair) < level(0.25)
 
 
 def test_scores_that_are_no_scaled_products_are_refused(run: Translation):
@@ -153,3 +153,11 @@ def test_of_all_pairs_one_is_taken_that_reaches_the_goal_if_there_is_one(run: Tr
         pairs = itertools.combinations(range(len(found.mask)), 2)
         able = [plane_of(run, (ENCODER, 1, head), 0, pair, "average").best("average")[0] for pair in pairs]
         assert (found.best("average")[0] > 0.48) == (max(able) > 0.48)
+
+
+def test_a_copy_is_as_long_as_it_must_be(run: Translation):
+    for head in range(4):
+        found = plane_of(run, (CROSS, 0, head), 0, None, "copy")
+        query = found.copying()
+        assert found.weights(query)[found.pair[0]] >= SAFE - 1e-3
+        assert found.weights(0.95 * query)[found.pair[0]] < SAFE

@@ -218,10 +218,8 @@ def built(
     if lesson is None or question is None or (question.quantity, question.kind) != (BUILD, kind):
         return
     with suppress(ValueError):
-        found, step = (
-            asking.answer(opened, question, asking.place(opened.translation, now)),
-            (lesson.name, at),
-        )
+        step = lesson.name, at
+        found = asking.answer(opened, question, asking.place(opened.translation, now))
         if question.goal == goal and _noted(opened, found, step) is None:
             _note(opened, found, step, chose, True, reason)
             session.rerun()  # the strip says so, too

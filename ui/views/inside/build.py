@@ -5,15 +5,14 @@ Lessons ask for it (`lenses.what_if.questions`, "build"); the weights that are d
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import streamlit as st
+from torch import Tensor
 
 from figures.base import captions, labels
 from figures.base.strips import Strip, strips
 from figures.pages.build import built_row, key_plane
-from lenses.what_if.build import COPY, DRAWS, HALF, NEAR, Plane, short_of
+from lenses.what_if.build import COPY, DRAWS, HALF, NEAR, SAFE, Plane, short_of
 from transformer.model.sites import AttentionKind, Head
 from transformer.trace.view import Array
 from ui.address import State, session
@@ -37,7 +36,8 @@ _FORMULA = r"q = l\,(a\,\hat k_i + b\,\hat k_j), \quad w = \mathrm{softmax}(q \c
 _WHY = (
     "Two keys share the weight only while their scores are equal. A small change of a key changes its score "
     "by the query's length times that change: the longer the query, the more it tips the balance. But a "
-    "short query does not keep the other keys out. Two heads need no balance: each copies one key, and the "
+    "short query does not keep the other keys out. A copy needs a lead and no balance: it stays as it is "
+    "while its lead is larger than what a disturbance moves. So two heads can each copy one key, and the "
     "matrix $W^O$ can add their outputs, half of each."
 )
 
@@ -59,10 +59,10 @@ def show(opened: Opened, kind: str) -> None:
         if kind != "cross":
             with st.container(width=200):
                 pickers.row_picker(opened, kind, row)
-        seen = {key: name for key, name in options.keys(tokens).items() if found.mask[key]}
+        visible = {key: name for key, name in options.keys(tokens).items() if found.mask[key]}
         for name, key, other in (("i", i, j), ("j", j, i)):
             with st.container(width=160):
-                offered = {each: f"{name} · {text}" for each, text in seen.items() if each != other}
+                offered = {each: f"{name} · {text}" for each, text in visible.items() if each != other}
                 take = lambda each, name=name: _take((each, j) if name == "i" else (i, each))  # noqa: E731
                 pickers.choose(f"build.{name}", f"Key {name}", offered, key, take, texts=True)
     _built(opened, kind, now, found, labels.names(tokens, 8))
@@ -124,7 +124,9 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
             "length away from the goal",
             saved=False,
         )
-    _disturb(now, found, (first, second))
+    which = AttentionKind(kind), *getattr(now, kind)
+    copies = analyses.copies(opened.asked, opened.translation, which, found)
+    _disturb(now, found, (first, second), copies)
 
 
 def _number(name: str, label: str, value: float) -> None:
@@ -165,7 +167,7 @@ def _grade(
         strip.built(opened, kind, now.goal, chose, f"Weight: {gives}.")
 
 
-def _disturb(now: State, found: Plane, names: tuple[str, str]) -> None:
+def _disturb(now: State, found: Plane, names: tuple[str, str], copies: tuple[Tensor, Tensor]) -> None:
     """Moves the keys a little, and measures what becomes of the weights, for queries of several lengths."""
     st.markdown("##### Disturb the keys")
     left, right = st.columns(_WIDTHS, gap="medium")
@@ -178,8 +180,7 @@ def _disturb(now: State, found: Plane, names: tuple[str, str]) -> None:
         f"your query{said}": [found.query(now.a, now.b, now.length * factor)]
         for factor, said in ((0.5, ", half as long"), (1, ""), (2, ", twice as long"))
     }
-    copies = (found, replace(found, pair=(pair[1], pair[0])))
-    queries["two heads, each copying one key"] = [each.query(*each.best("copy")[1]) for each in copies]
+    queries["two heads, each copying one key"] = [*copies]
     lines = []
     for said, heads in queries.items():
         own = np.mean([found.weights(each) for each in heads], axis=0)[pair]
@@ -194,6 +195,6 @@ def _disturb(now: State, found: Plane, names: tuple[str, str]) -> None:
         )
         st.caption(
             f"Change: of the two weights the one that moves more, in the mean over {DRAWS} disturbances, "
-            "the same for every line. Two heads: the mean of both rows, each the best of this plane. "
+            f"the same for every line. Two heads: the mean of both rows, each query long enough for {SAFE}. "
             f"{BADGE[0].upper()}{BADGE[1:]}."
         )
