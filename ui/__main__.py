@@ -1,4 +1,7 @@
-"""``python -m ui lesson check FILE…`` says what is wrong with lessons; 1 if anything is."""
+"""``python -m ui lesson check FILE…`` says what is wrong with lessons; 1 if anything is.
+
+``python -m ui lesson table FOLDER`` shows what a class has done, from its files of progress.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m ui", description="Tools of the app.")
     subjects = parser.add_subparsers(required=True, metavar="lesson")
     lesson = subjects.add_parser("lesson", help="lessons as files, see docs/lessons.md")
-    actions = lesson.add_subparsers(required=True, metavar="check")
+    actions = lesson.add_subparsers(required=True, metavar="check|table")
     check = actions.add_parser("check", help="say what is wrong with lessons, with line numbers")
     check.add_argument("files", nargs="+", type=Path, metavar="FILE")
     check.set_defaults(run=_check)
+    table = actions.add_parser("table", help="show what a class has done, from its files of progress")
+    table.add_argument("folder", type=Path, metavar="FOLDER")
+    table.add_argument("--csv", metavar="FILE", help="write the table as CSV; - writes it here, alone")
+    table.set_defaults(run=_table)
     return parser
 
 
@@ -41,6 +48,29 @@ def _check(arguments: argparse.Namespace) -> int:
             f"{len(arguments.files)} lesson{'s' * (len(arguments.files) != 1)}: nothing is wrong.", flush=True
         )
     return int(wrong)
+
+
+def _table(arguments: argparse.Namespace) -> int:
+    """Prints the table, or writes it; 1 if a file could not be read."""
+    from ui.server.cells import written
+    from ui.server.lessons.table import of_folder
+
+    found = of_folder(arguments.folder)
+    lines = [found.head, *found.rows]
+    if arguments.csv == "-":
+        print(written(lines), end="", flush=True)
+    else:
+        if arguments.csv is not None:
+            Path(arguments.csv).write_text(written(lines), encoding="utf-8")
+        else:
+            widths = [max(len(str(line[i])) for line in lines) for i in range(len(found.head))]
+            for line in lines:
+                cells = (str(cell).ljust(width) for cell, width in zip(line, widths, strict=True))
+                print("  ".join(cells).rstrip())
+        print(found.told, flush=True)
+    for text in found.wrong:
+        print(text, file=sys.stderr, flush=True)
+    return int(bool(found.wrong))
 
 
 if __name__ == "__main__":

@@ -150,3 +150,36 @@ def test_a_link_of_a_lesson_holds_the_place_in_a_new_tab(visitor: Visitor) -> No
     assert href.startswith("masks?")
     assert {"step=2", "mask=zero", "lesson=masks.3", "model=copy"} <= set(href.split("?")[1].split("&"))
     assert "scale" not in href
+
+
+def test_a_query_is_built_and_graded_without_a_jump_and_opens_again(visitor: Visitor) -> None:
+    view = {"model": "en-pt", "section": "build", "goal": "copy", "two": "1.5", "lesson": "copy.4"}
+    page = visitor.page
+    page.goto(f"{visitor.base}/inside_a_head?{urlencode(view)}")
+    picture = page.locator(".st-key-build-row .main-svg, [class*=st-key-build] .main-svg").first
+    picture.wait_for()
+    before = picture.bounding_box()["y"]
+    for name, value in (("a", "6"), ("b", "-5"), ("length", "10")):
+        box = page.locator(f"input[type=number][aria-label^='{name[0]} ·']")
+        box.fill(value)
+        box.press("Enter")
+        visitor.has(**{name: value})
+    visitor.until("document.querySelector('.st-key-lesson-question').innerText.includes('Right.')")
+    assert picture.bounding_box()["y"] == before
+    page.reload()
+    visitor.until("document.body.innerText.includes('Reached.')")
+    assert page.locator("input[type=number][aria-label^='l ·']").input_value() == "10.00"
+
+
+def test_a_lesson_goes_on_while_it_is_presented(visitor: Visitor) -> None:
+    visitor.open("cross_attention", **case_link("copy"), present="yes", lesson="map.3")
+    visitor.page.locator(".lv-present").wait_for()
+    shown = visitor.page.locator(".st-key-lesson-text")
+    visitor.until(
+        "getComputedStyle(document.querySelector('.st-key-lesson-text p')).visibility === 'visible'"
+    )
+    assert shown.bounding_box()["y"] > HEIGHT / 2
+    click(visitor, "Next")
+    visitor.until("document.querySelector('.st-key-lesson')?.innerText.includes('step 4 of')")
+    visitor.has(present="yes", lesson="map.4")
+    visitor.page.locator(".lv-present").wait_for()

@@ -20,7 +20,14 @@ from ui.address.parameters import KEEP, as_params, carried, parse
 from ui.address.state import KINDS, PLACE, TEXTS, State, elsewhere
 from ui.linked_view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
 
-RUN: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None, "node": None}
+RUN: dict[str, Any] = {
+    "step": None,
+    "source": None,
+    "pairs": frozenset(),
+    "gold": None,
+    "node": None,
+    "two": None,
+}
 """Values that belong to one run of the model; another run starts without them."""
 FRESH: dict[str, Any] = {**RUN, "changes": (), "off": ()}
 """Values that belong to one sentence; a new one starts without them."""
@@ -39,7 +46,10 @@ def _address() -> dict[str, list[str]]:
 
 FORMER = "en-de"
 """Opened first until addresses named their model: it is meant by an address with a text and no model."""
-CARRIED = ("text", "language", "model", "step", "source", "encoder", "decoder", "cross")
+CARRIED = (
+    *("text", "language", "model", "step", "source", "encoder", "decoder", "cross"),
+    *("two", "a", "b", "length", "present"),
+)
 """Values that a lesson keeps from step to step; all others are as a step's view gives them."""
 TRANSLATE = "translate"
 """The sort of models that most pages show."""
@@ -95,7 +105,7 @@ def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
     if named.get("model", kept["model"]) != kept["model"]:
         kept |= {name: None for name in PLACE if name in CARRIED}
     elif (named.get("text", kept["text"]), named.get("changes", ())) != (kept["text"], current().changes):
-        kept |= {"step": None, "source": None}  # the cursor stood in another run
+        kept |= {"step": None, "source": None, "two": None}  # the cursor stood in another run
     return State(**{**kept, **named})
 
 
@@ -235,6 +245,17 @@ def lesson_notes() -> dict[str, dict[int, Any]]:
 def keep_lesson_notes(notes: dict[str, dict[int, Any]]) -> None:
     """Keeps what a file of progress says in place of this visit's."""
     st.session_state["lesson_notes"] = notes
+
+
+def student() -> str:
+    """The name that this visitor typed for the file of progress; empty if none was."""
+    name: str = st.session_state.setdefault("student", "")
+    return name
+
+
+def keep_student(name: str) -> None:
+    """Keeps that name for this visit."""
+    st.session_state["student"] = name
 
 
 def silence(choices: Sequence[str] | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from figures.base.quantity import MEASURES
 from figures.base.style import SCALES
 from lab.heads import measures
+from lenses.what_if.questions.question import GOALS
 from transformer.interventions import Intervention
 from transformer.model.config import SCORE_RULES
 from transformer.model.encodings.table import ENCODINGS
@@ -78,7 +79,7 @@ PARTS = (
 
 STEPS = (
     *("input", "projections", "path", "products", "weights", "sum"),
-    *("matrix", "heads", "stream", "block", "all"),
+    *("matrix", "heads", "stream", "block", "all", "build"),
 )
 """The steps of the page Inside a head."""
 
@@ -169,6 +170,13 @@ class State:
     section: str | None = own(one_of(*STEPS))  # the step that "Inside a head" shows, or `all` of them
     # the alternative arithmetic on "Inside a head", and its number: a temperature, a radius, a head (from 0)
     what_if: WhatIf | None = own(ARITHMETIC)
+    goal: str = own(one_of(*GOALS), "copy")  # what a built query is to do: `copy` one key, `average` two
+    two: Head | None = own(HEAD)  # the two keys (from 0) in whose plane it lies; None lets the app choose
+    # the query is length · (a k̂ + b k̂'), with the two keys as unit vectors
+    a: float = own(decimal(-10.0, 10.0), 1.0)
+    b: float = own(decimal(-10.0, 10.0), 0.0)
+    length: float = own(decimal(0.0, 10.0), 1.0)
+    disturbance: int = own(whole(0, 10), 3)  # by how many per cent of its length each key is moved
     # whose symbols "Inside a head" writes: `paper`, `lecture`
     notation: str = own(one_of("paper", "lecture"), "paper")
     part: str | None = own(one_of(*PARTS))  # the part of the model on the page Anatomy, from `PARTS`

@@ -7,8 +7,6 @@ The app sends nothing to the browser until the visitor opens the popover.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,7 +24,7 @@ from ui.address.parameters import as_params, carried
 from ui.address.state import State
 from ui.controls.file_names import file_name
 from ui.controls.parts import part
-from ui.server import catalogue, examples
+from ui.server import catalogue, cells, examples
 
 _SCRIPT = 'import(new URL("app/static/linked_view-7/export.js", document.baseURI))'
 _buttons = st.components.v2.component(
@@ -41,8 +39,6 @@ _buttons = st.components.v2.component(
     isolate_styles=False,
 )
 
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of cells that spreadsheets take for a formula."""
 Table = Sequence[Sequence[object]]
 """Numbers of a figure: a row of names, then the rows."""
 
@@ -67,20 +63,12 @@ class Picture:
 
     def csv(self, now: State) -> str:
         """The numbers of the figure, after the caption and the provenance in cells that begin with #."""
-        file = io.StringIO()
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerows([f"# {' '.join(line.split())}"] for line in self._lines(now))
-        rows.writerows([_inert(cell) for cell in row] for row in (() if self.table is None else self.table()))
-        return file.getvalue()
+        told = [[f"# {' '.join(line.split())}"] for line in self._lines(now)]
+        return cells.written([*told, *(() if self.table is None else self.table())])
 
     def _lines(self, now: State) -> list[str]:
         verdict = "" if self.audit is None else f" · {badge(self.audit, self.derived)['text']}"
         return [f"{self.caption}{verdict}", provenance(now)]
-
-
-def _inert(cell: object) -> object:
-    """A cell that no spreadsheet runs: a text that would be a formula begins with an apostrophe."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULAS) else cell
 
 
 def picture(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 import streamlit as st
+from torch import Tensor
 
 from lab.heads.first_heads import Grid, grid
 from lab.heads.statistics import sentence_totals
@@ -17,11 +19,12 @@ from lenses.targets.lesson import Lesson
 from lenses.targets.lesson import lesson as shown_lesson
 from lenses.targets.smoothing import SmoothedPosition
 from lenses.targets.smoothing import smoothed as shown_smoothed
+from lenses.what_if.build import Pair, Plane, plane_of
 from lenses.what_if.causal_trace import CausalTrace, causal_trace
 from lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import Translation, Translator
 from transformer.decode.rules import SearchRules
-from transformer.model.sites import AttentionKind, Head, Side
+from transformer.model.sites import AttentionKind, Head, PlacedHead, Side
 from transformer.runs.batch import BatchEntry, run_batch
 from transformer.runs.branch import branch
 from transformer.runs.draws import Draws, draw
@@ -67,6 +70,24 @@ def inside(
     """One query of one head, step by step."""
     again = retraced(asked, translation)
     return look_inside(translator(asked.model).model, again, (kind, *chosen), row, translation)
+
+
+def plane(asked: Asked, run: Translation, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Plane:
+    """The plane of two keys in which a query is built, see `plane_of`; the pair is sought once."""
+    made = kept("questions").get(
+        (asked, id(run), place, row, pair, goal), lambda: plane_of(run, place, row, pair, goal).pair
+    )
+    return plane_of(run, place, row, made, goal)
+
+
+def copies(asked: Asked, run: Translation, place: PlacedHead, found: Plane) -> tuple[Tensor, Tensor]:
+    """The queries (d_head,) of two heads, one of which copies the first key of a plane, one the second."""
+    both = found, replace(found, pair=(found.pair[1], found.pair[0]))
+    key = ("copies", asked, id(run), place, found.row, found.pair)
+    queries: tuple[Tensor, Tensor] = kept("questions").get(
+        key, lambda: tuple(each.copying() for each in both)
+    )
+    return queries
 
 
 def block(asked: Asked, translation: Translation, side: Side, layer: int, position: int) -> Block:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lenses.measures.effect import Cut, Effects
 from lenses.measures.stream import UnmeasuredError
 from lenses.what_if.arithmetic import softmax
+from lenses.what_if.build import COPY, HALF, NEAR, plane_of, short_of
 from lenses.what_if.questions.question import MOST, Measured, Option, Question, Viewpoint
 from transformer import interventions as do
 from transformer.interventions import Intervention
@@ -295,6 +296,26 @@ def unsure(at: Asking) -> Measured:
     return replace(found, options=tuple(shown))
 
 
+_GOALS = {
+    "copy": f"build a query that gives one key a weight of at least {COPY}",
+    "average": f"build a query that gives two keys a weight of {HALF} ± {NEAR} each",
+}
+
+
+def build(at: Asking) -> Measured:
+    """Whether a query in the plane of two keys reaches a goal: asked only where one does.
+
+    What the page measures of the visitor's own query is the answer, see `lenses.what_if.build`.
+    """
+    goal = at.question.goal
+    best, _ = plane_of(at.run, (at.kind, *at.head), at.row, None, goal).best(goal)
+    if short_of(goal, best, best) > 0:
+        raise UnmeasuredError("Of the pairs of keys that were tried, none allows it: choose another head.")
+    options = Option("reached", 1.0, ""), Option("not reached", 0.0, "")
+    asks = f"In {NAMES[at.kind]}, {_head(*at.head)}: {_GOALS[goal]}."
+    return Measured(asks, options, 0, exact=True, why=f"The best query of a plane gives {best:.2f}.")
+
+
 BEAM, ALPHA, OFFSET = 4, 0.6, 5
 """The paper's beam and length penalty (section 6.1)."""
 _SEARCHES = {"greedy": (None, "greedy search"), "sum": (0.0, "the same beam with α = 0")}
@@ -405,6 +426,7 @@ OF: dict[str, Callable[[Asking], Measured]] = {
     "entropy": entropy,
     "unsure": unsure,
     "search": search,
+    "build": build,
 }
 """The measurement of each quantity."""
 

@@ -11,7 +11,7 @@ ROUNDING = 0.01
 """Numbers are shown with two decimals."""
 QUANTITIES = (
     *("largest-key", "head-effect", "candidate", "masked", "visible", "difference", "role", "entropy"),
-    *("unsure", "search"),
+    *("unsure", "search", "build"),
 )
 """Names of all that can be asked."""
 KINDS = tuple(map(str, AttentionKind))
@@ -19,6 +19,7 @@ KEYS = ("next", "previous", "same", "first")
 ROLES = ("previous", "next", "same", "first", "end", "aligner")
 AMONG = ("rows", "heads", "scale")
 AGAINST = ("greedy", "sum")
+GOALS = ("copy", "average")
 CHANGES = (
     *("head", "uniform", "layer", "unscaled", "forward"),
     *("encoder-positions", "decoder-positions", "source"),
@@ -38,6 +39,7 @@ class Question:
     role: str = "previous"  # of role: where the head looks, one of `ROLES`
     among: str = "rows"  # of entropy: what is compared, rows, heads or scale
     against: str = "greedy"  # of search: greedy search, or the ranking by the bare sum of log p
+    goal: str = "copy"  # of build: what the query is to do, one of `GOALS`
     changes: tuple[str, ...] = ()  # of difference: one of `CHANGES`, or several of which one costs most
 
     def problem(self) -> str | None:
@@ -51,6 +53,7 @@ class Question:
             "role": ([self.role], ROLES),
             "among": ([self.among], AMONG),
             "against": ([self.against], AGAINST),
+            "goal": ([self.goal], GOALS),
             "changes": (self.changes, CHANGES),
         }
         for name, (values, known) in given.items():

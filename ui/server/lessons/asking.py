@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
 from figures.base import labels
 from lenses.what_if.questions.question import Measured, Question, Viewpoint
 from transformer.runs.translation import Translation
+from ui.address.parameters import parse
 from ui.address.state import State
-from ui.server import catalogue, runs
+from ui.server import catalogue, examples, runs
+from ui.server.lessons.files import CHECKS, Lesson, Step
 from ui.server.opened import Opened
 from ui.server.stores import kept
 
@@ -40,3 +46,43 @@ def answer(opened: Opened, question: Question, at: Viewpoint) -> Measured:
 
     found: Measured = kept("questions").get((opened.asked, id(opened.translation), question, where), make)
     return found
+
+
+def open_view(now: State, needs: Sequence[str]) -> tuple[Opened, State]:
+    """The sentence that a view names, or the first example, and the place where it opens; heads are named.
+
+    Without a model, it is the first one that has the kinds of attention that are needed.
+    """
+    fits = [name for name in catalogue.available() if all(kind in catalogue.sizes(name) for kind in needs)]
+    model = now.model or (fits or [*catalogue.available()])[0]
+    asked = runs.request(now, model, examples.text_on(model, now.text))
+    found = Opened(asked, runs.traced(asked, runs.Untold()), None)
+    heads: dict[str, Any] = {
+        kind: getattr(now, kind) or runs.default_head(model, kind) for kind in catalogue.sizes(model)
+    }
+    step = found.first_step if now.step is None else now.step
+    return found, State(step=step, source=now.source, **heads)
+
+
+def of_check(model: str, lesson: Lesson, step: Step) -> dict[str, Any]:
+    """Sentence, cursor and heads of a step of a check: values of the state.
+
+    The checks share out the examples of a model, so that none is asked about twice. Of its own, a step takes
+    the first, from its own place on, on which the question has an answer with a margin.
+    """
+    own = list(examples.offered(model).values())[CHECKS.index(lesson.name) :: len(CHECKS)]
+    first = lesson.steps.index(step) % len(own)
+
+    def make() -> dict[str, Any]:
+        taken: dict[str, Any] = {}
+        for text in own[first:] + own[:first]:
+            named, _ = parse({name: [value] for name, value in step.params.items()})
+            run, at = open_view(replace(named, model=model, text=text), lesson.needs)
+            heads = {kind: getattr(at, kind) for kind in run.kinds}
+            taken = {"text": text, "step": at.step, "source": at.source, **heads}
+            assert step.question is not None
+            if answer(run, step.question, place(run.translation, at)).asked:
+                break
+        return taken
+
+    return kept("questions").get(("check", model, lesson.name, step.line), make)

@@ -21,6 +21,8 @@ from ui.address.state import KINDS
 
 ROOT = Path(__file__).resolve().parents[3]
 BUNDLED = ROOT / "assets" / "lessons"
+CHECKS = ("before", "after")
+"""Lessons in the folder `checks` that only ask: before the first lesson, and after the sixth."""
 FOLDER = "ATTENTION_LESSONS"
 """The environment variable that names a folder of further lessons."""
 MOST_BYTES, MOST_FILES, MOST_STEPS, MOST_WORDS = 100_000, 100, 30, 80
@@ -65,6 +67,11 @@ class Lesson:
     needs: tuple[str, ...]  # the kinds of attention that a model must have
     first_hour: bool  # whether it is one of the first hour's
     steps: tuple[Step, ...]
+
+    @property
+    def is_check(self) -> bool:
+        """Whether its answers are noted, and not told."""
+        return self.name in CHECKS
 
 
 def lines(text: str) -> dict[tuple[Any, ...], int]:
@@ -256,7 +263,7 @@ def every() -> tuple[dict[str, Lesson], list[str]]:
         except LessonError as error:
             wrong.append(str(error))
             continue
-        if lesson.name in found:
+        if lesson.name in (*found, *CHECKS):
             wrong.append(
                 f"{shown(path.name)}: another lesson is called {lesson.name}, so this one is left out."
             )
@@ -265,6 +272,11 @@ def every() -> tuple[dict[str, Lesson], list[str]]:
     return found, wrong
 
 
+def checks() -> dict[str, Lesson]:
+    """The two checks by name."""
+    return {name: read(BUNDLED / "checks" / f"{name}.json") for name in CHECKS}
+
+
 def find(name: str) -> Lesson | None:
-    """The lesson of a name; None if there is none."""
-    return every()[0].get(name)
+    """The lesson or the check of a name; None if there is none."""
+    return {**every()[0], **checks()}.get(name)

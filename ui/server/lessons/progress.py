@@ -8,9 +8,9 @@ from typing import Any
 
 from transformer.text.typed import without_surrogates
 from ui.address.kinds import LESSON
-from ui.server.lessons.files import MOST_FILES, MOST_STEPS
+from ui.server.lessons.files import CHECKS, MOST_FILES, MOST_STEPS
 
-MOST_BYTES = 1_000_000
+MOST_BYTES, MOST_STUDENT = 1_000_000, 80
 _MOST_LETTERS, _MOST_NAME = 2_000, 40
 _NONE = "This file holds no progress that was saved on this page."
 FIELDS = ("sentence", "model", "asked", "chose", "right", "reason")
@@ -24,13 +24,31 @@ class ProgressError(ValueError):
     """A file holds no progress."""
 
 
-def written(notes: Mapping[str, Mapping[int, Any]]) -> str:
+def score(notes: Mapping[str, Mapping[int, Any]], check: str) -> int | None:
+    """Right answers of a check, "before" or "after"; None if no question of it was answered."""
+    answers = [note["right"] for note in notes.get(check, {}).values() if note]
+    return sum(answers) if answers else None
+
+
+def written(
+    notes: Mapping[str, Mapping[int, Any]],
+    student: str = "",  # the name, as the student typed it
+) -> str:
     """The file; steps count from 1 in it."""
     steps = {
         name: [{"step": step + 1, **(note or {})} for step, note in sorted(steps.items())]
         for name, steps in notes.items()
     }
-    return json.dumps({"attention explorer": "progress", "lessons": steps}, ensure_ascii=False, indent=1)
+    right = {name: found for name in CHECKS if (found := score(notes, name)) is not None}
+    named = {"name": student} if student else {}
+    whole = {"attention explorer": "progress", **named, "right in checks": right, "lessons": steps}
+    return json.dumps(whole, ensure_ascii=False, indent=1)
+
+
+def student(content: bytes) -> str:
+    """The name in a file that `read` has read; empty if there is none."""
+    name = json.loads(content).get("name")
+    return "".join(filter(str.isprintable, name)).strip()[:MOST_STUDENT] if isinstance(name, str) else ""
 
 
 def read(content: bytes) -> tuple[Notes, list[str]]:

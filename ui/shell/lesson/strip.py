@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from contextvars import ContextVar
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -20,7 +21,7 @@ from ui.address.state import KINDS
 from ui.controls import part, plain
 from ui.server import catalogue
 from ui.server.lessons import asking
-from ui.server.lessons.files import Lesson, Step, every, find
+from ui.server.lessons.files import CHECKS, Lesson, Step, every, find
 from ui.server.opened import Opened
 from ui.shell import doors, menu
 from ui.shell.models import needs
@@ -40,6 +41,12 @@ _STYLE = """
     position: sticky; top: 0; z-index: 50;
   }
 }
+body:has(.lv-present) .stMainBlockContainer :has(> .st-key-lesson) { position: static; z-index: auto; }
+body:has(.lv-present) .stMainBlockContainer .st-key-lesson {
+  position: fixed; inset: auto auto 0 0; width: 36%; max-height: 46%; overflow-y: auto; z-index: 1000001;
+}
+body:has(.lv-present) .stMainBlockContainer .st-key-lesson .stElementContainer { visibility: visible; }
+body:has(.lv-present) .st-key-lesson p { font-size: 1.15rem; }
 @media (max-height: 800px) {
   .stMainBlockContainer:has(.st-key-lesson):has(.lv-home) .st-key-examples { display: none; }
 }
@@ -60,6 +67,13 @@ _FOLDED = """
 </style>
 """
 """Where a step asks, the picture lies in the window: controls are folded, and the answer has its lines."""
+_ONE_LINE = "<style>.st-key-lesson-question.st-key-lesson-question { min-height: 0; }</style>"
+"""What is built is graded in a line, which is there before."""
+BUILD = "build"
+_RIGHT = ":material/check: **Right.**"
+_BUILDING = ":gray[Move the sliders below: every query is graded as you set it.]"
+_TAKEN = ":gray[Noted. You can choose another until you have seen all questions of the check.]"
+_LOCKED = ":gray[Noted. You have seen all questions: the page Lessons says how many you got right.]"
 _place: ContextVar[DeltaGenerator | None] = ContextVar("lesson_question", default=None)
 
 
@@ -89,6 +103,9 @@ def draw(
             session.notice("The lesson that the address names is not here.")
         return
     step = lesson.steps[at]
+    if lesson.is_check:
+        with st.spinner("Choosing a sentence"), suppress(KeyError, ValueError, OSError):
+            now = session.resolve(**asking.of_check(now.model or catalogue.DEFAULT, lesson, step))
     session.lesson_notes().setdefault(lesson.name, {}).setdefault(at, None)
     st.html(_STYLE)
     with st.container(key="lesson"):
@@ -102,6 +119,8 @@ def draw(
             _place.set(st.container(key="lesson-question"))
             if not controls:
                 st.html(_FOLDED)
+            if step.question.quantity == BUILD:
+                st.html(_ONE_LINE)
 
 
 def _open(now: State) -> tuple[Lesson | None, int]:
@@ -170,18 +189,46 @@ def ask(opened: Opened) -> None:
         where, step = asking.place(opened.translation, now), (lesson.name, at)
         with suppress(ValueError):
             found = asking.answer(opened, question, where)
-            if found.asked and _chosen(opened, found, step) is None:
+            is_open = lesson.is_check or _noted(opened, found, step) is None
+            # what is built is graded by what is drawn, so there the page keeps nothing back
+            if found.asked and is_open and question.quantity != BUILD:
                 session.silence([each.name for each in found.options])
         with place:
             _question(opened, question, where, step)
 
 
-def _chosen(opened: Opened, found: Measured, step: tuple[str, int]) -> int | None:
-    """The option that the visitor has chosen for this very question."""
-    noted = session.lesson_notes().get(step[0], {}).get(step[1])
-    if noted is None or (noted["asked"], noted["sentence"]) != (found.asks, opened.asked.text):
-        return None
-    return next((i for i, each in enumerate(found.options) if each.name == noted["chose"]), None)
+def _noted(opened: Opened, found: Measured, step: tuple[str, int]) -> dict[str, Any] | None:
+    """What is noted of the visitor's answer to this very question."""
+    noted: dict[str, Any] | None = session.lesson_notes().get(step[0], {}).get(step[1])
+    same = noted is not None and (noted["asked"], noted["sentence"]) == (found.asks, opened.asked.text)
+    return noted if same else None
+
+
+def built(
+    opened: Opened,
+    kind: str,  # the attention in which a query was built
+    goal: str,  # the goal that it reaches
+    chose: str,  # the query in words
+    reason: str,  # its weights in words
+) -> None:
+    """Takes a query that reaches its goal as the answer, if the step that is open asks for it."""
+    now = session.current()
+    lesson, at = _open(now)
+    question = None if lesson is None else lesson.steps[at].question
+    if lesson is None or question is None or (question.quantity, question.kind) != (BUILD, kind):
+        return
+    with suppress(ValueError):
+        step = lesson.name, at
+        found = asking.answer(opened, question, asking.place(opened.translation, now))
+        if question.goal == goal and _noted(opened, found, step) is None:
+            _note(opened, found, step, chose, True, reason)
+            session.rerun()  # the strip says so, too
+
+
+def _ended(name: str) -> bool:
+    """Whether the visitor has seen every step of a lesson."""
+    lesson = find(name)
+    return lesson is not None and {*range(len(lesson.steps))} <= {*session.lesson_notes().get(name, {})}
 
 
 @part
@@ -199,22 +246,32 @@ def _question(opened: Opened, question: Question, at: Viewpoint, step: tuple[str
             f"{plain(first.name)} is {found.margin:.2f} away. {_numbers(found)}"
         )
         return
-    chosen = _chosen(opened, found, step)
-    if chosen is not None and session.silent() is not None:
+    noted, is_check = _noted(opened, found, step), step[0] in CHECKS
+    if noted is not None and session.silent() is not None and not is_check:
         session.rerun()  # the page may speak
     st.markdown(f"*{plain(found.asks)}*")
+    if question.quantity == BUILD:
+        done = f"{_RIGHT} {plain(noted['chose'])}. {plain(noted['reason'])}" if noted else _BUILDING
+        st.markdown(done)
+        return
+    names = [each.name for each in found.options]
+    chosen = names.index(noted["chose"]) if noted and noted["chose"] in names else None
+    # a score that follows every choice would tell what is right
+    locked = is_check and chosen is not None and _ended(step[0])
     with st.container(horizontal=True, key="lesson-options"):
         for i, option in enumerate(found.options):
             st.button(
                 plain(option.name),
                 key=f"lesson.option.{i}",
                 type="primary" if i == chosen else "secondary",
+                disabled=locked,
                 on_click=_choose,
                 args=(opened, found, i, step, at),
             )
-    if chosen is not None:
-        right = chosen == found.best
-        mark = ":material/check: **Right.**" if right else ":material/close: **Not so.**"
+    if chosen is not None and is_check:
+        st.markdown(_LOCKED if locked else _TAKEN)
+    elif chosen is not None:
+        mark = _RIGHT if chosen == found.best else ":material/close: **Not so.**"
         st.markdown(f"{mark} {plain(found.reason(chosen))} {_numbers(found)}")
 
 
@@ -231,11 +288,18 @@ def _choose(opened: Opened, found: Measured, choice: int, step: tuple[str, int],
         session.keep()
     else:  # the cursor has moved on, and comes back to what was asked
         session.change(step=at.step, source=at.source, **at.heads)
+    option = found.options[choice]
+    _note(opened, found, step, option.name, choice == found.best, found.reason(choice))
+
+
+def _note(
+    opened: Opened, found: Measured, step: tuple[str, int], chose: str, right: bool, reason: str
+) -> None:
     session.lesson_notes().setdefault(step[0], {})[step[1]] = {
         "sentence": opened.asked.text,
         "model": opened.asked.model,
         "asked": found.asks,
-        "chose": found.options[choice].name,
-        "right": choice == found.best,
-        "reason": found.reason(choice),
+        "chose": chose,
+        "right": right,
+        "reason": reason,
     }

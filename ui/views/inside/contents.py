@@ -43,6 +43,8 @@ WHAT_IF = "what-if"
 
 ALL = "all"
 """In place of a section: all of them on one page."""
+BUILD = "build"
+"""In place of a section: a query of one's own."""
 FIRST = "products"
 """Opens first: everything before it prepares the products, everything after it uses them."""
 
@@ -50,7 +52,7 @@ FIRST = "products"
 def steps() -> dict[str, str]:
     """The names of the steps in the switch, by section."""
     numbered = {name: f"{labels.count(i)} {each.short}" for i, (name, each) in enumerate(SECTIONS.items())}
-    return {**numbered, ALL: "all"}
+    return {**numbered, ALL: "all", BUILD: "build one"}
 
 
 def following(chosen: str) -> str | None:

@@ -24,8 +24,8 @@ from ui.server import analyses
 from ui.server.opened import Opened
 from ui.shell.changed import of_tokens, said
 from ui.shell.models.needs import has
-from ui.views.inside import formulas, frames, layer, vectors, weights, what_if
-from ui.views.inside.contents import ALL, CHANGED, FIRST, SECTIONS, WHAT_IF, contents, following, steps
+from ui.views.inside import build, formulas, frames, layer, vectors, weights, what_if
+from ui.views.inside.contents import ALL, BUILD, CHANGED, FIRST, SECTIONS, WHAT_IF, contents, following, steps
 from ui.views.inside.look import Look, Part
 from ui.views.inside.notation import NAMES, notation
 
@@ -90,7 +90,10 @@ def show(opened: Opened) -> None:
     head = getattr(now, kind)
     acting = [each for each in opened.translation.interventions if _acts_on(each, kind, head)]
     if not acting:
-        _frames(opened, now, kind)
+        if _chosen(now) == BUILD:
+            build.show(opened, kind)
+        else:
+            _frames(opened, now, kind)
         return
     pickers.head_picker(kind, head, opened.asked.model)
     st.info(

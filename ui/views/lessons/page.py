@@ -8,9 +8,11 @@ import streamlit as st
 
 from figures.base import labels
 from ui.address import session
-from ui.controls import pickers, plain
+from ui.controls import part, pickers, plain
+from ui.server import cells
 from ui.server.lessons import progress
-from ui.server.lessons.files import Lesson, every
+from ui.server.lessons.files import Lesson, checks, every
+from ui.server.lessons.table import table
 from ui.shell import doors, frame
 from ui.shell.lesson.strip import link
 from ui.shell.models.model_picker import pick_model
@@ -21,6 +23,12 @@ _PURPOSE = (
 )
 _HOUR = "first hour"
 _KEPT = "Nothing is stored here. To go on another day, save your progress as a file, and open it again."
+_AFTER = 6
+"""The second check stands after this lesson."""
+_CLASS = (
+    "Students save their progress as a file and send it to you. Open all files here to see who did what, "
+    "which step most got wrong, and the checks before and after. Nothing of it is stored."
+)
 _STYLE = """
 <style>
 [class*="st-key-lesson-row-"] { border-top: 1px solid rgb(128 128 128 / .25); padding-top: .45rem; }
@@ -42,11 +50,16 @@ def show() -> None:
     frame.show_notices(session.current())
     lessons, wrong = every()
     _go_on(lessons, now.lesson)
+    before, after = checks().values()
+    _row(before)
     for number, lesson in enumerate(lessons.values(), start=1):
-        _row(number, lesson)
+        _row(lesson, f"{number}. ")
+        if number == _AFTER:
+            _row(after)
     for text in wrong:
         st.warning(plain(text), icon=":material/warning:")
     _keep()
+    _class()
 
 
 def _done(lesson: Lesson) -> int:
@@ -76,10 +89,13 @@ def _button(lesson: Lesson, step: int, label: str) -> None:
         link(lesson, step, label, ":material/play_arrow:")
 
 
-def _row(number: int, lesson: Lesson) -> None:
+def _row(
+    lesson: Lesson,
+    number: str = "",  # before its title; a check has none
+) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key=f"lesson-row-{lesson.name}"):
         with st.container():
-            link(lesson, 0, f"{number}. {lesson.title}")
+            link(lesson, 0, f"{number}{lesson.title}")
             st.caption(plain(lesson.purpose))
         hour = f" · {_HOUR}" * lesson.first_hour
         st.caption(f"{lesson.minutes} min{hour} · {_state(lesson)}", width=320)
@@ -90,9 +106,18 @@ def _state(lesson: Lesson) -> str:
     done, steps = _done(lesson), len(lesson.steps)
     if not done:
         return f"{steps} steps"
+    if lesson.is_check:
+        return _score() if done >= steps else f"{done} of {steps} steps seen"
     notes = [note for note in session.lesson_notes()[lesson.name].values() if note is not None]
     right = f" · {sum(note['right'] for note in notes)} of {len(notes)} answers right" * bool(notes)
     return f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
+
+
+def _score() -> str:
+    """What the checks that are done found: "before 4 → after 7 of 8 right"."""
+    ended = [each for each in checks().values() if _done(each) >= len(each.steps)]
+    right = (f"{each.name} {progress.score(session.lesson_notes(), each.name) or 0}" for each in ended)
+    return f"{' → '.join(right)} of {len(ended[0].steps)} right"
 
 
 def _take(file: Any) -> None:
@@ -104,6 +129,7 @@ def _take(file: Any) -> None:
         session.notice(str(error))
         return
     session.keep_lesson_notes(found)
+    session.keep_student(progress.student(file.getvalue()))
     if wrong:
         session.notice(f"What the file says of these lessons cannot be read: {', '.join(wrong)}.")
 
@@ -113,9 +139,16 @@ def _keep() -> None:
     st.markdown("##### Keep your progress")
     st.caption(_KEPT)
     with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input(
+            "Your name, if your teacher asks for the file",
+            session.student(),
+            max_chars=progress.MOST_STUDENT,
+            width=300,
+            **pickers.control("student", session.student(), session.keep_student),
+        )
         st.download_button(
             "Save progress",
-            progress.written(session.lesson_notes()),
+            progress.written(session.lesson_notes(), session.student()),
             "attention-lessons.json",
             "application/json",
             icon=":material/download:",
@@ -129,3 +162,30 @@ def _keep() -> None:
             width=420,
             **pickers.control("progress", None, _take),
         )
+
+
+@part
+def _class() -> None:
+    """Draws the table of a class from its files, which are read here and not kept."""
+    with st.expander("For a teacher: a class in one table", icon=":material/groups:"):
+        st.caption(_CLASS)
+        files = st.file_uploader(
+            "Files of progress (JSON)", ["json"], accept_multiple_files=True, max_upload_size=1, key="class"
+        )
+        if not files:
+            return
+        found = table((file.name, file.getvalue()) for file in files)
+        st.markdown(plain(found.told))
+        columns = dict(zip(found.head, zip(*found.rows, strict=True), strict=True)) if found.rows else {}
+        if columns:
+            st.dataframe(columns, hide_index=True)
+            name, kind = "attention-lessons-class.csv", "text/csv"
+            st.download_button(
+                "Save the table (CSV)",
+                cells.written([found.head, *found.rows]),
+                name,
+                kind,
+                on_click="ignore",
+            )
+        for text in found.wrong:
+            st.caption(f":material/warning: {plain(text)}")

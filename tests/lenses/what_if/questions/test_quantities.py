@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from lenses.measures.stream import UnmeasuredError
+from lenses.what_if.build import Plane, plane_of
 from lenses.what_if.questions import question as words
 from lenses.what_if.questions.quantities import CHANGES, KEYS, OF, ROLES, measure
 from lenses.what_if.questions.question import ROUNDING, Measured, Option, Question, Viewpoint
 from transformer import interventions as do
 from transformer import load_translator
+from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 
@@ -120,6 +122,35 @@ def test_the_head_of_greatest_effect_is_found_by_forced_runs(
         without = model.force(run.source_text, run.target_ids, interventions=[off]).log_probs[3]
         assert option.value == pytest.approx(abs(without - run.log_probs[3]), abs=2e-3)
     assert numbers(found)[found.best] == max(numbers(found))
+
+
+@pytest.mark.parametrize("goal", words.GOALS)
+@pytest.mark.parametrize("kind", ["encoder", "cross"])
+def test_a_query_is_asked_for_where_one_reaches_the_goal(
+    run: Translation, place: Viewpoint, kind: str, goal: str
+):
+    heads = [(layer, head) for layer in range(2) for head in range(run.config.n_heads)]
+    for head in heads:
+        at = Viewpoint(place.step, place.source, {**place.heads, kind: head})
+        found = plane_of(run, (AttentionKind(kind), *head), at.row(AttentionKind(kind)), None, goal)
+        first, second = softmax_of_best(run, kind, head, found, goal)
+        reached = first >= 0.95 - 1e-3 if goal == "copy" else min(first, second) >= 0.48 - 1e-3
+        if reached:
+            assert measure(Question("build", kind, goal=goal), run, at).asked
+        else:
+            with pytest.raises(UnmeasuredError, match="choose another head"):
+                measure(Question("build", kind, goal=goal), run, at)
+
+
+def softmax_of_best(
+    run: Translation, kind: str, head: tuple[int, int], found: Plane, goal: str
+) -> tuple[float, float]:
+    """The weights of the two keys for the best query, computed here."""
+    keys = run.head(kind, *head).key.astype(float)
+    units = [keys[key] / np.linalg.norm(keys[key]) for key in found.pair]
+    a, b = found.best(goal)[1]
+    weights = softmax(keys @ (a * units[0] + b * units[1]) / np.sqrt(keys.shape[1]))
+    return weights[found.pair[0]], weights[found.pair[1]]
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])

@@ -14,7 +14,7 @@ import pytest
 from lenses.what_if.questions.question import QUANTITIES
 from ui.__main__ import main
 from ui.server.lessons import files, progress
-from ui.server.lessons.files import BUNDLED, LessonError, every, find, lines, read
+from ui.server.lessons.files import BUNDLED, CHECKS, ROOT, LessonError, checks, every, find, lines, read
 
 STEP = {"text": "Look.", "view": "cross_attention?step=2"}
 LESSON = {"title": "Mine", "minutes": 5, "purpose": "You can look.", "needs": ["cross"], "steps": [STEP]}
@@ -40,6 +40,35 @@ def test_the_lessons_of_the_first_hour_take_an_hour():
 def test_the_lessons_ask_for_all_quantities():
     asked = {step.question.quantity for each in every()[0].values() for step in each.steps if step.question}
     assert asked == set(QUANTITIES)
+
+
+def test_the_checks_ask_the_same_eight_kinds_of_questions():
+    before, after = checks().values()
+    assert [each.question for each in before.steps] == [each.question for each in after.steps]
+    assert len({each.question for each in before.steps if each.question}) == 8
+    assert before.is_check
+    assert find("after") == after
+    assert not {*CHECKS} & {*every()[0]}
+
+
+def test_a_lesson_of_one_s_own_is_no_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(files.FOLDER, str(tmp_path))
+    write(tmp_path / "before.json", LESSON)
+    lessons, wrong = every()
+    assert "before" not in lessons
+    assert wrong == ["before.json: another lesson is called before, so this one is left out."]
+
+
+def test_a_path_of_views_is_a_lesson_without_questions(tmp_path: Path):
+    """The example of docs/lessons.md."""
+    text = (ROOT / "docs" / "lessons.md").read_text().partition("## A path of views")[2]
+    path = tmp_path / "friday.json"
+    path.write_text(text.partition("```json\n")[2].partition("```")[0])
+    assert main(["lesson", "check", str(path)]) == 0
+    lesson = read(path)
+    assert len(lesson.steps) > 1
+    assert not any(step.question for step in lesson.steps)
+    assert lesson.steps[0].params["present"] == "yes"
 
 
 def test_a_lesson_is_read(tmp_path: Path):
@@ -178,8 +207,8 @@ def test_the_command_names_lines_and_fails(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_the_command_finds_nothing_wrong_in_the_bundled_ones(capsys: pytest.CaptureFixture[str]):
-    assert main(["lesson", "check", *map(str, sorted(BUNDLED.glob("*.json")))]) == 0
-    assert capsys.readouterr().out == "10 lessons: nothing is wrong.\n"
+    assert main(["lesson", "check", *map(str, sorted(BUNDLED.rglob("*.json")))]) == 0
+    assert capsys.readouterr().out == "14 lessons: nothing is wrong.\n"
 
 
 def test_the_command_finds_a_question_without_a_margin(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -246,3 +275,15 @@ def test_what_is_wrong_of_one_lesson_is_named_and_the_progress_of_others_is_kept
     assert found == {"masks": {4: None}}
     assert wrong == [name.replace("\ud800", "\ufffd")]
     progress.written(found).encode()
+
+
+def test_the_score_of_a_check_and_the_name_stand_in_the_file():
+    notes = {"before": {i: {**NOTE, "right": i < 4} for i in range(8)}, "after": {0: None}}
+    text = progress.written(notes, "Ana")
+    assert json.loads(text)["right in checks"] == {"before": 4}
+    assert progress.student(text.encode()) == "Ana"
+    assert progress.student(progress.written(notes).encode()) == ""
+    assert progress.read(text.encode()) == (notes, [])
+    assert progress.score(notes, "after") is None
+    hostile = json.dumps({"lessons": {}, "name": "a\u001b[31m\ud800" + "b" * 200}).encode()
+    assert progress.student(hostile) == ("a[31m" + "b" * 200)[:80]
