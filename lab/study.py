@@ -7,15 +7,17 @@ documents lie in `assets/studies`, or beside the model that they are about.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from transformer.storage.files import CheckpointError, read_json, write_json
+from transformer.text.numbers import number
 
 Json = dict[str, Any]
 Cell = str | float | None
+Log = Literal["", "x", "y", "xy"]
 FOLDER = "studies"
 """Folder of the documents, in `assets` and in the directory of a model."""
 SHIPPED = Path("assets", FOLDER)
@@ -33,7 +35,7 @@ class Chart:
     # names of the columns: series, place, value, and perhaps the low and the high end of an interval
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
+    log: Log = ""  # which axes are logarithmic
     unit: str = ""  # written after a value
 
 
@@ -71,9 +73,25 @@ def gap(cell: Json, digits: int = 1) -> str:
     return f"{value} ({low} to {high})"
 
 
-def number(value: float, form: str = ".2f") -> str:
-    """A number with a true minus sign."""
-    return format(value, form).replace("-", "−")
+def curves(
+    caption: str,
+    columns: Sequence[str],  # as `Chart` has them
+    found: Mapping[str, Iterable[Sequence[Cell]]],  # points of each series: place, value, perhaps both ends
+    log: Log = "",
+) -> Chart:
+    """Curves, whose alternative text says where each begins and ends."""
+    series = {name: list(map(tuple, points)) for name, points in found.items()}
+    ends = "; ".join(
+        f"{name} {' to '.join(_told(point[1]) for point in dict.fromkeys((points[0], points[-1])))}"
+        for name, points in series.items()
+        if points
+    )
+    rows = [(name, *point) for name, points in series.items() for point in points]
+    return Chart("curves", caption, f"{caption}: {ends}.", columns, rows, log)
+
+
+def _told(value: Any) -> str:
+    return number(value, ",.0f" if abs(value) >= 100 else ".3g")
 
 
 def write(

@@ -22,11 +22,14 @@ COMMAND = re.compile(r"\\([a-zA-Z]+|.)", re.DOTALL)
 DOUBLED = re.compile(r"\\\\[a-zA-Z]")
 """A new line of a formula is written before a blank: two backslashes before a letter are drawn as text."""
 KNOWN = frozenset(
-    "alpha approx arg beta cdot cos Delta dots epsilon exp frac gamma hat in infty left le ldots log "
-    "mathbb mathcal mathrm max mid min mu odot oplus partial pm prime prod qquad quad right sigma sim sin "
-    "sqrt sum tanh text tfrac tilde times to top underset varepsilon xi xrightarrow lVert rVert begin end "
-    "cap".split()
-) | set(r"\,;!{}| ")
+    re.findall(
+        r"\w+|[^\w\n]",
+        r"""alpha approx arg beta cap cdot cos Delta dots epsilon exp frac gamma hat in infty ldots le log
+        mathbb mathcal mathrm max mid min mu odot oplus partial pm prime prod qquad quad sigma sim sin sqrt
+        sum tanh text tfrac tilde times to top underset varepsilon xi xrightarrow
+        left right lVert rVert begin end \,;!{}|""",
+    )
+)
 
 
 def texts(value: Any) -> Iterator[str]:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lab.measurement import Folder, Json, Pairs, measurement
-from lab.study import Chart, Study
+from lab.study import Chart, Study, curves
 from lenses.what_if.untrained import fresh_model
 from transformer.model.config import Norm as Placement
 from transformer.model.config import TransformerConfig
@@ -188,26 +188,29 @@ def told(found: Json) -> Study:
             f"residual connections ({post['alike']:.2f}); what these keep there is the way of the gradient, "
             f"which reaches every layer. The strongest of a layer is {post['spread']:.1f} times the weakest, "
             f"in pre-norm {pre['spread']:.1f} times.",
-            "**LayerNorm** brings every token to one size. With residual connections but without it, the "
-            "stream and its gradients grow with every layer.",
+            "**LayerNorm** brings every token to one size. With residual connections but without it, each "
+            "layer adds to a stream that nothing scales down: the loss begins at "
+            + ", ".join(
+                f"{each['no LayerNorm']['loss']:,.0f} with {layers}"
+                for layers, each in found["depths"].items()
+            )
+            + " layers a side, in nats a token.",
             *(
                 _norms(f"Gradient of the {side}, {depth} layers a side, before training", side, variants)
                 for side in ("encoder", "decoder")
             ),
-            Chart(
-                "curves",
+            curves(
                 "Strongest gradient of a layer over the weakest, by depth",
-                f"At {depth} layers: {variants['pre-norm']['spread']:.1f} in pre-norm, {post['spread']:.1f} "
-                "in post-norm.",
                 ("variant", "layers a side", "times"),
-                [
-                    (name, int(layers), each["spread"])
+                {
+                    name: [
+                        (int(layers), known[name]["spread"])
+                        for layers, known in found["depths"].items()
+                        if known[name]["spread"] is not None
+                    ]
                     for name in variants
-                    for layers, known in found["depths"].items()
-                    for each in [known[name]]
-                    if each["spread"] is not None
-                ],
-                log="y",
+                },
+                "y",
             ),
             Chart(
                 "bars",
@@ -236,16 +239,11 @@ _LEAST = 1e-10
 
 
 def _norms(caption: str, side: str, models: Json) -> Chart:
-    rows = [
-        (name, layer, value)
+    found = {
+        name: [(i, value) for i, value in enumerate(each[side], start=1) if value >= _LEAST]
         for name, each in models.items()
-        for layer, value in enumerate(each[side], start=1)
-        if value >= _LEAST
-    ]
-    ends = "; ".join(f"{name}: {each[side][0]:.1e} in the first layer" for name, each in models.items())
-    return Chart(
-        "curves", caption, f"{caption}. {ends}", ("model", "layer", "norm of the gradient"), rows, log="y"
-    )
+    }
+    return curves(caption, ("model", "layer", "norm of the gradient"), found, "y")
 
 
 @measurement("assets/residuals.json", studies={"residuals": told})

@@ -43,7 +43,7 @@ def numbers(value: Any) -> Iterator[float]:
 
 def unknown(text: str, known: set[float]) -> list[str]:
     """The numbers of a text that are none of some others, nor a hundredth of one, rounded as they are."""
-    told = re.sub(r"\$.*?\$|`.*?`", "", text, flags=re.DOTALL)
+    told = re.sub(r"\$.*?\$|`.*?`", "", text, flags=re.DOTALL).replace("−", "-")
     found = []
     for written in NUMBER.findall(told):
         mantissa, _, power = written.partition("e")
