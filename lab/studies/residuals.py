@@ -196,7 +196,12 @@ def told(found: Json) -> Study:
             )
             + " layers a side, in nats a token.",
             *(
-                _norms(f"Gradient of the {side}, {depth} layers a side, before training", side, variants)
+                _norms(
+                    f"Gradient of the {side}, {depth} layers a side, before training",
+                    side,
+                    variants,
+                    "variant",
+                )
                 for side in ("encoder", "decoder")
             ),
             curves(
@@ -216,14 +221,16 @@ def told(found: Json) -> Study:
                 "bars",
                 f"Mean cosine between two tokens of a sentence after the encoder, {depth} layers",
                 "; ".join(f"{name}: {each['alike']:.2f}" for name, each in variants.items()),
-                ("variant", "model", "cosine"),
+                ("measure", "variant", "cosine"),
                 [("cosine", name, each["alike"]) for name, each in variants.items()],
             ),
             "**The same number after training.** The models differ in size, training data and learning rate, "
             "so their lines are not a comparison of pre- and post-norm alone. A low gradient after training "
             "means that these weights are near a place where the loss changes little.",
             *(
-                _norms(f"Gradient of the {side}, before training and after it", side, found["models"])
+                _norms(
+                    f"Gradient of the {side}, before training and after it", side, found["models"], "model"
+                )
                 for side in ("encoder", "decoder")
             ),
         ],
@@ -238,12 +245,12 @@ _LEAST = 1e-10
 """Below this value of a gradient, rounding errors decide."""
 
 
-def _norms(caption: str, side: str, models: Json) -> Chart:
+def _norms(caption: str, side: str, models: Json, series: str) -> Chart:
     found = {
         name: [(i, value) for i, value in enumerate(each[side], start=1) if value >= _LEAST]
         for name, each in models.items()
     }
-    return curves(caption, ("model", "layer", "norm of the gradient"), found, "y")
+    return curves(caption, (series, "layer", "norm of the gradient"), found, "y")
 
 
 @measurement("assets/residuals.json", studies={"residuals": told})
