@@ -29,7 +29,12 @@ LOOKS = (
 KINDS = {name.lower(): kind for kind, name in KIND_NAMES.items()}
 """Series that are a kind of attention have its hue."""
 _GRID = "rgba(128,128,128,.22)"
-_ONE_SIDED = [(0.0, style.rgba(style.POSITIVE, 0.03)), (1.0, style.rgba(style.POSITIVE, 0.75))]
+_RISING = [style.rgba(style.POSITIVE, 0.03), style.rgba(style.POSITIVE, 0.7)]
+_SIGNED = [
+    *((0.5 * at, style.rgba(style.NEGATIVE, 0.7 * (1 - at))) for at in (0, 1)),
+    *((0.5 + 0.5 * at, style.rgba(style.POSITIVE, 0.7 * at)) for at in (0, 1)),
+]
+"""Scales of a map, on which numbers can be read in both themes."""
 _ZERO = "rgba(128,128,128,.55)"
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MOST_MARKS = 40
@@ -54,10 +59,14 @@ class ChartLike(Protocol):
 
 def draw(
     chart: ChartLike,
-    among: Sequence[str] = (),  # the series of all charts beside it, so that one series has one look in them
+    among: Sequence[
+        str
+    ] = (),  # series in the order of their looks, those of a chart with more of them; its own if empty
+    ink: str = "#1d232c",  # colour of numbers in coloured cells
 ) -> go.Figure:
     """The figure of a chart of any kind but a table."""
-    return _DRAWN[chart.kind](chart, among if 0 < len(among) <= len(LOOKS) else list(_series(chart)))
+    figure = _DRAWN[chart.kind](chart, among or list(_series(chart)))
+    return figure.update_traces(textfont={"color": ink}, selector={"type": "heatmap"})
 
 
 def _curves(chart: ChartLike, among: Sequence[str]) -> go.Figure:
@@ -88,7 +97,7 @@ def _curves(chart: ChartLike, among: Sequence[str]) -> go.Figure:
         )
         for i, axis in enumerate("xy", start=1)
     )
-    return _figure(data, x, y, 320, len(data))
+    return _figure(data, x | {"zeroline": False}, y, 320, len(data))
 
 
 def _dots(chart: ChartLike, among: Sequence[str]) -> go.Figure:
@@ -111,6 +120,7 @@ def _by_place(chart: ChartLike, among: Sequence[str], trace: Callable[[str, int]
     """A row for each place, the series of a place under one another; each value stands behind its "
     "interval."""
     series, data = _series(chart), []
+    grey = {"color": "#808080"} if chart.kind == "bars" else {}
     base = [0.0] if chart.kind == "bars" else []  # what is written stands beyond a bar to the left, too
     places = list(dict.fromkeys(str(row[1]) for row in chart.rows))
     for i, ((name, rows), (colour, _, symbol)) in enumerate(
@@ -128,7 +138,7 @@ def _by_place(chart: ChartLike, among: Sequence[str], trace: Callable[[str, int]
                 "marker": {"color": colour, **own["marker"]},
                 "hovertemplate": f"{labels.escape(name)} %{{customdata}}<extra></extra>",
                 "customdata": [f"{text}{_ends(row)}" for text, row in zip(written, rows, strict=True)],
-                **({"error_x": _error(rows)} if len(chart.columns) > 3 else {}),
+                **({"error_x": _error(rows) | grey} if len(chart.columns) > 3 else {}),
             }
         )
         data.append(
@@ -172,7 +182,7 @@ def _grid(chart: ChartLike, _: Sequence[str]) -> go.Figure:
         "y": list(range(len(down))),
         "zmin": -most if signed else 0,
         "zmax": most,
-        "colorscale": style.diverging() if signed else _ONE_SIDED,
+        "colorscale": _SIGNED if signed else _RISING,
         "showscale": False,
         "xgap": 2,
         "ygap": 2,
@@ -240,6 +250,7 @@ def _axis(title: str, values: Sequence[float] = (), log: bool = False) -> Spec:
         "title": {"text": labels.escape(title), "font": {"size": 12}, "standoff": 8},
         "tickfont": {"size": 12},
         "separatethousands": True,
+        "exponentformat": "none",
         "gridcolor": _GRID,
         "zeroline": not log,
         "zerolinecolor": _ZERO,

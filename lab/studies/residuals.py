@@ -196,12 +196,7 @@ def told(found: Json) -> Study:
             )
             + " layers a side, in nats a token.",
             *(
-                _norms(
-                    f"Gradient of the {side}, {depth} layers a side, before training",
-                    side,
-                    variants,
-                    "variant",
-                )
+                _norms(f"Gradient of the {side}, {depth} layers a side, before training", side, variants)
                 for side in ("encoder", "decoder")
             ),
             curves(
@@ -228,9 +223,7 @@ def told(found: Json) -> Study:
             "so their lines are not a comparison of pre- and post-norm alone. A low gradient after training "
             "means that these weights are near a place where the loss changes little.",
             *(
-                _norms(
-                    f"Gradient of the {side}, before training and after it", side, found["models"], "model"
-                )
+                _norms(f"Gradient of the {side}, before training and after it", side, found["models"])
                 for side in ("encoder", "decoder")
             ),
         ],
@@ -245,12 +238,12 @@ _LEAST = 1e-10
 """Below this value of a gradient, rounding errors decide."""
 
 
-def _norms(caption: str, side: str, models: Json, series: str) -> Chart:
+def _norms(caption: str, side: str, models: Json) -> Chart:
     found = {
         name: [(i, value) for i, value in enumerate(each[side], start=1) if value >= _LEAST]
         for name, each in models.items()
     }
-    return curves(caption, (series, "layer", "norm of the gradient"), found, "y")
+    return curves(caption, ("model", "layer", "norm of the gradient"), found, "y")
 
 
 @measurement("assets/residuals.json", studies={"residuals": told})

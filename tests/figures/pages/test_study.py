@@ -44,5 +44,12 @@ def test_a_series_looks_alike_in_all_charts_of_a_document():
     assert one.data[0].line == both.data[1].line != both.data[0].line
 
 
+def test_numbers_in_coloured_cells_have_the_ink_of_the_theme():
+    chart = Chart(
+        "grid", "x", "a map", ("layer", "head", "rise"), [("layer 1", "1", -0.5), ("layer 1", "2", 1.0)]
+    )
+    assert draw(chart, ink="#ffffff").data[0].textfont.color == "#ffffff"
+
+
 def test_a_number_rounded_to_zero_has_no_sign():
     assert (number(-0.0001), number(-1.5, 1), number(None)) == ("0", "−1.5", "")

@@ -18,10 +18,7 @@ def show(found: dict[str, Any]) -> None:
     study: Study = found["study"]
     st.subheader(study.question, anchor=False)
     st.markdown(f"**{study.finding}**")
-    drawn, series = 0, dict[str, dict[str, None]]()
-    for part in study.parts:
-        if isinstance(part, Chart):
-            series.setdefault(part.columns[0], {}).update((str(row[0]), None) for row in part.rows)
+    drawn, series = 0, [_series(part) for part in study.parts if isinstance(part, Chart)]
     for text, parts in groupby(study.parts, lambda part: isinstance(part, str)):
         if text:
             st.markdown("\n\n".join(map(str, parts)))
@@ -35,7 +32,7 @@ def show(found: dict[str, Any]) -> None:
             for column, chart in zip(st.columns(widths, gap="large"), row, strict=False):
                 drawn += 1
                 with column:
-                    _chart(f"study {drawn}", chart, list(series[chart.columns[0]]))
+                    _chart(f"study {drawn}", chart, series)
     st.caption(plain(data(" ".join(filter(None, (study.method, study.sources))))))
     with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
         for date, line in found["made"]:
@@ -47,6 +44,10 @@ def show(found: dict[str, Any]) -> None:
         )
 
 
+def _series(chart: Chart) -> list[str]:
+    return list(dict.fromkeys(str(row[0]) for row in chart.rows))
+
+
 def _rows(charts: Iterable[Chart]) -> Iterator[list[Chart]]:
     """Charts two by two, and tables alone: long ones would leave half of the page empty."""
     for table, group in groupby(charts, lambda chart: chart.kind == "table"):
@@ -55,9 +56,19 @@ def _rows(charts: Iterable[Chart]) -> Iterator[list[Chart]]:
         yield from (together[start : start + size] for start in range(0, len(together), size))
 
 
-def _chart(name: str, chart: Chart, among: list[str]) -> None:
-    table = [chart.columns, *chart.rows]
-    panel(name, lambda: draw(chart, among), chart.caption, lambda: table, alt=chart.alt, sentence=False)
+def _chart(name: str, chart: Chart, series: list[list[str]]) -> None:
+    """Draws a chart; one of some series of another chart of the document shows them as that one does."""
+    table, own = [chart.columns, *chart.rows], set(_series(chart))
+    among = max((each for each in series if own <= set(each)), key=len)
+    panel(
+        name,
+        lambda ink: draw(chart, among, ink),
+        chart.caption,
+        lambda: table,
+        alt=chart.alt,
+        sentence=False,
+        inked=True,
+    )
 
 
 def _lines(chart: Chart) -> str:
