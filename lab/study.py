@@ -17,6 +17,7 @@ from transformer.text.numbers import number
 
 Json = dict[str, Any]
 Cell = str | float | None
+Kind = Literal["curves", "dots", "bars", "grid", "table"]
 Log = Literal["", "x", "y", "xy"]
 FOLDER = "studies"
 """Folder of the documents, in `assets` and in the directory of a model."""
@@ -29,7 +30,7 @@ class Chart:
 
     # `curves` over numbers; `dots` and `bars`, a row for each place, or side by side in groups; `grid`, a map
     # of series (down) by places (across); `table`, with any columns
-    kind: Literal["curves", "dots", "bars", "grid", "table"]
+    kind: Kind
     caption: str  # what it shows
     alt: str  # what one sees, for people who do not see it
     # names of the columns: series, place, value, and perhaps the low and the high end of an interval
@@ -79,15 +80,37 @@ def curves(
     found: Mapping[str, Iterable[Sequence[Cell]]],  # points of each series: place, value, perhaps both ends
     log: Log = "",
 ) -> Chart:
-    """Curves, whose alternative text says where each begins and ends."""
-    series = {name: list(map(tuple, points)) for name, points in found.items()}
-    ends = "; ".join(
-        f"{name} {' to '.join(_told(point[1]) for point in dict.fromkeys((points[0], points[-1])))}"
-        for name, points in series.items()
-        if points
-    )
-    rows = [(name, *point) for name, points in series.items() for point in points]
-    return Chart("curves", caption, f"{caption}: {ends}.", columns, rows, log)
+    """Curves by name."""
+    rows = [(name, *point) for name, points in found.items() for point in points]
+    return chart("curves", caption, columns, rows, log)
+
+
+def chart(
+    kind: Kind,
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],  # series, place, value, and perhaps both ends of its interval
+    log: Log = "",
+) -> Chart:
+    """A chart whose alternative text tells its values: of a map the ends, of a curve too, of others all."""
+    told = _ends(rows) if kind == "grid" else _values(rows, kind == "curves")
+    return Chart(kind, caption, f"{caption}: {told}.", columns, rows, log)
+
+
+def _ends(rows: Sequence[Sequence[Cell]]) -> str:
+    ordered = sorted((float(row[2] or 0.0), f"{row[0]}, {row[1]}") for row in rows)
+    return "from " + " to ".join(f"{_told(value)} ({place})" for value, place in (ordered[0], ordered[-1]))
+
+
+def _values(rows: Sequence[Sequence[Cell]], curves: bool) -> str:
+    series: dict[str, list[str]] = {}
+    for name, place, value, *_ in rows:
+        series.setdefault(str(name), []).append(_told(value) if curves else f"{place}: {_told(value)}")
+    if curves:
+        ends = {name: dict.fromkeys((each[0], each[-1])) for name, each in series.items()}
+        return "; ".join(f"{name}: {' to '.join(each)}" for name, each in ends.items())
+    told = {name: "; ".join(each) for name, each in series.items()}
+    return ", ".join(f"{name} ({each})" if len(told) > 1 else each for name, each in told.items())
 
 
 def _told(value: Any) -> str:

@@ -10,7 +10,7 @@ from lab.birth.appearing import LATER, PREVIOUS, Born, runs_of
 from lab.birth.snapshots import hashes
 from lab.birth.statistics import SNAPSHOTS, run_statistics
 from lab.measurement import Folder, Gold, Json, Model, Pairs, measurement, report
-from lab.study import Chart, Study, curves
+from lab.study import Chart, Study, chart, curves
 from transformer.commands.arguments import shown
 from transformer.storage.description import BIRTH_FILE, WEIGHTS_FILE, weights_hash
 from transformer.storage.eight_bits import stored_as
@@ -80,10 +80,9 @@ def told(found: Json) -> Study:
                 {kind: (lambda run, kind=kind: 100 * run.later_mean(kind)) for kind in best},  # type: ignore[misc]
             ),
             _curves("nats a token", "Loss of the given translations", runs, {"loss": lambda run: run.loss}),
-            Chart(
+            chart(
                 "bars",
                 "Step from which on something holds in every later snapshot",
-                "; ".join(f"{what}, {name}: step {step:,}" for what, name, step in first),
                 ("what", "run", "step"),
                 first,
             ),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from lab.measurement import Folder, Json, measurement
-from lab.study import Chart, Study
+from lab.study import Study, chart
 from transformer.text.pairs import DataError
 
 LISTS = {
@@ -46,20 +46,16 @@ def told(found: Json) -> Study:
             "The sentences were written before they were translated. Pasted texts are chosen to be hard: "
             "many have characters that the vocabulary lacks. Each kind has few sentences, whose number "
             "stands beside it.",
-            Chart(
+            chart(
                 "dots",
                 "Acceptable translations, %",
-                "; ".join(
-                    f"{TITLES[name]}, {model}: {share[0]:.0f} %" for (name, model), share in totals.items()
-                ),
                 ("list", "model", "acceptable, %", "low", "high"),
                 [(TITLES[name], model, *share) for (name, model), share in totals.items()],
             ),
             *(
-                Chart(
+                chart(
                     "bars",
                     f"Acceptable translations by kind of sentence, {TITLES[name]}",
-                    f"Bars for {len(next(iter(models.values())))} kinds of sentences: {TITLES[name]}.",
                     ("model", "kind", "acceptable, %"),
                     [
                         (model, f"{kind} ({counts[1]})", _share(*counts)[0])

@@ -11,7 +11,7 @@ from lab.cost.layers import HEADS
 from lab.cost.measuring import FITTED_FROM, LENGTHS, WIDTHS, machine, measure_layers
 from lab.cost.table import BLOCK, KERNEL, LAYERS, NEIGHBOURHOOD, WRITTEN
 from lab.measurement import Folder, Json, measurement, one_thread, report
-from lab.study import Chart, Study, curves, interval
+from lab.study import Chart, Study, chart, curves, interval
 from transformer.runs.translator import load_translator
 
 
@@ -76,10 +76,9 @@ def told(found: Json) -> Study:
             "computes the same as the written-out one, but keeps no n × n matrix. No count of products "
             "explains a time that grows faster than n²; matrices too large for the processor's caches may.",
             *(
-                Chart(
+                chart(
                     "dots",
                     f"Power of n with which {what} grows",
-                    f"The power of {what} by kind of layer and width.",
                     ("d", "layer", "power of n", "low", "high"),
                     [
                         (f"d = {each}", _name(kind), *interval(cells[what]))
@@ -94,11 +93,9 @@ def told(found: Json) -> Study:
             "lies elsewhere: a step of an LSTM has eight d × d products where self-attention has four for "
             "each token, and since no step can begin before the previous one has ended, each has a single "
             "row.",
-            Chart(
+            chart(
                 "bars",
                 "Length from which self-attention takes longer than the LSTM",
-                "; ".join(f"{place}: {at:,.0f} tokens" for _, place, at in met)
-                or "Within the lengths, never.",
                 ("how", "width", "tokens"),
                 [*(("counted", f"d = {each}", float(each)) for each in widths), *met],
             ),

@@ -9,7 +9,7 @@ import numpy as np
 
 from lab.faithfulness.measures import CROSS, MEASURES
 from lab.measurement import Folder, Json, Pairs, Subject, measurement, one_thread, report
-from lab.study import Chart, Study, curves, interval
+from lab.study import Chart, Study, chart, curves, interval
 from lenses.measures.agreement import agreement
 from lenses.measures.effect import Cut, Effects
 from lenses.what_if.untrained import untrained_twin
@@ -20,7 +20,6 @@ from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator, load_translator
 from transformer.runs.wording import InputError
 from transformer.storage.description import FAITHFULNESS_FILE
-from transformer.text.numbers import number
 from transformer.text.pairs import read_pairs
 from transformer.trace.view import Array
 
@@ -81,14 +80,9 @@ def told(found: Json) -> Study:
                 if same
                 else f"No measure reaches a rank correlation of {_UNLEARNED} there."
             ),
-            Chart(
+            chart(
                 "dots",
                 "Rank correlation of each order with that by exact effect",
-                "; ".join(
-                    f"{name}: {number(each['effect']['value'])}"
-                    for name, each in measures.items()
-                    if name != "effect"
-                ),
                 ("with", "order by", "rank correlation", "low", "high"),
                 [
                     ("exact effect", name, *interval(each["effect"]))
@@ -96,10 +90,9 @@ def told(found: Json) -> Study:
                     if name != "effect"
                 ],
             ),
-            Chart(
+            chart(
                 "dots",
                 "Rank correlation of each order with itself in another model",
-                "; ".join(f"{name}: {number(each['untrained']['value'])}" for name, each in drawn.items()),
                 ("with", "order by", "rank correlation", "low", "high"),
                 [
                     (label, name, *interval(each[key]))
@@ -145,10 +138,9 @@ def _lost(cell: Json) -> list[float]:
 
 def _dots(kind: str, what: str, measures: Json) -> Chart:
     cells = {name: _lost(each[kind][0]["value"]) for name, each in measures.items()}
-    return Chart(
+    return chart(
         "dots",
         f"Nats that a token loses with {what}",
-        "; ".join(f"{name}: {number(cell[0])}" for name, cell in cells.items()),
         ("hidden", "order by", "nats lost", "low", "high"),
         [(what, name, *cell) for name, cell in cells.items()],
     )

@@ -13,7 +13,7 @@ import numpy as np
 from lab.heads.measures import STATISTICS
 from lab.importance.ablation import Forced, all_heads, switched_off, translated
 from lab.measurement import Json, Pairs, Subject, listed, measurement, one_thread, report
-from lab.study import Chart, Study, curves, interval, named
+from lab.study import Chart, Study, chart, curves, interval, named
 from lenses.measures.agreement import agreement
 from transformer.commands.arguments import shown
 from transformer.model.sites import AttentionKind, PlacedHead
@@ -53,10 +53,9 @@ def told(found: Json) -> Study:
             r"I_h = \mathbb{E}_x \left|\, \partial \mathcal{L}(x) / \partial \xi_h \,\right|$$",
             *(_most(kind, grid) for kind, grid in kinds.items()),
             *(_grid(kind, grid) for kind, grid in kinds.items()),
-            Chart(
+            chart(
                 "bars",
                 "Heads without which the loss surely rises, and the others",
-                f"Of {len(cells)} heads, {len(cells) - unsure} surely raise the loss when they are gone.",
                 ("loss", "kind", "heads"),
                 [
                     (rise, kind, sum((cell["low"] > 0) == sure for row in grid for cell in row))
@@ -116,11 +115,9 @@ def _most(kind: str, grid: Sequence[Sequence[Json]]) -> str:
 
 
 def _grid(kind: str, grid: Sequence[Sequence[Json]]) -> Chart:
-    sure = sum(cell["low"] > 0 for row in grid for cell in row)
-    return Chart(
+    return chart(
         "grid",
         f"Rise of the loss without each head of {named(kind)}, nats a token",
-        f"In {named(kind)}, {sure} heads surely raise the loss when they are gone.",
         ("layer", "head", "rise of the loss", "low", "high"),
         [
             (f"layer {i}", str(j), *interval(cell))
@@ -141,10 +138,9 @@ def _predicted(found: Json) -> list[str | Chart]:
         f"Do statistics of a head predict how much it matters? Of {len(others)} rank correlations of "
         f"importance with a statistic of heads, {beyond} lie outside what permuted heads give in 95 of 100 "
         f"cases; by chance alone, one in twenty would.",
-        Chart(
+        chart(
             "grid",
             "Rank correlation of importance with the gradient measure and with statistics of heads",
-            "A map of statistics by kinds; the gradient measure is the first row.",
             ("statistic", "kind", "rank correlation", "by chance, from", "to"),
             [(statistic, named(kind), *numbers) for kind, statistic, *numbers in rows],
         ),

@@ -11,7 +11,7 @@ import torch
 from lab.language import inducing, words
 from lab.language.embeddings import unit_rows
 from lab.measurement import File, Folder, Json, Model, measurement, one_thread
-from lab.study import Cell, Chart, Study, curves, interval
+from lab.study import Cell, Chart, Study, chart, curves, interval
 from transformer.runs.bootstrap import Floats
 from transformer.runs.language.generator import TextGenerator, load_language_model
 from transformer.storage.description import LANGUAGE_FILE
@@ -50,10 +50,9 @@ def induction(found: Json) -> Study:
             f"a piece costs {gain['value']:.2f} nats less than the first time ({gain['low']:.2f} to "
             f"{gain['high']:.2f}).",
             *(
-                Chart(
+                chart(
                     "grid",
                     f"Mean weight on {what}, %",
-                    f"At most {100 * max(map(max, scores[name])):.0f} % on {what}.",
                     ("layer", "head", "weight, %"),
                     [
                         (f"layer {i}", str(j), 100 * value)
@@ -77,13 +76,9 @@ def induction(found: Json) -> Study:
                 _ablations(found, data, what)
                 for data, what in (("copies", "on the second copy"), ("text", "on held-out text"))
             ),
-            Chart(
+            chart(
                 "bars",
                 "Share of what the repetition saves that is lost without the best heads",
-                "; ".join(
-                    f"{_without(each)}: {cost:.0f} %"
-                    for each, cost in zip(found["ablations"], own, strict=True)
-                ),
                 ("lost", "heads", "%"),
                 [("lost", _without(each), cost) for each, cost in zip(found["ablations"], own, strict=True)],
             ),
@@ -111,11 +106,9 @@ def _ablations(found: Json, data: str, what: str) -> Chart:
         for name, each in cells.items()
         if each["control"]
     ]
-    alt = "; ".join(f"{name}: {number(each['cost']['value'], '.3f')} nats" for name, each in cells.items())
-    return Chart(
+    return chart(
         "dots",
         f"Rise of the loss {what}, nats a piece",
-        f"{what}. {alt}",
         ("switched off", "heads", "nats", "low", "high"),
         rows,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from lab.measurement import Folder, Json, Pairs, measurement
-from lab.study import Chart, Study, curves, gap, interval
+from lab.study import Study, chart, curves, gap, interval
 from lab.twins.twins import score_pairs, summary
 from transformer.runs.translator import load_translator
 from transformer.text.numbers import number
@@ -84,13 +84,9 @@ def told(found: Json) -> Study:
             + f". With {shares[0]} % a translator from scratch reaches {min(scratch):.1f} to "
             f"{max(scratch):.1f} BLEU: it translates next to nothing, so there the loss says more.",
             *(
-                Chart(
+                chart(
                     "dots",
                     f"{name} of the pretrained encoder's translator, difference",
-                    "; ".join(
-                        f"{_run(each)}: {number(difference['value'])}"
-                        for each, difference in zip(compared, gaps[what], strict=True)
-                    ),
                     ("difference", "run", f"{name}, difference", "low", "high"),
                     [
                         ("pretrained − scratch", _run(each), *interval(difference))
@@ -99,10 +95,9 @@ def told(found: Json) -> Study:
                 )
                 for what, name in (("bleu", "BLEU"), ("loss", "Loss"))
             ),
-            Chart(
+            chart(
                 "bars",
                 "Mean difference in BLEU over the seeds",
-                "; ".join(f"{place}: {number(value, '.1f')}" for _, place, value in means),
                 ("mean", "pairs", "BLEU"),
                 means,
             ),

@@ -11,7 +11,7 @@ from lab.cost.measuring import machine
 from lab.measurement import Folder, Gold, Json, Pairs, measurement, one_thread
 from lab.recurrent.aligning import alignment_errors
 from lab.recurrent.speed import LENGTHS, measure_speed
-from lab.study import Chart, Study, curves, gap, interval
+from lab.study import Chart, Study, chart, curves, gap, interval
 from lab.twins.loading import RESULTS_FILE, check_same_vocabulary, load_twins, read_test
 from lab.twins.titles import title
 from lab.twins.twins import Scored, Twins, by_length, score_pairs, source_lengths, summary
@@ -172,11 +172,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _dots(quantity: str, caption: str, found: Json, cells: Json, factor: float = 1.0) -> Chart:
     ends = {_name(each, found): interval(cell, factor) for each, cell in cells.items()}
-    alt = "; ".join(f"{name}: {number(value)}" for name, (value, *_) in ends.items())
-    return Chart(
+    return chart(
         "dots",
         caption,
-        f"{quantity}. {alt}",
         ("all", "model", quantity, "low", "high"),
         [("model", name, *each) for name, each in ends.items()],
     )

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lab.measurement import Folder, Json, Pairs, measurement
-from lab.study import Chart, Study, curves
+from lab.study import Chart, Study, chart, curves
 from lenses.what_if.untrained import fresh_model
 from transformer.model.config import Norm as Placement
 from transformer.model.config import TransformerConfig
@@ -212,10 +212,9 @@ def told(found: Json) -> Study:
                 },
                 "y",
             ),
-            Chart(
+            chart(
                 "bars",
                 f"Mean cosine between two tokens of a sentence after the encoder, {depth} layers",
-                "; ".join(f"{name}: {each['alike']:.2f}" for name, each in variants.items()),
                 ("measure", "variant", "cosine"),
                 [("cosine", name, each["alike"]) for name, each in variants.items()],
             ),

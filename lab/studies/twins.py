@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from lab.measurement import Folder, Json, Pairs, measurement
-from lab.study import Cell, Chart, Study, curves, gap, interval
+from lab.study import Cell, Chart, Study, chart, curves, gap, interval
 from lab.twins.loading import RESULTS_FILE, check_same_vocabulary, check_seeds, load_twins, read_test
 from lab.twins.profiles import attention_profiles, costs, learned_tables, position_probes
 from lab.twins.titles import title
@@ -119,9 +119,8 @@ def _dots(
     quantity: str, caption: str, part: Json, cell: Callable[[Json], Json | None], factor: float = 1.0
 ) -> Chart:
     cells = {title(name): interval(known, factor) for name, each in part.items() if (known := cell(each))}
-    alt = "; ".join(f"{name}: {number(each[0], '.2f')}" for name, each in cells.items())
     rows: list[Sequence[Cell]] = [("twin", name, *each) for name, each in cells.items()]
-    return Chart("dots", caption, f"{quantity}. {alt}", ("model", "twin", quantity, "low", "high"), rows)
+    return chart("dots", caption, ("model", "twin", quantity, "low", "high"), rows)
 
 
 def _seeds(found: Json) -> list[str | Chart]:
@@ -134,8 +133,7 @@ def _seeds(found: Json) -> list[str | Chart]:
     ]
     if not moved:
         return []
-    alt = f"Between {min(row[2] for row in moved):.1f} and {max(row[2] for row in moved):.1f} BLEU."
-    return [Chart("bars", "By how much another seed moves BLEU", alt, ("model", "twin", "BLEU"), moved)]
+    return [chart("bars", "By how much another seed moves BLEU", ("model", "twin", "BLEU"), moved)]
 
 
 def _by_length(levels: Sequence[Json], place: str, across: str, baseline: str, by: str) -> list[Chart]:
@@ -277,10 +275,9 @@ def _costs(found: Json) -> list[str | Chart]:
         f"{max(times):.1f}. A bias is a matrix of queries × keys while it is added, and memory grows with "
         "it; without one no matrix is kept.",
         *charts,
-        Chart(
+        chart(
             "dots",
             f"Power of the length with which a cost grows, from {lengths[-2]:,} to {lengths[-1]:,} tokens",
-            f"Time: powers between {min(times):.1f} and {max(times):.1f}.",
             ("cost", "twin", "power"),
             growth,
         ),

@@ -10,7 +10,7 @@ import numpy as np
 
 from lab.measurement import Json, Pairs, Subject, measurement, one_thread
 from lab.studies.faithfulness import runs_of
-from lab.study import Chart, Study, curves, interval, named
+from lab.study import Chart, Study, chart, curves, interval, named
 from lenses.measures.agreement import agreement
 from lenses.measures.carried import carried
 from lenses.measures.effect import Effects, cells
@@ -96,10 +96,9 @@ def told(found: Json) -> Study:
             _chart("dots", "moved", "nats by which a token moves either way", kinds),
             "**Content words, function words, and the rest** (punctuation and `</s>`), over source words: "
             "their share of the keys, of the weight, and of the effect.",
-            Chart(
+            chart(
                 "bars",
                 "Share of each sort of source word",
-                "Bars: the share of keys, of weight and of effect by sort of word and kind.",
                 ("share of", "source words", "%", "low", "high"),
                 [
                     (what, f"{sort}, {named(kind)}", *interval(cell, 100))
@@ -109,10 +108,9 @@ def told(found: Json) -> Study:
                     if cell
                 ],
             ),
-            Chart(
+            chart(
                 "dots",
                 "Rank correlation of weight with size among words of one sort",
-                "Dots: the rank correlation among content words, and among function words.",
                 ("kind", "source words", "rank correlation", "low", "high"),
                 [
                     (named(kind), sort, *interval(cell))
@@ -137,11 +135,9 @@ def _chart(form: Literal["dots"], what: str, title: str, kinds: Json) -> Chart:
         if cell
     ]
     title = f"rank correlation with {title}" if what in ("size", "loss") else title
-    highest = max(rows, key=lambda row: row[2], default=("", "", 0.0))
-    return Chart(
+    return chart(
         form,
         f"{title[0].upper()}{title[1:]}, by what orders the keys or takes the weights' place",
-        f"{title}: highest for {highest[1]} in {highest[0]}, {number(highest[2], '.3f')}.",
         ("kind", "weights", title, "low", "high"),
         rows,
     )
