@@ -104,7 +104,7 @@ def _ends(rows: Sequence[Sequence[Cell]]) -> str:
 
 def _values(rows: Sequence[Sequence[Cell]], curves: bool) -> str:
     series: dict[str, list[str]] = {}
-    for name, place, value, *_ in rows:
+    for name, place, value, *_ in (row for row in rows if row[2] is not None):
         series.setdefault(str(name), []).append(_told(value) if curves else f"{place}: {_told(value)}")
     if curves:
         ends = {name: dict.fromkeys((each[0], each[-1])) for name, each in series.items()}
