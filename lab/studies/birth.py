@@ -82,7 +82,8 @@ def told(found: Json) -> Study:
             _curves("nats a token", "Loss of the given translations", runs, {"loss": lambda run: run.loss}),
             chart(
                 "bars",
-                "Step from which on something holds in every later snapshot",
+                "Step from which on every later snapshot has "
+                f"{', or '.join(dict.fromkeys(row[0] for row in first))}",
                 ("what", "run", "step"),
                 first,
             ),
