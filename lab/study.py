@@ -7,15 +7,18 @@ documents lie in `assets/studies`, or beside the model that they are about.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from transformer.storage.files import CheckpointError, read_json, write_json
+from transformer.text.numbers import number
 
 Json = dict[str, Any]
 Cell = str | float | None
+Kind = Literal["curves", "dots", "bars", "grid", "table"]
+Log = Literal["", "x", "y", "xy"]
 FOLDER = "studies"
 """Folder of the documents, in `assets` and in the directory of a model."""
 SHIPPED = Path("assets", FOLDER)
@@ -27,13 +30,13 @@ class Chart:
 
     # `curves` over numbers; `dots` and `bars`, a row for each place, or side by side in groups; `grid`, a map
     # of series (down) by places (across); `table`, with any columns
-    kind: Literal["curves", "dots", "bars", "grid", "table"]
+    kind: Kind
     caption: str  # what it shows
     alt: str  # what one sees, for people who do not see it
     # names of the columns: series, place, value, and perhaps the low and the high end of an interval
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
+    log: Log = ""  # which axes are logarithmic
     unit: str = ""  # written after a value
 
 
@@ -71,9 +74,47 @@ def gap(cell: Json, digits: int = 1) -> str:
     return f"{value} ({low} to {high})"
 
 
-def number(value: float, form: str = ".2f") -> str:
-    """A number with a true minus sign."""
-    return format(value, form).replace("-", "−")
+def curves(
+    caption: str,
+    columns: Sequence[str],  # as `Chart` has them
+    found: Mapping[str, Iterable[Sequence[Cell]]],  # points of each series: place, value, perhaps both ends
+    log: Log = "",
+) -> Chart:
+    """Curves by name."""
+    rows = [(name, *point) for name, points in found.items() for point in points]
+    return chart("curves", caption, columns, rows, log)
+
+
+def chart(
+    kind: Kind,
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],  # series, place, value, and perhaps both ends of its interval
+    log: Log = "",
+) -> Chart:
+    """A chart whose alternative text tells its values: of a map the ends, of a curve too, of others all."""
+    told = _ends(rows) if kind == "grid" else _values(rows, kind == "curves")
+    return Chart(kind, caption, f"{caption}: {told}.", columns, rows, log)
+
+
+def _ends(rows: Sequence[Sequence[Cell]]) -> str:
+    ordered = sorted((float(row[2] or 0.0), f"{row[0]}, {row[1]}") for row in rows)
+    return "from " + " to ".join(f"{_told(value)} ({place})" for value, place in (ordered[0], ordered[-1]))
+
+
+def _values(rows: Sequence[Sequence[Cell]], curves: bool) -> str:
+    series: dict[str, list[str]] = {}
+    for name, place, value, *_ in (row for row in rows if row[2] is not None):
+        series.setdefault(str(name), []).append(_told(value) if curves else f"{place}: {_told(value)}")
+    if curves:
+        ends = {name: dict.fromkeys((each[0], each[-1])) for name, each in series.items()}
+        return "; ".join(f"{name}: {' to '.join(each)}" for name, each in ends.items())
+    told = {name: "; ".join(each) for name, each in series.items()}
+    return ", ".join(f"{name} ({each})" if len(told) > 1 else each for name, each in told.items())
+
+
+def _told(value: Any) -> str:
+    return number(value, ",.0f" if abs(value) >= 100 else ".3g")
 
 
 def write(

@@ -191,7 +191,7 @@ def _scale_strip(most: float, size: int) -> dict[str, Any]:
         "xpad": 0,
         "len": 0.85,
         "tickvals": ends,
-        "ticktext": [f"{end:.1f}".replace("-", "−") for end in ends],
+        "ticktext": [labels.number(end, ".1f") for end in ends],
         "tickfont": {"size": 10},
         "outlinewidth": 0,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,13 +30,6 @@ RECURRENT_LOOKS = {
     "Transformer": ("#E69F00", "solid", "circle"),
 }
 """The same for the recurrent twins and their reference, which are never drawn with the others."""
-NAMES = {
-    "shaw": "relative keys",
-    "t5": "T5 buckets",
-    "alibi": "ALiBi",
-    "postnorm": "sinusoidal (post-norm)",
-}
-"""Display names of twins whose folder has another name."""
 _OTHER = ("#999999", "dashdot", "cross")
 SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
 Values = Sequence[float] | np.ndarray
@@ -53,12 +46,6 @@ _POWERS = {"dtick": 1, "exponentformat": "none", "separatethousands": True}
 def look(name: str) -> tuple[str, str, str]:
     """Colour, line and symbol of a twin; a twin with another seed looks the same."""
     return (LOOKS | RECURRENT_LOOKS).get(name.partition("-seed")[0], _OTHER)
-
-
-def twin_name(name: str) -> str:
-    """The display name of a twin or encoding: `shaw-seed2` is "relative keys, seed 2"."""
-    first, seed, number = name.partition("-seed")
-    return f"{NAMES.get(first, first)}, seed {number}" if seed else NAMES.get(first, first)
 
 
 @dataclass(frozen=True)
@@ -164,11 +151,12 @@ def twin_lines(
     x: Values,
     series: Mapping[str, Values],
     titles: tuple[str, str],
+    named: Callable[[str], str],  # what people call a twin
     **layout: Any,
 ) -> go.Figure:
     """`lines` with the looks and names of the twins."""
-    looks = {twin_name(name): look(name)[:2] for name in series}
-    return lines(x, {twin_name(name): values for name, values in series.items()}, titles, looks, **layout)
+    looks = {named(name): look(name)[:2] for name in series}
+    return lines(x, {named(name): values for name, values in series.items()}, titles, looks, **layout)
 
 
 def _error(cells: Sequence[Interval]) -> dict[str, Any]:
@@ -186,6 +174,7 @@ def dots(
     # by name; `rotary-seed2` is the same encoding with another seed and is drawn hollow
     values: Mapping[str, Interval],
     title: str,  # the measured quantity
+    named: Callable[[str], str],  # what people call a twin
     digits: int = 1,  # after the point of the written value
     unit: str = "",  # written after it
 ) -> go.Figure:
@@ -222,7 +211,7 @@ def dots(
         "cliponaxis": False,
         "hoverinfo": "skip",
     }
-    shown = [labels.escape(twin_name(name)) for name in names]
+    shown = [labels.escape(named(name)) for name in names]
     y = _axis(
         "", tickvals=list(range(len(names))), ticktext=shown, range=[len(names) - 0.5, -0.5], showgrid=False
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+from textwrap import wrap
 from typing import Any, Protocol
 
 import plotly.graph_objects as go
@@ -27,8 +29,16 @@ LOOKS = (
 KINDS = {name.lower(): kind for kind, name in KIND_NAMES.items()}
 """Series that are a kind of attention have its hue."""
 _GRID = "rgba(128,128,128,.22)"
-_ONE_SIDED = [(0.0, style.rgba(style.POSITIVE, 0.03)), (1.0, style.rgba(style.POSITIVE, 0.75))]
+_RISING = [style.rgba(style.POSITIVE, 0.03), style.rgba(style.POSITIVE, 0.7)]
+_SIGNED = [
+    *((0.5 * at, style.rgba(style.NEGATIVE, 0.7 * (1 - at))) for at in (0, 1)),
+    *((0.5 + 0.5 * at, style.rgba(style.POSITIVE, 0.7 * at)) for at in (0, 1)),
+]
+"""Scales of a map, on which numbers can be read in both themes."""
+_ZERO = "rgba(128,128,128,.55)"
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MOST_MARKS = 40
+_MOST_POWERS, _FEW_POWERS, _MOST_COUNTED = 7, 2.2, 12
 _ROW, _GROUP = 26, 18
 
 
@@ -47,14 +57,23 @@ class ChartLike(Protocol):
     def unit(self) -> str: ...
 
 
-def draw(chart: ChartLike) -> go.Figure:
+def draw(
+    chart: ChartLike,
+    among: Sequence[
+        str
+    ] = (),  # series in the order of their looks, those of a chart with more of them; its own if empty
+    ink: str = "#1d232c",  # colour of numbers in coloured cells
+) -> go.Figure:
     """The figure of a chart of any kind but a table."""
-    return _DRAWN[chart.kind](chart)
+    figure = _DRAWN[chart.kind](chart, among or list(_series(chart)))
+    return figure.update_traces(textfont={"color": ink}, selector={"type": "heatmap"})
 
 
-def _curves(chart: ChartLike) -> go.Figure:
+def _curves(chart: ChartLike, among: Sequence[str]) -> go.Figure:
     data = []
-    for (name, rows), (colour, dash, symbol) in zip(_series(chart).items(), _looks(chart), strict=True):
+    for (name, rows), (colour, dash, symbol) in zip(
+        _series(chart).items(), _looks(chart, among), strict=True
+    ):
         few = len(rows) <= _MOST_MARKS
         data.append(
             {
@@ -70,29 +89,43 @@ def _curves(chart: ChartLike) -> go.Figure:
                 **({"error_y": _error(rows)} if len(chart.columns) > 3 else {}),
             }
         )
-    x, y = (_axis(title, axis in chart.log) for title, axis in zip(chart.columns[1:3], "xy", strict=True))
-    return _figure(data, x, y, 320, len(data))
+    x, y = (
+        _axis(
+            chart.columns[i],
+            [float(row[i] or 0.0) for row in chart.rows if row[2] is not None],
+            axis in chart.log,
+        )
+        for i, axis in enumerate("xy", start=1)
+    )
+    return _figure(data, x | {"zeroline": False}, y, 320, len(data))
 
 
-def _dots(chart: ChartLike) -> go.Figure:
+def _dots(chart: ChartLike, among: Sequence[str]) -> go.Figure:
     return _by_place(
         chart,
+        among,
         lambda symbol, _: {"type": "scatter", "mode": "markers", "marker": {"symbol": symbol, "size": 9}},
     )
 
 
-def _bars(chart: ChartLike) -> go.Figure:
+def _bars(chart: ChartLike, among: Sequence[str]) -> go.Figure:
     return _by_place(
-        chart, lambda _, series: {"type": "bar", "orientation": "h", "width": 0.7 / series, "marker": {}}
+        chart,
+        among,
+        lambda _, series: {"type": "bar", "orientation": "h", "width": 0.7 / series, "marker": {}},
     )
 
 
-def _by_place(chart: ChartLike, trace: Callable[[str, int], Spec]) -> go.Figure:
+def _by_place(chart: ChartLike, among: Sequence[str], trace: Callable[[str, int], Spec]) -> go.Figure:
     """A row for each place, the series of a place under one another; each value stands behind its "
     "interval."""
     series, data = _series(chart), []
+    grey = {"color": "#808080"} if chart.kind == "bars" else {}
+    base = [0.0] if chart.kind == "bars" else []  # what is written stands beyond a bar to the left, too
     places = list(dict.fromkeys(str(row[1]) for row in chart.rows))
-    for i, ((name, rows), (colour, _, symbol)) in enumerate(zip(series.items(), _looks(chart), strict=True)):
+    for i, ((name, rows), (colour, _, symbol)) in enumerate(
+        zip(series.items(), _looks(chart, among), strict=True)
+    ):
         own, aside = trace(symbol, len(series)), (i - (len(series) - 1) / 2) * 0.76 / len(series)
         y = [places.index(str(row[1])) + aside for row in rows]
         written = [f"{number(row[2], _digits(chart))}{chart.unit}" for row in rows]
@@ -105,14 +138,14 @@ def _by_place(chart: ChartLike, trace: Callable[[str, int], Spec]) -> go.Figure:
                 "marker": {"color": colour, **own["marker"]},
                 "hovertemplate": f"{labels.escape(name)} %{{customdata}}<extra></extra>",
                 "customdata": [f"{text}{_ends(row)}" for text, row in zip(written, rows, strict=True)],
-                **({"error_x": _error(rows)} if len(chart.columns) > 3 else {}),
+                **({"error_x": _error(rows) | grey} if len(chart.columns) > 3 else {}),
             }
         )
         data.append(
             {
                 "type": "scatter",
                 "mode": "text",
-                "x": [max(float(each or 0.0) for each in (row[2], *row[4:5])) for row in rows],
+                "x": [max(float(each or 0.0) for each in (row[2], *row[4:5], *base)) for row in rows],
                 "y": y,
                 "text": [f"\u2003{text}" for text in written],
                 "textposition": "middle right",
@@ -123,10 +156,8 @@ def _by_place(chart: ChartLike, trace: Callable[[str, int], Spec]) -> go.Figure:
             }
         )
     ticks = {"tickvals": list(range(len(places))), "ticktext": [labels.escape(each) for each in places]}
-    y_axis = _axis("") | ticks | {"range": [len(places) - 0.5, -0.5], "showgrid": False}
-    x = _axis(chart.columns[2], "x" in chart.log)
-    if not chart.log:
-        x |= {"range": _reach(chart)}
+    y_axis = _axis("") | ticks | {"range": [len(places) - 0.5, -0.5], "showgrid": False, "zeroline": False}
+    x = _axis(chart.columns[2]) | {"range": _reach(chart)}
     height = len(places) * max(_ROW, _GROUP * len(series))
     return _figure(data, x, y_axis, 60 + height, len(series))
 
@@ -138,7 +169,7 @@ def _reach(chart: ChartLike) -> list[float]:
     return [low - 0.03 * (high - low), high + 0.2 * (high - low)]
 
 
-def _grid(chart: ChartLike) -> go.Figure:
+def _grid(chart: ChartLike, _: Sequence[str]) -> go.Figure:
     down, across = (list(dict.fromkeys(str(row[i]) for row in chart.rows)) for i in (0, 1))
     cells = {(row[0], row[1]): row[2] for row in chart.rows}
     values = [[cells.get((row, column)) for column in across] for row in down]
@@ -151,7 +182,7 @@ def _grid(chart: ChartLike) -> go.Figure:
         "y": list(range(len(down))),
         "zmin": -most if signed else 0,
         "zmax": most,
-        "colorscale": style.diverging() if signed else _ONE_SIDED,
+        "colorscale": _SIGNED if signed else _RISING,
         "showscale": False,
         "xgap": 2,
         "ygap": 2,
@@ -161,12 +192,12 @@ def _grid(chart: ChartLike) -> go.Figure:
         "hovertemplate": f"%{{customdata}}: %{{text}}{chart.unit}<extra></extra>",
         "customdata": [[labels.escape(f"{row}, {column}") for column in across] for row in down],
     }
-    x = _axis(chart.columns[1]) | _names(across) | {"side": "bottom"}
-    y = _axis("") | _names(down) | {"range": [len(down) - 0.5, -0.5]}
+    x = _axis(chart.columns[1]) | _names(across, 16) | {"side": "bottom", "tickangle": 0, "zeroline": False}
+    y = _axis("") | _names(down) | {"range": [len(down) - 0.5, -0.5], "zeroline": False}
     return _figure([data], x, y, 70 + 34 * len(down), 1)
 
 
-_DRAWN: dict[str, Callable[[ChartLike], go.Figure]] = {
+_DRAWN: dict[str, Callable[[ChartLike, Sequence[str]], go.Figure]] = {
     "curves": _curves,
     "dots": _dots,
     "bars": _bars,
@@ -183,11 +214,9 @@ def _series(chart: ChartLike) -> dict[str, list[Row]]:
     return found
 
 
-def _looks(chart: ChartLike) -> list[tuple[str, str, str]]:
-    return [
-        (style.HUES[KINDS[name]], *LOOKS[i % len(LOOKS)][1:]) if name in KINDS else LOOKS[i % len(LOOKS)]
-        for i, name in enumerate(_series(chart))
-    ]
+def _looks(chart: ChartLike, among: Sequence[str]) -> list[tuple[str, str, str]]:
+    places = ((name, among.index(name) % len(LOOKS)) for name in _series(chart))
+    return [(style.HUES[KINDS[name]], *LOOKS[i][1:]) if name in KINDS else LOOKS[i] for name, i in places]
 
 
 def number(value: object, digits: int = 3) -> str:
@@ -216,21 +245,47 @@ def _error(rows: Sequence[Row]) -> Spec:
     return {"type": "data", "symmetric": False, "thickness": 1.2, "width": 3, **ends}
 
 
-def _axis(title: str, log: bool = False) -> Spec:
-    powers = {"type": "log", "dtick": 1, "exponentformat": "power"} if log else {}
+def _axis(title: str, values: Sequence[float] = (), log: bool = False) -> Spec:
     return {
         "title": {"text": labels.escape(title), "font": {"size": 12}, "standoff": 8},
         "tickfont": {"size": 12},
+        "separatethousands": True,
+        "exponentformat": "none",
         "gridcolor": _GRID,
-        "zeroline": False,
+        "zeroline": not log,
+        "zerolinecolor": _ZERO,
+        "zerolinewidth": 1,
         "fixedrange": True,
         "automargin": True,
-        **powers,
+        **(_powers(values) if log else _counted(values)),
     }
 
 
-def _names(texts: Sequence[str]) -> Spec:
-    shown = [labels.escape(each) for each in texts]
+def _powers(values: Sequence[float]) -> Spec:
+    """A logarithmic axis: powers of ten in one size of type, with twos and fives between a few of them."""
+    known = [math.log10(each) for each in values if each > 0] or [0.0]
+    low, high = math.floor(min(known)), math.ceil(max(known))
+    step = max(1, math.ceil((high - low) / _MOST_POWERS))
+    between = (1, 2, 5) if max(known) - min(known) <= _FEW_POWERS else (1,)
+    marks = [(each, power) for power in range(low, high + 1, step) for each in between]
+    texts = [
+        f"{each * 10.0**power:,g}" if -4 < power < 6 else f"10{str(power).translate(_RAISED)}"
+        for each, power in marks
+    ]
+    return {"type": "log", "tickvals": [each * 10.0**power for each, power in marks], "ticktext": texts}
+
+
+def _counted(values: Sequence[float]) -> Spec:
+    """The ticks of an axis of a few whole numbers, such as layers: those numbers, if they have room."""
+    known = sorted(set(values))
+    if not 1 < len(known) <= _MOST_COUNTED or any(each % 1 for each in known):
+        return {}
+    nearest = min(after - before for before, after in pairwise(known))
+    return {"tickvals": known} if nearest * _MOST_COUNTED >= known[-1] - known[0] else {}
+
+
+def _names(texts: Sequence[str], width: int = 99) -> Spec:
+    shown = ["<br>".join(map(labels.escape, wrap(each, width, break_on_hyphens=False))) for each in texts]
     return {"tickvals": list(range(len(texts))), "ticktext": shown, "showgrid": False}
 
 

@@ -14,18 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from lab.birth.appearing import Born, runs_of
-from lab.birth.snapshots import hashes, opened
+from lab.birth.snapshots import opened
 from lab.heads.statistics import Floats, Totals, sentence_totals
 from lab.measurement import Json, listed
 from lenses.words.gold_links import align_gold, trace_of
 from transformer.model.sites import AttentionKind
 from transformer.runs.bootstrap import rounded
 from transformer.runs.translator import Translator
-from transformer.storage.description import BIRTH_FILE
 from transformer.storage.files import CheckpointError
-from transformer.storage.marks import measured
-from transformer.storage.typed import read_typed
 from transformer.text.links import GoldPair
 from transformer.text.pairs import SentencePair
 from transformer.trace.records import AttentionTrace
@@ -106,10 +102,3 @@ def snapshot_statistics(
         "aer_read": listed(errors["aer_read"]),
         "aer_diagonal": rounded(errors["aer_diagonal"].flat[0]),
     }
-
-
-def births_of(directory: Path) -> tuple[Born, ...]:
-    """The runs that ``birth.json`` describes; none without one, or if it has other snapshots."""
-    if (measured(directory, BIRTH_FILE) or {}).get(SNAPSHOTS) != hashes(directory):
-        return ()
-    return read_typed(directory / BIRTH_FILE, runs_of)

@@ -20,6 +20,7 @@ from transformer.runs.corpus import corpus_scores, translate_batched
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.description import SCORES_FILE
 from transformer.text.links import read_gold
+from transformer.text.numbers import number
 from transformer.text.pairs import SentencePair, read_pairs
 
 BEAM = 4
@@ -82,7 +83,7 @@ def _translated(translator: Translator, test: Test, path: Path, other: Translato
     if other is not None:
         found["against"] = compared(outputs, _outputs(other, pairs), pairs) | {"model": other.name}
         gap = found["against"]["difference"]
-        said = ", ".join(f"{gap[end]:+.1f}" for end in ("value", "low", "high"))
+        said = ", ".join(number(gap[end], "+.1f") for end in ("value", "low", "high"))
         report(f"{test.name}: BLEU against {other.name}: {said} (difference, 95 % interval).")
     report(f"{test.name}: BLEU {found['greedy']['bleu']:.1f}, greedy.")
     return found

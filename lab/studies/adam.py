@@ -6,18 +6,17 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
 
 from lab.measurement import Json, Pairs, measurement
-from lab.study import Chart, Study
+from lab.study import Chart, Study, curves
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
-from transformer.storage.typed import read_typed, typed
+from transformer.storage.typed import typed
 from transformer.text.pairs import both_sides, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
@@ -106,35 +105,26 @@ def moments(found: Recording) -> tuple[Moment, ...]:
     return tuple(made)
 
 
-def read_recording(path: Path) -> Recording:
-    """Reads what `python -m lab adam` wrote."""
-    return read_typed(path, partial(typed, Recording))
-
-
 PRESET = "tiny"
 PARAMETER, PLACE = "encoder.layers.0.self_attention.v_proj.weight", (0, 0)
 
 
 def told(found: Json) -> Study:
     """How Adam turns one weight's gradients into steps."""
-    run = typed(
-        Recording, json.loads(json.dumps({each.name: found[each.name] for each in fields(Recording)}))
-    )
+    run = typed(Recording, json.loads(json.dumps(found)))  # what has just been measured has tuples
     steps = moments(run)
-    shares = [(100 * abs(each.update) / each.rate, 100 * abs(each.gradient) / each.size) for each in steps]
-    middle = statistics.median_low(share for share, _ in shares)
+    middle = statistics.median_low(100 * abs(each.update) / each.rate for each in steps)
     row, column = (each + 1 for each in run.place)
 
     def chart(quantity: str, caption: str, lines: Mapping[str, Callable[[Moment], float]]) -> Chart:
-        rows = [(name, each.step, of(each)) for name, of in lines.items() for each in steps]
-        ends = "; ".join(f"{name}: {of(steps[-1]):.2e} at the end" for name, of in lines.items())
-        return Chart("curves", caption, f"{caption}. {ends}", ("line", "step", quantity), rows)
+        found = {name: [(each.step, of(each)) for each in steps] for name, of in lines.items()}
+        return curves(caption, ("line", "step", quantity), found)
 
     return Study(
         topic="Training",
         question="How does Adam turn a weight's gradients into steps?",
-        finding=f"A step is typically {middle:.0f} % of the learning rate: gradients that disagree in sign "
-        "cancel in their running mean, and their usual size divides the rest.",
+        finding=f"A step of one weight is typically {middle:.0f} % of the learning rate: gradients that "
+        "disagree in sign cancel in their running mean, and their usual size divides the rest.",
         parts=[
             f"One weight of the preset `tiny`, trained for {len(steps)} steps: row {row}, column {column} of "
             f"`{run.parameter}`. Its gradient jumps from batch to batch; $\\hat m$ is its running mean, "
@@ -163,15 +153,10 @@ def told(found: Json) -> Study:
                     "step": lambda m: m.update,
                 },
             ),
-            Chart(
-                "curves",
+            chart(
+                "%",
                 "Size of a step as a share of the learning rate",
-                f"{shares[0][0]:.0f} % at the first step, where only the sign of the gradient counts.",
-                ("share", "step", "%"),
-                [
-                    ("step / learning rate", each.step, share)
-                    for each, (share, _) in zip(steps, shares, strict=True)
-                ],
+                {"step / learning rate": lambda m: 100 * abs(m.update) / m.rate},
             ),
         ],
         method=f"{found['run']}; gradients after clipping; β₁ {run.beta1:g}, β₂ {run.beta2:g}, ε "

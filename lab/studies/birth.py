@@ -10,7 +10,7 @@ from lab.birth.appearing import LATER, PREVIOUS, Born, runs_of
 from lab.birth.snapshots import hashes
 from lab.birth.statistics import SNAPSHOTS, run_statistics
 from lab.measurement import Folder, Gold, Json, Model, Pairs, measurement, report
-from lab.study import Chart, Study
+from lab.study import Chart, Study, chart, curves
 from transformer.commands.arguments import shown
 from transformer.storage.description import BIRTH_FILE, WEIGHTS_FILE, weights_hash
 from transformer.storage.eight_bits import stored_as
@@ -29,18 +29,27 @@ def told(found: Json) -> Study:
         for i, run in enumerate(runs)
         if (step := of(run)) is not None
     ]
+    appeared = "; ".join(
+        f"{what} appears at step {step:,}" for what, of in _APPEAR.items() if (step := of(own)) is not None
+    )
+    lacking = [what for what, of in _APPEAR.items() if of(own) is None]
+    missing = f"by step {steps[-1]:,} there is not yet {', nor '.join(lacking)}" if lacking else ""
     best = {kind: own.previous_best(kind) for kind in ("encoder", "decoder")}
-    aligner = own.aligner_best()
+    aligner, later = own.aligner_best(), own.later_mean("decoder")
     return Study(
         topic="Heads",
         question=f"When do the heads of the run “{found['model']}” appear in training?",
-        finding="; ".join(f"{what} {_from(of(own))}" for what, of in _APPEAR.items()).capitalize() + ".",
+        finding="; ".join(filter(None, (appeared, missing))).capitalize() + ".",
         parts=[
-            f"The run kept its weights at {len(steps)} steps; {len(runs)} runs differ in their seed alone. A "
-            "previous-token head needs to know positions, so it cannot exist from the start: its line is, "
-            "for the best head of each snapshot, the share of rows whose largest weight is on the token "
-            f"before. At the end it is {100 * float(best['encoder'][-1]):.0f} % in the encoder and "
-            f"{100 * float(best['decoder'][-1]):.0f} % in the decoder.",
+            f"The run kept its weights at {len(steps)} steps; {len(runs)} runs differ in their seed alone. "
+            "For the best head of each snapshot, the first chart shows the share of rows whose largest "
+            "weight is on the token before: "
+            + ", ".join(
+                f"in the {kind} {100 * float(each[0]):.0f} % before training and "
+                f"{100 * float(each[-1]):.0f} % after it"
+                for kind, each in best.items()
+            )
+            + f". Above {100 * PREVIOUS:.0f} % a head counts as one.",
             _curves(
                 "rows, %",
                 "Previous-token head: the best head of each snapshot",
@@ -59,11 +68,11 @@ def told(found: Json) -> Study:
             f"As a word aligner against links made by hand, the best head has an error of "
             f"{100 * float(aligner[0]):.0f} % at first and {100 * float(aligner[-1]):.0f} % at the end; "
             f"links by place alone have {100 * own.diagonal:.0f} %. Only below that has a head learned more "
-            "than word order.",
+            "than word order. There are few pairs with links, so some per cent are chance.",
             "How much of a row's weight would lie on later tokens if no mask hid any: the encoder has no "
             "mask, so its line is real; the decoder's is the softmax of its real scores without the causal "
             "mask. The mask gives these scores no gradient, so nothing in training asks for this line to "
-            "fall.",
+            f"fall; it goes from {100 * float(later[0]):.0f} % to {100 * float(later[-1]):.0f} %.",
             _curves(
                 "weight on later tokens, %",
                 "Weight on later tokens without a mask, mean over heads",
@@ -71,28 +80,24 @@ def told(found: Json) -> Study:
                 {kind: (lambda run, kind=kind: 100 * run.later_mean(kind)) for kind in best},  # type: ignore[misc]
             ),
             _curves("nats a token", "Loss of the given translations", runs, {"loss": lambda run: run.loss}),
-            Chart(
+            chart(
                 "bars",
-                "Step from which on something holds in every later snapshot",
-                "; ".join(f"{what}, {name}: step {step:,}" for what, name, step in first),
+                "Step from which on every later snapshot has "
+                f"{', or '.join(dict.fromkeys(row[0] for row in first))}",
                 ("what", "run", "step"),
                 first,
             ),
         ],
         method=f"{found['data']}. A previous-token head: over {100 * PREVIOUS:.0f} % of rows. Looks back: "
-        f"less than {100 * LATER:.0f} % of what even weight gives to later tokens.",
+        f"later tokens would get less than {100 * LATER:.0f} % of what even weight gives them.",
     )
 
 
-def _from(step: int | None) -> str:
-    return "never appears" if step is None else f"appears at step {step:,}"
-
-
 _APPEAR: dict[str, Callable[[Born], int | None]] = {
+    "a head that aligns words better than the diagonal": Born.aligner_from,
     "a previous-token head of the encoder": lambda run: run.previous_from("encoder"),
-    "one of the decoder": lambda run: run.previous_from("decoder"),
-    "a head that aligns better than the diagonal": Born.aligner_from,
-    "a decoder that looks back on its own": lambda run: run.later_from("decoder"),
+    "a previous-token head of the decoder": lambda run: run.previous_from("decoder"),
+    "a decoder that looks back without its mask": lambda run: run.later_from("decoder"),
 }
 
 
@@ -100,16 +105,14 @@ def _curves(
     quantity: str, caption: str, runs: Sequence[Born], values: Mapping[str, Callable[[Born], Iterable[float]]]
 ) -> Chart:
     """A line of each seed; steps stand at their logarithm, the first, 0, at a half."""
-    rows = [
-        (f"{name}, seed {i}" if len(runs) > 1 and name != "diagonal" else name, max(step, 0.5), float(value))
+    found = {
+        f"{name}, seed {i}" if len(runs) > 1 and name != "diagonal" else name: [
+            (max(step, 0.5), float(value)) for step, value in zip(run.steps, of(run), strict=True)
+        ]
         for name, of in values.items()
         for i, run in enumerate(runs[:1] if name == "diagonal" else runs, start=1)
-        for step, value in zip(run.steps, of(run), strict=True)
-    ]
-    alt = (
-        f"{caption}: from {rows[0][2]:.2f} at the start to {rows[len(runs[0].steps) - 1][2]:.2f} at the end."
-    )
-    return Chart("curves", caption, alt, ("run", "step of training", quantity), rows, log="x")
+    }
+    return curves(caption, ("run", "step of training", quantity), found, "x")
 
 
 @measurement(BIRTH_FILE, studies={"emergence": told})

@@ -11,7 +11,7 @@ from lab.cost.layers import HEADS
 from lab.cost.measuring import FITTED_FROM, LENGTHS, WIDTHS, machine, measure_layers
 from lab.cost.table import BLOCK, KERNEL, LAYERS, NEIGHBOURHOOD, WRITTEN
 from lab.measurement import Folder, Json, measurement, one_thread, report
-from lab.study import Chart, Study, interval
+from lab.study import Chart, Study, chart, curves, interval
 from transformer.runs.translator import load_translator
 
 
@@ -38,9 +38,9 @@ def told(found: Json) -> Study:
     return Study(
         topic="Training",
         question="What does a layer of each kind cost, and how does it grow with the text?",
-        finding=f"At d = {width}, the time of self-attention grows like {power('attention', 'time')}, that "
-        f"of an LSTM like {power('recurrent', 'time')}; fused attention keeps its memory at "
-        f"{power('attention', 'memory')}.",
+        finding=f"At d = {width}, from {fitted[0]:,} to {fitted[-1]:,} tokens, the time of self-attention "
+        f"grows like {power('attention', 'time')}, that of an LSTM like {power('recurrent', 'time')}; fused "
+        f"attention keeps its memory at {power('attention', 'memory')}.",
         parts=[
             "Table 1 of the paper counts the products of a layer for n tokens of d numbers.",
             Chart(
@@ -58,19 +58,14 @@ def told(found: Json) -> Study:
             "straight line, its exponent the slope. Fixed costs flatten the left end; projections (n · d²) "
             "keep self-attention below n².",
             *(
-                Chart(
-                    "curves",
+                curves(
                     f"{what} of one pass, d = {width}",
-                    f"{what} at {lengths[-1]:,} tokens: self-attention "
-                    f"{kinds['attention'][quantity][-1]:,.1f} {unit}, recurrent "
-                    f"{kinds['recurrent'][quantity][-1]:,.1f} {unit}.",
                     ("layer", "n, tokens", unit),
-                    [
-                        (_name(kind), n, value)
+                    {
+                        _name(kind): zip(lengths, cells[quantity], strict=True)
                         for kind, cells in kinds.items()
-                        for n, value in zip(lengths, cells[quantity], strict=True)
-                    ],
-                    log="xy",
+                    },
+                    "xy",
                 )
                 for what, quantity, unit in (
                     ("Processor time", "milliseconds", "ms"),
@@ -78,13 +73,12 @@ def told(found: Json) -> Study:
                 )
             ),
             "The most that all tensors of the pass hold at once, weights not counted. Fused self-attention "
-            "computes the same as the written-out one, but keeps no n × n matrix. Exponents are fitted from "
-            f"{fitted[0]:,} to {fitted[-1]:,} tokens.",
+            "computes the same as the written-out one, but keeps no n × n matrix. No count of products "
+            "explains a time that grows faster than n²; matrices too large for the processor's caches may.",
             *(
-                Chart(
+                chart(
                     "dots",
                     f"Power of n with which {what} grows",
-                    f"The power of {what} by kind of layer and width.",
                     ("d", "layer", "power of n", "low", "high"),
                     [
                         (f"d = {each}", _name(kind), *interval(cells[what]))
@@ -95,15 +89,13 @@ def told(found: Json) -> Study:
                 )
                 for what in ("time", "memory")
             ),
-            "Counted, self-attention costs more than a recurrent layer from n = d on. Measured, the LSTM "
-            "loses earlier or later: a step of it has eight d × d products where self-attention has four for "
+            "Counted, self-attention costs more than a recurrent layer from n = d on. Measured, that point "
+            "lies elsewhere: a step of an LSTM has eight d × d products where self-attention has four for "
             "each token, and since no step can begin before the previous one has ended, each has a single "
             "row.",
-            Chart(
+            chart(
                 "bars",
                 "Length from which self-attention takes longer than the LSTM",
-                "; ".join(f"{place}: {at:,.0f} tokens" for _, place, at in met)
-                or "Within the lengths, never.",
                 ("how", "width", "tokens"),
                 [*(("counted", f"d = {each}", float(each)) for each in widths), *met],
             ),
@@ -112,28 +104,16 @@ def told(found: Json) -> Study:
             f"positions so far. At {targets[-1]} target tokens the decoder of {found['decoding']['model']} "
             f"takes {took['cached'][-1]:.1f} times as long token by token with a cache, and "
             f"{took['again'][-1]:.0f} times without.",
-            Chart(
-                "curves",
+            curves(
                 f"Processor time of the decoder, a source of {found['decoding']['source']} tokens",
-                f"One pass over {targets[-1]} tokens takes {ways['parallel']['milliseconds'][-1]:.1f} ms.",
                 ("way", "tokens of the target", "ms"),
-                [
-                    (_WAYS[way], n, value)
-                    for way, cells in ways.items()
-                    for n, value in zip(targets, cells["milliseconds"], strict=True)
-                ],
-                log="xy",
+                {_WAYS[way]: zip(targets, cells["milliseconds"], strict=True) for way, cells in ways.items()},
+                "xy",
             ),
-            Chart(
-                "curves",
+            curves(
                 "Times as long as one pass",
-                f"With a cache {took['cached'][0]:.1f} to {took['cached'][-1]:.1f} times.",
                 ("way", "tokens of the target", "times"),
-                [
-                    (_WAYS[way], n, each)
-                    for way, cells in took.items()
-                    for n, each in zip(targets, cells, strict=True)
-                ],
+                {_WAYS[way]: zip(targets, cells, strict=True) for way, cells in took.items()},
             ),
         ],
         method=f"The least of {found['repeats']} runs, in processor time; {machine['processor']}, "

@@ -9,7 +9,7 @@ import numpy as np
 
 from lab.faithfulness.measures import CROSS, MEASURES
 from lab.measurement import Folder, Json, Pairs, Subject, measurement, one_thread, report
-from lab.study import Chart, Study, interval
+from lab.study import Chart, Study, chart, curves, interval
 from lenses.measures.agreement import agreement
 from lenses.measures.effect import Cut, Effects
 from lenses.what_if.untrained import untrained_twin
@@ -34,65 +34,70 @@ def told(found: Json) -> Study:
     first = {name: _lost(each["deleted"][0]["value"]) for name, each in measures.items()}
     value, low, high = first[_WEIGHTS]
     others = sorted(_INSTEAD, key=lambda name: -first[name][0])
-    better = [name for name in others if first[name][0] > high]
-    alike = [name for name, each in measures.items() if each["untrained"]["value"] > _UNLEARNED]
-    same = [name for name in alike if name != _CHANCE]
+    better = [name for name in others if first[name][1] > high]
+    drawn = {name: each for name, each in measures.items() if name != _CHANCE}
+    same = [name for name, each in drawn.items() if each["untrained"]["value"] > _UNLEARNED]
     return Study(
         topic="Explanation",
         question=f"Do attention weights name the source tokens that “{found['model']}” needs?",
-        finding=f"{_verdict(first[_WEIGHTS], first[_CHANCE])}: hiding the one token of largest mean weight "
-        f"costs {value:.2f} nats, a random one {first[_CHANCE][0]:.2f}, that of largest effect "
+        finding=f"{_verdict(first[_WEIGHTS], first[_CHANCE])} by the mean over all heads: hiding the one "
+        f"token of largest mean weight costs {value:.2f} nats, a random one {first[_CHANCE][0]:.2f}; that of "
+        f"largest weight in the last layer costs {first[_LAST][0]:.2f}, that of largest effect "
         f"{first['effect'][0]:.2f}.",
         parts=[
             "At every step, each measure orders the source tokens. **Hidden**: the first of them are hidden "
             "from the whole decoder, and log p of the step's token falls; the more it falls, the better the "
             "order. **Kept**: all but the first are hidden; the less it falls, the better. The order by "
-            "exact effect of each token alone costs a run for each; it need not be the best for several "
-            "tokens.",
+            "exact effect of each token alone costs a run for each. It knows the answer: it is chosen by the "
+            "same log p, so the tokens that it keeps may cost less than nothing. For several tokens it need "
+            "not be the best.",
             f"Of the measures made to replace weights, {', '.join(better) or 'none'} surely "
-            f"{'costs' if len(better) == 1 else 'cost'} more than the mean weight's {value:.2f} "
+            f"{'cost' if len(better) > 1 else 'costs'} more than the mean weight's {value:.2f} "
             f"({low:.2f} to {high:.2f}): "
-            f"{', '.join(f'{name} {first[name][0]:.2f}' for name in others)}. "
-            + (
-                f"In a model with random weights, {' and '.join(same)} would look much the same."
-                if same
-                else "No measure looks alike in a model with random weights."
-            ),
+            f"{', '.join(f'{name} {first[name][0]:.2f}' for name in others)}."
+            + _ATTRACTED
+            * (first[_WEIGHTS][2] < first[_CHANCE][1]),
             _dots("deleted", "the first token hidden", measures),
             _dots("kept", "all but the first token hidden", measures),
             *(
-                Chart(
-                    "curves",
+                curves(
                     f"Nats that a token loses with the first tokens of an order {what}",
-                    f"With {depths[-1]} tokens {what}, an order by effect costs "
-                    f"{_lost(measures['effect'][kind][-1]['value'])[0]:.2f} nats.",
                     ("order by", f"tokens {what}", "nats lost", "low", "high"),
-                    [
-                        (name, depth, *_lost(cell["value"]))
+                    {
+                        name: [
+                            (depth, *_lost(cell["value"]))
+                            for depth, cell in zip(depths, measures[name][kind], strict=True)
+                        ]
                         for name in _DRAWN
-                        for depth, cell in zip(depths, measures[name][kind], strict=True)
-                    ],
+                    },
                 )
                 for kind, what in (("deleted", "hidden"), ("kept", "kept"))
             ),
             "An order is worth more if it agrees with the exact effect, and less if a model with random "
-            "weights gives the same picture of the same tokens: then it owes little to what was learned.",
-            Chart(
+            "weights orders the same tokens alike: then it owes little to what was learned. "
+            + (
+                f"That holds for {' and '.join(same)}."
+                if same
+                else f"No measure reaches a rank correlation of {_UNLEARNED} there."
+            ),
+            chart(
                 "dots",
                 "Rank correlation of each order with that by exact effect",
-                "; ".join(f"{name}: {each['effect']['value']:.2f}" for name, each in measures.items()),
                 ("with", "order by", "rank correlation", "low", "high"),
-                [("exact effect", name, *interval(each["effect"])) for name, each in measures.items()],
+                [
+                    ("exact effect", name, *interval(each["effect"]))
+                    for name, each in measures.items()
+                    if name != "effect"
+                ],
             ),
-            Chart(
+            chart(
                 "dots",
                 "Rank correlation of each order with itself in another model",
-                "; ".join(f"{name}: {each['untrained']['value']:.2f}" for name, each in measures.items()),
                 ("with", "order by", "rank correlation", "low", "high"),
                 [
                     (label, name, *interval(each[key]))
                     for key, label in _CONTROLS.items()
-                    for name, each in measures.items()
+                    for name, each in drawn.items()
                     if key in each
                 ],
             ),
@@ -103,9 +108,17 @@ def told(found: Json) -> Study:
     )
 
 
-_WEIGHTS, _INSTEAD = "weights, all heads", ("carried", "ALTI+", "gradient × input", "rollout")
+_WEIGHTS, _LAST, _INSTEAD = (
+    "weights, all heads",
+    "weights, last layer",
+    ("carried", "ALTI+", "gradient × input", "rollout"),
+)
 _DRAWN = ("effect", "ALTI+", _WEIGHTS, "rollout", _CHANCE)
 _CONTROLS = {"untrained": "random weights", "retrained": "a second training"}
+_ATTRACTED = (
+    " An order can fail with one token and succeed with two, as in the curves: its first is then often the "
+    "same, one that draws weight whatever is predicted, such as `</s>`."
+)
 _UNLEARNED = 0.5
 """Rank correlation with random weights from which a picture owes little to what was learned."""
 
@@ -125,10 +138,9 @@ def _lost(cell: Json) -> list[float]:
 
 def _dots(kind: str, what: str, measures: Json) -> Chart:
     cells = {name: _lost(each[kind][0]["value"]) for name, each in measures.items()}
-    return Chart(
+    return chart(
         "dots",
         f"Nats that a token loses with {what}",
-        "; ".join(f"{name}: {cell[0]:.2f}" for name, cell in cells.items()),
         ("hidden", "order by", "nats lost", "low", "high"),
         [(what, name, *cell) for name, cell in cells.items()],
     )

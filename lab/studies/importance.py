@@ -13,7 +13,7 @@ import numpy as np
 from lab.heads.measures import STATISTICS
 from lab.importance.ablation import Forced, all_heads, switched_off, translated
 from lab.measurement import Json, Pairs, Subject, listed, measurement, one_thread, report
-from lab.study import Chart, Study, interval, named, number
+from lab.study import Chart, Study, chart, curves, interval, named
 from lenses.measures.agreement import agreement
 from transformer.commands.arguments import shown
 from transformer.model.sites import AttentionKind, PlacedHead
@@ -21,6 +21,7 @@ from transformer.runs.bootstrap import bleu, bleu_statistics, compare, ratio, ro
 from transformer.runs.translator import Translator
 from transformer.storage.description import IMPORTANCE_FILE, read_heads
 from transformer.storage.files import read_json
+from transformer.text.numbers import number
 from transformer.text.pairs import SentencePair, read_pairs
 
 WAYS = ("zero", "mean")
@@ -37,7 +38,6 @@ def told(found: Json) -> Study:
     unsure, half = sum(cell["low"] <= 0 for cell in cells), len(pruning["heads"]) // 2
     chance = [float(np.mean(each)) for each in zip(*pruning["random"], strict=True)]
     off = pruning["heads"][half]
-    random = [("random orders, mean", at, loss) for at, loss in zip(pruning["heads"], chance, strict=True)]
     return Study(
         topic="Heads",
         question=f"Which heads does “{found['model']}” need?",
@@ -47,15 +47,15 @@ def told(found: Json) -> Study:
         parts=[
             f"The loss of given translations is {found['loss']:.2f} nats a token with all heads. Each head "
             f"is then replaced by {_REPLACED[by]}. A rise says that the others cannot make up for it at "
-            "once; a head without a rise may still do work that others do too.",
+            "once; a head without a rise may still do work that others do too. A rise is called sure if its "
+            "interval lies above 0; of heads without any effect, one in forty would seem so by chance.",
             r"$$\Delta_h = \mathcal{L}_{\text{without } h} - \mathcal{L}, \qquad "
             r"I_h = \mathbb{E}_x \left|\, \partial \mathcal{L}(x) / \partial \xi_h \,\right|$$",
             *(_most(kind, grid) for kind, grid in kinds.items()),
             *(_grid(kind, grid) for kind, grid in kinds.items()),
-            Chart(
+            chart(
                 "bars",
                 "Heads without which the loss surely rises, and the others",
-                f"Of {len(cells)} heads, {len(cells) - unsure} surely raise the loss when they are gone.",
                 ("loss", "kind", "heads"),
                 [
                     (rise, kind, sum((cell["low"] > 0) == sure for row in grid for cell in row))
@@ -67,27 +67,30 @@ def told(found: Json) -> Study:
                 ],
             ),
             *_predicted(found),
-            "Heads are then switched off by tenths, those with the smallest gradient first, ranked again "
+            "Heads are then set to zero by tenths, those with the smallest gradient first, ranked again "
             f"each time. With {off} of {pruning['heads'][-1]} heads off, the loss is "
             f"{pruning['ranked'][half]:.2f} nats a token, and {chance[half]:.2f} if they are chosen by "
             "chance. Nothing was trained again. The gradients that rank the heads come from the same "
             "sentence pairs as the loss, which favours that order.",
-            Chart(
-                "curves",
-                "Loss while more and more heads, of all kinds, write zero",
-                f"With all heads off, the loss is {pruning['ranked'][-1]:.2f} nats a token.",
-                ("order", "heads off", "nats a token"),
-                [*_curve("smallest gradient first", pruning, pruning["ranked"]), *random],
-            ),
-            Chart(
-                "curves",
-                f"BLEU of greedy translations of {pruning['translations']} sentences, the same heads off",
-                f"BLEU falls from {pruning['bleu']['ranked'][0]:.1f} to {pruning['bleu']['ranked'][-1]:.1f}.",
-                ("order", "heads off", "BLEU"),
-                [
-                    *_curve("smallest gradient first", pruning, pruning["bleu"]["ranked"]),
-                    *_curve("a random order", pruning, pruning["bleu"]["random"]),
-                ],
+            *(
+                curves(
+                    caption,
+                    ("order", "heads off", quantity),
+                    {name: zip(pruning["heads"], values, strict=True) for name, values in orders.items()},
+                )
+                for caption, quantity, orders in (
+                    (
+                        "Loss while more and more heads, of all kinds, write zero",
+                        "nats a token",
+                        {_RANKED: pruning["ranked"], "random orders, mean": chance},
+                    ),
+                    (
+                        f"BLEU of greedy translations of {pruning['translations']} sentences, the same heads "
+                        "off",
+                        "BLEU",
+                        {_RANKED: pruning["bleu"]["ranked"], "a random order": pruning["bleu"]["random"]},
+                    ),
+                )
             ),
         ],
         method=f"{found['data']}. Intervals: paired bootstrap over sentences. Gradient measure: for all "
@@ -96,26 +99,25 @@ def told(found: Json) -> Study:
     )
 
 
+_RANKED = "smallest gradient first"
 _REPLACED = {"mean": "its mean over many sentences", "zero": "zero"}
 
 
 def _most(kind: str, grid: Sequence[Sequence[Json]]) -> str:
-    """The head of a kind that the loss needs most."""
+    """The head of a kind that the loss needs most surely: the lower end of its interval is the highest."""
     places = [(layer, head) for layer, row in enumerate(grid) for head in range(len(row))]
-    layer, head = max(places, key=lambda at: float(grid[at[0]][at[1]]["value"]))
-    value, low, high = interval(grid[layer][head])
+    layer, head = max(places, key=lambda at: float(grid[at[0]][at[1]]["low"]))
+    value, low, high = (number(each, ".3f") for each in interval(grid[layer][head]))
     return (
-        f"In {named(kind)}, the loss rises most without **head {head + 1} of layer {layer + 1}**: by "
-        f"{value:.3f} ({number(low, '.3f')} to {high:.3f})."
+        f"In {named(kind)}, the loss rises most surely without **head {head + 1} of layer {layer + 1}**: by "
+        f"{value} ({low} to {high})."
     )
 
 
 def _grid(kind: str, grid: Sequence[Sequence[Json]]) -> Chart:
-    sure = sum(cell["low"] > 0 for row in grid for cell in row)
-    return Chart(
+    return chart(
         "grid",
         f"Rise of the loss without each head of {named(kind)}, nats a token",
-        f"In {named(kind)}, {sure} heads surely raise the loss when they are gone.",
         ("layer", "head", "rise of the loss", "low", "high"),
         [
             (f"layer {i}", str(j), *interval(cell))
@@ -133,21 +135,16 @@ def _predicted(found: Json) -> list[str | Chart]:
     others = [row for row in rows if row[1] != _GRADIENT]
     beyond = sum(not low <= value <= high for _, _, value, low, high in others)
     return [
-        f"Does what a head looks at predict how much it matters? Of {len(others)} rank correlations of "
+        f"Do statistics of a head predict how much it matters? Of {len(others)} rank correlations of "
         f"importance with a statistic of heads, {beyond} lie outside what permuted heads give in 95 of 100 "
         f"cases; by chance alone, one in twenty would.",
-        Chart(
+        chart(
             "grid",
             "Rank correlation of importance with the gradient measure and with statistics of heads",
-            "A map of statistics by kinds; the gradient measure is the first row.",
             ("statistic", "kind", "rank correlation", "by chance, from", "to"),
             [(statistic, named(kind), *numbers) for kind, statistic, *numbers in rows],
         ),
     ]
-
-
-def _curve(name: str, pruning: Json, values: Sequence[float]) -> list[tuple[str, int, float]]:
-    return [(name, off, value) for off, value in zip(pruning["heads"], values, strict=True)]
 
 
 def predicted(directory: Path) -> list[list[Any]]:

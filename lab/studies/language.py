@@ -11,11 +11,12 @@ import torch
 from lab.language import inducing, words
 from lab.language.embeddings import unit_rows
 from lab.measurement import File, Folder, Json, Model, measurement, one_thread
-from lab.study import Cell, Chart, Study, interval, number
+from lab.study import Cell, Chart, Study, chart, curves, interval
 from transformer.runs.bootstrap import Floats
 from transformer.runs.language.generator import TextGenerator, load_language_model
 from transformer.storage.description import LANGUAGE_FILE
 from transformer.storage.eight_bits import stored_as
+from transformer.text.numbers import number
 from transformer.text.pairs import DataError, read_texts
 from transformer.training.runs.snapshots import load_snapshot, snapshot_file, snapshot_steps
 
@@ -49,10 +50,9 @@ def induction(found: Json) -> Study:
             f"a piece costs {gain['value']:.2f} nats less than the first time ({gain['low']:.2f} to "
             f"{gain['high']:.2f}).",
             *(
-                Chart(
+                chart(
                     "grid",
                     f"Mean weight on {what}, %",
-                    f"At most {100 * max(map(max, scores[name])):.0f} % on {what}.",
                     ("layer", "head", "weight, %"),
                     [
                         (f"layer {i}", str(j), 100 * value)
@@ -69,19 +69,16 @@ def induction(found: Json) -> Study:
             "random other heads of the same layers is switched off too. Without the best head the second "
             f"copy costs {copies['cost']['value']:.2f} nats more; {copies['as_large']} of "
             f"{len(copies['controls'])} other heads cost as much. On held-out text losing it costs "
-            f"{number(text['cost']['value'], '.3f')}. Switching a head off shows whether the model needs it, "
-            "not that it needs the pattern.",
+            f"{number(text['cost']['value'], '.3f')}"
+            + (f", another head {number(text['control']['value'], '.3f')}" if text["control"] else "")
+            + ". Switching a head off shows whether the model needs it, not that it needs the pattern.",
             *(
                 _ablations(found, data, what)
                 for data, what in (("copies", "on the second copy"), ("text", "on held-out text"))
             ),
-            Chart(
+            chart(
                 "bars",
                 "Share of what the repetition saves that is lost without the best heads",
-                "; ".join(
-                    f"{_without(each)}: {cost:.0f} %"
-                    for each, cost in zip(found["ablations"], own, strict=True)
-                ),
                 ("lost", "heads", "%"),
                 [("lost", _without(each), cost) for each, cost in zip(found["ablations"], own, strict=True)],
             ),
@@ -109,11 +106,9 @@ def _ablations(found: Json, data: str, what: str) -> Chart:
         for name, each in cells.items()
         if each["control"]
     ]
-    alt = "; ".join(f"{name}: {each['cost']['value']:.3f} nats" for name, each in cells.items())
-    return Chart(
+    return chart(
         "dots",
         f"Rise of the loss {what}, nats a piece",
-        f"{what}. {alt}",
         ("switched off", "heads", "nats", "low", "high"),
         rows,
     )
@@ -139,19 +134,16 @@ def company(found: Json) -> Study:
             "model has seen nothing but contexts. For each word, the share of its nearest neighbours by "
             "embedding that are also among its nearest by co-occurrence, counted in the training text; by "
             f"chance, {chance:.1f} %.",
-            Chart(
-                "curves",
+            curves(
                 f"Shared neighbours, mean over {len(found['words'])} words",
-                f"From {100 * agree[0]:.1f} % to {100 * agree[-1]:.0f} % over {steps[-1]:,} steps.",
                 ("lists", "step of training", "shared, %"),
-                [
-                    *(
-                        ("embedding and co-occurrence", max(step, 1), 100 * each)
-                        for step, each in zip(steps, agree, strict=True)
-                    ),
-                    *(("by chance", max(step, 1), chance) for step in steps),
-                ],
-                log="x",
+                {
+                    "embedding and co-occurrence": [
+                        (max(step, 1), 100 * each) for step, each in zip(steps, agree, strict=True)
+                    ],
+                    "by chance": [(max(step, 1), chance) for step in steps],
+                },
+                "x",
             ),
             Chart(
                 "table",

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 from lab.measurement import Folder, Json, Pairs, measurement
-from lab.study import Chart, Study, interval, number
+from lab.study import Study, chart, curves, gap, interval
 from lab.twins.twins import score_pairs, summary
 from transformer.runs.translator import load_translator
+from transformer.text.numbers import number
 from transformer.text.pairs import DataError, read_pairs
 from transformer.training.runs.files import LOG_FILE
 
@@ -47,15 +48,21 @@ def told(found: Json) -> Study:
         what: [each["models"][PRETRAINED][what]["difference"] for each in compared]
         for what in ("bleu", "loss")
     }
-    gained, lost = sum(gap["low"] > 0 for gap in gaps["bleu"]), sum(gap["high"] < 0 for gap in gaps["bleu"])
+    bleu, loss = (
+        (sum(each["low"] > 0 for each in gaps[what]), sum(each["high"] < 0 for each in gaps[what]))
+        for what in ("bleu", "loss")
+    )
     shares = sorted({each["percent"] for each in compared})
+    scratch = [
+        each["models"][SCRATCH]["bleu"]["value"]["value"] for each in compared if each["percent"] == shares[0]
+    ]
     means = [
         (
             "mean over seeds",
             f"{share} % of the pairs",
             statistics.fmean(
-                gap["value"]
-                for gap, each in zip(gaps["bleu"], compared, strict=True)
+                difference["value"]
+                for difference, each in zip(gaps["bleu"], compared, strict=True)
                 if each["percent"] == share
             ),
         )
@@ -64,8 +71,9 @@ def told(found: Json) -> Study:
     return Study(
         topic="Language model",
         question="Does it help a translator if its encoder began as a language model?",
-        finding=f"Of {len(compared)} pairs of runs, {gained or 'none'} gained BLEU and "
-        f"{lost or 'none'} lost it beyond their interval.",
+        finding=f"Of {len(compared)} pairs of runs, beginning as a language model surely raises BLEU in "
+        f"{bleu[0] or 'none'} and lowers it in {bleu[1] or 'none'}, and surely lowers the loss in "
+        f"{loss[1] or 'none'} and raises it in {loss[0] or 'none'}.",
         parts=[
             "Each comparison trains the same small translator on a part of the sentence pairs. One encoder "
             "begins with random weights, the other with those of a language model that has read English text "
@@ -73,43 +81,36 @@ def told(found: Json) -> Study:
             "encoder sees both sides, so it must also learn to use what follows. On average, beginning as a "
             "language model gives "
             + ", ".join(f"{number(value, '+.1f')} BLEU with {place}" for _, place, value in means)
-            + ".",
+            + f". With {shares[0]} % a translator from scratch reaches {min(scratch):.1f} to "
+            f"{max(scratch):.1f} BLEU: it translates next to nothing, so there the loss says more.",
             *(
-                Chart(
+                chart(
                     "dots",
                     f"{name} of the pretrained encoder's translator, difference",
-                    "; ".join(
-                        f"{_run(each)}: {number(gap['value'])}"
-                        for each, gap in zip(compared, gaps[what], strict=True)
-                    ),
                     ("difference", "run", f"{name}, difference", "low", "high"),
                     [
-                        ("pretrained − scratch", _run(each), *interval(gap))
-                        for each, gap in zip(compared, gaps[what], strict=True)
+                        ("pretrained − scratch", _run(each), *interval(difference))
+                        for each, difference in zip(compared, gaps[what], strict=True)
                     ],
                 )
                 for what, name in (("bleu", "BLEU"), ("loss", "Loss"))
             ),
-            Chart(
+            chart(
                 "bars",
                 "Mean difference in BLEU over the seeds",
-                "; ".join(f"{place}: {number(value, '.1f')}" for _, place, value in means),
                 ("mean", "pairs", "BLEU"),
                 means,
             ),
             *(
-                Chart(
-                    "curves",
+                curves(
                     f"Loss on the validation pairs, {share} % of the pairs",
-                    f"Curves of both encoders with {share} % of the pairs, one for each seed.",
                     ("encoder", "step", "nats a token"),
-                    [
-                        (f"{how}, seed {each['seed']}", step, loss)
+                    {
+                        f"{how}, seed {each['seed']}": each["curves"][how]
                         for each in compared
                         if each["percent"] == share
                         for how in (SCRATCH, PRETRAINED)
-                        for step, loss in each["curves"][how]
-                    ],
+                    },
                 )
                 for share in shares
             ),
@@ -142,8 +143,7 @@ def pretraining(
 
 def _sentence(models: Json) -> str:
     scratch, pretrained = (models[how]["bleu"] for how in (SCRATCH, PRETRAINED))
-    gap = pretrained["difference"]
     return (
-        f"{scratch['value']['value']:.1f} BLEU from scratch, {pretrained['value']['value']:.1f} pretrained "
-        f"({gap['value']:+.1f} [{gap['low']:+.1f}, {gap['high']:+.1f}])."
+        f"{scratch['value']['value']:.1f} BLEU from scratch, {pretrained['value']['value']:.1f} pretrained: "
+        f"{gap(pretrained['difference'])}."
     )

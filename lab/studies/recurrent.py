@@ -11,8 +11,9 @@ from lab.cost.measuring import machine
 from lab.measurement import Folder, Gold, Json, Pairs, measurement, one_thread
 from lab.recurrent.aligning import alignment_errors
 from lab.recurrent.speed import LENGTHS, measure_speed
-from lab.study import Cell, Chart, Study, gap, interval
-from lab.twins.loading import RESULTS_FILE, check_same_vocabulary, load_twins, read_test, title
+from lab.study import Chart, Study, chart, curves, gap, interval
+from lab.twins.loading import RESULTS_FILE, check_same_vocabulary, load_twins, read_test
+from lab.twins.titles import title
 from lab.twins.twins import Scored, Twins, by_length, score_pairs, source_lengths, summary
 from transformer.commands.arguments import shown
 from transformer.model.config import ModelConfig, RecurrentConfig
@@ -20,6 +21,7 @@ from transformer.model.network import count_parameters
 from transformer.runs.translator import load_translator
 from transformer.storage.description import WEIGHTS_FILE, model_digests
 from transformer.text.links import read_gold
+from transformer.text.numbers import number
 
 _CAVEAT = (
     "One seed each: second seeds moved three positional twins by up to half a BLEU; no recurrent twin has a "
@@ -43,15 +45,21 @@ def long_sentences(found: Json) -> Study:
     return Study(
         topic="Recurrent networks",
         question="Does a recurrent decoder with attention fall behind on long sentences?",
-        finding=f"From short sentences to long ones, these lose ground to the Transformer: "
-        f"{_listed(behind) or 'none'}; these gain on it: {_listed(gains) or 'none'}.",
+        finding=f"By their loss, these lose ground to the Transformer from short sentences to long ones: "
+        f"{_listed(behind) or 'none'}; these gain on it: {_listed(gains) or 'none'}. Over all sentences, "
+        "BLEU "
+        "differs by "
+        + ", ".join(f"{number(cell['value'], '+.1f')} ({_name(each, found)})" for each, cell in gaps.items())
+        + ".",
         parts=[
             "A recurrent decoder hands on one state from word to word. Before attention, this state carried "
             "the whole source too, and long sentences suffered. With attention, the "
             "decoder may look back at each source word; only what it has written is in the state alone.",
             f"On {found['sentences']:,} test sentences, the best recurrent twin, {_name(best, found)}, "
             f"differs from the Transformer by {gap(gaps[best])} BLEU. If an interval includes 0, nothing is "
-            "claimed.",
+            "claimed; and another seed may move BLEU by as much as the smaller differences. By length, a "
+            "model gains or loses ground if its loss, less the Transformer's, has intervals in the first and "
+            f"the last group that do not meet; the last group has {ends[-1]['sentences']} sentences only.",
             _dots(
                 "BLEU",
                 "BLEU of greedy translations",
@@ -60,17 +68,17 @@ def long_sentences(found: Json) -> Study:
             ),
             _dots("BLEU, difference", "Difference in BLEU from the Transformer", found, gaps),
             *(
-                Chart(
-                    "curves",
+                curves(
                     f"{what}, by length of the sentence",
-                    f"{what}: one curve a model, from {groups[0]['last']} to {groups[-1]['last']} tokens.",
                     ("model", "tokens of the source, up to", quantity, "low", "high"),
-                    [
-                        (_name(name, found), group["last"], *interval(cells[measure][part]))
+                    {
+                        _name(name, found): [
+                            (group["last"], *interval(cells[measure][part]))
+                            for group in groups
+                            if part in (cells := group["models"].get(name, {measure: {}}))[measure]
+                        ]
                         for name in scores
-                        for group in groups
-                        if part in (cells := group["models"].get(name, {measure: {}}))[measure]
-                    ],
+                    },
                 )
                 for measure, part, quantity, what in (
                     ("bleu", "value", "BLEU", "BLEU"),
@@ -89,36 +97,42 @@ def speed_of_both(found: Json) -> Study:
     speed, reference = found["speed"], found["reference"]
     lengths, machine = speed["lengths"], speed["machine"]
     others = {each: values for each, values in speed["training"].items() if each != reference}
-    name = max(others, key=lambda each: float(others[each]["best"][-1]))
-    first, last = others[name]["ratio"][0], others[name]["ratio"][-1]
-    rows = {
-        kind: [
-            (_name(each, found), length, best, min(best, median), max(best, median))
-            for each, values in speed[kind].items()
-            for length, best, median in zip(lengths, values["best"], values["median"], strict=True)
-        ]
-        for kind in ("training", "writing")
-    }
+    always = [each for each, values in others.items() if min(values["ratio"]) > 1]
+    slowest = min(others, key=lambda each: float(others[each]["ratio"][-1]))
+    ratios = sorted(ratio for each in always for ratio in others[each]["ratio"])
+    sizes = {each: about["parameters"] for each, about in found["models"].items()}
+    recurrent = [size for each, size in sizes.items() if each != reference]
     return Study(
         topic="Recurrent networks",
         question="Which is faster on one core, a recurrent network or a Transformer?",
-        finding=f"On one core “{_name(name, found)}” trains {first:.2f} times as fast as the Transformer at "
-        f"{lengths[0]} tokens and {last:.2f} times at {lengths[-1]}; no GPU was measured here.",
+        finding=f"On one core, these train {ratios[0]:.2f} to {ratios[-1]:.2f} times as fast as the "
+        f"Transformer at every length: {_listed([_name(each, found) for each in always])}; at "
+        f"{lengths[-1]} tokens “{_name(slowest, found)}” reaches {others[slowest]['ratio'][-1]:.2f} times "
+        "its speed. No GPU was measured here."
+        if always
+        else "On one core, no recurrent twin trains faster than the Transformer at every length.",
         parts=[
             "In training, the whole target is known: attention computes all positions in one pass, a GRU one "
             "after another. One core does everything one after another anyway, so what counts is how much "
             "there is to multiply. A GPU multiplies thousands of rows at once; what would count there is how "
             "many steps must wait for an earlier one: in a GRU, one per token. The cost of all scores grows "
             "with the square of the length; additive ones pass every sum of query and key through a tanh. "
-            "Writing is one by one in all.",
+            "Writing is one by one in all. The models differ in size too, which counts for speed: the "
+            f"recurrent ones have {min(recurrent):,} to {max(recurrent):,} parameters, the Transformer "
+            f"{sizes[reference]:,}.",
             *(
-                Chart(
-                    "curves",
+                curves(
                     what,
-                    f"{what}. The Transformer: {speed[kind][reference]['best'][0]:g} at {lengths[0]} tokens, "
-                    f"{speed[kind][reference]['best'][-1]:g} at {lengths[-1]}.",
                     ("model", "tokens in the sentence", unit, "low", "high"),
-                    rows[kind],
+                    {
+                        _name(each, found): [
+                            (length, best, min(best, median), max(best, median))
+                            for length, best, median in zip(
+                                lengths, values["best"], values["median"], strict=True
+                            )
+                        ]
+                        for each, values in speed[kind].items()
+                    },
                 )
                 for kind, unit, what in (
                     ("training", "target tokens a second", "Training: forward and backward pass"),
@@ -126,18 +140,14 @@ def speed_of_both(found: Json) -> Study:
                 )
             ),
             *(
-                Chart(
-                    "curves",
+                curves(
                     f"{what}, against the Transformer",
-                    f"{what}: “{_name(name, found)}” stands at {speed[kind][name]['ratio'][-1]:.2f} at the "
-                    "end.",
                     ("model", "tokens in the sentence", "ratio"),
-                    [
-                        (_name(each, found), length, ratio)
+                    {
+                        _name(each, found): zip(lengths, values["ratio"], strict=True)
                         for each, values in speed[kind].items()
                         if each != reference
-                        for length, ratio in zip(lengths, values["ratio"], strict=True)
-                    ],
+                    },
                 )
                 for kind, what in (
                     ("training", "Tokens a second in training"),
@@ -161,11 +171,13 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _dots(quantity: str, caption: str, found: Json, cells: Json, factor: float = 1.0) -> Chart:
-    rows: list[Sequence[Cell]] = [
-        ("model", _name(each, found), *interval(cell, factor)) for each, cell in cells.items()
-    ]
-    alt = "; ".join(f"{row[1]}: {row[2]:.2f}" for row in rows).replace("-", "−")
-    return Chart("dots", caption, f"{quantity}. {alt}", ("all", "model", quantity, "low", "high"), rows)
+    ends = {_name(each, found): interval(cell, factor) for each, cell in cells.items()}
+    return chart(
+        "dots",
+        caption,
+        ("all", "model", quantity, "low", "high"),
+        [("model", name, *each) for name, each in ends.items()],
+    )
 
 
 def _alignments(found: Json) -> list[str | Chart]:

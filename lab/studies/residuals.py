@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lab.measurement import Folder, Json, Pairs, measurement
-from lab.study import Chart, Study
+from lab.study import Chart, Study, chart, curves
 from lenses.what_if.untrained import fresh_model
 from transformer.model.config import Norm as Placement
 from transformer.model.config import TransformerConfig
@@ -164,48 +164,58 @@ def told(found: Json) -> Study:
     """What residual connections and LayerNorm do to the gradient of a layer, before training and after it."""
     depth = max(found["depths"], key=int)
     variants = found["depths"][depth]
-    bare, loud, post = (variants[name] for name in ("pre-norm, no residual", "no LayerNorm", "post-norm"))
-    ratio = bare["decoder"][0] / bare["decoder"][-1]
+    pre, post, bare, loud = (
+        variants[name] for name in ("pre-norm", "post-norm", "pre-norm, no residual", "no LayerNorm")
+    )
+    without, with_them = (sum(value >= _LEAST for value in each["decoder"]) for each in (bare, pre))
+    losses = sorted(each["loss"] for each in (pre, post))
     return Study(
         topic="Training",
         question="What are residual connections and LayerNorm for?",
-        finding=f"Without residual connections, two tokens of a sentence leave {depth} layers with a cosine "
-        f"of {bare['alike']:.2f}, and the decoder's gradient vanishes; without LayerNorm, the loss begins at "
-        f"{loud['loss']:,.0f} nats a token instead of {post['loss']:.1f}.",
+        finding=f"Before training, the gradient reaches {without} of {depth} layers of the decoder without "
+        f"residual connections, and {with_them} with them; with them but without LayerNorm, the loss begins "
+        f"at {loud['loss']:,.0f} nats a token instead of {losses[0]:.1f} to {losses[1]:.1f}.",
         parts=[
             "Each point is the norm of the gradient of a layer's weights at initialisation. Training needs "
-            "it neither vanishing nor exploding; sizes that merely differ are rescaled by Adam. Without "
-            "residual connections, layers pass on only mixtures: the tokens grow alike, queries no longer "
-            "matter, and the decoder's gradient vanishes. Without LayerNorm, the stream and its gradients "
-            "grow from layer to layer.",
-            r"$$\\text{post-norm: } \\mathrm{LayerNorm}(x + \\mathrm{Sublayer}(x)) \\qquad \\text{pre-norm: "
-            r"} "
-            r"x + \\mathrm{Sublayer}(\\mathrm{LayerNorm}(x))$$",
+            "it neither vanishing nor exploding; sizes that merely differ are rescaled by Adam.",
+            r"$$\text{post-norm: } \mathrm{LayerNorm}(x + \mathrm{Sublayer}(x)) \qquad "
+            r"\text{pre-norm: } x + \mathrm{Sublayer}(\mathrm{LayerNorm}(x))$$",
+            "**Residual connections** keep a way past each sub-layer. Without them, layers pass on only "
+            "mixtures of tokens: in pre-norm, the mean cosine between two tokens of a sentence after the "
+            f"encoder is {bare['alike']:.2f}, against {pre['alike']:.2f} with them. Where all keys are the "
+            "same, it makes no difference what a query asks for, and queries were the only way from one "
+            "decoder layer to the next: the gradient ends there. In post-norm the tokens grow as alike with "
+            f"residual connections ({post['alike']:.2f}); what these keep there is the way of the gradient, "
+            f"which reaches every layer. The strongest of a layer is {post['spread']:.1f} times the weakest, "
+            f"in pre-norm {pre['spread']:.1f} times.",
+            "**LayerNorm** brings every token to one size. With residual connections but without it, each "
+            "layer adds to a stream that nothing scales down: the loss begins at "
+            + ", ".join(
+                f"{each['no LayerNorm']['loss']:,.0f} with {layers}"
+                for layers, each in found["depths"].items()
+            )
+            + " layers a side, in nats a token.",
             *(
                 _norms(f"Gradient of the {side}, {depth} layers a side, before training", side, variants)
                 for side in ("encoder", "decoder")
             ),
-            Chart(
-                "curves",
+            curves(
                 "Strongest gradient of a layer over the weakest, by depth",
-                f"At {depth} layers: {variants['pre-norm']['spread']:.1f} in pre-norm, {post['spread']:.1f} "
-                "in post-norm.",
                 ("variant", "layers a side", "times"),
-                [
-                    (name, int(layers), each["spread"])
+                {
+                    name: [
+                        (int(layers), known[name]["spread"])
+                        for layers, known in found["depths"].items()
+                        if known[name]["spread"] is not None
+                    ]
                     for name in variants
-                    for layers, known in found["depths"].items()
-                    for each in [known[name]]
-                    if each["spread"] is not None
-                ],
-                log="y",
+                },
+                "y",
             ),
-            Chart(
+            chart(
                 "bars",
                 f"Mean cosine between two tokens of a sentence after the encoder, {depth} layers",
-                f"Without residual connections, in pre-norm, the decoder's first layer gets {ratio:.1e} of "
-                "the gradient of its last.",
-                ("variant", "model", "cosine"),
+                ("measure", "variant", "cosine"),
                 [("cosine", name, each["alike"]) for name, each in variants.items()],
             ),
             "**The same number after training.** The models differ in size, training data and learning rate, "
@@ -216,9 +226,9 @@ def told(found: Json) -> Study:
                 for side in ("encoder", "decoder")
             ),
         ],
-        method=f"{found['pairs']} sentence pairs; d_model {WIDTH}, the same weights for all variants; models "
-        "in evaluation mode, cross-entropy without smoothing; LayerNorms' own parameters do not count. "
-        "Values below 10⁻¹⁰, where rounding decides, are left out.",
+        method=f"{found['pairs']} sentence pairs; d_model {WIDTH}, one draw of weights, the same for all "
+        "variants; models in evaluation mode, cross-entropy without smoothing; LayerNorms' own parameters do "
+        "not count. Values below 10⁻¹⁰, where rounding decides, count as none and are left out.",
         sources="He et al. 2016; Xiong et al. 2020; Dong et al. 2021; Vaswani et al. 2017, section 3.1.",
     )
 
@@ -228,16 +238,11 @@ _LEAST = 1e-10
 
 
 def _norms(caption: str, side: str, models: Json) -> Chart:
-    rows = [
-        (name, layer, value)
+    found = {
+        name: [(i, value) for i, value in enumerate(each[side], start=1) if value >= _LEAST]
         for name, each in models.items()
-        for layer, value in enumerate(each[side], start=1)
-        if value >= _LEAST
-    ]
-    ends = "; ".join(f"{name}: {each[side][0]:.1e} in the first layer" for name, each in models.items())
-    return Chart(
-        "curves", caption, f"{caption}. {ends}", ("model", "layer", "norm of the gradient"), rows, log="y"
-    )
+    }
+    return curves(caption, ("model", "layer", "norm of the gradient"), found, "y")
 
 
 @measurement("assets/residuals.json", studies={"residuals": told})

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
 from lab.measurement import Folder, Json, Pairs, measurement
-from lab.study import Cell, Chart, Study, gap, interval, number
-from lab.twins.loading import RESULTS_FILE, check_same_vocabulary, check_seeds, load_twins, read_test, title
+from lab.study import Cell, Chart, Study, chart, curves, gap, interval
+from lab.twins.loading import RESULTS_FILE, check_same_vocabulary, check_seeds, load_twins, read_test
 from lab.twins.profiles import attention_profiles, costs, learned_tables, position_probes
+from lab.twins.titles import title
 from lab.twins.twins import (
     BASELINE,
     Scored,
@@ -28,6 +29,7 @@ from transformer.model.network import count_parameters
 from transformer.runs.translator import Translator
 from transformer.storage.description import WEIGHTS_FILE, model_digests
 from transformer.storage.eight_bits import stored_as
+from transformer.text.numbers import number
 from transformer.text.pairs import read_pairs
 
 PROBED = 1_000
@@ -41,20 +43,28 @@ def told(found: Json) -> Study:
         (each for each in scores if each != found["baseline"]), key=lambda each: -_gap(scores, each)["value"]
     )
     sure = [each for each in order if not _gap(scores, each)["low"] <= 0 <= _gap(scores, each)["high"]]
-    best, groups = order[0], found["lengths"]["groups"]
+    groups, norms = found["lengths"]["groups"], {each["norm"] for each in found["models"].values()}
+
+    def told_of(sign: int) -> str:
+        return ", ".join(
+            f"{title(each)} ({number(value, '+.1f')})"
+            for each in sure
+            if sign * (value := _gap(scores, each)["value"]) > 0
+        )
+
     return Study(
         topic="Positions",
         question="How much do positional encodings help?",
-        finding=f"Without any, a translator loses {-_gap(scores, 'none')['value']:.1f} BLEU against "
-        f"{baseline} positions; the best, {title(best)}, gains {_gap(scores, best)['value']:.1f}."
-        if "none" in scores
-        else f"{title(best)} differs from {baseline} by {gap(_gap(scores, best))} BLEU.",
+        finding=f"By their intervals, these gain BLEU against {baseline} positions: {told_of(1) or 'none'}; "
+        f"these lose: {told_of(-1) or 'none'}.",
         parts=[
-            f"{len(found['models'])} models that differ in their positions only translate "
-            f"{found['sentences']:,} sentences. Against {baseline}, with the 95 % interval of the paired "
-            "bootstrap: "
+            f"{len(scores)} twins translate {found['sentences']:,} sentences. They differ in their "
+            f"positional encoding{_PLACED * (len(norms) > 1)} alone; {len(found['scores']) - len(scores)} "
+            "more models are twins with another seed. Against "
+            f"{baseline}, with the 95 % interval of the paired bootstrap: "
             + ", ".join(f"{title(each)} {gap(_gap(scores, each))}" for each in sure)
-            + ". Of the others nothing is claimed. No twin applies its encoding inside cross-attention.",
+            + ". Of the others nothing is claimed, nor of differences as small as those between seeds. No "
+            "twin applies its encoding inside cross-attention.",
             _dots("BLEU", "BLEU of greedy translations", found["scores"], lambda each: each["bleu"]["value"]),
             *_seeds(found),
             "**Word order of the source shuffled.** The closer to its translation of the ordered source, the "
@@ -75,7 +85,7 @@ def told(found: Json) -> Study:
             ),
             f"**By length of the sentence.** The last group has {groups[-1]['sentences']} sentences, those "
             f"of {groups[-1]['first']} to {groups[-1]['last']} tokens.",
-            *_by_length(groups, "last", "tokens of the source, up to", baseline),
+            *_by_length(groups, "last", "tokens of the source, up to", baseline, "by length"),
             *_long(found["long"], baseline),
             *_attention(found["attention"]),
             *_tables(found["table"]),
@@ -92,6 +102,9 @@ def told(found: Json) -> Study:
     )
 
 
+_PLACED = " or in the place of LayerNorm, which asks for a warm-up of its own,"
+
+
 def _plain(part: Json) -> Json:
     """The models without the runs of other seeds."""
     return {name: each for name, each in part.items() if "-seed" not in name}
@@ -106,9 +119,8 @@ def _dots(
     quantity: str, caption: str, part: Json, cell: Callable[[Json], Json | None], factor: float = 1.0
 ) -> Chart:
     cells = {title(name): interval(known, factor) for name, each in part.items() if (known := cell(each))}
-    alt = "; ".join(f"{name}: {number(each[0], '.2f')}" for name, each in cells.items())
     rows: list[Sequence[Cell]] = [("twin", name, *each) for name, each in cells.items()]
-    return Chart("dots", caption, f"{quantity}. {alt}", ("model", "twin", quantity, "low", "high"), rows)
+    return chart("dots", caption, ("model", "twin", quantity, "low", "high"), rows)
 
 
 def _seeds(found: Json) -> list[str | Chart]:
@@ -121,32 +133,25 @@ def _seeds(found: Json) -> list[str | Chart]:
     ]
     if not moved:
         return []
-    alt = f"Between {min(row[2] for row in moved):.1f} and {max(row[2] for row in moved):.1f} BLEU."
-    return [Chart("bars", "By how much another seed moves BLEU", alt, ("model", "twin", "BLEU"), moved)]
+    return [chart("bars", "By how much another seed moves BLEU", ("model", "twin", "BLEU"), moved)]
 
 
-def _by_length(levels: Sequence[Json], place: str, across: str, baseline: str) -> list[Chart]:
+def _by_length(levels: Sequence[Json], place: str, across: str, baseline: str, by: str) -> list[Chart]:
     """BLEU, and the loss against the baseline's, at every length."""
     charts = []
     for measure, part, quantity, what in (
         ("bleu", "value", "BLEU", "BLEU of greedy translations"),
         ("loss", "difference", "nats a token", f"Loss of the reference, difference from {baseline}"),
     ):
-        rows = [
-            (title(name), level[place], *interval(each[measure][part]))
+        points = {
+            title(name): [
+                (level[place], *interval(each[measure][part]))
+                for level in levels
+                if part in (each := level["models"].get(name, {measure: {}}))[measure]
+            ]
             for name in _plain(levels[0]["models"])
-            for level in levels
-            if part in (each := level["models"].get(name, {measure: {}}))[measure]
-        ]
-        charts.append(
-            Chart(
-                "curves",
-                f"{what}, by length",
-                f"{what}: one curve a twin over {len(levels)} lengths.",
-                ("twin", across, quantity, "low", "high"),
-                rows,
-            )
-        )
+        }
+        charts.append(curves(f"{what}, {by}", ("twin", across, quantity, "low", "high"), points))
     return charts
 
 
@@ -164,7 +169,9 @@ def _long(found: Json, baseline: str) -> list[str | Chart]:
         f"tokens. At {last['factor']} times that length, no twin scores above {value:.1f} BLEU "
         f"({title(best)}, {low:.1f} to {high:.1f}). Test sentences are joined up to that length, which is "
         "new to all twins.",
-        *_by_length(levels, "tokens", "tokens of the source, on average", baseline),
+        *_by_length(
+            levels, "tokens", "tokens of the source, on average", baseline, "by length of joined sentences"
+        ),
     ]
 
 
@@ -187,25 +194,17 @@ def _attention(found: Json) -> list[str | Chart]:
             )
         )
     for kind, stop in (("encoder", 2 * reach + 1), ("decoder", reach + 1)):
-        heads = {name: each[kind]["previous"] for name, each in models.items()}
-        rows = [
-            (title(name), distance, weight)
-            for name, at in heads.items()
-            for distance, weight in zip(
+        points = {
+            title(name): zip(
                 range(-reach, reach + 1),
-                models[name][kind]["mass"][at["layer"]][at["head"]][:stop],
+                each[kind]["mass"][at["layer"]][at["head"]][:stop],
                 strict=False,
             )
-        ]
-        parts.append(
-            Chart(
-                "curves",
-                f"Mean weight of a row of those heads of the {kind}, by distance",
-                f"One curve a twin of the {kind}; the weight gathers at the distance before the query.",
-                ("twin", "distance, key − query", "weight"),
-                rows,
-            )
-        )
+            for name, each in models.items()
+            for at in [each[kind]["previous"]]
+        }
+        caption = f"Mean weight of a row of those heads of the {kind}, by distance"
+        parts.append(curves(caption, ("twin", "distance, key − query", "weight"), points))
     return parts
 
 
@@ -214,26 +213,18 @@ def _tables(found: Json) -> list[str | Chart]:
     if not found["models"]:
         return []
     norms, seen = next(iter(found["models"].values())), found["seen"]
+
+    def by_position(caption: str, columns: Sequence[str], values: Json, log: Literal["", "y"]) -> Chart:
+        return curves(
+            caption, columns, {side: enumerate(each, start=1) for side, each in values.items()}, log
+        )
+
     return [
         f"**Learned positions that training rarely saw.** No training source reaches beyond position "
         f"{len(seen['encoder'])}: from there on, the rows keep their random start, only a little shrunk by "
         "weight decay.",
-        Chart(
-            "curves",
-            "Norm of each row in the learned tables",
-            f"The encoder's norm is {norms['encoder'][0]:.2f} at first and {norms['encoder'][-1]:.2f} at the "
-            "end.",
-            ("table", "position", "norm"),
-            [(side, at, each) for side, values in norms.items() for at, each in enumerate(values, start=1)],
-        ),
-        Chart(
-            "curves",
-            "Training sentences that reach a position",
-            f"From {seen['encoder'][0]:,} sentences at the first position down to {seen['encoder'][-1]:,}.",
-            ("side", "position", "sentences"),
-            [(side, at, each) for side, counts in seen.items() for at, each in enumerate(counts, start=1)],
-            log="y",
-        ),
+        by_position("Norm of each row in the learned tables", ("table", "position", "norm"), norms, ""),
+        by_position("Training sentences that reach a position", ("side", "position", "sentences"), seen, "y"),
     ]
 
 
@@ -265,18 +256,16 @@ def _costs(found: Json) -> list[str | Chart]:
     ]
     times = [row[2] for row in growth if row[0] == "time"]
     charts = [
-        Chart(
-            "curves",
+        curves(
             f"{what} of an encoder pass over one text",
-            f"{what}: curves that rise by a power of the length, from {lengths[0]} to {lengths[-1]:,} "
-            "tokens.",
             ("twin", "tokens", unit),
-            [
-                (title(name), length, value)
+            {
+                title(name): [
+                    (length, value) for length, value in zip(lengths, each[key], strict=True) if value
+                ]
                 for name, each in models.items()
-                for length, value in zip(lengths, each[key], strict=True)
-            ],
-            log="xy",
+            },
+            "xy",
         )
         for what, key, unit in (("Time", "milliseconds", "milliseconds"), ("Memory", "megabytes", "MB"))
     ]
@@ -286,10 +275,9 @@ def _costs(found: Json) -> list[str | Chart]:
         f"{max(times):.1f}. A bias is a matrix of queries × keys while it is added, and memory grows with "
         "it; without one no matrix is kept.",
         *charts,
-        Chart(
+        chart(
             "dots",
             f"Power of the length with which a cost grows, from {lengths[-2]:,} to {lengths[-1]:,} tokens",
-            f"Time: powers between {min(times):.1f} and {max(times):.1f}.",
             ("cost", "twin", "power"),
             growth,
         ),

@@ -10,7 +10,7 @@ import numpy as np
 
 from lab.measurement import Json, Pairs, Subject, measurement, one_thread
 from lab.studies.faithfulness import runs_of
-from lab.study import Chart, Study, interval, named, number
+from lab.study import Chart, Study, chart, curves, interval, named
 from lenses.measures.agreement import agreement
 from lenses.measures.carried import carried
 from lenses.measures.effect import Effects, cells
@@ -22,6 +22,7 @@ from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.storage.description import WEIGHT_EFFECT_FILE
 from transformer.text.function_words import SOURCE_LANGUAGES, is_content
+from transformer.text.numbers import number
 from transformer.text.pairs import read_pairs
 from transformer.text.words import is_special, reading_groups
 from transformer.trace.view import Array, BoolArray
@@ -61,43 +62,43 @@ def told(found: Json) -> Study:
     return Study(
         topic="Explanation",
         question=f"Does a weight of “{found['model']}” say what hiding its key would do?",
-        finding="It ranks keys as the size of the effect does with "
-        f"{each_kind(lambda each: each['size']['weight'])}; whether the token needs the key, it says less.",
+        finding="It says how much: its rank correlation with the size of the effect is "
+        f"{each_kind(lambda each: each['size']['weight'])}. It hardly says whether the token needs the key: "
+        f"{each_kind(lambda each: each['loss']['weight'])}.",
         parts=[
             "In each layer of each sentence a head and some of its queries were drawn. Each key was hidden "
             "from that head and query alone, and the model ran again. **Size** |Δ log p|: how much the "
-            "probability of the token moved; a key of weight 0 moves nothing when it is hidden, so zeros "
-            "agree by construction, and nothing else does. **Loss** −Δ log p: whether the token needed the "
+            "probability of the token moved; part of the agreement is arithmetic, as hiding a key of weight "
+            "α moves what the head writes by α / (1 − α) times the way from its value to the head's mean; "
+            "weights of another head are the control. **Loss** −Δ log p: whether the token needed the "
             "key; nothing forces it to follow the weight. A query of the encoder predicts no token: its size "
             "is summed over all tokens, and it has no loss.",
-            f"As the **loss** of the token does, weights rank keys with "
-            f"{each_kind(lambda each: each['loss']['weight'])}.",
             _chart("dots", "size", "the size of the effect", kinds),
             _chart("dots", "loss", "the loss of the token", kinds),
-            Chart(
-                "curves",
+            curves(
                 "Rank correlation of weights with the size of the effect, by layer",
-                f"In the last layer: {each_kind(lambda each: each['layers'][-1]['weight'])}.",
                 ("kind", "layer", "rank correlation", "low", "high"),
-                [
-                    (named(kind), i, *interval(layer["weight"]))
+                {
+                    named(kind): [
+                        (i, *interval(layer["weight"]))
+                        for i, layer in enumerate(each["layers"], start=1)
+                        if layer["weight"]
+                    ]
                     for kind, each in kinds.items()
-                    for i, layer in enumerate(each["layers"], start=1)
-                    if layer["weight"]
-                ],
+                },
             ),
             "**Other weights in the place of the head's own**, for all its queries; the values stay. "
-            "*Nothing*: the head adds nothing, not even b_V. If uniform or foreign weights cost as little as "
-            "the head's own, its weights are not what the prediction rests on: one head with uniform weights "
-            f"costs a token {each_kind(lambda each: each['replaced']['uniform'], '.3f')} nats.",
+            "*Nothing*: the head adds nothing, not even b_V. Any one head costs little, since the others "
+            "stay; what counts is whether other weights cost as much as nothing does. Uniform weights cost a "
+            f"token {each_kind(lambda each: each['replaced']['uniform'], '.3f')} nats, nothing "
+            f"{each_kind(lambda each: each['replaced']['nothing'], '.3f')}.",
             _chart("dots", "replaced", "nats that a token loses", kinds),
             _chart("dots", "moved", "nats by which a token moves either way", kinds),
             "**Content words, function words, and the rest** (punctuation and `</s>`), over source words: "
             "their share of the keys, of the weight, and of the effect.",
-            Chart(
+            chart(
                 "bars",
                 "Share of each sort of source word",
-                "Bars: the share of keys, of weight and of effect by sort of word and kind.",
                 ("share of", "source words", "%", "low", "high"),
                 [
                     (what, f"{sort}, {named(kind)}", *interval(cell, 100))
@@ -107,10 +108,9 @@ def told(found: Json) -> Study:
                     if cell
                 ],
             ),
-            Chart(
+            chart(
                 "dots",
                 "Rank correlation of weight with size among words of one sort",
-                "Dots: the rank correlation among content words, and among function words.",
                 ("kind", "source words", "rank correlation", "low", "high"),
                 [
                     (named(kind), sort, *interval(cell))
@@ -135,11 +135,9 @@ def _chart(form: Literal["dots"], what: str, title: str, kinds: Json) -> Chart:
         if cell
     ]
     title = f"rank correlation with {title}" if what in ("size", "loss") else title
-    highest = max(rows, key=lambda row: row[2], default=("", "", 0.0))
-    return Chart(
+    return chart(
         form,
         f"{title[0].upper()}{title[1:]}, by what orders the keys or takes the weights' place",
-        f"{title}: highest for {highest[1]} in {highest[0]}, {highest[2]:.3f}.",
         ("kind", "weights", title, "low", "high"),
         rows,
     )

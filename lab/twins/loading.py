@@ -11,18 +11,6 @@ from transformer.storage.description import CONFIG_FILE, WEIGHTS_FILE
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 
 RESULTS_FILE = "results.json"
-_TITLES = {
-    "shaw": "relative keys",
-    "t5": "T5 buckets",
-    "alibi": "ALiBi",
-    "postnorm": "sinusoidal (post-norm)",
-}
-
-
-def title(name: str) -> str:
-    """What people call a twin: `shaw-seed2` is "relative keys, seed 2"."""
-    first, seed, number = name.partition("-seed")
-    return f"{_TITLES.get(first, first)}, seed {number}" if seed else _TITLES.get(first, first)
 
 
 def read_test(path: Path, most: int | None) -> list[SentencePair]:

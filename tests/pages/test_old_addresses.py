@@ -6,7 +6,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 import streamlit as st
-from app_pages import SENTENCE, run
+from app_pages import ROOT, SENTENCE, run
+from streamlit.testing.v1 import AppTest
 
 import transformer as transformer_package
 from lab.__main__ import GONE as COMMANDS
@@ -15,8 +16,11 @@ from transformer.__main__ import GONE as GONE_COMMANDS
 from transformer.__main__ import LENSES
 from transformer.__main__ import main as transformer
 from ui.address.gone import GONE, MOVED, RENAMED
+from ui.server import studies
+from ui.server.catalogue import DEFAULT
 from ui.shell import doors
 
+LANGUAGE_MODEL = "language/lm-en"
 OLD = {
     "app.py": ("step=2", "decode=beam-4", "decode=sample-3&temperature=1.5&top_k=5", "cross=2.3&scale=log"),
     "pages/encoder_self_attention.py": ("source=3&encoder=1.2", "view=batch&batch=one two", "show=lines"),
@@ -57,7 +61,37 @@ def test_an_address_of_a_section_that_has_moved_opens_what_it_has_become(old: st
     query = opened[f"pages/{to}.py"]
     assert query["step"] == "2"
     assert "view" not in query
-    assert query.get("study", "") == study.format(model="en-de")
+    model = LANGUAGE_MODEL if page == "language_model" else "en-de"
+    assert query.get("study", "") == study.format(model=model)
+
+
+@pytest.mark.parametrize(
+    ("page", "view", "study"),
+    [
+        ("language_model", "induction", f"{LANGUAGE_MODEL}/induction"),
+        ("language_model", "space", f"{LANGUAGE_MODEL}/words"),
+        ("heads", "importance", f"{DEFAULT}/importance"),
+    ],
+)
+def test_an_old_address_without_a_model_opens_the_study_of_the_one_that_its_page_shows(
+    page: str, view: str, study: str, monkeypatch
+):
+    opened = {}
+    monkeypatch.setattr(st, "switch_page", lambda page, query_params: opened.update(query_params))
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.query_params["view"] = view
+    assert not at.switch_page(doors.script(page)).run().exception
+    assert opened["study"] == study
+    assert study in studies.known()
+
+
+def test_a_study_that_nobody_has_measured_for_a_model_says_what_measures_it():
+    at = run("pages/findings.py", study="copy/importance")
+    told = at.info[0].value
+    assert "`python -m lab importance --model " in told
+    assert " --data FILE`" in told
+    at = run("pages/findings.py", study="copy/nosuch")
+    assert "There is no study" in at.info[0].value
 
 
 @pytest.mark.parametrize("page", RENAMED)

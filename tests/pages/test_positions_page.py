@@ -11,7 +11,7 @@ from closed_form import CASES
 from twins import write_twins
 
 from figures.base.bars import percent
-from figures.pages.positions import twin_name
+from lab.twins.titles import title
 from lenses.what_if.rearranged import encode_moved
 from transformer import load_translator
 from transformer.model.encodings.positions import REGISTRY, sinusoidal_table
@@ -70,7 +70,7 @@ def test_how_often_heads_look_back_is_said_as_it_was_measured():
     assert f"on the previous token in {percent(shares['sinusoidal'])} of the rows" in told
     for name, share in shares.items():
         better = share > shares["sinusoidal"]
-        assert (f"{percent(share)} with {twin_name(name)}" in told) == better
+        assert (f"{percent(share)} with {title(name)}" in told) == better
 
 
 def test_the_price_of_concatenating_follows_the_width():
@@ -158,7 +158,7 @@ def test_norms_of_the_first_layer_s_input_are_those_of_the_trace(case, closed_fo
 
 def test_all_twins_translate_the_sentence_and_show_a_checked_map():
     at = run(PAGE, view="sentence", text="one two three four")
-    assert list(at.dataframe[0].value["twin"]) == list(map(twin_name, REGISTRY))
+    assert list(at.dataframe[0].value["twin"]) == list(map(title, REGISTRY))
     drawn = named_charts(at)
     for name in REGISTRY:
         translation = load_translator(catalogue.twins()[f"positions/{name}"]).translate("one two three four")

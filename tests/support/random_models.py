@@ -11,6 +11,8 @@ from transformer.model.config import LanguageModelConfig, RecurrentConfig, Trans
 from transformer.model.language_model import LanguageModel
 from transformer.model.recurrent import Recurrent
 from transformer.model.transformer import Transformer
+from transformer.runs.translator import Translator
+from transformer.text.vocabulary import Vocabulary
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -26,6 +28,18 @@ def random_config(**changes: object) -> TransformerConfig:
 def random_model(seed: int = 0, scale: float = 0.3, **changes: object) -> Transformer:
     """A model in ``eval()`` whose every parameter, LayerNorms included, is random."""
     return randomised(Transformer(random_config(**changes)), seed, scale)
+
+
+def random_translator(tokenizer: Vocabulary, norm: str = "pre", positions: str = "sinusoidal") -> Translator:
+    """A random model far from its start: its biases and LayerNorms too, and a bias of the output."""
+    sizes = {"vocab_size": tokenizer.vocab_size, "norm": norm, "positions": positions}
+    network = random_model(scale=0.6, output_bias=True, **sizes)
+    torch.manual_seed(5)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.dim() == 1:
+                parameter.normal_(0.4, 0.5)
+    return Translator(network.eval(), tokenizer, name="random")
 
 
 def random_ids(batch: int, length: int, seed: int = 0, vocab_size: int = 40) -> torch.Tensor:

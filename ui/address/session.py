@@ -114,17 +114,15 @@ def renamed(page: str) -> None:
     st.switch_page(f"pages/{RENAMED[page]}.py", query_params=st.query_params.to_dict())
 
 
-def forward(page: str, model: str) -> None:
-    """Opens what has become of a section if an old address asks for it.
-
-    Args:
-        page: the name of the page.
-        model: the model of an address that names none.
-    """
+def forward(
+    page: str,  # the name of the page
+    shown: Callable[[str | None], str],  # the model that the page shows for the one that an address names
+) -> None:
+    """Opens what has become of a section if an old address asks for it."""
     params = st.query_params.to_dict()
     to, study = MOVED.get(f"{page}/{params.pop('view', '')}", ("", ""))
     if to:
-        named = {"study": study.format(model=params.get("model", model))} if study else {}
+        named = {"study": study.format(model=shown(params.get("model")))} if study else {}
         st.switch_page(f"pages/{to}.py", query_params={**params, **named})
 
 

@@ -1,7 +1,7 @@
 """The page kit: figures with their words, parts, pickers, export, plain text."""
 
 from ui.controls.export import Picture, Table
-from ui.controls.panels import chart, how, inform, panel, seen
+from ui.controls.panels import chart, inform, panel, seen
 from ui.controls.parts import part, refusals
 from ui.controls.silence import drawn, hushed, say
 from ui.controls.text import command, plain, power, word
@@ -12,7 +12,6 @@ __all__ = [
     "chart",
     "command",
     "drawn",
-    "how",
     "hushed",
     "inform",
     "panel",

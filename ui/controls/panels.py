@@ -15,7 +15,7 @@ from figures.base.grid import framed, row_frame
 from ui.address import session
 from ui.controls.export import Picture, Table, pictures
 from ui.controls.silence import drawn, hushed
-from ui.controls.text import command, plain
+from ui.controls.text import plain
 
 _INK = {"light": "#1d232c", "dark": "#e8ebf0"}
 _FRAME = """<style>.st-key-{name} .svg-container {{ container-type: inline-size; }}
@@ -139,12 +139,3 @@ def says(
             plain(f"{hushed(picture.caption)} · {checked['text']}"),
             help=proof or plain(str(checked["title"])),
         )
-
-
-def how(found: dict[str, object]) -> None:
-    """Draws how and when something was measured, one click away."""
-    with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
-        again = found.get("again")
-        for each in (found, *(again.values() if isinstance(again, dict) else ())):
-            st.caption(str(each["date"]))
-            st.code(command(str(each["command"])), language="sh", wrap_lines=True)

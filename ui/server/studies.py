@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
 from lab.study import FOLDER, documents, read
 from ui.server import catalogue
-from ui.server.stores import kept
+from ui.server.stores import kept, once
 
 
 def known() -> dict[str, Path]:
     """The documents by name: `twins`, or `en-pt/importance` beside a model."""
-    found = {path.stem: path for path in documents([catalogue.ROOT / "assets" / FOLDER])}
-    models = catalogue.available() | catalogue.language_models()
-    for model, directory in models.items():
-        found |= {f"{model}/{path.stem}": path for path in documents([directory / FOLDER])}
-    return found
+
+    def look() -> dict[str, Path]:
+        found = {path.stem: path for path in documents([catalogue.ROOT / "assets" / FOLDER])}
+        for model, directory in (catalogue.available() | catalogue.language_models()).items():
+            found |= {f"{model}/{path.stem}": path for path in documents([directory / FOLDER])}
+        return found
+
+    return once(known, look)
+
+
+def missing(name: str) -> str:
+    """The command that measures a study of a model which nobody has measured; empty if there is none such."""
+    model, _, study = name.rpartition("/")
+    if not catalogue.exists(model):
+        return ""
+    catalogue.loading().wait()
+    from lab.studies import studies  # loads PyTorch
+
+    directory = catalogue.find(model).path
+    place = directory.relative_to(catalogue.ROOT) if directory.is_relative_to(catalogue.ROOT) else directory
+    for each in studies():
+        if each.beside and study in each.studies:
+            options = (
+                name
+                for name, (_, usual) in each.parameters.items()
+                if usual is Parameter.empty and name != "model"
+            )
+            files = "".join(f" --{name} FILE" for name in options)
+            return f"python -m lab {each.name} --model {place}{files}"
+    return ""
 
 
 def study(path: Path) -> dict[str, Any]:

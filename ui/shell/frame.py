@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
@@ -153,7 +154,7 @@ def open_page(
 ) -> State:
     """The first line of every page: reads the address and sets up the page."""
     stores.begin()
-    session.forward(page, catalogue.DEFAULT)
+    session.forward(page, partial(_shown, page))
     session.adopt(doors.PAGES[page].sort)
     now = session.current()
     told = {"characters": len(now.text or ""), "changes": len(now.changes), "decode": now.decode}
@@ -173,6 +174,14 @@ def open_page(
     if page != doors.LESSONS:
         strip.draw(now, page)
     return session.current()
+
+
+def _shown(page: str, asked: str | None) -> str:
+    """The model that a page shows if an address asks for one, or for none."""
+    if doors.PAGES[page].sort == session.TRANSLATE:
+        return asked or catalogue.DEFAULT
+    models = catalogue.language_models()
+    return asked if asked in models else next(iter(models), "")
 
 
 def heading(page: str, now: State) -> None:

@@ -22,6 +22,7 @@ from transformer.interventions import Intervention
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
+from transformer.text.numbers import number
 
 Floats = NDArray[np.float64]
 NAMES = {
@@ -99,7 +100,7 @@ def _spread(values: Floats, most: int = MOST) -> list[int]:
 def _measured(asks: str, names: Sequence[str], values: Sequence[float], unit: str, best: int) -> Measured:
     if len(names) < 2:
         raise UnmeasuredError("There is only one possible answer here, so nothing is asked.")
-    shown = [f"{value:.2f}{unit}".replace("-", "−") for value in values]
+    shown = [number(value) + unit for value in values]
     options = tuple(Option(*each) for each in zip(names, map(float, values), shown, strict=True))
     return Measured(asks, options, best)
 

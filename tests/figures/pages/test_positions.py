@@ -14,7 +14,6 @@ from figures.pages.positions import (
     token_norms,
     token_vectors,
     twin_lines,
-    twin_name,
 )
 
 CELLS = {"rotary": Interval(28.0, 27.0, 29.5), "rotary-seed2": Interval(27.5, 26.0, 28.5)}
@@ -54,24 +53,20 @@ def test_no_two_twins_look_alike_and_none_wears_the_hue_of_a_kind():
         assert len(set(looks.values())) == len(looks)
         assert not {colour for colour, *_ in looks.values()} & {"#0072B2", "#009E73", "#D55E00"}
     assert look("rotary-seed2") == look("rotary")
-    drawn = twin_lines([0, 1], {"alibi": [0, 1]}, ("x", "y"))
+    drawn = twin_lines([0, 1], {"alibi": [0, 1]}, ("x", "y"), str.upper)
     assert drawn.data[0].line.dash == LOOKS["alibi"][1]
+    assert drawn.data[0].name == "ALIBI"
 
 
 def test_dots_show_value_and_interval_and_other_seeds_hollow():
-    drawn = dots(CELLS, "BLEU")
+    drawn = dots(CELLS, "BLEU", str.upper)
     dot = drawn.data[0]
     assert tuple(dot.x) == (28.0, 27.5)
     assert tuple(dot.error_x.array) == (1.5, 1.0)
     assert tuple(dot.error_x.arrayminus) == (1.0, 1.5)
-    assert tuple(drawn.layout.yaxis.ticktext) == ("rotary", "rotary, seed 2")
+    assert tuple(drawn.layout.yaxis.ticktext) == ("ROTARY", "ROTARY-SEED2")
     assert dot.marker.color[1] == "rgba(0,0,0,0)"
     assert "28.0" in drawn.data[1].text[0]
-
-
-def test_twins_are_called_what_people_read():
-    assert twin_name("shaw-seed2") == "relative keys, seed 2"
-    assert twin_name("rotary") == "rotary"
 
 
 def test_vectors_of_tokens_share_a_scale_and_have_their_tokens_as_rows():

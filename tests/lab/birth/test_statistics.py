@@ -12,16 +12,17 @@ from corpus import number_pairs, write_pairs
 from programs import main
 from snapshot_runs import STEPS, write_run
 
-from lab.birth.appearing import first_lasting
-from lab.birth.statistics import Later, births_of, snapshot_statistics
+from lab.birth.appearing import first_lasting, runs_of
+from lab.birth.snapshots import hashes
+from lab.birth.statistics import SNAPSHOTS, Later, snapshot_statistics
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.description import BIRTH_FILE
-from transformer.storage.files import read_json, write_json
+from transformer.storage.files import read_json
 from transformer.text.links import GoldPair
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
-from transformer.training.runs.snapshots import load_snapshot, save_snapshot, snapshot_steps
+from transformer.training.runs.snapshots import load_snapshot, snapshot_steps
 
 PAIRS = [SentencePair(*each) for each in number_pairs(4)]
 LINKS = frozenset({(0, 0), (1, 1)})
@@ -81,7 +82,7 @@ def test_the_command_measures_every_snapshot_of_every_seed(
 ) -> None:
     values = measured(runs[0], command, "--seeds", runs[1])
     assert [each["name"] for each in values["runs"]] == ["a", "b"]
-    own, other = births_of(runs[0])
+    own, other = runs_of(values)
     assert (own.name, other.name) == ("a", "b")
     assert own.steps == STEPS
     for i, step in enumerate(STEPS):
@@ -91,20 +92,6 @@ def test_the_command_measures_every_snapshot_of_every_seed(
         assert own.loss[i] == pytest.approx(np.mean(nats), abs=1e-3)
     assert own.previous["encoder"].shape == (4, 2, 4)
     assert own.errors.shape == (4, 3, 4)
-
-
-def test_statistics_of_other_snapshots_are_not_shown(runs: tuple[Path, Path], command: list[str]) -> None:
-    measured(runs[0], command)
-    save_snapshot(runs[0], 4, load_snapshot(runs[1], 4).model.state_dict())
-    assert births_of(runs[0]) == ()
-
-
-def test_statistics_of_another_model_are_not_shown(runs: tuple[Path, Path], command: list[str]) -> None:
-    values = measured(runs[0], command)
-    write_json(runs[1] / BIRTH_FILE, values)
-    assert births_of(runs[1]) == ()
-    (runs[1] / BIRTH_FILE).unlink()
-    assert births_of(runs[1]) == ()
 
 
 def test_seeds_of_other_steps_and_models_without_snapshots_are_refused(
@@ -136,6 +123,8 @@ def test_something_has_appeared_from_the_step_on_from_which_it_lasts(
     ids=lambda path: path.name,
 )
 def test_a_bundled_run_has_its_own_statistics_with_two_more_seeds_and_is_small(run: Path) -> None:
-    assert len(births_of(run)) >= 3
+    found = read_json(run / BIRTH_FILE)
+    assert found[SNAPSHOTS] == hashes(run)
+    assert len(found["runs"]) >= 3
     assert sum(each.stat().st_size for each in (run / "snapshots").iterdir()) <= 4_000_000
-    assert len(json.dumps(read_json(run / BIRTH_FILE))) < 200_000
+    assert len(json.dumps(found)) < 200_000

@@ -68,7 +68,7 @@ def test_the_command_prints_and_stores_the_comparison(
     assert found["against"]["model"] == "other"
     assert found["against"]["difference"] == {"value": 0, "low": 0, "high": 0}
     assert found["against"]["own"]["value"] == pytest.approx(found["greedy"]["bleu"], abs=0.01)
-    assert f"{test.name}: BLEU against other: +0.0, +0.0, +0.0" in capsys.readouterr().err
+    assert f"{test.name}: BLEU against other: 0.0, 0.0, 0.0" in capsys.readouterr().err
     again = next(
         part
         for part in parts(tmp_path / "own", tmp_path, tmp_path, tmp_path)

@@ -9,10 +9,11 @@ import torch
 from corpus import number_pairs, write_pairs
 from programs import main
 
-from lab.studies.adam import PARAMETER, PLACE, PRESET, Recording, moments, read_recording, record
+from lab.studies.adam import PARAMETER, PLACE, PRESET, Recording, moments, record
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
-from transformer.storage.files import CheckpointError, read_json, write_json
+from transformer.storage.files import read_json
+from transformer.storage.typed import typed
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
@@ -82,7 +83,7 @@ def test_the_first_step_is_the_sign_of_the_gradient_times_the_rate(tokenizer: To
 
 @pytest.mark.skipif(not SHIPPED.is_file(), reason="the recording is not here")
 def test_the_shipped_recording_is_of_the_preset_and_agrees_with_itself():
-    found, options = read_recording(SHIPPED), TrainingOptions(**PRESETS[PRESET].options)
+    found, options = typed(Recording, read_json(SHIPPED)), TrainingOptions(**PRESETS[PRESET].options)
     assert len(found.rates) == options.steps
     assert (found.beta1, found.beta2, found.epsilon) == (options.beta1, options.beta2, options.epsilon)
     assert (found.parameter, found.place) == (PARAMETER, PLACE)
@@ -95,20 +96,19 @@ def test_the_command_writes_a_file_that_can_be_read(tmp_path: Path, monkeypatch:
     data = write_pairs(tmp_path / "pairs.tsv", pairs)
     monkeypatch.setitem(PRESETS[PRESET].sizes, "vocab_size", 300)
     assert main(["adam", "--data", str(data), "--output", str(tmp_path / "adam.json")]) == 0
-    assert_consistent(read_recording(tmp_path / "adam.json"))
-    assert "pairs.tsv" in read_json(tmp_path / "adam.json")["command"]
+    found = read_json(tmp_path / "adam.json")
+    assert_consistent(typed(Recording, found))
+    assert "pairs.tsv" in found["command"]
 
 
 @pytest.mark.parametrize("damage", [{"weights": []}, {"rates": [], "gradients": [], "weights": []}], ids=str)
-def test_a_damaged_file_is_named(damage: dict[str, object], tmp_path: Path):
+def test_a_recording_without_steps_or_of_unequal_ones_is_refused(damage: dict[str, object]):
     values = {
         "parameter": PARAMETER,
         "place": [0, 0],
         **{"beta1": 0.9, "beta2": 0.98, "epsilon": 1e-9, "weight_decay": 0.01},
         **{"rates": [0.1], "gradients": [1.0], "weights": [2.0]},
     }
-    write_json(tmp_path / "adam.json", values)
-    assert read_recording(tmp_path / "adam.json").gradients == (1.0,)
-    write_json(tmp_path / "adam.json", values | damage)
-    with pytest.raises(CheckpointError, match=r"adam\.json is damaged"):
-        read_recording(tmp_path / "adam.json")
+    assert typed(Recording, values).gradients == (1.0,)
+    with pytest.raises(ValueError, match=r"unpack|1 to"):
+        typed(Recording, values | damage)

@@ -13,7 +13,7 @@ import pytest
 
 from lab.documents import measured
 from lab.studies import studies
-from lab.study import FOLDER, SHIPPED, Chart, digest, documents, read, write
+from lab.study import FOLDER, SHIPPED, Chart, Study, digest, documents, read, write
 from transformer.storage.files import CheckpointError, read_json
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -43,7 +43,7 @@ def numbers(value: Any) -> Iterator[float]:
 
 def unknown(text: str, known: set[float]) -> list[str]:
     """The numbers of a text that are none of some others, nor a hundredth of one, rounded as they are."""
-    told = re.sub(r"\$.*?\$|`.*?`", "", text, flags=re.DOTALL)
+    told = re.sub(r"\$.*?\$|`.*?`", "", text, flags=re.DOTALL).replace("−", "-")
     found = []
     for written in NUMBER.findall(told):
         mantissa, _, power = written.partition("e")
@@ -79,15 +79,25 @@ def test_a_document_opens_and_each_chart_has_rows_of_one_form_and_an_alternative
     assert all(text.strip() for text in (study.topic, study.question, study.finding, study.method))
 
 
+def texts(study: Study) -> list[str]:
+    found = [study.finding, *(each for each in study.parts if isinstance(each, str))]
+    charts = (each for each in study.parts if isinstance(each, Chart))
+    return found + [each for chart in charts for each in (chart.caption, chart.alt)]
+
+
+@pytest.mark.parametrize("path", ALL, ids=named)
+def test_a_number_has_a_true_minus_sign_and_a_zero_none(path: Path):
+    for text in texts(read(path)["study"]):
+        assert not re.search(r"(?<![\w)}\\])-\d|[-−]0(?:\.0+)?(?![.\d])", text), text
+
+
 @pytest.mark.parametrize("path", ALL, ids=named)
 def test_every_number_of_a_text_stands_in_a_chart_or_in_the_data(path: Path):
     study = read(path)["study"]
     data = [read_json(ROOT / file if "/" in file else path.parents[1] / file) for file in read(path)["data"]]
     charts = [each for each in study.parts if isinstance(each, Chart)]
     known = {*numbers(data), *chain.from_iterable(numbers(chart.rows) for chart in charts), *KNOWN}
-    texts = [study.finding, *(each for each in study.parts if isinstance(each, str))]
-    texts += [each for chart in charts for each in (chart.caption, chart.alt)]
-    assert not [(text, missing) for text in texts if (missing := unknown(text, known))]
+    assert not [(text, missing) for text in texts(study) if (missing := unknown(text, known))]
 
 
 def test_a_document_is_what_today_s_code_says_of_today_s_data(tmp_path: Path, monkeypatch):

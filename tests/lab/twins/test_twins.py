@@ -9,6 +9,7 @@ from firefox_files import random_model as random_firefox
 from firefox_files import write_firefox
 from random_models import random_model
 
+from lab.twins.titles import title
 from lab.twins.twins import (
     by_length,
     join_pairs,
@@ -117,3 +118,8 @@ def test_scoring_leaves_the_model_and_the_random_stream_alone(twins):
     before = torch.get_rng_state()
     score_pairs(twins["none"], PAIRS[:3])
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_twins_are_called_what_people_read():
+    assert title("shaw-seed2") == "relative keys, seed 2"
+    assert title("rotary") == "rotary"

@@ -7,7 +7,7 @@ import pytest
 import torch
 from firefox_files import random_model as firefox_model
 from firefox_files import write_firefox
-from random_models import random_model
+from random_models import random_translator
 
 from lenses.measures.alti import alti
 from lenses.measures.comparisons import rollout, value_zeroing
@@ -16,21 +16,9 @@ from transformer import Capture
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.sites import AttentionKind
 from transformer.runs.retrace import retrace
-from transformer.runs.translator import Translator, load_translator
+from transformer.runs.translator import load_translator
 
 TEXT, TARGET = "one two three nine", "two one four"
-
-
-def made(translator, norm: str = "pre", positions: str = "sinusoidal"):
-    network = random_model(
-        vocab_size=translator.config.vocab_size, norm=norm, positions=positions, scale=0.6, output_bias=True
-    )
-    torch.manual_seed(5)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            if parameter.dim() == 1:
-                parameter.normal_(0.4, 0.5)
-    return Translator(network.eval(), translator.tokenizer, name="random")
 
 
 def forced(model):
@@ -88,7 +76,7 @@ def block(model, run, side: str, kind: str, layer: int) -> np.ndarray:
     ("norm", "positions"), [*(("pre", name) for name in REGISTRY), ("post", "sinusoidal"), ("post", "t5")]
 )
 def test_shares_are_those_of_numpy_and_sum_to_one(translator, norm, positions):
-    model = made(translator, norm, positions)
+    model = random_translator(translator.tokenizer, norm, positions)
     run = forced(model)
     found = alti(model.model, run)
     encoder = np.eye(len(run.source_tokens))
@@ -110,7 +98,7 @@ def test_shares_are_those_of_numpy_and_sum_to_one(translator, norm, positions):
 
 
 def test_a_decoder_that_reads_nothing_of_the_source_gives_it_no_share(translator):
-    model = made(translator)
+    model = random_translator(translator.tokenizer)
     with torch.no_grad():
         for layer in range(model.config.n_decoder_layers):
             model.model.attention("cross", layer).v_proj.weight.zero_()
@@ -119,7 +107,7 @@ def test_a_decoder_that_reads_nothing_of_the_source_gives_it_no_share(translator
 
 
 def test_heads_that_write_nothing_leave_every_token_to_itself(translator):
-    model = made(translator)
+    model = random_translator(translator.tokenizer)
     with torch.no_grad():
         for kind in ("encoder", "decoder"):
             for layer in range(model.config.sites[AttentionKind(kind)].n_layers):
@@ -129,14 +117,14 @@ def test_heads_that_write_nothing_leave_every_token_to_itself(translator):
 
 
 def test_rows_in_chunks_are_those_at_once(translator, monkeypatch):
-    model = made(translator)
+    model = random_translator(translator.tokenizer)
     whole = alti(model.model, forced(model))
     monkeypatch.setattr("lenses.measures.alti._AT_ONCE", 1)
     np.testing.assert_array_equal(alti(model.model, forced(model)).source, whole.source)
 
 
 def test_rollout_gives_every_step_the_same_share_whatever_the_model(translator):
-    model = made(translator)
+    model = random_translator(translator.tokenizer)
     source, prefix = rollout(forced(model))
     expected = 1 - 2.0**-model.config.n_decoder_layers
     np.testing.assert_allclose(source.sum(1), expected, atol=1e-6)
@@ -146,7 +134,7 @@ def test_rollout_gives_every_step_the_same_share_whatever_the_model(translator):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_zeroed_values_turn_a_layer_s_output_as_a_run_without_them(translator, norm, kind):
-    model = made(translator, norm)
+    model = random_translator(translator.tokenizer, norm)
     run, layer, key = forced(model), 1, 0
     found = value_zeroing(model.model, run, kind, layer)
     side = model.config.sites[AttentionKind(kind)].query_side
@@ -176,7 +164,7 @@ def test_a_recurrent_unit_has_no_such_shares(tmp_path):
 
 
 def test_rollout_multiplies_half_and_half_block_by_block(translator):
-    run = forced(made(translator))
+    run = forced(random_translator(translator.tokenizer))
     source, prefix = rollout(run)
 
     def block(kind: str, layer: int) -> np.ndarray:

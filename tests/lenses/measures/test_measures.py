@@ -9,7 +9,7 @@ import pytest
 import torch
 from firefox_files import random_model as firefox_model
 from firefox_files import write_firefox
-from random_models import random_model
+from random_models import random_translator
 
 from lenses.measures.attribution import attribution
 from lenses.measures.carried import carried
@@ -37,15 +37,7 @@ def run(request: pytest.FixtureRequest, translator: Translator, tmp_path_factory
         write_firefox(path := tmp_path_factory.mktemp("firefox") / "model", firefox_model())
         model = load_translator(path)
         return model, model.force("the old house is small", "a casa velha", capture=Capture(residual=True))
-    network = random_model(
-        vocab_size=translator.config.vocab_size, norm=norm, positions=positions, scale=0.6, output_bias=True
-    )
-    torch.manual_seed(5)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            if parameter.dim() == 1:
-                parameter.normal_(0.4, 0.5)
-    model = Translator(network.eval(), translator.tokenizer, name="random")
+    model = random_translator(translator.tokenizer, norm, positions)
     return model, model.force(TEXT, "two one four", capture=Capture(residual=True))
 
 

@@ -288,7 +288,7 @@ def _other(norm: str) -> None:
     scores = (measured.shipped(measured.POSITIONS) or {}).get("scores", {})
     gap = scores.get("postnorm", {}).get("bleu", {}).get("difference")
     if gap is not None:
-        low, value, high = (f"{gap[end]:+.1f}".replace("-", "−") for end in ("low", "value", "high"))
+        low, value, high = (labels.number(gap[end], "+.1f") for end in ("low", "value", "high"))
         st.caption(
             "Of the positional twins, two differ only in this order, and in the learning rate and the "
             "warm-up that it needs: "

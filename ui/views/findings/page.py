@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from ui.address import session
-from ui.controls import inform, plain, refusals
+from ui.controls import command, inform, plain, refusals
 from ui.server import studies
 from ui.shell import frame, menu
 from ui.shell.models.model_picker import pick_model
@@ -30,8 +30,17 @@ def show() -> None:
             study.show(studies.study(known[now.study]))
         return
     if now.study:
-        inform(plain(f"There is no study “{now.study}” here; these are the ones that there are."))
+        inform(_lacking(now.study))
     _list(known)
+
+
+def _lacking(study: str) -> str:
+    """Why a study is not here, and what brings it."""
+    model, _, name = study.rpartition("/")
+    if measure := studies.missing(study):
+        what = f"“{name}” has not been measured for {model}."
+        return f"{plain(what)} `{command(measure)}` measures it; `--help` says what else it reads."
+    return plain(f"There is no study “{study}” here; these are the ones that there are.")
 
 
 _STYLE = """<style>

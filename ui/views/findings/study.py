@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -17,19 +18,21 @@ def show(found: dict[str, Any]) -> None:
     study: Study = found["study"]
     st.subheader(study.question, anchor=False)
     st.markdown(f"**{study.finding}**")
-    charts = 0
-    for kind, parts in groupby(study.parts, type):
-        if kind is str:
+    drawn, series = 0, [_series(part) for part in study.parts if isinstance(part, Chart)]
+    for text, parts in groupby(study.parts, lambda part: isinstance(part, str)):
+        if text:
             st.markdown("\n\n".join(map(str, parts)))
             continue
-        together = [each for each in parts if isinstance(each, Chart)]
-        for start in range(0, len(together), 2):
-            pair = together[start : start + 2]
-            widths = (1, 1) if len(pair) > 1 else (3, 2)
-            for column, chart in zip(st.columns(widths, gap="large"), pair, strict=False):
-                charts += 1
+        for row in _rows(each for each in parts if isinstance(each, Chart)):
+            if row[0].kind == "table":
+                st.markdown(_lines(row[0]))
+                st.caption(plain(row[0].caption))
+                continue
+            widths = (1, 1) if len(row) > 1 else (3, 2)
+            for column, chart in zip(st.columns(widths, gap="large"), row, strict=False):
+                drawn += 1
                 with column:
-                    _chart(f"study {charts}", chart)
+                    _chart(f"study {drawn}", chart, series)
     st.caption(plain(data(" ".join(filter(None, (study.method, study.sources))))))
     with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
         for date, line in found["made"]:
@@ -41,13 +44,31 @@ def show(found: dict[str, Any]) -> None:
         )
 
 
-def _chart(name: str, chart: Chart) -> None:
-    table = [chart.columns, *chart.rows]
-    if chart.kind == "table":
-        st.markdown(_lines(chart))
-        st.caption(plain(chart.caption))
-    else:
-        panel(name, lambda: draw(chart), chart.caption, lambda: table, alt=chart.alt, sentence=False)
+def _series(chart: Chart) -> list[str]:
+    return list(dict.fromkeys(str(row[0]) for row in chart.rows))
+
+
+def _rows(charts: Iterable[Chart]) -> Iterator[list[Chart]]:
+    """Charts two by two, and tables alone: long ones would leave half of the page empty."""
+    for table, group in groupby(charts, lambda chart: chart.kind == "table"):
+        together = list(group)
+        size = 1 if table else 2
+        yield from (together[start : start + size] for start in range(0, len(together), size))
+
+
+def _chart(name: str, chart: Chart, series: list[list[str]]) -> None:
+    """Draws a chart; one of some series of another chart of the document shows them as that one does."""
+    table, own = [chart.columns, *chart.rows], set(_series(chart))
+    among = max((each for each in series if own <= set(each)), key=len)
+    panel(
+        name,
+        lambda ink: draw(chart, among, ink),
+        chart.caption,
+        lambda: table,
+        alt=chart.alt,
+        sentence=False,
+        inked=True,
+    )
 
 
 def _lines(chart: Chart) -> str:

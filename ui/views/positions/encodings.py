@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from figures.base import labels
-from figures.pages.positions import twin_name
+from lab.twins.titles import title
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import Side
 from ui.address import State, session
@@ -69,7 +69,7 @@ def pick(now: str) -> None:
     def take(name: str) -> None:
         session.change(encoding=None if name == USUAL else name, d_model=None)
 
-    names = {name: twin_name(name) for name in ENCODINGS}
+    names = {name: title(name) for name in ENCODINGS}
     pickers.switch("encoding", "Encoding", names, now, take)
 
 

@@ -12,7 +12,8 @@ import streamlit as st
 
 from figures.base import captions, labels
 from figures.maps.difference import difference_map, scale_end
-from figures.pages.positions import Interval, dots, twin_name
+from figures.pages.positions import Interval, dots
+from lab.twins.titles import title
 from lenses.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
 from transformer.model.sites import Head
 from transformer.trace.records import AttentionTrace
@@ -78,12 +79,12 @@ def swap(
     with left:
         panel(
             "swap",
-            lambda: dots(changes, "change of the output, share of its length", 2),
+            lambda: dots(changes, "change of the output, share of its length", title, 2),
             "Two words exchanged: change of each word's encoder output; dot: mean, line: smallest "
             f"to largest over {len(some.source_tokens)} tokens. 0 means that the encoder does not notice",
-            alt="; ".join(f"{twin_name(name)}: {cell.value:.2f}" for name, cell in changes.items()),
+            alt="; ".join(f"{title(name)}: {cell.value:.2f}" for name, cell in changes.items()),
         )
-    rows = [{"twin": twin_name(name), "translation now": s.translation.text} for name, s in found.items()]
+    rows = [{"twin": title(name), "translation now": s.translation.text} for name, s in found.items()]
     right.dataframe(rows, hide_index=True, width="stretch")
 
 
@@ -94,7 +95,7 @@ def _each(runs: list[Run], compute: Callable[[str], V]) -> tuple[dict[str, V], l
         try:
             found[run.name] = compute(run.name)
         except ValueError as error:
-            refused.append(f"{twin_name(run.name)}: {error}")
+            refused.append(f"{title(run.name)}: {error}")
     return found, refused
 
 
@@ -149,11 +150,13 @@ def move(opened: Opened, runs: list[Run], state: State) -> None:
     with right:
         panel(
             "shift",
-            lambda: dots({n: each.change for n, each in moves.items()}, "change of an attention weight", 3),
+            lambda: dots(
+                {n: each.change for n, each in moves.items()}, "change of an attention weight", title, 3
+            ),
             f"The sentence at positions {now + 1}, {now + 2}, … instead of 1, 2, …: change of the encoder's "
             "weights; dot: mean of the largest change in each head, line: smallest to largest head. 0 means "
             f"that only distances count · {_verdict(moves)}",
-            alt="; ".join(f"{twin_name(name)}: {each.change.value:.3f}" for name, each in moves.items()),
+            alt="; ".join(f"{title(name)}: {each.change.value:.3f}" for name, each in moves.items()),
         )
     if now:
         _moved_maps(runs, moves, now, heads_shown(runs, "encoder", state.twin_head))
@@ -161,8 +164,8 @@ def move(opened: Opened, runs: list[Run], state: State) -> None:
 
 def _moving(moves: dict[str, Move]) -> str:
     """The answer in a sentence."""
-    still = [twin_name(name) for name, each in moves.items() if each.change.high < _STILL]
-    moving = [twin_name(name) for name, each in moves.items() if each.change.high >= _STILL]
+    still = [title(name) for name, each in moves.items() if each.change.high < _STILL]
+    moving = [title(name) for name, each in moves.items() if each.change.high >= _STILL]
     parts = [f"The maps move in {', '.join(moving)}."] if moving else []
     parts += [f"The maps stay the same, to three decimals, in {', '.join(still)}."] if still else []
     return " ".join(parts)
@@ -181,12 +184,12 @@ def _moved_maps(runs: list[Run], moves: dict[str, Move], offset: int, heads: dic
         names = list(maps)[start : start + COLUMNS]
         for column, name in zip(st.columns(COLUMNS), names, strict=False):
             with column:
-                st.markdown(f"**{twin_name(name)}** · {labels.head_name(*heads[name])}")
+                st.markdown(f"**{title(name)}** · {labels.head_name(*heads[name])}")
                 panel(
                     f"moved-{name}",
                     _difference(tokens, *maps[name], end),
                     f"{captions.KIND_NAMES['encoder']} · {labels.head_phrase(*heads[name])} · {what} · "
-                    f"{twin_name(name)} · {_verdict({name: moves[name]})}",
+                    f"{title(name)} · {_verdict({name: moves[name]})}",
                     alt=f"Largest difference {most[name]:.3f}.",
                 )
 
@@ -206,7 +209,7 @@ def _difference(
 
 
 def _verdict(moves: dict[str, Move]) -> str:
-    return told([twin_name(name) for name, each in moves.items() if not each.verified])
+    return told([title(name) for name, each in moves.items() if not each.verified])
 
 
 def _moved(name: str, text: str, offset: int) -> Move:

@@ -11,7 +11,8 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.bars import percent
-from figures.pages.positions import token_norms, token_vectors, twin_name
+from figures.pages.positions import token_norms, token_vectors
+from lab.twins.titles import title
 from transformer import Translation
 from transformer.model.sites import Side
 from ui.address import session
@@ -56,7 +57,7 @@ def _input(opened: Opened, side: Side) -> None:
     st.markdown(_input_sentence(translation, encoding, words))
     more = f", first {_INPUTS} of {len(tokens)} tokens" if len(tokens) > _INPUTS else ""
     audit = translation.audit() if translation.attention is not None else None
-    where = f"{side}{more} · {translation.model}, {twin_name(translation.config.positions)} positions"
+    where = f"{side}{more} · {translation.model}, {title(translation.config.positions)} positions"
     panel(
         "norms",
         lambda: token_norms(tokens[shown], {name: _norms(part) for name, part in parts.items()}, "norm"),
@@ -86,7 +87,7 @@ def _input_sentence(translation: Translation, encoding: Any, words: Any) -> str:
     cross = in_cross_attention(name)
     if encoding is None:
         acts = "nowhere" if name == "none" else "later, inside every self-attention"
-        return f"This model's encoding ({twin_name(name)}) adds nothing here: it acts {acts}. {cross}"
+        return f"This model's encoding ({title(name)}) adds nothing here: it acts {acts}. {cross}"
     share = float(_norms(encoding).mean() / _norms(words).mean())
     return (
         "Token embedding × √d_model plus encoding gives the first layer's input. On this sentence, the "

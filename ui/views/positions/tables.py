@@ -10,7 +10,8 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.bars import percent
-from figures.pages.positions import lines, margin, table_map, twin_name
+from figures.pages.positions import lines, margin, table_map
+from lab.twins.titles import title
 from transformer.model.encodings.biases import alibi_slopes
 from transformer.model.encodings.positions import rotary_angles, shift_matrix, sinusoidal_table
 from transformer.model.encodings.table import ENCODINGS
@@ -234,7 +235,7 @@ def learned_to_look_back() -> str:
         return ""
     own = found.pop(USUAL)
     others = ", ".join(
-        f"{percent(share)} with {twin_name(name)}"
+        f"{percent(share)} with {title(name)}"
         for name, share in sorted(found.items(), key=lambda each: -each[1])
         if share > own
     )

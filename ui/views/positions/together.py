@@ -6,7 +6,8 @@ import numpy as np
 import streamlit as st
 
 from figures.base import labels
-from figures.pages.positions import table_map, twin_name
+from figures.pages.positions import table_map
+from lab.twins.titles import title
 from transformer.model.encodings.table import ENCODINGS
 from transformer.trace.view import HeadView
 from ui.address import State, session
@@ -40,7 +41,7 @@ def show() -> None:
     found = {}
     for column, field, name in zip(places, ("encoding", "beside"), chosen, strict=True):
         with column:
-            names = {each: twin_name(each) for each in ENCODINGS}
+            names = {each: title(each) for each in ENCODINGS}
             pickers.choose(f"together.{field}", "Encoding", names, name, field, texts=True)
             found[field] = _head(name, now)
     most = max(
@@ -72,8 +73,8 @@ def _moved(view: HeadView) -> np.ndarray:
 
 def told(name: str, moved: np.ndarray) -> str:
     """Where an encoding acts, and whether its scores know more than the distance."""
-    title = twin_name(name)
-    acts = f"**{title[:1].upper()}{title[1:]}** {_ACTS[ENCODINGS[name].acts]}."
+    called = title(name)
+    acts = f"**{called[:1].upper()}{called[1:]}** {_ACTS[ENCODINGS[name].acts]}."
     if np.abs(moved).max() < _NOTHING:
         return f"{acts} No score differs: this encoder sees a bag of words."
     half = len(moved) // 2
@@ -103,8 +104,7 @@ def _one(field: str, name: str, view: HeadView | None, most: float) -> None:
         lambda: table_map(moved, 1, "query", "key").update_traces(zmin=-most, zmax=most),
         f"Scores of {labels.head_phrase(0, view.head)} less their mean, one word {COUNT} times · "
         f"encoder of {view.model}",
-        alt=f"A map of {COUNT} by {COUNT} scores from {moved.min():.1f} to {moved.max():.1f}, "
-        f"{twin_name(name)}.",
+        alt=f"A map of {COUNT} by {COUNT} scores from {moved.min():.1f} to {moved.max():.1f}, {title(name)}.",
         formula=ENCODINGS[name].formula,
         seeing=ENCODINGS[name].what,
         audit=view.audit,

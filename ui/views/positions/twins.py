@@ -10,8 +10,9 @@ import streamlit as st
 
 from figures import heatmap
 from figures.base import captions, labels
-from figures.pages.positions import twin_lines, twin_name
+from figures.pages.positions import twin_lines
 from lab.twins.profiles import REACH, by_distance
+from lab.twins.titles import title
 from transformer import Translation, Window
 from transformer.model.sites import AttentionKind, Head, Side
 from transformer.trace.records import AttentionTrace
@@ -54,11 +55,11 @@ def translations(opened: Opened) -> list[Run]:
             try:
                 translation = translate(asked, Untold())
             except ValueError as error:
-                rows.append({"twin": twin_name(name), "translation": str(error), "BLEU on the test": None})
+                rows.append({"twin": title(name), "translation": str(error), "BLEU on the test": None})
                 continue
             runs.append(Run(name, translation))
             score = results["scores"].get(name, {}).get("bleu", {}).get("value", {}).get("value")
-            rows.append({"twin": twin_name(name), "translation": translation.text, "BLEU on the test": score})
+            rows.append({"twin": title(name), "translation": translation.text, "BLEU on the test": score})
     st.caption(
         f"{len(runs)} small models (1.4 million parameters) share data, vocabulary, order of batches and "
         "steps. They differ only in their encoding; the post-norm twin differs in the place of its LayerNorm "
@@ -132,13 +133,13 @@ def maps(
             distances,
             {name: each[span] for name, each in profiles.items()},
             ("distance, key − query", "weight"),
+            title,
         ),
         "Attention by distance, averaged over the rows of those heads; −1 is the previous token"
         f"{', the ends hold all greater distances' if reach == REACH else ''} · {STACKS[kind]}, all twins · "
         f"{_verdict(runs, kind, chosen)}",
         alt="; ".join(
-            f"{twin_name(name)}: {each[REACH - 1]:.2f} on the previous token"
-            for name, each in profiles.items()
+            f"{title(name)}: {each[REACH - 1]:.2f} on the previous token" for name, each in profiles.items()
         ),
     )
 
@@ -146,9 +147,7 @@ def maps(
 def _verdict(runs: list[Run], kind: str, chosen: dict[str, Head]) -> str:
     """Verdict of the audit on the layers behind a derived figure."""
     layers = [(run, (AttentionKind(kind), chosen[run.name][0])) for run in runs]
-    return told(
-        [twin_name(run.name) for run, site in layers if not _trace(run.translation).audit(site).passed]
-    )
+    return told([title(run.name) for run, site in layers if not _trace(run.translation).audit(site).passed])
 
 
 def told(failed: list[str]) -> str:
@@ -167,7 +166,7 @@ def _map(run: Run, kind: str, head: Head) -> None:
     length = len(run.translation.labels(kind).queries)
     span = window_around(length, 0, CELLS)
     view = run.translation.head(kind, *head, window=Window(*span, *span))
-    st.markdown(f"**{twin_name(run.name)}** · {labels.head_name(*head)}")
+    st.markdown(f"**{title(run.name)}** · {labels.head_name(*head)}")
     panel(
         f"map-{run.name}",
         lambda: heatmap(view, MAP),
