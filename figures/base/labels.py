@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 WORD_START = "▁"
-JOINED = "⁀"
+JOINED = "‿"
 """Sign before a piece that begins without a space, as phoneticians write a link without a break."""
-SIGNS = f"“{JOINED}” marks letters or digits that begin without a space; “␣” is a space alone."
+SIGNS = f"“{JOINED}” marks letters or digits that begin without a space; “◦” is a space alone."
 """Caption of a page that shows pieces."""
 _UNKNOWN = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
 """A token that the model reads as `<unk>`, with the text for which it has no piece."""
-SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>", "∅"})
+SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>", "◌"})
 CUT = 12
 ROOM = 6.5
 """Widest label of an axis, in multiples of its font size: a word of about twelve letters."""
@@ -113,7 +113,7 @@ def display(token: str) -> str:
     """Writes a piece for people: without the word mark, with blanks and control characters as visible signs.
 
     A byte piece `<0x3C>` becomes the character `<`; a byte that is only part of a character becomes, say,
-    `0xF0`. An empty piece becomes `∅`, a lone word mark `␣`.
+    `0xF0`. An empty piece becomes `◌`, a lone word mark `◦`.
     """
     if is_special(token):
         return token
@@ -124,10 +124,10 @@ def display(token: str) -> str:
         return chr(value) if 0x20 < value < 0x7F else token[1:-1]
     text = token.removeprefix(WORD_START)
     if not text:
-        return "␣" if token else "∅"
+        return "◦" if token else "◌"
     if text.isspace():
-        return "␣" * len(text)
-    return "".join(map(_visible, text.replace(WORD_START, "␣")))
+        return "◦" * len(text)
+    return "".join(map(_visible, text.replace(WORD_START, "◦")))
 
 
 def piece(token: str) -> str:

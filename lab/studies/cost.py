@@ -133,7 +133,7 @@ _WAYS = {
 
 def _written(formula: str) -> str:
     """A term of Table 1 without LaTeX."""
-    for latex, text in ((r" \cdot ", " · "), ("^2", "²"), (r"\log_k", "logₖ")):
+    for latex, text in ((r" \cdot ", " · "), ("^2", "²"), (r"\log_k", "log_k")):
         formula = formula.replace(latex, text)
     return formula
 

@@ -69,7 +69,7 @@ def test_hostile_text_in_an_address_is_shown_and_never_runs(
 ) -> None:
     text = " ".join(HOSTILE[name] for name in ADDRESSED[page])
     visitor.open(page, model="random", text=text, target=HOSTILE["image"], step="1", source="1")
-    assert "img" in "".join(visitor.chips("target")).replace("⁀", "")
+    assert "img" in "".join(visitor.chips("target")).replace("‿", "")
     harmless(visitor, requests)
 
 

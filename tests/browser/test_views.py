@@ -116,7 +116,7 @@ def test_a_word_is_one_row_whose_pieces_light_up_together(visitor: Visitor) -> N
     hovered = visitor.page.eval_on_selector_all(
         ".lv-hovered .lv-word", "es => es.map(e => e.firstChild.textContent)"
     )
-    assert "".join(hovered).replace("⁀", "").removeprefix("␣") == "seventeen"
+    assert "".join(hovered).replace("‿", "").removeprefix("◦") == "seventeen"
     top = visitor.page.locator("[data-plot=encoder] .lv-row").bounding_box()
     assert abs(top["y"] + top["height"] / 2 - visitor.centre("encoder", 1, 0)[1]) < 2
     assert "from a verified trace" in text_of(visitor, "[data-plot=encoder] .lv-caption")

@@ -109,7 +109,7 @@ def test_a_bare_address_opens_on_a_translated_sentence():
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
     assert not at.exception
     strips = feeds(at)["strips"]
-    shown = "".join(chip["text"] for chip in strips["source"]).replace("␣", "")
+    shown = "".join(chip["text"] for chip in strips["source"]).replace("◦", "")
     assert shown.startswith(examples()[0].text.replace(" ", ""))
     assert len(strips["target"]) > 2
 

@@ -49,7 +49,7 @@ def test_what_an_encoding_adds_is_in_the_formula_and_in_the_numbers(rule: str, k
     assert "+ B" in formulas(at)
     assert ("M_{ij}" in formulas(at)) == (kind == "decoder")
     scores = charts(at)["scores"]
-    equal(line(scores, "÷ √dₖ") + line(scores, "+ position"), line(scores, "score"))
+    equal(line(scores, "÷ √d_k") + line(scores, "+ position"), line(scores, "score"))
     shown = line(scores, "masked" if kind == "decoder" else "score").astype(float)
     seen = np.isfinite(shown)
     powers = np.exp(shown[seen] - shown[seen].max())

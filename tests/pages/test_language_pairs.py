@@ -90,7 +90,7 @@ def test_every_page_opens_or_says_in_a_sentence_what_the_model_lacks(name: str, 
 
 def test_the_first_row_of_the_decoder_reads_no_token():
     at = run("pages/decoder_self_attention.py", model="en-pt")
-    assert "∅ (no token, but a vector of zeros) first" in words(at)
+    assert "◌ (no token, but a vector of zeros) first" in words(at)
     assert "<s>" not in words(at)
 
 

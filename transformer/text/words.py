@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 PAD, BOS, EOS, UNK = "<pad>", "<s>", "</s>", "<unk>"
-NO_PIECE = "∅"
+NO_PIECE = "◌"
 """Stands for an id past the last piece: what a decoder reads first if its vocabulary has no start piece."""
 SPACE = "▁"
 SPECIAL_PIECES = frozenset({PAD, BOS, EOS, UNK})
-VISIBLE_SPACE = "␣"
+VISIBLE_SPACE = "◦"
 _UNSPACED = (
     "CJK",
     "HIRAGANA",
@@ -81,7 +81,7 @@ def unknown_text(piece: str) -> str | None:
 
 
 def readable(piece: str) -> str:
-    """One piece without its `▁`; a lone space is `␣`, a lone byte its character or its code, as `0xE2`."""
+    """One piece without its `▁`; a lone space is `◦`, a lone byte its character or its code, as `0xE2`."""
     byte = byte_of(piece)
     if byte is None:
         if (unknown := unknown_text(piece)) is not None:

@@ -46,7 +46,7 @@ EQUATIONS: dict[type[do.Intervention], Equation] = {
         "the head's output before and after", "before = softmax(s) V, after = factor × before", HEADS
     ),
     do.SetRow: Equation(
-        "queries, keys, values, output", "output = w V; w = given, the rest ∝ softmax(s)", OUTPUTS
+        "queries, keys, values, output", "output = w V; w = given, the rest ~ softmax(s)", OUTPUTS
     ),
     do.Temperature: Equation("queries, keys, values, output", "output = softmax(s / T) V", OUTPUTS),
     do.Unscaled: Equation("queries, keys, values, output", "output = softmax(q·k + bias) V", OUTPUTS),

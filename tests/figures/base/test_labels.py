@@ -12,9 +12,9 @@ from figures.base import labels
     [
         ("▁tired", "tired"),
         ("</s>", "</s>"),
-        ("▁", "␣"),
-        ("", "∅"),
-        ("  ", "␣␣"),
+        ("▁", "◦"),
+        ("", "◌"),
+        ("  ", "◦◦"),
         ("<0xF0>", "0xF0"),
         ("<0x3C>", "<"),
         ("\u202e", "U+202E"),
@@ -30,13 +30,13 @@ def test_every_piece_has_a_visible_form(piece: str, shown: str):
 @pytest.mark.parametrize(
     ("token", "shown"),
     [
-        ("geschrieben", "⁀geschrieben"),
+        ("geschrieben", "‿geschrieben"),
         ("▁geschrieben", "geschrieben"),
-        ("5", "⁀5"),
-        ("я", "⁀я"),
+        ("5", "‿5"),
+        ("я", "‿я"),
         (",", ","),
         ("日本", "日本"),
-        ("▁", "␣"),
+        ("▁", "◦"),
         ("<0xF0>", "0xF0"),
         ("</s>", "</s>"),
     ],
@@ -46,8 +46,8 @@ def test_a_piece_that_begins_without_a_space_is_marked(token: str, shown: str):
 
 
 def test_a_sequence_of_pieces_is_marked_after_its_first_and_whole_words_never():
-    assert labels.pieces(["ge", "schrieben", "▁ge", "ge"]) == ["ge", "⁀schrieben", "ge", "⁀ge"]
-    assert labels.names(["▁ge", "ge"]) == ["ge", "⁀ge"], "two names, so no number"
+    assert labels.pieces(["ge", "schrieben", "▁ge", "ge"]) == ["ge", "‿schrieben", "ge", "‿ge"]
+    assert labels.names(["▁ge", "ge"]) == ["ge", "‿ge"], "two names, so no number"
     assert labels.pieces(["geschrieben", "hat"]) == ["geschrieben", "hat"]
 
 

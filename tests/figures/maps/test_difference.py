@@ -42,7 +42,7 @@ def test_the_scale_ends_at_the_next_tenth(most: float, end: float):
 
 def test_names_tell_which_side_a_token_is_from():
     pairs = ((0, 0), (1, 1), (2, None), (None, 2))
-    assert merged_names(("▁a", "▁b", "c"), ("▁a", "▁x", "</s>"), pairs) == ["a", "b | x", "A: ⁀c", "B: </s>"]
+    assert merged_names(("▁a", "▁b", "c"), ("▁a", "▁x", "</s>"), pairs) == ["a", "b | x", "A: ‿c", "B: </s>"]
 
 
 def test_hostile_tokens_are_escaped():

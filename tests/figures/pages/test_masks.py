@@ -50,7 +50,7 @@ def test_a_batch_is_a_rectangle_with_its_padding_hatched():
     assert figure.data[0].z.tolist() == [[1, 1, 1], [1, 0, 0]]
     assert (min(figure.data[2].x), max(figure.data[2].x)) == (1.5, 3.5)
     assert 1.5 < figure.layout.shapes[0].y0 < figure.layout.shapes[0].y1 < 2.5
-    assert list(figure.data[1].text[:3]) == ["a", "⁀b", "&lt;/s&gt;"]
+    assert list(figure.data[1].text[:3]) == ["a", "‿b", "&lt;/s&gt;"]
 
 
 def test_maps_that_stand_side_by_side_have_the_same_plot_area():

@@ -16,7 +16,7 @@ def test_bars_run_from_the_top_and_an_unknown_difference_is_none():
     assert list(figure.data[0].x) == [-2.5, 0.25, 0.0]
     assert list(figure.data[0].text) == ["−2.50", "+0.25", "not known"]
     assert figure.layout.yaxis.range == (2.5, -0.5)
-    assert list(figure.layout.yaxis.ticktext) == ["a", "⁀b", "&lt;/s&gt;"]
+    assert list(figure.layout.yaxis.ticktext) == ["a", "‿b", "&lt;/s&gt;"]
     assert figure.data[0].hovertext[2] == "&lt;three&gt;"
     assert figure.layout.xaxis.range[1] >= 2.5
 

@@ -19,7 +19,7 @@ from transformer.text.words import (
     [
         ("▁Haus", "Haus"),
         ("s", "s"),
-        ("▁", "␣"),
+        ("▁", "◦"),
         ("</s>", "</s>"),
         ("<0xE2>", "0xE2"),
         ("<0x3C>", "<"),

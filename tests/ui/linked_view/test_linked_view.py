@@ -82,7 +82,7 @@ def test_a_click_on_a_tile_picks_a_head_inside_the_model():
 def test_the_bytes_of_a_character_are_one_chip():
     pieces = ("▁hi", "▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "</s>")
     made = chips(pieces)
-    assert [chip["text"] for chip in made] == ["hi", "␣", "😀", "</s>"]
+    assert [chip["text"] for chip in made] == ["hi", "◦", "😀", "</s>"]
     assert (made[2]["first"], made[2]["last"]) == (2, 5)
 
 

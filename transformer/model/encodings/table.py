@@ -74,7 +74,7 @@ _TABLE = (
         bias=r"B_{ij} = t_{\mathrm{bucket}(j - i)}",
         bias_words="B is a learned number t for each head and bucket of distances: a bucket a distance below "
         "8 in the encoder and below 16 in the decoder, then ever wider ones, and one from 128 on. "
-        "Unlike T5, this model keeps ÷ √dₖ.",
+        "Unlike T5, this model keeps ÷ √d_k.",
     ),
     Encoding(
         "rotary",

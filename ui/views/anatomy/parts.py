@@ -217,8 +217,8 @@ def recurrence(body: Body, to: Drawn) -> None:
     rows = [
         Strip("reads x", unit.read, norm(unit.read)),
         Strip("gate f", unit.forget, f"mean {unit.forget.mean():.2f}"),
-        Strip("f ⊙ state before", unit.kept, norm(unit.kept)),
-        Strip("+ (1 − f) ⊙ W x", unit.entering, norm(unit.entering)),
+        Strip("f × state before", unit.kept, norm(unit.kept)),
+        Strip("+ (1 − f) × W x", unit.entering, norm(unit.entering)),
         Strip("= state c", unit.state, norm(unit.state)),
         Strip("returns max(0, c)", unit.update, norm(unit.update), True),
     ]

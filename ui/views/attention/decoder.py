@@ -12,7 +12,7 @@ from ui.shell import sentence
 from ui.shell.models import needs
 from ui.views.attention import memory, page
 
-_NO_TOKEN = "∅ (no token, but a vector of zeros)"
+_NO_TOKEN = "◌ (no token, but a vector of zeros)"
 _VARIANTS = {"decoded": "as decoded", "trained": "as trained"}
 DECODED = page.KindPage(
     kind="decoder",

@@ -183,9 +183,9 @@ ARITHMETIC = {
         _inputs,
     ),
     "no-scale": Arithmetic(
-        "no ÷ √dₖ",
+        "no ÷ √d_k",
         r"SCORE_j = q \cdot k_j",
-        "The scores grow √dₖ-fold. The softmax saturates: in most rows one weight comes close to 1, and the "
+        "The scores grow √d_k-fold. The softmax saturates: in most rows one weight comes close to 1, and the "
         "gradient comes close to 0, so training would hardly change that weight (section 3.2.1 of the "
         "paper).",
         _unscaled,
@@ -200,14 +200,14 @@ ARITHMETIC = {
     "additive": Arithmetic(
         "additive score",
         r"SCORE_j = v^{\top} \tanh(W_1 q + W_2 k_j)",
-        "This is Bahdanau's score of 2015, here with toy weights: W₁ = W₂ = identity, and v = 1/√dₖ in "
+        "This is Bahdanau's score of 2015, here with toy weights: W₁ = W₂ = identity, and v = 1/√d_k in "
         "every dimension. A trained model learns all three.",
         _additive,
     ),
     "bilinear": Arithmetic(
         "bilinear score",
         r"SCORE_j = q \cdot W k_j",
-        "This is Luong's “general” score of 2015. As there, it is not divided by √dₖ. W is a toy here: "
+        "This is Luong's “general” score of 2015. As there, it is not divided by √d_k. W is a toy here: "
         "diagonal, falling evenly from 2 in the first dimension to 0 in the last. A trained model learns W.",
         _bilinear,
     ),
@@ -242,7 +242,7 @@ ARITHMETIC = {
         r"& \text{over the keys with } |j - p| \le r \end{aligned}",
         "Luong's predictive window: the query itself says where to look among the S keys, and a bell curve "
         "favours keys near the centre. Luong learns W and u. This model has neither, so W = identity and u "
-        "= 1/√dₖ in every dimension: the centre moves with the query, but it means nothing.",
+        "= 1/√d_k in every dimension: the centre moves with the query, but it means nothing.",
         _local_predicted,
     ),
     "pair": Arithmetic(

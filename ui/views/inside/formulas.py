@@ -30,7 +30,7 @@ _CALLED = {
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms inside the softmax beside q·k ÷ √dₖ."""
+    """Terms inside the softmax beside q·k ÷ √d_k."""
 
     rotated: bool  # whether queries and keys are turned before the product
     rule: str  # name of the rule of the bias; empty if nothing is added

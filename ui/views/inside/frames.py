@@ -169,7 +169,7 @@ def _weights(look: Look, parts: Parts) -> None:
 
 def _matrix(look: Look, parts: Parts) -> None:
     def more() -> None:
-        with _explained("Why has A = KᵀQ no √dₖ?"):
+        with _explained("Why has A = KᵀQ no √d_k?"):
             st.markdown(_NO_ROOT)
 
     queries, keys = runs.lengths(look.opened.translation, look.kind)

@@ -22,7 +22,7 @@ _NARROWEST = 600
 def ledger_rows(look: Look) -> list[LedgerRow]:
     """The model's own lines of the calculation, for the keys that are drawn."""
     inside, view = look.inside, look.view
-    rows = [LedgerRow("q·k", inside.products[look.keys]), LedgerRow("÷ √dₖ", inside.scaled[look.keys])]
+    rows = [LedgerRow("q·k", inside.products[look.keys]), LedgerRow("÷ √d_k", inside.scaled[look.keys])]
     if inside.bias is not None:
         rows.append(LedgerRow("+ position", inside.bias[look.keys]))
         rows.append(LedgerRow("score", view.scores[0, look.keys]))

@@ -55,7 +55,7 @@ _TRIANGLE = (
     "lower triangle. Both hide the same pairs of tokens."
 )
 _SHIFTED = (
-    "**Why may a row see its own column?** The decoder reads the target *shifted right*: `<s>` (or ∅, no "
+    "**Why may a row see its own column?** The decoder reads the target *shifted right*: `<s>` (or ◌, no "
     "token) comes first, and row *t* + 1 reads token *t*, which row *t* had to predict. So the diagonal "
     "holds the token that a row has just read, and never the one that it has to predict."
 )

@@ -107,9 +107,9 @@ def _found(draws: Draws, seeds: range, greedy: Translation) -> str:
     sums = labels.number(sum(best.log_probs)), labels.number(sum(greedy.log_probs))
     return (
         f"{many}, {wrote}.  \n"
-        f":gray[most probable, seed {seeds[draws.best]}:] {plain(best.text) or '∅'} "
+        f":gray[most probable, seed {seeds[draws.best]}:] {plain(best.text) or '◌'} "
         f":gray[(Σ log p {sums[0]})]  \n"
-        f":gray[greedy search:] {plain(greedy.text) or '∅'} :gray[(Σ log p {sums[1]}; {told})]"
+        f":gray[greedy search:] {plain(greedy.text) or '◌'} :gray[(Σ log p {sums[1]}; {told})]"
     )
 
 
@@ -221,7 +221,7 @@ def _table_of_draws(draws: Draws, seeds: range) -> None:
 def _sample(asked: runs.Asked, seed: int) -> None:
     opened = Opened(asked, runs.traced(asked, runs.Untold()), None)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown(f"##### Seed {seed}: {plain(opened.translation.text) or '∅'}", width="stretch")
+        st.markdown(f"##### Seed {seed}: {plain(opened.translation.text) or '◌'}", width="stretch")
         st.button(
             "Show this sample on every page", key="search.take", on_click=_everywhere, args=(asked.decode,)
         )

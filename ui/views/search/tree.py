@@ -163,7 +163,7 @@ def found_sentence(tree: SearchTree, text: Text) -> str:
 
 
 def _line(name: str, text: str, score: float) -> str:
-    return f":gray[{name}:] **{plain(text) or '∅'}** :gray[(score {labels.number(score, '.3f')})]"
+    return f":gray[{name}:] **{plain(text) or '◌'}** :gray[(score {labels.number(score, '.3f')})]"
 
 
 def _second(tree: SearchTree, text: Text) -> str:

@@ -106,7 +106,7 @@ def test_a_text_is_translated_and_its_cross_attention_proved(folder):
     found = load_translator(folder).translate("the old house", max_length=8)
     assert found.attention.audit().passed
     assert {view.kind for view in (found.head("cross", 1, 1), found.head("encoder", 2, 0))}
-    assert found.decoder_input_tokens[0] == "∅"
+    assert found.decoder_input_tokens[0] == "◌"
 
 
 @pytest.mark.parametrize(
