@@ -7,7 +7,8 @@ const FILE = new URL("glossary.json", import.meta.url);
 const STYLE = new URL("words.css", import.meta.url);
 const TEXTS = ":is([data-testid=stMarkdownContainer], [data-testid=stCaptionContainer], .headline p, .lv-sentence)";
 const LEFT_OUT =
-  ":is(a, button, code, pre, input, label, h1, svg, .katex, [role=tab], [role=dialog], .glossary, .glossary-page)";
+  ":is(a, button, code, pre, input, label, h1, svg, .katex, [role=tab], [role=dialog], .glossary, .glossary-page, " +
+  ".st-key-better)";
 const REST = 400; // ms without a change after which the page is read again
 
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
@@ -37,6 +38,18 @@ export function firstUses(texts, glossary) {
   return found.filter((each) => !found.some((other) => inside(each, other)));
 }
 
+// The words as a page means them: one with places (`on`) holds there alone, in the place of others that are written alike.
+// A place is a page, or a page and a study.
+export function meant(glossary, { pathname, search }) {
+  const page = pathname.split("/").pop() || "app";
+  const study = new URLSearchParams(search).get("study")?.split("/").pop();
+  const here = [page, `${page}/${study}`];
+  const own = Object.entries(glossary).filter(([, { on }]) => on?.some((place) => here.includes(place)));
+  const taken = new Set(own.flatMap(([, { written }]) => written));
+  const others = Object.entries(glossary).filter(([, { on, written }]) => !on && !written.some((each) => taken.has(each)));
+  return Object.fromEntries([...own, ...others]);
+}
+
 class Words {
   constructor(glossary) {
     this.glossary = glossary;
@@ -58,7 +71,7 @@ class Words {
   // Reads the page, underlines, and lists the words in the menu.
   read() {
     const nodes = [...document.querySelectorAll(`.stMainBlockContainer ${TEXTS}`)].flatMap(textNodes);
-    this.uses = firstUses(nodes.map((node) => node.data), this.glossary);
+    this.uses = firstUses(nodes.map((node) => node.data), meant(this.glossary, location));
     const ranges = this.uses.map(({ text, start, end }) => range(nodes[text], start, end));
     this.uses.forEach((use, i) => Object.assign(use, { range: ranges[i] }));
     globalThis.CSS?.highlights?.set("glossary", new Highlight(...ranges));

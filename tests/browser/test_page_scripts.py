@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 from figures.base.strips import Strip, strips_spec, vectors_spec
 from figures.pages.inside import LedgerRow, ledger_spec
@@ -180,3 +181,23 @@ def test_a_word_is_found_once_where_it_is_used_first_even_at_the_start_of_a_sent
 
 def test_of_two_words_in_one_place_the_longer_is_meant(call: Call) -> None:
     assert found(call, "An induction head looks back.") == [("induction head", 0, "induction head")]
+
+
+@pytest.mark.parametrize(
+    ("address", "word"),
+    [
+        ("/training?view=loss", "weight of a model"),
+        ("/findings?study=adam", "weight of a model"),
+        ("/findings?study=en-pt/importance", "weight"),
+        ("/", "weight"),
+    ],
+)
+def test_a_word_has_the_meaning_of_its_page(call: Call, address: str, word: str) -> None:
+    glossary = {
+        "weight of a model": {"written": ["weight"], "on": ["training", "findings/adam"]},
+        "weight": {"written": ["weight", "weights"]},
+        "head": {"written": ["head"]},
+    }
+    pathname, _, search = address.partition("?")
+    found = call("words.meant", glossary, {"pathname": pathname, "search": search})
+    assert list(found) == [word, "head"]

@@ -57,7 +57,7 @@ def test_both_translations_without_a_head_take_two_clicks(visitor: Visitor) -> N
     visitor.page.locator(".st-key-changed").wait_for(timeout=PATIENCE)
     visitor.page.locator("[data-plot=cross].lv-off [data-act=off][aria-pressed=true]").wait_for()
     assert "is off: its output is 0" in visitor.page.inner_text(".lv-sentence")
-    assert abs(visitor.page.evaluate(strips) - before) < 2
+    assert abs(visitor.page.evaluate(strips) - before) < 5
     assert "gives no output" in visitor.page.inner_text(".st-key-changed")
     visitor.has(changes=f"ablate_cross_{visitor.params()['cross']}_zero")
     assert hand.clicks <= 2

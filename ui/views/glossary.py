@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -43,8 +43,8 @@ def matches(asked: str, word: str, entry: Mapping[str, Any]) -> bool:
     return asked.strip().lower() in " ".join([word, *entry["written"], entry["told"]]).lower()
 
 
-def _entry(word: str, told: str, see: str, written: list[str]) -> str:
-    """A word in HTML."""
+def _entry(word: str, told: str, see: str, written: list[str], on: Sequence[str] = ()) -> str:
+    """A word in HTML; `on` names the pages that mean it so (`words.js`)."""
     page, _, view = see.partition("/")
     path = "./" if page == doors.HOME else page
     query = f"?view={view}" * bool(view)

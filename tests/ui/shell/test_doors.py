@@ -70,5 +70,7 @@ def test_every_word_of_the_glossary_has_two_sentences_and_a_place():
         assert 1 <= entry["told"].count(". ") + 1 <= 3, word
         assert entry["told"].endswith("."), word
         assert entry["see"] in PLACES, word
-    written = [each.lower() for entry in entries.values() for each in entry["written"]]
+        assert {place.partition("/")[0] for place in entry.get("on", ())} <= set(doors.PAGES), word
+    everywhere = [entry for entry in entries.values() if "on" not in entry]
+    written = [each.lower() for entry in everywhere for each in entry["written"]]
     assert len(written) == len(set(written))
