@@ -230,7 +230,7 @@ PAGES: dict[str, Page] = {
         "The same sentence through a recurrent network with attention and through a Transformer.",
         "language_model",
         icon=":material/replay:",
-        draws="recurrent twins and the Transformer that they are compared with",
+        draws="recurrent twins, English → German, and the Transformer that they are compared with",
         sections={
             "maps": Entry("two alignments", ""),
             "path": Entry("path length", "How many steps lie between two tokens of your sentence."),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ui.address import session
 from ui.shell import frame, menu, sections
 from ui.shell.models.model_picker import pick_model
 from ui.shell.sentence import sentence_box
-from ui.views.recurrent import maps, path
+from ui.views.recurrent import maps, path, twins
 
 _SECTIONS = {
     "maps": maps.show,
@@ -19,7 +21,7 @@ def show() -> None:
     now = frame.open_page("recurrent")
     frame.heading("recurrent", now)
     pick_model(now, "recurrent")
-    sentence_box(now)
+    sentence_box(replace(now, text=twins.text_of(now)))
     sections.draw("recurrent", _SECTIONS, now, session.current())
     for study in _STUDIES:
         menu.finding(study)
