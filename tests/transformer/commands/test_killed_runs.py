@@ -16,7 +16,7 @@ from programs import main
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.storage.description import WEIGHTS_FILE
-from transformer.storage.files import UNFINISHED
+from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
@@ -102,9 +102,16 @@ def test_a_resumed_run_exports_the_weights_that_the_killed_one_had_chosen(
     run.save()
     chosen = (tmp_path / WEIGHTS_FILE).read_bytes()
     (tmp_path / WEIGHTS_FILE).unlink()
-    RunDirectory(tmp_path, trainer(), load_exported(tmp_path), "data").begin(resume=True, new_data=False)
+    second = trainer()
+    again = RunDirectory(tmp_path, second, load_exported(tmp_path), "data")
+    with pytest.raises(
+        CheckpointError, match=r"Another run trains into .*: stop that one, or choose another"
+    ):
+        again.begin(resume=True, new_data=False)
+    del run
+    again.begin(resume=True, new_data=False)
     assert (tmp_path / WEIGHTS_FILE).read_bytes() == chosen
-    run.choose(replace(done, valid_loss=1.0, valid_loss_average=2.0))
-    first.advance()
-    run.save()
+    again.choose(replace(done, valid_loss=1.0, valid_loss_average=2.0))
+    second.advance()
+    again.save()
     assert (tmp_path / WEIGHTS_FILE).read_bytes() != chosen

@@ -21,7 +21,8 @@ PACKINGS = (".gz", ".zst", ".xz", ".bz2", ".br")
 """Endings of packed files; the public repositories have `.gz`, the only one that is unpacked here."""
 _PART = 2**20
 _DAMAGES = (OSError, EOFError, zlib.error, zipfile.BadZipFile, tarfile.TarError, ValueError, RuntimeError)
-MAX_UNPACKED_BYTES = 2 * 2**30
+MAX_UNPACKED_BYTES = 2**29
+"""Ten times what the largest of these models has; unpacking so much takes some seconds."""
 
 
 def has_firefox(path: Path) -> bool:

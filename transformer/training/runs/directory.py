@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from pathlib import Path
 
 from transformer.storage.description import CARD_FILE
 from transformer.storage.directory import save_checkpoint
-from transformer.storage.files import UNFINISHED
+from transformer.storage.files import UNFINISHED, CheckpointError
+from transformer.storage.lock import claimed
 from transformer.training.runs.files import Exported, StepLog, load_state, save_state
 from transformer.training.runs.snapshots import save_snapshot
 from transformer.training.trainer import Trainer, TrainingStep
@@ -29,9 +31,18 @@ class RunDirectory:
         self._saved_step = -1
 
     def begin(self, resume: bool, new_data: bool) -> None:
-        """Loads the saved state (for the same data, unless `new_data`), or saves the untrained model."""
+        """Loads the saved state (for the same data, unless `new_data`), or saves the untrained model.
+
+        CheckpointError if another run trains into the directory.
+        """
         if self._trainer.workers.first:
             self._path.mkdir(parents=True, exist_ok=True)
+            claim = claimed(self._path.with_name(f".{self._path.name}.lock"))
+            if claim is None:
+                raise CheckpointError(
+                    f"Another run trains into {self._path}: stop that one, or choose another --output."
+                )
+            weakref.finalize(self, claim.close)
             for file in self._path.rglob(UNFINISHED):
                 file.unlink()
         if not resume:

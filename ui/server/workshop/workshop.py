@@ -15,6 +15,7 @@ from typing import IO
 import streamlit as st
 
 from transformer.storage.description import CARD_FILE
+from transformer.storage.lock import claimed
 from transformer.text.pairs import DataError
 from transformer.training.runs.files import LOG_FILE, STATE_FILE
 from transformer.training.runs.history import write_history
@@ -97,18 +98,9 @@ class Workshop:
 
     def _is_alone(self) -> bool:
         """Whether no other server uses the folder; the system ends this claim with the process."""
-        if self._claim is not None:
-            return True
-        import fcntl
-
-        claim = (self._folder / "lock").open("w")
-        try:
-            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            claim.close()
-            return False
-        self._claim = claim
-        return True
+        if self._claim is None:
+            self._claim = claimed(self._folder / "lock")
+        return self._claim is not None
 
     def controls(self, visitor: str) -> bool:
         """Whether a visitor may pause, continue and stop the run."""
