@@ -188,7 +188,8 @@ def test_the_proxy_keeps_a_visitor_at_one_process_and_the_metrics_to_itself() ->
     denied = [
         place for place, what in re.findall(r"location (?:~ |= )?(\S+) \{([^}]*)\}", NGINX) if "deny" in what
     ]
-    assert any(re.search(place, METRICS) for place in denied)
+    for path in (METRICS, "/_stcore/agent/interact", "/_stcore/agent/mcp"):
+        assert any(re.search(place, path) for place in denied), path
     for place in ("/_stcore/stream", "/_stcore/upload_file/1/2"):
         assert any(re.search(found, place) for found in re.findall(r"location ~ (\S+) ", NGINX))
     largest = re.search(r"maxUploadSize = (\d+)", (ROOT / ".streamlit" / "config.toml").read_text())

@@ -13,7 +13,12 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 def written(rows: Iterable[Sequence[object]]) -> str:
     """Rows as CSV; a text that would be a formula begins with an apostrophe."""
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([_inert(cell) for cell in row] for row in rows)
+    usual = csv.writer(file, lineterminator="\n")
+    # Python 3.11 leaves a lone carriage return unquoted, and readers then begin another row there.
+    quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:
+        cells = [_inert(cell) for cell in row]
+        (quoted if any("\r" in str(cell) for cell in cells) else usual).writerow(cells)
     return file.getvalue()
 
 

@@ -11,9 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from transformer.storage.description import CARD_FILE, EXAMPLES_FILE, read_card
-from transformer.storage.files import read_json
+from transformer.storage.files import CheckpointError, read_json
 from transformer.text.pairs import SentencePair
 from transformer.text.words import find_word
 from transformer.training.runs.stated import stated_task
@@ -54,9 +55,21 @@ class Example:
 
 
 def examples(model: str | None = None) -> tuple[Example, ...]:
-    """The examples on offer with a model, in their order on the page."""
+    """The examples on offer with a model, in their order on the page; the usual ones for a damaged file."""
     file = _file(model or catalogue.DEFAULT) or _USUAL
-    return _read(file, file.stat().st_mtime_ns)
+    with suppress(CheckpointError):
+        return _read(file, file.stat().st_mtime_ns)
+    return _read(_USUAL, _USUAL.stat().st_mtime_ns)
+
+
+def problem(model: str | None) -> str | None:
+    """What is wrong with a model's file of examples, in one sentence; None if nothing is."""
+    file = _file(model or catalogue.DEFAULT)
+    try:
+        _ = file and _read(file, file.stat().st_mtime_ns)
+    except CheckpointError as error:
+        return str(error)
+    return None
 
 
 def has_own(model: str) -> bool:
@@ -73,17 +86,27 @@ def _file(model: str) -> Path | None:
 
 @cache
 def _read(path: Path, changed: int) -> tuple[Example, ...]:
-    return tuple(
-        Example(
-            each["label"],
-            each["text"],
-            each["other"],
-            Claim(**each["claim"]),
-            each["gloss"],
-            each.get("reference"),
-        )
-        for each in read_json(path)["examples"]
-    )
+    try:
+        found = tuple(_example(each) for each in read_json(path)["examples"])
+        if not found:
+            raise ValueError
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{path.name} beside the model is damaged; remove it, or write it again."
+        ) from error
+    return found
+
+
+def _example(each: Mapping[str, Any]) -> Example:
+    claim, gloss = Claim(**each["claim"]), dict(each["gloss"])
+    texts = [each["label"], each["text"], each["other"], claim.text, claim.target, claim.source]
+    numbers = [claim.layer, claim.head, claim.least, claim.weight]
+    if not all(isinstance(text, str) for text in [*texts, *gloss, *gloss.values()]):
+        raise TypeError
+    if not all(isinstance(number, int | float) for number in numbers):
+        raise TypeError
+    label, text, other, *_ = texts
+    return Example(label, text, other, claim, gloss, each.get("reference"))
 
 
 def task_pairs(model: str | None) -> tuple[SentencePair, ...]:

@@ -63,6 +63,8 @@ def below_box(now: State) -> None:
     """Draws one line of example sentences, and the visitor's own translation."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
         pickers.examples(examples.offered(now.model), new_text)
+        if (told := examples.problem(now.model)) is not None:
+            st.caption(f":material/warning: {plain(told)}", width="content")
         if now.target is None:
             draw_again(now)
         own_translation(now.target)
