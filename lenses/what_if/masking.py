@@ -25,6 +25,8 @@ class Masking(StrEnum):
     """Masked scores become −∞ before the softmax."""
     ZERO = "zero"
     """Masked scores become 0 before the softmax, so each still counts as e⁰ = 1."""
+    NONE = "none"
+    """No mask at all: masked keys take the weight that their scores give them."""
     AFTER = "after"
     """The softmax runs over all keys; masked weights become 0 after it."""
 

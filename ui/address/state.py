@@ -142,7 +142,7 @@ class State:
     # the attention kind shown by a page that offers all three: encoder, decoder or cross
     kind: str | None = own(one_of("encoder", "decoder", "cross"))
     # a different mask to try on the Masks page: `zero`, `after`; None for the real mask
-    mask: str | None = own(one_of("zero", "after"))
+    mask: str | None = own(one_of("none", "zero", "after"))
     # the statistic that colours the page "Heads over sentences", as named in `heads.json`
     statistic: str | None = own(one_of(*STATISTICS))
     sentences: str | None = own(TEXT, long=True)  # the batch of the Masks page, one sentence per line

@@ -23,7 +23,8 @@ def tell(opened: Opened) -> None:
     It searches, so it is called when the picture is on the screen. While a lesson's question is open it says
     nothing: one of them asks this.
     """
-    if session.silent() is not None:
+    unread = any(token.startswith("<unk") for token in opened.translation.source_tokens)
+    if session.silent() is not None or unread:
         return
     found = runs.by_beam(opened.asked, opened.translation, _SIZE)
     if found is None:

@@ -120,6 +120,7 @@ _STYLE = """
     width: 2.4rem !important; min-width: 2.4rem !important; z-index: 100; border-color: transparent;
   }
   .stSidebar [data-testid="stSidebarContent"] { width: 2.4rem; overflow: hidden; background: inherit; }
+  .stSidebar > :not([data-testid="stSidebarContent"]) { display: none; }
   .stSidebar [data-testid="stSidebarUserContent"] { width: 12rem; margin-inline-start: -.75rem; }
   .stSidebar:is(:hover, :has(:focus-visible)) [data-testid="stSidebarContent"] {
     width: 15rem; overflow-y: auto; box-shadow: 0 0 1rem rgb(0 0 0 / .25);
@@ -139,13 +140,13 @@ _STYLE = """
   .stHorizontalBlock:has(.st-key-decoding) > :first-child { flex: 1 0 100%; }
   .stHorizontalBlock:has(.st-key-decoding) > :not(:first-child) { flex: 1 1 0; min-width: 0; }
   [data-testid="stButtonGroup"] {
-    overflow-x: auto;
+    overflow-x: auto; padding-inline-end: 2rem;
     mask-image: linear-gradient(to right, #000 calc(100% - 2rem), transparent);
   }
 }
 </style>
 """
-_DARK = "<style>:is(.heatmaplayer image, .lv-mark i) { filter: brightness(1.4); }</style>"
+_DARK = "<style>:is(.heatmaplayer image, .cbfills, .lv-mark i) { filter: brightness(1.4); }</style>"
 """On a dark page the hues reach two thirds of the lightness of a light one; this gives the rest back."""
 
 

@@ -39,17 +39,32 @@ def show() -> None:
 
 
 def matches(asked: str, word: str, entry: Mapping[str, Any]) -> bool:
-    """Whether a word, one of its forms or its explanation has what is looked for."""
-    return asked.strip().lower() in " ".join([word, *entry["written"], entry["told"]]).lower()
+    """Whether a word, one of its forms or its explanation has what is looked for, however it is joined."""
+    forms = [word, *entry["written"], *entry.get("also", ()), entry["told"]]
+    return (
+        _letters(asked) in _letters(" ".join(forms)) if _letters(asked) else asked.strip() in " ".join(forms)
+    )
 
 
-def _entry(word: str, told: str, see: str, written: list[str], on: Sequence[str] = ()) -> str:
-    """A word in HTML; `on` names the pages that mean it so (`words.js`)."""
+def _letters(text: str) -> str:
+    """Letters and digits in small letters: "layer norm" is looked for in "LayerNorm"."""
+    return "".join(filter(str.isalnum, text.lower()))
+
+
+def _entry(
+    word: str,
+    told: str,
+    see: str,
+    written: list[str],
+    on: Sequence[str] = (),  # the pages that mean it so (`words.js`)
+    also: Sequence[str] = (),  # other names, under which it is found
+) -> str:
+    """A word in HTML."""
     page, _, view = see.partition("/")
     path = "./" if page == doors.HOME else page
     query = f"?view={view}" * bool(view)
-    also = [each for each in written if each.lower() != word.lower()]
-    forms = f"<br><small>{escape(', '.join(also))}</small>" * bool(also)
+    others = [each for each in (*written, *also) if each.lower() != word.lower()]
+    forms = f"<br><small>{escape(', '.join(others))}</small>" * bool(others)
     explained = _CODE.sub(r"<code>\1</code>", escape(told))
     return (
         f"<dt>{escape(word)}{forms}</dt><dd>{explained} "

@@ -27,6 +27,12 @@ def test_a_score_of_zero_counts_as_one_and_leaks():
     assert (found.unequal.sum(), found.zeros) == (0, 0)
 
 
+def test_without_a_mask_later_keys_take_what_their_scores_give_them():
+    found = leak(masked_weights(SCORES, CAUSAL, Masking.NONE), CAUSAL)
+    assert found.masked == pytest.approx([5 / 6, 1 / 2, 0])
+    assert not found.unequal.any()
+
+
 def test_zeros_after_the_softmax_leak_nothing_but_rows_no_longer_sum_to_one():
     weights = masked_weights(SCORES, CAUSAL, Masking.AFTER)
     found = leak(weights, CAUSAL)
@@ -38,7 +44,7 @@ def test_zeros_after_the_softmax_leak_nothing_but_rows_no_longer_sum_to_one():
 @pytest.mark.parametrize("way", Masking)
 def test_a_row_without_any_visible_key_gives_no_error(way: Masking):
     weights = masked_weights(SCORES[:1], np.zeros((1, 3), bool), way)
-    assert weights.sum() == pytest.approx(1.0 if way is Masking.ZERO else 0.0)
+    assert weights.sum() == pytest.approx(1.0 if way in (Masking.ZERO, Masking.NONE) else 0.0)
 
 
 def test_scores_are_left_as_they_are_where_the_mask_comes_after_the_softmax():

@@ -87,9 +87,10 @@ def told(name: str, moved: np.ndarray) -> str:
         else f"Cells of one distance differ too, {labels.number(share)} times as much as all cells: the "
         "score also depends on the place itself."
     )
+    itself = " The token itself scores higher still." if moved.diagonal().mean() > max(back) else ""
     return (
-        f"{acts} {depends} Looking back, this head scores highest what lies {nearest} "
-        f"place{'s' * (nearest > 1)} before."
+        f"{acts} {depends} Of the {half - 1} places before a token, this head scores the one {nearest} "
+        f"before it highest.{itself}"
     )
 
 
