@@ -42,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
         compress,
         generate,
         hub,
+        score,
         train,
         train_lm,
         translate,
@@ -50,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for each in (train, train_lm, distil, compress, attention):
+    for each in (train, train_lm, distil, compress, attention, score):
         each.add_command(subparsers)
     for each in (translate, generate, hub):
         each.add_commands(subparsers)

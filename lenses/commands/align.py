@@ -1,4 +1,4 @@
-"""`python -m lenses align`: scores every cross-attention head as a word aligner."""
+"""`python -m lenses align`: scores every cross-attention head as a word aligner, or writes one's links."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from lenses.commands.links import add_link_options, asks_for_links, write_links
 from lenses.words.alignment import diagonal, score
 from lenses.words.gold_links import CrossAlignments, align_gold
 from transformer.commands.arguments import model_command, percent, shared_model, write
@@ -14,12 +15,17 @@ from transformer.text.links import GoldPair, read_gold
 
 def add_command(commands: Any) -> None:
     """Declares the command on an argparse sub-parser collection."""
-    align = model_command(commands, "align", align_file, "score every cross-attention head as a word aligner")
-    align.add_argument("--data", required=True, metavar="FILE", help="source<TAB>target<TAB>links lines")
+    text = "score every cross-attention head as a word aligner, or write the links of one"
+    align = model_command(commands, "align", align_file, text)
+    text = "source<TAB>target<TAB>links lines; with --links, source<TAB>target is enough (.gz too)"
+    align.add_argument("--data", required=True, metavar="FILE", help=text)
+    add_link_options(align)
 
 
 def align_file(arguments: argparse.Namespace) -> int:
-    """`align`: prints the alignment error of every cross-attention head, with gold targets forced."""
+    """`align`: prints the alignment error of every cross-attention head, gold targets forced; or links."""
+    if asks_for_links(arguments):
+        return write_links(arguments)
     gold = read_gold(arguments.data)
     with shared_model(arguments) as (translator, workers):
         collected = align_gold(translator, gold, workers)

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lenses.words.alignment import Aligner, AlignmentScore, attention_links, diagonal, score
+from lenses.words.linking import typed_words
 from lenses.words.reading import Rows
 from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.text.links import GoldPair, Links
-from transformer.text.pairs import DataError
 from transformer.trace.records import AttentionTrace
 from transformer.training.distributed import ALONE, Workers
 
@@ -58,10 +58,7 @@ class CrossAlignments:
         DataError if a word of the pair has no pieces, because it draws nothing.
         """
         source, target = " ".join(gold.source), " ".join(gold.target)
-        words = translator.words(source), translator.target_words(target)
-        if tuple(map(len, words)) != (len(gold.source), len(gold.target)):
-            place = gold.place or source
-            raise DataError(f"{place}: a word of this pair has no visible character; its links count it.")
+        words = typed_words(translator, source, target, gold.place or source)
         trace = trace_of(translator.force(source, target))
         layers = [trace.weights(AttentionKind.CROSS, layer) for layer in range(self._shape[0])]
         picked = ([layers[layer][head] for layer, head in source] for source in self._sources)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commands.arguments import (
+    Json,
     add_beam,
     line_text,
     model_command,
@@ -22,6 +23,7 @@ from transformer.commands.arguments import (
     warn,
     write,
 )
+from transformer.decode.tree import SearchTree
 from transformer.runs.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
@@ -47,6 +49,8 @@ def add_commands(commands: Any) -> None:
     text = "text<TAB>translation lines; a file that was begun is continued"
     option(translate, "--output", output_file, "FILE", text)
     add_beam(translate)
+    text = "the N best translations of the beam: a line each, rank<TAB>score<TAB>text"
+    option(translate, "--n-best", int, "N", text)
     text = "translate a file and score it with sacreBLEU"
     evaluate = model_command(commands, "evaluate", evaluate_file, text)
     evaluate.add_argument("--data", required=True, metavar="FILE", help="source<TAB>target lines (.gz too)")
@@ -57,36 +61,69 @@ def translate_texts(arguments: argparse.Namespace) -> int:
     """`translate`: prints one translation per line, or writes those of a file."""
     if (arguments.file is None) != (arguments.output is None) or (arguments.file and arguments.texts):
         raise InputError("--file and --output need each other, and no other texts.")
+    _check_n_best(arguments)
     translator = open_model(arguments)
     if arguments.file is not None:
         return _translate_file(arguments, translator)
     place, bad = 0, []
     for place, given in enumerate(arguments.texts or sys.stdin.buffer, start=1):
         try:
-            found = _translated_text(translator, line_text(given), arguments.beam_size)
+            found = _translated_text(translator, line_text(given), arguments)
         except ValueError as error:
             bad.append(f"Text {place}: {error}")
             found = {"text": "", "error": str(error)}
-        notes = found.pop("notes", ())
-        write(arguments, found, found["text"])
+        notes, ranked = found.pop("notes", ()), found.get("n_best", ())
+        lines = [f"{each['rank']}\t{each['score']:.5f}\t{' '.join(each['text'].split())}" for each in ranked]
+        write(arguments, found, "\n".join(lines) if arguments.n_best else found["text"])
         warn(notes, f"Text {place}: ")
     if place == 0:
         raise InputError("There is nothing to translate; give texts as arguments or lines on standard input.")
     return told(bad)
 
 
-def _translated_text(translator: Translator, text: str, beam_size: int) -> dict[str, Any]:
+def _check_n_best(arguments: argparse.Namespace) -> None:
+    """Raises InputError if the beam does not keep as many translations, or they have no place."""
+    count, beam_size = arguments.n_best, arguments.beam_size
+    if count is None:
+        return
+    if arguments.file is not None:
+        raise InputError("--n-best is written to standard output; give the texts on standard input.")
+    if count < 1:
+        raise InputError(f"--n-best is {count}; it must be at least 1.")
+    if count > beam_size:
+        raise InputError(f"--n-best is {count}, but the beam keeps {beam_size}; give --beam-size {count}.")
+
+
+def _translated_text(translator: Translator, text: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """What is written of one text; blank for a blank one."""
+    several = arguments.n_best is not None
     if not text.strip():
-        return {"text": "", "source_tokens": [], "target_tokens": [], "log_probs": []}
-    found = translator.translate(text, beam_size=beam_size, capture=False)
+        blank: dict[str, Any] = {"text": "", "source_tokens": [], "target_tokens": [], "log_probs": []}
+        return blank | ({"n_best": []} if several else {})
+    found = translator.translate(text, beam_size=arguments.beam_size, capture=False, tree=several)
+    ranked = {} if found.tree is None else {"n_best": n_best(translator, found.tree, arguments.n_best)}
     return {
         "text": found.text,
         "source_tokens": found.source_tokens,
         "target_tokens": found.target_tokens,
         "log_probs": [round(value, 5) for value in found.log_probs],
         "notes": found.notes,
-    }
+    } | ranked
+
+
+def n_best(translator: Translator, tree: SearchTree, count: int) -> list[Json]:
+    """The best finished translations of a beam, best first, each with the score that ranks it.
+
+    Fewer than ``count`` if the model's rules let fewer end.
+    """
+    found = []
+    for rank, node in enumerate(tree.hypotheses[: min(count, tree.beam_size)], start=1):
+        path = [tree.nodes[each] for each in tree.path(node)]
+        each: Json = {"rank": rank, "score": round(path[-1].score, 5)}
+        each["text"] = translator.text(step.token_id for step in path)
+        each["target_tokens"] = [step.token for step in path]
+        found.append(each | {"log_probs": [round(step.log_prob, 5) for step in path]})
+    return found
 
 
 def _translate_file(arguments: argparse.Namespace, translator: Translator) -> int:

@@ -84,7 +84,7 @@ def read_pairs(path: str | Path, bounds: Bounds = TRUSTED) -> list[SentencePair]
 
     DataError also as for ``read_lines``.
     """
-    pairs = [_pair(path, number, line) for number, line in filled_lines(path, bounds)]
+    pairs = [parse_pair(path, number, line) for number, line in filled_lines(path, bounds)]
     if not pairs:
         raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target` pair per line.")
     return pairs
@@ -110,7 +110,8 @@ def both_sides(pairs: Iterable[SentencePair]) -> Iterator[str]:
     return (text for pair in pairs for text in (pair.source, pair.target))
 
 
-def _pair(path: str | Path, number: int, line: str) -> SentencePair:
+def parse_pair(path: str | Path, number: int, line: str) -> SentencePair:
+    """The pair of one line; DataError, with its place, if it has not two columns or one is empty."""
     columns = line.split("\t")
     if len(columns) != 2:
         raise DataError(

@@ -251,7 +251,8 @@ def _question(opened: Opened, question: Question, at: Viewpoint, step: tuple[str
         session.rerun()  # the page may speak
     st.markdown(f"*{plain(found.asks)}*")
     if question.quantity == BUILD:
-        done = f"{_RIGHT} {plain(noted['chose'])}. {plain(noted['reason'])}" if noted else _BUILDING
+        reached = noted and f"{_RIGHT} First reached with {plain(noted['chose'])}. {plain(noted['reason'])}"
+        done = reached or _BUILDING
         st.markdown(done)
         return
     names = [each.name for each in found.options]
