@@ -50,7 +50,7 @@ def choose(at: AppTest, **values: object) -> AppTest:
         at = (
             next(
                 each
-                for each in (*at.selectbox, *at.slider, *at.select_slider)
+                for each in (*at.segmented_control, *at.selectbox, *at.slider, *at.select_slider)
                 if str(each.key) == f"here.{name}"
             )
             .set_value(value)

@@ -68,7 +68,7 @@ def _choose_heads(kinds: Sequence[str], looks: Looks) -> dict[str, ReadView]:
 def _choose_form(scale: str, views: Sequence[ReadView]) -> Form:
     """The file and its sizes; at first as wide as one column of a journal if that has room, else as two."""
     file = st.segmented_control(
-        "File", list(_FILES), default="pdf", format_func=str.upper, required=True, key=f"{_KEY}.file"
+        "Format", list(_FILES), default="pdf", format_func=str.upper, required=True, key=f"{_KEY}.file"
     )
     several = len(views) > 1
     usual = 8.5 if not several and max(views[0].weights.shape) <= 30 else 17.0

@@ -107,8 +107,9 @@ def show_form(
         "Train a small model of your own: choose a task and press *Train*. The app itself makes the pairs of "
         "the first four tasks."
     )
-    task = st.selectbox(
-        "Task", TASKS, TASKS.index(usual.task), format_func=live.NAMES.__getitem__, key="here.task"
+    names = live.NAMES.__getitem__
+    task = st.segmented_control(
+        "Task", TASKS, default=usual.task, format_func=names, required=True, key="here.task"
     )
     file = _upload() if task == OWN else None
     sizes = _sizes(task, usual)
