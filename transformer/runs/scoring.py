@@ -16,6 +16,8 @@ from transformer.text.pairs import SentencePair
 from transformer.training.data import pad
 
 Ids = tuple[int, ...]
+CPU_WIDTH = 8
+"""On a CPU, batches of an eighth: less padding, and their numbers stay in its caches (*measured*)."""
 
 
 def forced_log_probs(translator: Translator, pairs: Sequence[SentencePair]) -> list[tuple[float, ...]]:
@@ -31,7 +33,8 @@ def forced_log_probs(translator: Translator, pairs: Sequence[SentencePair]) -> l
     end = translator.config.eos_id
     ids = [((*translator.ids(p.source), end), (*translator.target_ids(p.target), end)) for p in pairs]
     found: list[tuple[float, ...]] = [()] * len(pairs)
-    for places in batches([max(map(len, both)) for both in ids]):
+    width = CPU_WIDTH if translator.device.type == "cpu" else 1
+    for places in batches([max(map(len, both)) for both in ids], width):
         rows = [ids[place] for place in places]
         done = next(translator.answered(lambda rows=rows: iter([_batch(translator, rows)])))  # type: ignore[misc]
         for place, values in zip(places, done, strict=True):
