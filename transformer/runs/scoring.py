@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 import torch
@@ -36,10 +37,15 @@ def forced_log_probs(translator: Translator, pairs: Sequence[SentencePair]) -> l
     width = CPU_WIDTH if translator.device.type == "cpu" else 1
     for places in batches([max(map(len, both)) for both in ids], width):
         rows = [ids[place] for place in places]
-        done = next(translator.answered(lambda rows=rows: iter([_batch(translator, rows)])))  # type: ignore[misc]
+        done = next(translator.answered(partial(_answer, translator, rows)))
         for place, values in zip(places, done, strict=True):
             found[place] = values
     return found
+
+
+def _answer(translator: Translator, rows: Sequence[tuple[Ids, Ids]]) -> Iterator[list[tuple[float, ...]]]:
+    """One batch, as a model answers that may leave a full GPU."""
+    yield _batch(translator, rows)
 
 
 @torch.inference_mode()
