@@ -1,6 +1,6 @@
 """Measures how much faster given translations are scored in batches than one by one.
 
-    python benchmarks/scoring.py [--models en-de en-pt] [--pairs 300] [--repeats 5]
+    python benchmarks/scoring.py [--models en-de en-pt] [--pairs 200] [--repeats 5]
 
 Both give the same log-probabilities; their largest difference is printed too. The pairs are the first of the
 sample of the model's languages.
@@ -45,7 +45,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", nargs="*", default=["en-de", "en-pt"])
-    parser.add_argument("--pairs", type=int, default=300)
+    parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 import torch
@@ -16,6 +17,8 @@ from transformer.text.pairs import SentencePair
 from transformer.training.data import pad
 
 Ids = tuple[int, ...]
+CPU_WIDTH = 8
+"""On a CPU, batches of an eighth: less padding, and their numbers stay in its caches (*measured*)."""
 
 
 def forced_log_probs(translator: Translator, pairs: Sequence[SentencePair]) -> list[tuple[float, ...]]:
@@ -31,12 +34,18 @@ def forced_log_probs(translator: Translator, pairs: Sequence[SentencePair]) -> l
     end = translator.config.eos_id
     ids = [((*translator.ids(p.source), end), (*translator.target_ids(p.target), end)) for p in pairs]
     found: list[tuple[float, ...]] = [()] * len(pairs)
-    for places in batches([max(map(len, both)) for both in ids]):
+    width = CPU_WIDTH if translator.device.type == "cpu" else 1
+    for places in batches([max(map(len, both)) for both in ids], width):
         rows = [ids[place] for place in places]
-        done = next(translator.answered(lambda rows=rows: iter([_batch(translator, rows)])))  # type: ignore[misc]
+        done = next(translator.answered(partial(_answer, translator, rows)))
         for place, values in zip(places, done, strict=True):
             found[place] = values
     return found
+
+
+def _answer(translator: Translator, rows: Sequence[tuple[Ids, Ids]]) -> Iterator[list[tuple[float, ...]]]:
+    """One batch, as a model answers that may leave a full GPU."""
+    yield _batch(translator, rows)
 
 
 @torch.inference_mode()
