@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import torch
+
 from lab.measurement import Json, Model, command
 from lenses.words.claims import heads_that_show, shared_heads
 from transformer.exports.maps import save_maps
@@ -66,6 +68,7 @@ def first(model: Model) -> None:
     """Writes the first picture of a model, which is drawn before the model is loaded."""
     path = model / EXAMPLES_FILE
     text = read_json(path)["examples"][0]["text"]
+    torch.set_num_threads(1)  # as the app computes, so that the model changes nothing when it is loaded
     run = load_translator(model).translate(text, beam_size=1)
     if run.attention is None or not run.audit().passed:
         raise ValueError("The checks of the first run fail, so it is not written.")

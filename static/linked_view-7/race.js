@@ -111,7 +111,10 @@ class Lane {
 
   show(runner) {
     this.root.hidden = !runner;
-    if (!runner) return;
+    if (!runner) {
+      this.name.textContent = this.share.textContent = "";
+      return;
+    }
     const { label, name, chosen, text, share, log, id, tried, rest } = runner;
     Object.assign(this, { now: share, id, rest });
     this.root.disabled = !rest && (chosen || id === null);
