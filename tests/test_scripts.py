@@ -12,8 +12,8 @@ VIEW = next(STATIC.glob("linked_view-*")).name
 PAGE = next(STATIC.glob("page-*")).name
 LOADED = {
     VIEW: (
-        "ui/linked_view/component.py",
-        "ui/linked_view/__init__.py",
+        "ui/maps/component.py",
+        "linked/view/__init__.py",
         "ui/controls/export.py",
         "ui/shell/menu.py",
         "static/README.md",

@@ -15,12 +15,12 @@ from typing import Any
 import streamlit as st
 
 from lenses.words.reading import Reading, read_view
+from linked import view as linked_view
+from linked.view import Feed, Layout, Limits, MapFeed, Shade, StripsFeed
 from transformer.model.sites import AttentionKind
-from ui import linked_view
 from ui.address import State, session
 from ui.controls import part
-from ui.linked_view import Feed, Layout, Limits, MapFeed, Shade, StripsFeed
-from ui.maps import going_on, measuring
+from ui.maps import component, going_on, measuring
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue, measured, runs
 from ui.server.opened import Opened
@@ -130,14 +130,14 @@ def explorer(scene: Scene) -> None:
 def _feed(layout: Layout, name: str, payload: Mapping[str, Any]) -> None:
     """Sends a feed; while a question is open, one that does not answer it."""
     choices = session.silent()
-    linked_view.feed(layout, name, payload if choices is None else linked_view.silenced(payload, choices))
+    component.feed(layout, name, payload if choices is None else linked_view.silenced(payload, choices))
 
 
 @part
 def _view(scene: Scene, layout: Layout) -> None:
     key, loading, now = session.view_key(layout.view), catalogue.loading(), _current(scene)
     present = now.present and bool(layout.plots)
-    linked_view.mount(
+    component.mount(
         layout,
         scene.opened.trace,
         session.cursor(),

@@ -9,10 +9,10 @@ from figures.base import labels
 from figures.base.quantity import quantity
 from figures.maps.lines import links
 from lenses.words.reading import ReadView
-from ui import linked_view
+from linked import view as linked_view
+from linked.view import Feed, LinesFeed
 from ui.address import State
 from ui.controls import Picture, pickers
-from ui.linked_view import Feed, LinesFeed
 from ui.maps import all_heads, display, measuring
 from ui.maps.looking import Looking
 from ui.maps.take_home import caption_of

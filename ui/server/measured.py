@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lab.heads.roles import MIXED, assign
+from lenses.heads.roles import MIXED, assign
 from transformer.exports.maps import MappedRun, load_maps
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import SURVEY_FILE, model_digests

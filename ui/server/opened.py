@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from figures.base import labels
 from lenses.words.telling import text_words
+from linked.view import EXAMPLE, Gloss
 from transformer.runs.translation import Translation
-from ui.linked_view import EXAMPLE, Gloss
 from ui.server import examples, runs
 from ui.server.runs import Asked
 

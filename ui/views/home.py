@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from figures.base import labels
-from ui import linked_view
+from linked import view as linked_view
+from linked.view import Layout, RaceFeed
 from ui.address import State
 from ui.address.kinds import SAMPLE
 from ui.controls import formula, seen
-from ui.linked_view import Layout, RaceFeed
 from ui.maps import display, going_on, measuring
 from ui.maps.explorer import Scene, Strips, explorer
 from ui.maps.looking import Looks

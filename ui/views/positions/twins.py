@@ -12,11 +12,11 @@ from figures import heatmap
 from figures.base import captions, labels
 from figures.pages.positions import twin_lines, twin_name
 from lab.twins.profiles import REACH, by_distance
+from linked.view import window_around
 from transformer import Translation, Window
 from transformer.model.sites import AttentionKind, Head, Side
 from transformer.trace.records import AttentionTrace
 from ui.controls import inform, panel, pickers
-from ui.linked_view import window_around
 from ui.server import catalogue, measured
 from ui.server.opened import Opened
 from ui.server.runs import Asked, Untold, translate

@@ -18,8 +18,7 @@ from figures.maps.lines import Link, looks
 from figures.maps.pooled import pooled_note
 from figures.maps.strongest import SHOWN
 from lenses.words.reading import Axis, ReadView
-from transformer.text.words import Group
-from ui.linked_view.payloads import (
+from linked.view.payloads import (
     BarsFeed,
     Choice,
     Draw,
@@ -33,7 +32,8 @@ from ui.linked_view.payloads import (
     TilesFeed,
     WholeFeed,
 )
-from ui.linked_view.strips import direction
+from linked.view.strips import direction
+from transformer.text.words import Group
 
 AXES = {"encoder": ("source", "source"), "decoder": ("step", "step"), "cross": ("step", "source")}
 ABOUT = {

@@ -12,9 +12,9 @@ from figures.base import labels
 from figures.maps.heatmap import MASKED, heatmap
 from figures.maps.strongest import SHOWN
 from lenses.words.reading import Reading, ReadView, read_view
+from linked.view.feeds import Draw, bars_feed, lines_feed, map_feed, strongest_feed
 from transformer import Translator
 from transformer import interventions as do
-from ui.linked_view.feeds import Draw, bars_feed, lines_feed, map_feed, strongest_feed
 from ui.shell import changed
 
 SCRIPT = next((Path(__file__).parents[3] / "static").glob("linked_view-*/view.js"))
