@@ -11,6 +11,7 @@ from linked.view.feeds import (
     bars_feed,
     choice,
     colour_note,
+    is_off,
     lines_feed,
     map_feed,
     overview_feed,
@@ -20,6 +21,7 @@ from linked.view.feeds import (
     whole_feed,
     window_around,
 )
+from linked.view.glosses import Told, followed, glossed, tell
 from linked.view.layout import Layout
 from linked.view.payloads import (
     EXAMPLE,
@@ -52,9 +54,13 @@ __all__ = [
     "Shade",
     "StripsFeed",
     "TilesFeed",
+    "Told",
     "bars_feed",
     "choice",
     "colour_note",
+    "followed",
+    "glossed",
+    "is_off",
     "lines_feed",
     "map_feed",
     "overview_feed",
@@ -67,6 +73,7 @@ __all__ = [
     "strips_feed",
     "strongest_feed",
     "switched_off",
+    "tell",
     "whole_feed",
     "window_around",
 ]

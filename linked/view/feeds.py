@@ -33,6 +33,9 @@ from linked.view.payloads import (
     WholeFeed,
 )
 from linked.view.strips import direction
+from transformer.interventions import Ablate
+from transformer.model.sites import AttentionKind, Head
+from transformer.runs.translation import Translation
 from transformer.text.words import Group
 
 AXES = {"encoder": ("source", "source"), "decoder": ("step", "step"), "cross": ("step", "source")}
@@ -85,6 +88,18 @@ def head_feed(
 def switched_off(feed: AnyHead, view: ReadView, role: str = "") -> AnyHead:
     """The feed of a head whose output is 0 in this run: it is drawn hatched, and its sentence says so."""
     return {**feed, "off": True, "sentences": captions.sentences_off(view, role), "notes": {}}
+
+
+def is_off(run: Translation, kind: str, head: Head) -> bool:
+    """Whether a head's output is replaced by zeros in all rows of a run."""
+    layer, at = head
+    return any(
+        isinstance(each, Ablate)
+        and (each.by, each.rows) == ("zero", None)
+        and each.layer == layer
+        and each.in_head(AttentionKind(kind), layer, at)
+        for each in run.interventions
+    )
 
 
 def spans(groups: Sequence[Group]) -> Spans:
