@@ -220,6 +220,7 @@ def _shown(run: Translation, known: Known, kinds: Mapping[str, _Kind]) -> dict[s
         glosses=glosses,
         tour=tour,
         sides=SIDES if run.source_tokens else {**SIDES, "target": "text"},
+        given=getattr(run, "given", 0),  # of a prompt
     )
     return {
         "spec": {
