@@ -24,7 +24,7 @@ from lenses.words.alignment import Aligner
 from lenses.words.read_audit import read_checked
 from lenses.words.reading import Reading
 from linked.living import packed, scripts
-from linked.view import SIDES, colour_note, followed, glossed, strips_feed, tell
+from linked.view import SIDES, Gloss, colour_note, followed, glossed, strips_feed, tell
 from linked.view.home import HOME, TOUR, head_map, next_feed
 from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translation import NotCapturedError, Translation
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from transformer.runs.translator import Translator
 
 Roles = Mapping[str, Sequence[Sequence[str]]]
+MOST = LARGEST
+"""Most tokens a side of a run that a page can hold."""
 SCORED = 32
 """Most tokens a side with scores before the mask: they take more room than all else."""
 POLICY = (
@@ -57,6 +59,8 @@ class Known:
     opens: Mapping[str, Head] = field(default_factory=dict)  # the head of each kind that opens first, from 0
     aligner: Aligner | None = None  # where glosses come from
     roles: Roles = field(default_factory=dict)  # of every head, by kind and layer
+    # source words under target words of one run, as in `strips_feed`; None for those of the aligner
+    glosses: Mapping[int, Gloss] | None = None
 
     @classmethod
     def of(cls, model: Translator | TextGenerator | None, directory: str | Path | None) -> Known:
@@ -101,8 +105,8 @@ def written(run: Translation, known: Known, place: str = "") -> str:
     if run.attention is None:
         raise NotCapturedError("Attention was not recorded; translate with capture=True.")
     longest = max(len(run.source_tokens), len(run.target_tokens))
-    if longest > LARGEST:
-        raise PageError(f"A page holds runs of at most {LARGEST} tokens a side; this one has {longest}.")
+    if longest > MOST:
+        raise PageError(f"A page holds runs of at most {MOST} tokens a side; this one has {longest}.")
     kinds = {str(kind): _Kind(run, str(kind), known) for kind in run.config.sites}
     texts = [text for text in (run.source_text * bool(run.source_tokens), run.text) if text]
     proof = _proof(run, known, kinds)
@@ -206,7 +210,7 @@ def _shown(run: Translation, known: Known, kinds: Mapping[str, _Kind]) -> dict[s
     told, glosses = tell(run, known.aligner or Aligner(((0, 0),), "predicted"), (0, 0)), {}
     if known.aligner is not None and "cross" in kinds:
         told = tell(run, known.aligner, kinds["cross"].opens)
-        glosses = glossed(told.glosses, known.aligner)
+        glosses = glossed(told.glosses, known.aligner) if known.glosses is None else dict(known.glosses)
     present = {*kinds, "controls", "next"}
     stops = [stop for stop in TOUR if stop[0] in present]
     tour = [
