@@ -7,6 +7,7 @@ import datetime
 import hashlib
 import html
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 import transformer
 from figures import Tile, overview_spec, to_json
 from figures.base import captions
-from figures.maps.heatmap import LARGEST
+from figures.maps.heatmap import LARGEST as WINDOW
 from figures.maps.overview import LARGEST_TILE
 from lenses.heads.roles import surveyed
 from lenses.words.alignment import Aligner
@@ -25,7 +26,7 @@ from lenses.words.read_audit import read_checked
 from lenses.words.reading import Reading
 from linked.living import packed, scripts
 from linked.view import SIDES, Gloss, colour_note, followed, glossed, strips_feed, tell
-from linked.view.home import HOME, TOUR, head_map, next_feed
+from linked.view.home import HOME, LARGEST, TOUR, head_map, next_feed
 from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translation import NotCapturedError, Translation
 
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from transformer.runs.translator import Translator
 
 Roles = Mapping[str, Sequence[Sequence[str]]]
-MOST = LARGEST
-"""Most tokens a side of a run that a page can hold."""
+MOST = 256
+"""Most tokens a side of a run that a page can hold; its maps are whole, and scroll if they must."""
 SCORED = 32
 """Most tokens a side with scores before the mask: they take more room than all else."""
 POLICY = (
@@ -94,7 +95,7 @@ def page(
 
     Raises:
         NotCapturedError: Attention was not recorded.
-        PageError: The run has more than 64 tokens on a side.
+        PageError: The run has more than 256 tokens on a side.
         CellError: Its weights are not numbers from 0 to 1.
     """
     return written(run, Known.of(model, directory), place)
@@ -157,7 +158,8 @@ class _Kind:
 
         def feed(layer: int, head: int) -> dict[str, Any]:
             view = grid[layer][head] if scored else replace(grid[layer][head], scores=None)
-            found = head_map(run.model, run, view, lengths, self.opens, roles)
+            largest = LARGEST * max(1, math.ceil(max(lengths) / WINDOW))
+            found = head_map(run.model, run, view, lengths, self.opens, roles, largest=largest, most=MOST)
             figure = json.loads(found["figure"])
             figure["data"][0] |= {"z": None, "customdata": None}
             return {"off": False, **found, "figure": to_json(figure)}

@@ -126,9 +126,10 @@ def map_feed(
     whole: tuple[int, int] | None = None,
     sums: bool = False,  # whether to write the sum of each row at its end
     role: str = "",
+    most: int = LARGEST,  # rows, and columns, of the largest map
 ) -> MapFeed:
     """One attention map with all texts about it; further arguments as in `head_feed`."""
-    figure = heatmap_spec(view, largest, scale, sums)
+    figure = heatmap_spec(view, largest, scale, sums, most)
     names = figure["layout"].pop("meta")
     return {
         **head_feed("map", trace, view, scale, whole, role),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from figures.maps.heatmap import LARGEST as MOST
 from lenses.words.reading import ReadView
 from linked.view.feeds import choice, is_off, map_feed, race_feed, switched_off
 from linked.view.layout import Layout
@@ -51,11 +52,12 @@ def head_map(
     scale: str = "linear",
     largest: int = LARGEST,
     sums: bool = False,
+    most: int = MOST,  # rows, and columns, of the largest map
 ) -> MapFeed:
     """A map with the choice of the heads of its kind; a head that is off in the run is drawn so."""
     kind, head = str(view.kind), (view.layer, view.head)
     role = roles[view.layer][view.head] if roles else ""
-    found = map_feed(trace, view, largest, scale, lengths, sums, role)
+    found = map_feed(trace, view, largest, scale, lengths, sums, role, most)
     if is_off(run, kind, head):
         found = switched_off(found, view, role)
     if opens is not None:

@@ -10,6 +10,8 @@ import { followTheme } from "./theme.js";
 const WHOLE = "Unaltered since it was written.";
 const ALTERED = "✗ Altered since it was written: its numbers are not those that were exported.";
 const TOO_OLD = "This browser is too old to unpack the run; any browser from 2023 on can.";
+// Px of a printed sheet in landscape, A4 or Letter, and of the texts over the view.
+const [SHEET, SPARE] = [[975, 700], 80];
 
 class Living {
   constructor(run, host) {
@@ -33,6 +35,7 @@ class Living {
       this.send();
     });
     followTheme(() => this.send());
+    addEventListener("beforeprint", () => this.shrink());
   }
 
   // Takes a place from the address; what it does not name stays as it is.
@@ -87,6 +90,15 @@ class Living {
     asked?.catch?.(() => {});
   }
 
+  // A printed page has the arrangement of the screen, as small as one sheet needs.
+  shrink() {
+    const { clientWidth: wide } = this.host;
+    const high = this.host.offsetHeight + document.querySelector(".living-proof").offsetHeight + SPARE;
+    const { style } = document.documentElement;
+    style.setProperty("--wide", `${wide}px`);
+    style.setProperty("--print", `${Math.min(1, SHEET[0] / wide, SHEET[1] / high)}`);
+  }
+
   // The place in the address, for a link to it; a page inside another may have no address of its own.
   write() {
     try {
@@ -112,6 +124,7 @@ async function open() {
     host.textContent = TOO_OLD;
     return;
   }
+  document.documentElement.classList.add("living");
   const living = new Living(await unpacked(packed.textContent), host);
   for (const [id, lines] of Object.entries(living.run.said)) say(document.getElementById(id), lines);
   living.start(`#${packed.dataset.place}`);

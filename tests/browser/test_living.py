@@ -183,6 +183,24 @@ def test_two_frames_of_a_notebook_have_cursors_of_their_own_and_its_theme(
     tab.frames[1].wait_for_function(f"{dark} === 'rgb(255, 255, 255)'", timeout=PATIENCE)
 
 
+def test_a_run_is_printed_on_one_sheet(opened: Open, run: Translation, tmp_path: Path) -> None:
+    tab: Any = opened(page(run)).page
+    tab.pdf(path=tmp_path / "run.pdf", prefer_css_page_size=True)
+    assert (tmp_path / "run.pdf").read_bytes().count(b"/Type /Page\n") == 1
+
+
+def test_a_long_run_is_whole(opened: Open, translator: Translator) -> None:
+    run = translator.force("one " * 90, "two three")
+    visitor = opened(page(run))
+    tab: Any = visitor.page
+    assert len(visitor.chips("source")) == len(run.source_tokens) > 64
+    tab.locator("[data-plot=encoder] canvas").scroll_into_view_if_needed()
+    row, column = 5, 4
+    tab.mouse.move(*visitor.centre("encoder", row, column))
+    layers, _ = run.config.sizes["encoder"]
+    assert f"weight {run.weights('encoder', layers - 1, 0)[row, column]:.3f}" in said(visitor)
+
+
 def test_a_phone_scrolls_only_downwards(opened: Open, closed_form_models: dict[str, Path]) -> None:
     model = load_translator(closed_form_models["copy"])
     run = model.translate(CASES["copy"].sentence)

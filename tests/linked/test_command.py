@@ -26,7 +26,7 @@ def test_a_text_becomes_a_page(closed_form_models: dict[str, Path], tmp_path: Pa
 
 def test_lines_of_a_file_become_pages(closed_form_models: dict[str, Path], tmp_path: Path, capsys):
     file, folder = tmp_path / "texts.txt", tmp_path / "pages"
-    file.write_text("\n".join((TEXTS[0], "", TEXTS[1], "one " * 70)), encoding="utf-8")
+    file.write_text("\n".join((TEXTS[0], "", TEXTS[1], "one " * 300)), encoding="utf-8")
     given = ["--model", str(closed_form_models["copy"]), "--file", str(file), "--output", str(folder)]
     assert main(given) == 1
     assert f"{file}:4: " in capsys.readouterr().err

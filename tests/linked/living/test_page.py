@@ -161,8 +161,8 @@ def test_scores_stay_out_of_pages_of_long_runs_and_these_say_so(translator: Tran
 
 
 def test_a_run_that_no_page_can_hold_is_refused(translator: Translator):
-    with pytest.raises(PageError, match="at most 64 tokens"):
-        page(translator.force("one " * 70, "two"))
+    with pytest.raises(PageError, match="at most 256 tokens"):
+        page(translator.force("one " * 300, "two"))
     with pytest.raises(NotCapturedError):
         page(translator.translate("one", max_length=3, capture=False))
 
