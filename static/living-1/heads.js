@@ -59,6 +59,9 @@ export class Heads {
 
   // Frames the head that is shown; the last shape of the figure is that frame.
   show([layer, head], look) {
+    const shown = `${layer} ${head} ${look.color} ${look.family}`;
+    if (shown === this.shown) return;
+    this.shown = shown;
     const { xaxis, yaxis, shapes } = this.figure.layout;
     const frame = shapes.at(-1);
     const [wide, high] = [(frame.x1 - frame.x0) / 2, (frame.y1 - frame.y0) / 2];

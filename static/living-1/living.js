@@ -9,6 +9,7 @@ import { followTheme } from "./theme.js";
 
 const WHOLE = "Unaltered since it was written.";
 const ALTERED = "✗ Altered since it was written: its numbers are not those that were exported.";
+const UNREAD = "The run in this file cannot be read.";
 const TOO_OLD = "This browser is too old to unpack the run; any browser from 2023 on can.";
 // Px of a printed sheet in landscape, A4 or Letter, and of the texts over the view.
 const [SHEET, SPARE] = [[975, 700], 80];
@@ -114,20 +115,27 @@ function say(node, lines) {
   for (const [i, line] of lines.entries()) node.children[i].textContent = line;
 }
 
-async function open() {
-  const [packed, digest] = ["run", "digest"].map((id) => document.getElementById(id));
+// Whether the run is what was written; told after the first picture, which does not wait for it.
+function check(packed) {
+  const digest = document.getElementById("digest");
   const whole = sha256(packed.textContent) === packed.dataset.sha256;
   digest.textContent = whole ? WHOLE : ALTERED;
   digest.classList.toggle("lv-failed", !whole);
+}
+
+async function open() {
+  const packed = document.getElementById("run");
   const host = document.getElementById("view");
-  if (!window.DecompressionStream) {
-    host.textContent = TOO_OLD;
-    return;
+  try {
+    const run = await unpacked(packed.textContent);
+    document.documentElement.classList.add("living");
+    for (const [id, lines] of Object.entries(run.said)) say(document.getElementById(id), lines);
+    new Living(run, host).start(`#${packed.dataset.place}`);
+  } catch (error) {
+    host.textContent = window.DecompressionStream ? UNREAD : TOO_OLD;
+    console.warn("living page", error);
   }
-  document.documentElement.classList.add("living");
-  const living = new Living(await unpacked(packed.textContent), host);
-  for (const [id, lines] of Object.entries(living.run.said)) say(document.getElementById(id), lines);
-  living.start(`#${packed.dataset.place}`);
+  requestAnimationFrame(() => setTimeout(() => check(packed)));
 }
 
 open();

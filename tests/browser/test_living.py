@@ -41,6 +41,7 @@ def opened(chromium: object, tmp_path: Path) -> Iterator[Open]:
         tab.goto(f"{path.as_uri()}{place}")
         if ready:
             visitor.ready()
+            visitor.until("document.querySelector('#digest').textContent.startsWith('Unaltered since')")
         return visitor
 
     yield open_page
@@ -74,7 +75,6 @@ def choose(visitor: Visitor, kind: str, layer: int, head: int) -> None:
 def test_the_file_steps_changes_heads_and_says_the_weights_of_the_run(opened: Open, run: Translation) -> None:
     visitor = opened(page(run))
     tab: Any = visitor.page
-    assert tab.inner_text("#digest") == "Unaltered since it was written."
     assert len(visitor.chips("source")) == len(run.source_tokens)
     tab.evaluate(FOCUS)
     tab.keyboard.press("Home")
@@ -145,7 +145,6 @@ def test_altered_numbers_are_said(opened: Open, run: Translation) -> None:
     other = "A" if made[at] != "A" else "B"
     visitor = opened(made[:at] + other + made[at + 1 :], ready=False)
     visitor.until("document.querySelector('#digest').textContent.startsWith('✗ Altered')")
-    visitor.errors.clear()  # what was altered may not be unpacked
 
 
 def test_without_scripts_the_texts_are_read(opened: Open, run: Translation) -> None:
@@ -160,7 +159,6 @@ def test_hostile_texts_stay_texts(opened: Open, translator: Translator) -> None:
     visitor = opened(page(translator.translate(HOSTILE, max_length=5)))
     tab: Any = visitor.page
     assert tab.evaluate("window.hacked === undefined && document.images.length === 0")
-    assert tab.inner_text("#digest").startswith("Unaltered")
     assert "<script>" in tab.inner_text("#texts")
 
 
