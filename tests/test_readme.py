@@ -7,11 +7,10 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
-from setuptools import find_packages
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))]
@@ -38,27 +37,57 @@ def test_a_snippet_runs_alone_as_written(snippet: str) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
-def test_what_pip_installs_opens_a_model_by_its_path_in_an_empty_folder(tmp_path: Path) -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
-    packages = find_packages(str(ROOT), include=settings["include"])
-    assert {name.split(".")[0] for name in packages} == {"transformer", "lenses", "lab"}
-    for name in packages:
-        folder = name.replace(".", "/")
-        (tmp_path / "site" / folder).mkdir(parents=True)
-        for file in (ROOT / folder).glob("*.py"):
-            shutil.copy(file, tmp_path / "site" / folder)
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    code = (
-        "import sys; from transformer import load_translator\n"
-        "print(load_translator(sys.argv[1]).translate('The house is old.').text)"
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a wheel of this project installs."""
+    source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
+    for name in ("transformer", "lenses", "lab", "figures", "linked", "static"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    build = "from setuptools import build_meta; print(build_meta.build_wheel('.'))"
+    made = subprocess.run(
+        [sys.executable, "-c", build], cwd=source, capture_output=True, text=True, check=True
     )
+    with zipfile.ZipFile(source / made.stdout.split()[-1]) as wheel:
+        wheel.extractall(site)
+    return site
+
+
+def run_installed(site: Path, folder: Path, *arguments: str) -> str:
+    """What Python prints in a folder where only what was installed can be imported."""
     ran = subprocess.run(
-        [sys.executable, "-c", code, str(MODEL)],
-        cwd=empty,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(site)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.stdout.strip() == "Das Haus ist alt.", ran.stderr
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+def test_what_pip_installs_works_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys, figures, linked; from transformer import load_translator\n"
+        "translator = load_translator(sys.argv[1]); t = translator.translate('The house is old.')\n"
+        "assert linked.__file__.startswith(sys.argv[2]) and 'ui' not in sys.modules\n"
+        "assert '<iframe' in linked.show(t, translator)._repr_html_()\n"
+        "figures.heatmap(t.head('cross', 2, 3)); print(t.text)"
+    )
+    assert run_installed(installed, tmp_path, "-c", code, str(MODEL), str(installed)) == "Das Haus ist alt."
+    command = ("-m", "linked", "--model", str(MODEL), "The house is old.", "--output", "run.html")
+    assert run_installed(installed, tmp_path, *command) == "run.html: Das Haus ist alt."
+    assert (tmp_path / "run.html").read_text(encoding="utf-8").count("</script>") == 2
+
+
+def test_a_wheel_has_the_scripts_of_living_pages_and_not_plotly_js(installed: Path) -> None:
+    names = {path.relative_to(installed).as_posix() for path in installed.rglob("*") if path.is_file()}
+    roots = {name.split("/")[0] for name in names if not name.startswith("attention_explorer-")}
+    assert roots == {"transformer", "lenses", "lab", "figures", "linked"}
+    scripts = {path for path in (ROOT / "static").glob("*-*/*") if path.suffix in {".js", ".css"}}
+    told = {f"linked/{path.relative_to(ROOT).as_posix()}" for path in scripts}
+    assert told == {name for name in names if name.startswith("linked/static/")}
+    modules = (path for room in roots for path in (ROOT / room).rglob("*.py"))
+    assert {path.relative_to(ROOT).as_posix() for path in modules} <= names

@@ -10,15 +10,24 @@ ROOT = Path(__file__).parents[1]
 STATIC = ROOT / "static"
 VIEW = next(STATIC.glob("linked_view-*")).name
 PAGE = next(STATIC.glob("page-*")).name
+LIVING = next(STATIC.glob("living-*")).name
 LOADED = {
+    LIVING: ("linked/living/scripts.py", "static/README.md"),
     VIEW: (
-        "ui/linked_view/component.py",
-        "ui/linked_view/__init__.py",
+        "ui/maps/component.py",
+        "linked/living/scripts.py",
+        "linked/view/__init__.py",
         "ui/controls/export.py",
         "ui/shell/menu.py",
         "static/README.md",
     ),
-    PAGE: ("ui/controls/slots.py", "ui/views/inside/contents.py", "ui/shell/menu.py", "static/README.md"),
+    PAGE: (
+        "ui/controls/slots.py",
+        "ui/views/inside/contents.py",
+        "ui/shell/menu.py",
+        "linked/living/scripts.py",
+        "static/README.md",
+    ),
 }
 """Where each folder is named."""
 
@@ -40,6 +49,10 @@ def test_imports_are_relative_and_name_the_folder_that_is_there() -> None:
     for name, text in texts(PAGE).items():
         assert text.count("linked_view-") == text.count(f'"../{VIEW}/'), name
         assert "page-" not in text, name
+    for name, text in texts(LIVING).items():
+        for folder in (VIEW, PAGE):
+            stem = folder.rpartition("-")[0]
+            assert text.count(f"/{stem}-") == text.count(f'"../{folder}/'), name
 
 
 @pytest.mark.parametrize("folder", LOADED)

@@ -105,13 +105,14 @@ def heatmap(view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums:
 
 
 def heatmap_spec(
-    view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums: bool = False
+    view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums: bool = False, most: int = LARGEST
 ) -> dict[str, Any]:
     """The same figure as plain values, without a legend, because the linked view prints its own.
 
-    The linked view makes the hover texts from the names in `layout.meta` and `MASKED`.
+    The linked view makes the hover texts from the names in `layout.meta` and `MASKED`. `most`: rows, and
+    columns, of the largest map that is drawn.
     """
-    check(view)
+    check(view, most)
     rows = labels.row_names(view.query_tokens, view.predicted_tokens)
     columns = labels.key_names(view.key_tokens)
     numbers, hover = cell_numbers(view)
@@ -196,11 +197,11 @@ def _hover_text(rows: list[str], columns: list[str], mask: np.ndarray) -> list[l
     ]
 
 
-def check(view: HeadLike) -> None:
+def check(view: HeadLike, most: int = LARGEST) -> None:
     shape = view.weights.shape
-    if max(shape) > LARGEST:
+    if max(shape) > most:
         raise ValueError(
-            f"A map shows at most {LARGEST} x {LARGEST} cells, not {shape[0]} x {shape[1]}; ask for a window."
+            f"A map shows at most {most} x {most} cells, not {shape[0]} x {shape[1]}; ask for a window."
         )
     if shape != (len(view.query_tokens), len(view.key_tokens)):
         raise ValueError(

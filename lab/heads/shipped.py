@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.heads import roles
 from lab.heads.statistics import Floats
 from lab.heads.survey import Example, Line, Survey, as_line
 from lab.measurement import Json
+from lenses.heads import roles
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import SURVEY_FILE
 from transformer.storage.marks import measured

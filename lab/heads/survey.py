@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.heads import roles
 from lab.heads.first_heads import kind_totals
 from lab.heads.statistics import Floats, Totals
+from lenses.heads import roles
 from lenses.words.gold_links import CrossAlignments
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator

@@ -45,7 +45,8 @@ export class Flow {
   links() {
     const { view } = this;
     const { focus: cell } = view;
-    if (!cell.values || !cell.drawn || cell.drawn.off || cell.drawn !== cell.data || cell.drawn.columns !== "source") return [];
+    const { drawn } = cell;
+    if (!cell.values || !drawn || drawn.off || drawn !== cell.data || drawn.columns !== "source") return [];
     const row = cell.row();
     const to = this.placeOf("target", [view.at.step, view.at.step + 1]);
     if (row < 0 || !to) return [];

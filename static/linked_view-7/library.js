@@ -1,8 +1,16 @@
-// Fetches plotly.js.
+// Fetches plotly.js and the style of the view. A file that holds a run has another library in this place
+// (`static/living-1`), since it fetches nothing.
 
+import { element } from "./dom.js";
+
+const STYLE = new URL("view.css", import.meta.url);
 const PLOTLY = new URL("../plotly-cartesian-4.1.1.min.js", import.meta.url);
 
 let library = null;
+
+export function addStyle() {
+  document.head.append(element("link", "", undefined, { rel: "stylesheet", href: STYLE }));
+}
 
 // Resolves to plotly.js, fetched once for all who ask; after a failure, the next one who asks fetches it again.
 export function fetchPlotly() {

@@ -145,7 +145,7 @@ export class MapCell extends Head(PlotCell) {
     corner.replaceChildren(element("div"));
     const sizes = { width, height, left: this.axes.across.offset, top: this.axes.down.offset };
     const named = Object.fromEntries(Object.entries(sizes).map(([name, value]) => [`--${name}`, value]));
-    for (const pin of [rows, columns, corner]) place(pin, named);
+    for (const pin of [rows, columns, corner]) place(pin, { ...named, "font-size": xaxis.tickfont.size });
   }
 
   set(values) {

@@ -8,7 +8,7 @@ import { element } from "./dom.js";
 import { Flow } from "./flow.js";
 import { Focus } from "./focus.js";
 import { Keys } from "./keys.js";
-import { fetchPlotly } from "./library.js";
+import { addStyle, fetchPlotly } from "./library.js";
 import { LinesCell, StrongestCell } from "./links.js";
 import { MapCell } from "./map.js";
 import { BarsCell, TilesCell, WholeCell } from "./plots.js";
@@ -20,7 +20,6 @@ import { Strips } from "./strips.js";
 import { placeName } from "./text.js";
 import { Tour } from "./tour.js";
 
-const STYLE = new URL("view.css", import.meta.url);
 const [AT_ONCE, TELL_AFTER] = [20, 80];
 const HEARD_WITHIN = 2000;
 // Px: the narrowest window in which a map is fitted under a question, what is around the map, and its least height.
@@ -43,7 +42,7 @@ const CLASSES = {
 };
 const views = new Map();
 
-document.head.append(element("link", "", undefined, { rel: "stylesheet", href: STYLE }));
+addStyle();
 const plotly = fetchPlotly();
 plotly.catch(() => {});
 

@@ -59,7 +59,8 @@ class Axis {
     const { tickfont, tickangle, ticklabelstandoff: air = 3 } = this.axis;
     return this.ticks().map(([value, text]) => {
       const place = this.beside(this.at(value), air);
-      return { text, size: tickfont?.size ?? 12, turned: tickangle === -90, axis: this.letter, ...place };
+      const look = { size: tickfont?.size ?? 12, turned: tickangle === -90, axis: this.letter, side: this.side };
+      return { text, ...look, ...place };
     });
   }
 

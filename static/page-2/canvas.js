@@ -3,11 +3,13 @@
 
 import { element, place } from "../linked_view-7/dom.js";
 import { axesOf } from "./axes.js";
-import { colours } from "./colour.js";
+import { colours, parts } from "./colour.js";
 import { said } from "./hover.js";
 import { label } from "./rich.js";
 import { decode } from "../linked_view-7/values.js";
 
+// From so many cells on, one picture is quicker than a rectangle for each.
+const MANY = 2500;
 const MODES = new Set(["lines", "text", undefined]);
 
 // Whether these traces can be drawn here: others, such as curves with a legend, are left to plotly.js.
@@ -33,7 +35,7 @@ export class Canvas {
     this.axes = axesOf(this.traces, layout);
     this.paint();
     this.write();
-    this.tip.hidden = true;
+    if (!this.tip.hidden) this.point(this.pointed); // what is under a pointer that rests
   }
 
   paint() {
@@ -52,6 +54,7 @@ export class Canvas {
     const axes = this.axesFor(trace);
     if (trace.type === "heatmap") cells(tools, trace, axes);
     else if (trace.mode === "text") numbers(tools, trace, axes);
+    else if (trace.mode === "markers") return; // unseen targets of the pointer
     else if (trace.fill) hatch(tools, trace, axes);
     else line(tools, trace, axes);
   }
@@ -91,9 +94,12 @@ export class Canvas {
     this.names.replaceChildren(sheet);
   }
 
-  annotation({ text, font, bgcolor, bordercolor, ...where }) {
+  annotation({ text, font, bgcolor, bordercolor, textangle, ...where }) {
     const node = element("span", `pic-note ${anchors(where)}`);
-    node.append(label(text));
+    if (textangle === -90) {
+      node.append(element("span", "pic-upwards"));
+      node.firstChild.append(label(text));
+    } else node.append(label(text));
     place(node, { ...this.spot(where), "font-size": font.size });
     if (bgcolor) Object.assign(node.style, { background: bgcolor, borderColor: bordercolor });
     node.classList.toggle("pic-box", Boolean(bgcolor));
@@ -101,41 +107,63 @@ export class Canvas {
   }
 
   // The place of an annotation in px: x and y are values, or shares of the drawing area.
-  spot({ x, y, xref, yref, xshift = 0 }) {
+  spot({ x, y, xref, yref, xshift = 0, yshift = 0 }) {
     const { width, height, margin } = this.layout;
     const [wide, high] = [width - margin.l - margin.r, height - margin.t - margin.b];
     const left = xref === "paper" ? margin.l + x * wide : this.axes.x.at(x);
     const top = yref === "paper" ? margin.t + (1 - y) * high : this.axes.y.at(y);
-    return { left: left + xshift, top };
+    return { left: left + xshift, top: top - yshift };
   }
 
   // --- the pointer -------------------------------------------------------------------------------------------
 
   point(event) {
+    this.pointed = event;
     const box = this.node.getBoundingClientRect();
     const [left, top] = [event.clientX - box.left, event.clientY - box.top];
     const text = this.under(left, top);
     this.tip.hidden = text === null;
     if (text === null) return;
     this.tip.replaceChildren(label(text));
-    const wide = this.tip.offsetWidth;
-    const room = this.node.clientWidth;
-    place(this.tip, { left: Math.max(0, Math.min(left + 12, room - wide)), top: top + 16 });
+    const { offsetWidth: wide, offsetHeight: high } = this.tip;
+    const below = top + 16 + high <= this.node.clientHeight;
+    const beside = Math.max(0, Math.min(left + 12, this.node.clientWidth - wide));
+    place(this.tip, { left: beside, top: below ? top + 16 : Math.max(0, top - 10 - high) });
   }
 
-  // What is said of the cell at a place; null if there is none.
+  // What is said of the place under the pointer; null if there is nothing.
   under(left, top) {
-    for (const trace of this.traces) {
-      if (trace.type !== "heatmap" || trace.hoverinfo === "skip") continue;
-      const axes = this.axesFor(trace);
-      const column = index(axes.x.from(left), trace.x0, trace.dx, trace.columns);
-      const row = index(axes.y.from(top), trace.y0, trace.dy, trace.rows);
-      if (column === null || row === null) continue;
-      if (Number.isNaN(trace.values[row * trace.columns + column])) continue;
-      return said(trace, row, column, axes);
+    const { trace, row, column, text } = this.hit(left, top) ?? {};
+    if (!trace) return null;
+    return text ?? said(trace, row, column, this.axesFor(trace));
+  }
+
+  // The cell or the target at a place in px, with the number of its trace, as plotly.js counts them; null if none.
+  hit(left, top) {
+    for (const [curveNumber, trace] of this.traces.entries()) {
+      if (trace.hoverinfo === "skip") continue;
+      const { x, y } = this.axesFor(trace);
+      const found = trace.mode === "markers" ? target(trace, x, y, left, top) : cell(trace, x, y, left, top);
+      if (found) return { trace, curveNumber, ...found };
     }
     return null;
   }
+}
+
+function cell(trace, x, y, left, top) {
+  if (trace.type !== "heatmap") return null;
+  const column = index(x.from(left), trace.x0, trace.dx, trace.columns);
+  const row = index(y.from(top), trace.y0, trace.dy, trace.rows);
+  if (column === null || row === null || Number.isNaN(trace.values[row * trace.columns + column])) return null;
+  return { row, column };
+}
+
+// The nearest of the targets that reach to a place.
+function target({ x: xs, y: ys, marker, hovertext, customdata }, x, y, left, top) {
+  const away = xs.map((each, i) => Math.max(Math.abs(x.at(each) - left), Math.abs(y.at(ys[i]) - top)));
+  const nearest = away.indexOf(Math.min(...away));
+  if (nearest < 0 || away[nearest] > marker.size / 2) return null;
+  return { text: hovertext[nearest], customdata: customdata[nearest] };
 }
 
 const anchors = ({ xanchor = "center", yanchor = "middle" }) => `pic-${xanchor} pic-${yanchor}`;
@@ -158,6 +186,7 @@ function opened(trace) {
 
 function cells({ pen, scale }, trace, { x, y }) {
   const { values, rows, columns, x0, dx, y0, dy, zmin, zmax, xgap, ygap } = trace;
+  if (rows * columns > MANY && !xgap && !ygap) return picture({ pen, scale }, trace, { x, y });
   const colour = colours(trace.colorscale);
   const edge = (axis, start, step, i) => Math.round(axis.at(start + (i - 0.5) * step) * scale);
   const across = Array.from({ length: columns + 1 }, (_, i) => edge(x, x0, dx, i));
@@ -173,6 +202,31 @@ function cells({ pen, scale }, trace, { x, y }) {
       pen.fillRect(left + beside / 2, top + below / 2, across[column + 1] - left - beside, high - below);
     }
   }
+}
+
+// Many cells at once: a picture with a pixel for each, enlarged without smoothing.
+function picture({ pen, scale }, { values, rows, columns, x0, dx, y0, dy, zmin, zmax, colorscale }, { x, y }) {
+  const sheet = element("canvas", "", undefined, { width: columns, height: rows });
+  const own = sheet.getContext("2d");
+  const image = own.createImageData(columns, rows);
+  const colour = colours(colorscale);
+  const known = new Map();
+  for (const [i, value] of values.entries()) {
+    if (Number.isNaN(value)) continue;
+    if (!known.has(value)) known.set(value, parts(colour((value - zmin) / (zmax - zmin))));
+    const [red, green, blue, opacity] = known.get(value);
+    image.data.set([red, green, blue, 255 * opacity], 4 * i);
+  }
+  own.putImageData(image, 0, 0);
+  const edge = (axis, start, step, at) => Math.round(axis.at(start + (at - 0.5) * step) * scale);
+  const [left, right] = [edge(x, x0, dx, 0), edge(x, x0, dx, columns)];
+  const [top, bottom] = [edge(y, y0, dy, 0), edge(y, y0, dy, rows)];
+  pen.save();
+  pen.imageSmoothingEnabled = false;
+  pen.translate(left, top);
+  pen.scale((right - left) / columns, (bottom - top) / rows);
+  pen.drawImage(sheet, 0, 0);
+  pen.restore();
 }
 
 function numbers({ pen, scale, font }, { x: xs, y: ys, text, textfont }, { x, y }) {
@@ -220,8 +274,8 @@ function line({ pen, scale }, { x: xs, y: ys, line: { width, color } }, { x, y }
   pen.stroke();
 }
 
-function tick({ text, left, top, size, turned, axis }) {
-  const node = element("span", `pic-tick pic-tick-${turned ? "turned" : axis}`);
+function tick({ text, left, top, size, turned, axis, side }) {
+  const node = element("span", `pic-tick pic-tick-${turned ? "turned" : side === "top" ? "above" : axis}`);
   node.append(label(text));
   place(node, { left, top, "font-size": size });
   return node;

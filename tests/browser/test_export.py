@@ -60,6 +60,21 @@ def test_every_format_arrives_with_tokens_and_caption_inside(
     assert "Cross-attention" in visitor.page.inner_text("body")
 
 
+def test_a_run_is_taken_home_as_a_page_that_opens_where_the_visitor_was(
+    newcomer: Callable[..., Visitor], tmp_path: Path
+) -> None:
+    visitor = newcomer(offline=False)  # goes offline at the end
+    visitor.open("", **case_link("reverse", step="2", cross="1.2"))
+    page = download(visitor, popover(visitor), "Living page", tmp_path)
+    visitor.page.context.set_offline(True)
+    visitor.page.goto(page.as_uri())
+    visitor.ready()
+    assert visitor.count().startswith("step 2 of")
+    assert visitor.page.input_value("[data-plot=cross] .lv-head") == "0.1"
+    assert visitor.chips("target")[:-1] == CASES["reverse"].translation.split()
+    assert "SHA-256" in visitor.page.inner_text("#proof")
+
+
 def test_a_run_is_exported_and_opened_again_without_its_model(visitor: Visitor, tmp_path: Path) -> None:
     case = CASES["shift"]
     visitor.open("cross_attention", **case_link("shift", step="2"))

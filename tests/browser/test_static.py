@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from figures.base import labels
-from ui.linked_view import Shade
-from ui.linked_view.strips import chips as chips_of
-from ui.linked_view.strips import shaded
+from linked.view import Shade
+from linked.view.strips import chips as chips_of
+from linked.view.strips import shaded
 
 from .conftest import STATIC
 

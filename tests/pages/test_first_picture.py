@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NEEDED = ["ui.address.session", "ui.linked_view", "ui.server.runs", "ui.shell.sentence", "ui.views.home"]
+NEEDED = ["ui.address.session", "linked.view", "ui.server.runs", "ui.shell.sentence", "ui.views.home"]
 HEAVY = ["torch", "pandas", "pyarrow", "matplotlib"]
 VISIT = f"""
 import importlib, json, sys

@@ -16,7 +16,7 @@ from app_pages import feeds, named_charts, run, slots, words
 from streamlit.testing.v1 import AppTest
 
 from lenses.what_if.questions.question import Measured
-from ui.linked_view import LATER
+from linked.view import LATER
 from ui.server import examples
 from ui.server.lessons import asking, files
 

@@ -107,7 +107,7 @@ def captions(at: AppTest) -> str:
 def test_a_figure_for_a_paper_says_what_it_shows_and_is_one_click_away():
     at = for_a_paper("pages/cross_attention.py", model="copy", text=CASES["copy"].sentence, cross="1.2")
     assert not at.exception
-    assert [button.label for button in at.download_button] == ["Save PDF", "JSON", "NPZ"]
+    assert [button.label for button in at.download_button] == ["Save PDF", "JSON", "NPZ", "Living page"]
     told = captions(at)
     for part in ("Cross-attention · layer 1 · head 2", "copy", "✓ verified", CASES["copy"].sentence, "8.5 ×"):
         assert part in told, part
@@ -135,9 +135,9 @@ def test_a_figure_of_no_head_or_without_room_is_answered_in_one_sentence():
     assert at.error[0].value.count(".") == 1
 
 
-def test_the_whole_run_is_offered_as_json_and_npz():
+def test_the_whole_run_is_offered_as_json_npz_and_living_page():
     at = opened("pages/cross_attention.py", step="2")
-    assert [button.label for button in at.download_button] == ["HTML", "JSON", "NPZ"]
+    assert [button.label for button in at.download_button] == ["HTML", "JSON", "NPZ", "Living page"]
 
 
 def test_what_keys_carried_is_in_the_json_file_if_the_maps_show_it(closed_form_models: dict[str, Path]):

@@ -14,11 +14,11 @@ from uuid import uuid4
 
 import streamlit as st
 
+from linked.view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
 from transformer.model.sites import Head
 from ui.address.gone import GONE, MOVED, RENAMED
 from ui.address.parameters import KEEP, as_params, carried, parse
 from ui.address.state import KINDS, PLACE, TEXTS, State, elsewhere
-from ui.linked_view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
 
 RUN: dict[str, Any] = {
     "step": None,

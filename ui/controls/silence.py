@@ -6,8 +6,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base.quiet import NUMBER, quiet
+from linked.view import LATER
 from ui.address import session
-from ui.linked_view import LATER
 
 
 def say(text: str) -> None:

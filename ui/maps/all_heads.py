@@ -10,13 +10,13 @@ from figures.base import captions
 from figures.base.bars import percent
 from figures.maps.overview import Measure
 from lab.heads.measures import STATISTICS
+from linked import view as linked_view
+from linked.view import TilesFeed
 from transformer.model.sites import Head
-from ui import linked_view
 from ui.address import State, session
 from ui.address.state import ORDERS
 from ui.controls import options
 from ui.controls.pickers import choose
-from ui.linked_view import TilesFeed
 from ui.maps.looking import Looking, audit_tiles
 from ui.server import analyses, catalogue, measured
 from ui.server.opened import Opened

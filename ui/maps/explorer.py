@@ -15,12 +15,13 @@ from typing import Any
 import streamlit as st
 
 from lenses.words.reading import Reading, read_view
+from linked import view as linked_view
+from linked.view import Feed, Layout, Limits, MapFeed, Shade, StripsFeed
+from linked.view.home import head_map
 from transformer.model.sites import AttentionKind
-from ui import linked_view
 from ui.address import State, session
 from ui.controls import part
-from ui.linked_view import Feed, Layout, Limits, MapFeed, Shade, StripsFeed
-from ui.maps import going_on, measuring
+from ui.maps import component, going_on, measuring
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue, measured, runs
 from ui.server.opened import Opened
@@ -130,14 +131,14 @@ def explorer(scene: Scene) -> None:
 def _feed(layout: Layout, name: str, payload: Mapping[str, Any]) -> None:
     """Sends a feed; while a question is open, one that does not answer it."""
     choices = session.silent()
-    linked_view.feed(layout, name, payload if choices is None else linked_view.silenced(payload, choices))
+    component.feed(layout, name, payload if choices is None else linked_view.silenced(payload, choices))
 
 
 @part
 def _view(scene: Scene, layout: Layout) -> None:
     key, loading, now = session.view_key(layout.view), catalogue.loading(), _current(scene)
     present = now.present and bool(layout.plots)
-    linked_view.mount(
+    component.mount(
         layout,
         scene.opened.trace,
         session.cursor(),
@@ -180,28 +181,15 @@ def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
     """The feed of a map; if the layout draws no map of this kind, the feed holds the head as recorded."""
     drawn, model = look.kind in layout.plots, scene.opened.asked.model
     roles = measured.roles(model).get(look.kind, [])
-    layer, head = look.head
-    role = roles[layer][head] if roles else ""
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
-    payload = linked_view.map_feed(
-        scene.opened.trace,
-        view,
-        scene.largest,
-        look.scale,
-        look.lengths,
-        layout.style == "page",
-        role,
-    )
-    if changed.is_off(scene.opened.translation, look.kind, look.head):
-        payload = linked_view.switched_off(payload, view, role)
+    first = runs.default_head(model, look.kind) if layout.style == "home" else None
+    sums = layout.style == "page"
+    opened = scene.opened.trace, scene.opened.translation
+    payload = head_map(*opened, view, look.lengths, first, roles, look.scale, scene.largest, sums)
     payload["acts"] = _acts(scene) if drawn else []
     payload["fade"] = scene.fade and look.kind != "encoder"
-    if layout.style == "home":
-        size, first = scene.opened.translation.config.sizes[look.kind], runs.default_head(model, look.kind)
-        choice = linked_view.choice(look.kind, look.head, size, first, roles)
-        if look.kind == "cross":
-            choice["first"] = f"{choice['first']} {catalogue.guided(model)}".rstrip()
-        payload["choice"] = choice
+    if payload["choice"] and look.kind == "cross":
+        payload["choice"]["first"] = f"{payload['choice']['first']} {catalogue.guided(model)}".rstrip()
     return payload
 
 

@@ -21,13 +21,13 @@ from lenses.words.reading import (
     read_map,
     reading_window,
 )
+from linked.view import Cursor, window_around
 from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind, Head, Site
 from transformer.runs.translation import Translation
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import HeadMap, Window
 from ui.address import State
-from ui.linked_view import Cursor, window_around
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.stores import kept

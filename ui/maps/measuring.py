@@ -10,11 +10,11 @@ from figures.base import captions, labels
 from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.base.quantity import MEASURES, QUANTITIES
+from linked.view import Gloss, Shade
 from ui.address import State, session
 from ui.address.parameters import link
 from ui.controls import inform, plain, say
 from ui.controls.pickers import switch
-from ui.linked_view import Gloss, Shade
 from ui.maps.looking import Looking, lacking
 from ui.server.opened import Opened
 from ui.shell import waiting

@@ -9,14 +9,13 @@ from figures.base import labels
 from figures.base.quantity import quantity
 from figures.maps.lines import links
 from lenses.words.reading import ReadView
-from ui import linked_view
+from linked import view as linked_view
+from linked.view import Feed, LinesFeed
 from ui.address import State
 from ui.controls import Picture, pickers
-from ui.linked_view import Feed, LinesFeed
 from ui.maps import all_heads, display, measuring
 from ui.maps.looking import Looking
 from ui.maps.take_home import caption_of
-from ui.shell import changed
 
 
 def focus(look: Looking, now: State) -> str:
@@ -55,7 +54,7 @@ def feeds(
     )
     row["hue"] = kind
     found: dict[str, Feed] = {"overview": all_heads.feed(look, now), "row": row}
-    off = changed.is_off(look.translation, kind, look.head)
+    off = linked_view.is_off(look.translation, kind, look.head)
     if now.show == "lines":
         drawn = _lines(look, now, view, fade)
         found["lines"] = linked_view.switched_off(drawn, view) if off else drawn

@@ -1,4 +1,4 @@
-"""The export button of a linked view: its figures, the selection as JSON, and the whole run as NPZ."""
+"""The export button of a linked view: its figures, and the run as JSON, NPZ and living page."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from figures import next_token
 from figures.base import captions, labels
 from figures.maps.export import marked
 from lenses.words.reading import ReadView
+from linked.living.page import MOST
 from transformer.exports.view import Measured, Selection, save_view
 from transformer.runs.translation import Translation
 from transformer.trace.view import HeadMap
@@ -25,8 +26,10 @@ from ui.controls.export import offer, popover
 from ui.controls.file_names import file_name
 from ui.maps.as_python import calls
 from ui.maps.explorer import Scene
+from ui.maps.living import living_page
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue
+from ui.server.opened import Opened
 from ui.shell import menu, waiting
 
 if TYPE_CHECKING:
@@ -56,8 +59,8 @@ def take_home(
             else:
                 own = {} if more is None else more(now, looks)
                 offer("run", {**own, **_maps(scene, now, looks), **_bars(scene, now, looks)}, now)
-            if scene.opened.translation.source_tokens:  # the files hold a source and a target
-                _run(looks[scene.kinds[-1]], _selection(now, looks))
+            _run(scene.opened, now, looks[scene.kinds[-1]], looks)
+            if scene.opened.translation.source_tokens:
                 st.caption("The same in Python:")
                 st.code(calls(looks[scene.kinds[-1]]), language=None, wrap_lines=True)
 
@@ -131,35 +134,41 @@ def _frame(look: Looking, feed: Mapping[str, Any], count: int) -> int | None:
     return next((i for i, (start, stop) in enumerate(spans) if start <= position < stop), None)
 
 
-def _run(look: Looking, selection: Selection) -> None:
-    opened, view = look.opened, look.as_recorded()
+def _run(opened: Opened, now: State, look: Looking, looks: Looks) -> None:
+    """The whole run as files; JSON and NPZ hold a source and a target."""
+    view, selection = look.as_recorded(), _selection(now, looks)
     run, name = opened.translation, file_name(opened.asked.text, opened.translation.model)
-    model = (
-        catalogue.translator(opened.asked.model).model if catalogue.has_model(opened.asked.model) else None
-    )
+    files: dict[str, tuple[str, str, Callable[[], bytes]]] = {}
+    if run.source_tokens:
+        known = catalogue.has_model(opened.asked.model)
+        model = catalogue.translator(opened.asked.model).model if known else None
+        measured = _measured(look, view)
+        files["JSON"] = "json", "application/json", lambda: view_file(run, view, selection, model, measured)
+        files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, model)
+    files["Living page"] = "html", "text/html", lambda: living_page(opened, now)
+    long = max(len(run.source_tokens), len(run.target_tokens)) > MOST
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("This run")
-        st.download_button(
-            "JSON",
-            lambda: view_file(run, view, selection, model, _measured(look, view)),
-            f"{name}.json",
-            "application/json",
-            key=f"{KEY}.json",
-            on_click="ignore",
-        )
-        st.download_button(
-            "NPZ",
-            lambda: trace_file(run, model),
-            f"{name}.npz",
-            "application/octet-stream",
-            key=f"{KEY}.npz",
-            on_click="ignore",
-        )
+        for label, (suffix, kind, make) in files.items():
+            st.download_button(
+                label,
+                make,
+                f"{name}.{suffix}",
+                kind,
+                key=f"{KEY}.file.{suffix}",
+                on_click="ignore",
+                disabled=suffix == "html" and long,
+            )
+    page = "The living page is this view with all heads as one HTML file, without a server or a model"
+    page += f"; it holds runs of at most {MOST} tokens a side." if long else "."
+    if not run.source_tokens:
+        st.caption(page)
+        return
     st.caption(
         f"The JSON file holds tokens, steps, candidates, your selection and the {view.kind} matrix"
         f"{', also in the measure of the maps' * (look.measure != 'weight')}. "
-        "The NPZ file holds the whole trace. "
-        "You can open it again here and in Python, even without the model."
+        f"The NPZ file holds the whole trace. {page} "
+        "You can open NPZ again here and in Python, even without the model."
     )
     menu.link("open_file", icon=":material/folder_open:", width="content")
 

@@ -7,12 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
-from lab.heads.roles import MIXED, assign
+from lenses.heads.roles import surveyed
 from transformer.exports.maps import MappedRun, load_maps
-from transformer.model.sites import AttentionKind
-from transformer.storage.description import SURVEY_FILE, model_digests
+from transformer.storage.description import model_digests
 from transformer.storage.files import read_json
 from ui.server import catalogue
 from ui.server.stores import kept
@@ -72,21 +69,8 @@ def roles(model: str) -> dict[str, list[list[str]]]:
         An empty dictionary if the model has no survey of its heads.
     """
     with suppress(OSError, ValueError, KeyError):
-        return beside(model, _roles)
+        return beside(model, surveyed)
     return {}
-
-
-def _roles(directory: Path) -> dict[str, list[list[str]]]:
-    found: dict[str, list[list[str]]] = {}
-    survey = read_json(path) if (path := directory / SURVEY_FILE).is_file() else None
-    if survey is None or survey["digests"] != model_digests(directory):
-        return found
-    for kind, grid in survey["heads"].items():
-        cells = [[each["statistics"] for each in layer] for layer in grid]
-        means = {name: np.array([[each[name] for each in layer] for layer in cells]) for name in cells[0][0]}
-        names = assign(means, AttentionKind(kind)).tolist()
-        found[kind] = [["" if name == MIXED else name for name in layer] for layer in names]
-    return found
 
 
 def first(directory: Path) -> MappedRun | None:

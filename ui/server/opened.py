@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from figures.base import labels
 from lenses.words.telling import text_words
+from linked.view import EXAMPLE, Gloss, glossed
 from transformer.runs.translation import Translation
-from ui.linked_view import EXAMPLE, Gloss
 from ui.server import examples, runs
 from ui.server.runs import Asked
 
@@ -47,16 +46,11 @@ class Opened:
             return None
         return examples.claim_step(self.example, self.translation.target_tokens)
 
-    def _aligner(self) -> str:
-        best = runs.aligner(self.asked.model)
-        return labels.aligner(best.heads, best.rows)
-
     @property
     def glosses(self) -> dict[int, Gloss]:
         """A word under each target word that has one, by the position (from 0) of the word's first piece."""
         told = runs.told(self.asked, self.translation).glosses
-        origin = self._aligner() if told else ""
-        found = {place: Gloss(text=text, origin=origin) for place, text in told.items()}
+        found = glossed(told, runs.aligner(self.asked.model)) if told else {}
         for word in text_words(self.translation.target_tokens) if self.example else ():
             if self.example is not None and (text := self.example.gloss.get(word.text)):
                 found[word.start] = Gloss(text=text, origin=EXAMPLE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -16,7 +16,8 @@ import transformer
 from figures import Tile
 from lenses.words.alignment import Aligner
 from lenses.words.familiarity import Doubtful, read_measure, traits_of
-from lenses.words.telling import glosses, telling_step
+from linked import view as linked_view
+from linked.view import Told, tell
 from transformer.decode.rules import SearchRules
 from transformer.hub.settings import is_hosted
 from transformer.interventions import Intervention, InterventionError, write_text
@@ -34,7 +35,7 @@ from ui.server.stores import Model, kept
 TEMPERATURE = 0.8
 LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
-_followed: WeakKeyDictionary[Translation, dict[Head, list[int]]] = WeakKeyDictionary()
+_followed: WeakKeyDictionary[Translation, dict[Head, Sequence[int]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -300,12 +301,11 @@ def lengths(translation: Translation, kind: str) -> tuple[int, int]:
     return len(translation.tokens(site.query_side)), len(translation.tokens(site.key_side))
 
 
-def followed(translation: Translation, chosen: Head) -> list[int]:
+def followed(translation: Translation, chosen: Head) -> Sequence[int]:
     """For each step, the source token that a cross-attention head attends to most, except `</s>`."""
     known = _followed.setdefault(translation, {})
     if chosen not in known:
-        weights = translation.weights("cross", *chosen)
-        known[chosen] = np.argmax(weights[:, : max(1, weights.shape[1] - 1)], axis=1).tolist()
+        known[chosen] = linked_view.followed(translation.weights("cross", *chosen))
     return known[chosen]
 
 
@@ -317,29 +317,14 @@ def aligner(name: str) -> Aligner:
     return Aligner(tuple((layer, head) for layer, head in known["heads"]), known["rows"])
 
 
-@dataclass(frozen=True)
-class Told:
-    """A translation as attention tells it; positions count from 0."""
-
-    step: int  # the most telling step
-    # the source word behind a target word, by the position of the target word's first piece
-    glosses: Mapping[int, str]
-
-
 def told(asked: Asked, translation: Translation) -> Told:
-    """Glosses by the best aligner, and the step at which the head that opens first agrees with it.
-
-    Without cross-attention there is nothing to align: the first step, and no glosses.
-    """
-    if AttentionKind.CROSS not in translation.config.sites:
-        return Told(0, {})
+    """Glosses by the best aligner, and the step at which the head that opens first agrees with it."""
 
     def make() -> Told:
-        aligned = aligner(asked.model).weights(translation)
-        shown = translation.weights("cross", *default_head(asked.model, "cross"))
-        tokens = translation.source_tokens, translation.target_tokens
-        return Told(telling_step(shown, *tokens, aligned), glosses(aligned, *tokens))
+        return tell(translation, aligner(asked.model), default_head(asked.model, "cross"))
 
+    if AttentionKind.CROSS not in translation.config.sites:
+        return Told()
     return kept("told").get((asked, id(translation)), make)
 
 

@@ -12,7 +12,6 @@ import streamlit as st
 
 from figures.base import labels
 from transformer.interventions import (
-    Ablate,
     Choose,
     DropSource,
     EditSource,
@@ -22,7 +21,7 @@ from transformer.interventions import (
     Prefix,
     ablate,
 )
-from transformer.model.sites import AttentionKind, Head
+from transformer.model.sites import Head
 from transformer.runs.translation import Translation
 from ui.address import State, session
 from ui.address.change_list import Listed, listed, parted
@@ -96,18 +95,6 @@ def switched(kind: str, head: Head) -> dict[str, Any]:
     change, items = ablate(kind, *head), all_of(session.current())
     rest = [each for each in items if each.change != change]
     return _taken(rest if Listed(change, True) in items else [*rest, Listed(change, True)])
-
-
-def is_off(run: Translation, kind: str, head: Head) -> bool:
-    """Whether a head's output is replaced by zeros in all rows of a run."""
-    layer, at = head
-    return any(
-        isinstance(each, Ablate)
-        and (each.by, each.rows) == ("zero", None)
-        and each.layer == layer
-        and each.in_head(AttentionKind(kind), layer, at)
-        for each in run.interventions
-    )
 
 
 def remove(change: Intervention) -> None:

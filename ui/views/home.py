@@ -5,11 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from figures.base import labels
-from ui import linked_view
+from linked.view import RaceFeed
+from linked.view.home import HOME, LARGEST, TOUR, next_feed
 from ui.address import State
-from ui.address.kinds import SAMPLE
 from ui.controls import formula, seen
-from ui.linked_view import Layout, RaceFeed
 from ui.maps import display, going_on, measuring
 from ui.maps.explorer import Scene, Strips, explorer
 from ui.maps.looking import Looks
@@ -18,34 +17,6 @@ from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import better
 
-LAYOUT = Layout(
-    view="home",
-    style="home",
-    strips=("source", "target"),
-    plots=("cross", "encoder", "decoder", "next"),
-    focus="cross",
-)
-_LARGEST = 760
-"""Px of a map at which every label fits; the browser draws each map as large as the window allows."""
-_TOUR = (
-    (
-        "encoder",
-        "The encoder reads the whole sentence once. Each row is a source token that attends to all tokens.",
-    ),
-    (
-        "controls",
-        "The decoder then writes one token per step. Move the cursor with the arrow keys, or press play.",
-    ),
-    (
-        "decoder",
-        "The decoder's self-attention only looks back: later tokens are masked. Hatching shows masked cells.",
-    ),
-    (
-        "cross",
-        "Cross-attention looks from the token being written to the source. A ring marks this step's row.",
-    ),
-    ("next", "The model then computes a probability for every token. The chosen token is bold."),
-)
 _READING = (
     "A row is a query, a column is a key. The fuller the colour, "
     "the larger the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: a "
@@ -73,13 +44,13 @@ def show(opened: Opened) -> None:
     shown = {*opened.kinds, "controls", "next"}
     notice = st.empty()
     scene = Scene(
-        LAYOUT,
+        HOME,
         opened,
         opened.kinds,
         lambda now, looks: {"next": _next(opened)},
         below,
-        tuple(stop for stop in _TOUR if stop[0] in shown),
-        largest=_LARGEST,
+        tuple(stop for stop in TOUR if stop[0] in shown),
+        largest=LARGEST,
         strips=lambda now: Strips(shades=measuring.shaded(opened, now)),
     )
     explorer(scene)
@@ -96,9 +67,5 @@ def _explained(opened: Opened) -> tuple[str, str]:
 
 
 def _next(opened: Opened) -> RaceFeed:
-    method = opened.translation.method
-    clicks = "click another to continue · " if catalogue.has_model(opened.asked.model) else ""
-    way = f"{method}, {opened.asked.drawing}" if method.startswith(SAMPLE) else method
-    origin = "your translation, not the model's" if method == "forced" else f"decoding: {way}"
-    caption, offered = f"{clicks}the chosen token in bold · {origin}", going_on.offered(opened)
-    return linked_view.race_feed(opened.trace, opened.translation.steps, caption, offered if clicks else None)
+    offered = going_on.offered(opened) if catalogue.has_model(opened.asked.model) else None
+    return next_feed(opened.trace, opened.translation, str(opened.asked.drawing), offered)

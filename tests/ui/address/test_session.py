@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 def script(trace: str, more: dict[str, object]) -> None:
     import streamlit as st
 
+    from linked.view import Limits
     from ui.address import session
-    from ui.linked_view import Limits
 
     session.adopt()
     event = {"trace": trace, "step": 2, "source": None, "seq": 1, **more}

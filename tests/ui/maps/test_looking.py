@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from random_models import random_language_model
 
+from linked.view import Cursor
 from transformer import AttentionKind, TextGenerator, Translator
 from transformer.text.vocabulary import Tokenizer
 from ui.address.state import State
-from ui.linked_view import Cursor
 from ui.maps.looking import Looking, audit_tiles, cells_of, looks_of, reading_of
 from ui.server import runs
 from ui.server.opened import Opened

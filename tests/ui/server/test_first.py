@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from figures.maps.heatmap import levels
+from linked import view as linked_view
 from transformer import Translation, load_translator
 from transformer.exports.maps import MappedRun
-from ui import linked_view
 from ui.server import catalogue, examples, measured
 
 MODEL = catalogue.BUNDLED / catalogue.DEFAULT

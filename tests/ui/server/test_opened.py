@@ -8,8 +8,8 @@ import pytest
 from closed_form import CASES
 
 from lenses.words.alignment import Aligner
+from linked.view import EXAMPLE
 from transformer.runs.translator import load_translator
-from ui.linked_view import EXAMPLE
 from ui.server import runs
 from ui.server.examples import Claim, Example
 from ui.server.opened import Opened

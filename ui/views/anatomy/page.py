@@ -13,13 +13,13 @@ from figures.pages.anatomy import diagram, lens, norms, stream
 from lenses.inside import logit_lens
 from lenses.inside.logit_lens import LensRow
 from lenses.inside.parts import stream_norms
+from linked.view import Layout
 from transformer.model.config import ModelConfig
 from transformer.model.sites import Sublayer
 from ui.address import State, session
 from ui.address.parameters import link
 from ui.address.state import PARTS
 from ui.controls import inform, options, panel, pickers, plain
-from ui.linked_view import Layout
 from ui.maps.explorer import Scene, explorer, no_more
 from ui.maps.looking import Looks
 from ui.server import catalogue, measured

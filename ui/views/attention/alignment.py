@@ -12,13 +12,13 @@ from figures.base import captions, labels
 from figures.base.bars import percent
 from figures.maps.alignment import alignment_map, size_for
 from lenses.words.alignment import AlignmentScore, Rule, score
+from linked.view import window_around
 from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group
 from ui.address import State, session
 from ui.address.kinds import ABOVE
 from ui.controls import chart, export, inform, part, pickers, plain, seen
 from ui.controls.text import data
-from ui.linked_view import window_around
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.views.attention import aligned, gold

@@ -8,10 +8,10 @@ from figures.base import labels
 from figures.maps.memory import memory_map
 from lenses.again.memory import audit_memory
 from lenses.inside.unit_memory import unit_memory
+from linked.view.feeds import window_around
 from transformer import Window
 from ui.address import session
 from ui.controls import panel, pickers
-from ui.linked_view.feeds import window_around
 from ui.server import analyses, catalogue
 from ui.server.opened import Opened
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from linked.view import Layout
 from transformer.model.sites import AttentionKind
 from ui.address import State
 from ui.controls import formula, say, seen
-from ui.linked_view import Layout
 from ui.maps import display, measuring, one_head
 from ui.maps.explorer import Scene, explorer
 from ui.maps.looking import Looks

@@ -15,12 +15,12 @@ from figures.base.quantity import QUANTITIES
 from figures.maps.difference import ROOM, difference_map, merged_names, scale_end
 from figures.maps.heatmap import axis_titles
 from lenses.what_if.difference import Difference, Pair, difference
+from linked.view import window_around
 from transformer import Window
 from transformer.model.sites import Head
 from ui.address import State, session
 from ui.address.kinds import MOST_SEED, Against
 from ui.controls import options, panel, part, pickers, plain, seen
-from ui.linked_view import window_around
 from ui.maps.looking import cells_of
 from ui.server import catalogue
 from ui.server.opened import Opened

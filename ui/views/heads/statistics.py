@@ -15,9 +15,9 @@ from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.pages.heads import Cell, head_grid
 from lab.heads.measures import STATISTICS, Statistic
-from lab.heads.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS, role
 from lab.heads.shipped import Surveyed
 from lab.heads.survey import Example
+from lenses.heads.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS, role
 from transformer.model.sites import AttentionKind, Head
 from ui.address import State, session
 from ui.address.parameters import link

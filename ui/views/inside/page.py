@@ -11,13 +11,13 @@ import numpy as np
 import streamlit as st
 
 from lenses.inside.inside import InsideHead
+from linked.view import window_around
 from transformer.interventions import HeadOutput, Intervention, Patch
 from transformer.interventions.heads import InHeads
 from transformer.model.sites import AttentionKind, Head
 from ui.address import State, session
 from ui.controls import hushed, inform, options, pickers, seen
 from ui.controls.slots import Content, feed
-from ui.linked_view import window_around
 from ui.maps.explorer import Scene, explorer, strips_only
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import analyses

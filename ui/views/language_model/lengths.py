@@ -12,11 +12,11 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.bars import percent
+from linked.view import Layout, window_around
 from transformer.runs.language.generation import Generation
 from transformer.trace.view import Array, HeadView
 from ui.address import State
 from ui.controls import pickers, plain, seen
-from ui.linked_view import Layout, window_around
 from ui.maps import display
 from ui.maps.explorer import Scene, Strips, explorer, no_more
 from ui.maps.looking import Looking, Looks

@@ -11,11 +11,11 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.base.style import figure
 from figures.pages.language_model import LARGEST, bits_spec, share
+from linked import view as linked_view
+from linked.view import BarsFeed, Shade
 from transformer.runs.language.generation import Generation
 from transformer.runs.language.perplexity import per_piece, per_word, perplexity
-from ui import linked_view
 from ui.controls import Table, export, plain, seen
-from ui.linked_view import BarsFeed, Shade
 from ui.maps.explorer import Strips
 from ui.server.opened import Opened
 from ui.views.language_model import view

@@ -12,10 +12,10 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.bars import shown_candidates
-from ui import linked_view
+from linked import view as linked_view
+from linked.view import Feed, Layout, RaceFeed
 from ui.address import State, session
 from ui.controls import formula, seen
-from ui.linked_view import Feed, Layout, RaceFeed
 from ui.maps import display, one_head
 from ui.maps.explorer import Scene, Strips, explorer
 from ui.maps.looking import Looks

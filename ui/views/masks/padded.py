@@ -6,13 +6,13 @@ import streamlit as st
 
 from figures import heatmap
 from figures.base import captions, labels
+from linked.view import window_around
 from transformer import Window
 from transformer.model.sites import Head
 from transformer.runs.batch import BatchEntry
 from transformer.trace.view import HeadView
 from ui.address import session
 from ui.controls import panel, part, pickers
-from ui.linked_view import window_around
 from ui.server import analyses
 from ui.server.opened import Opened
 

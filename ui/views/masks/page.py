@@ -14,6 +14,7 @@ from figures.base import captions, labels
 from figures.base.bars import percent
 from figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
 from lenses.what_if.masking import Leak, Masking, leak, masked_weights
+from linked.view import window_around
 from transformer import Translation, Window
 from transformer.model.sites import Head
 from transformer.runs.batch import BatchEntry
@@ -21,7 +22,6 @@ from transformer.text.words import PAD
 from transformer.trace.view import HeadView
 from ui.address import State, session
 from ui.controls import chart, export, formula, options, panel, part, pickers, plain, say, seen
-from ui.linked_view import window_around
 from ui.maps.explorer import Scene, explorer, strips_only
 from ui.maps.looking import Looks, cells_of
 from ui.server import analyses, catalogue

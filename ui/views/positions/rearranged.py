@@ -15,11 +15,11 @@ from figures.maps.difference import difference_map, scale_end
 from figures.pages.positions import Interval, dots
 from lab.twins.titles import title
 from lenses.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
+from linked.view import window_around
 from transformer.model.sites import Head
 from transformer.trace.records import AttentionTrace
 from ui.address import State, session
 from ui.controls import inform, options, panel, pickers, plain
-from ui.linked_view import window_around
 from ui.server import catalogue
 from ui.server.analyses import rearranged
 from ui.server.opened import Opened

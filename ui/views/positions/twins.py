@@ -13,11 +13,11 @@ from figures.base import captions, labels
 from figures.pages.positions import twin_lines
 from lab.twins.profiles import REACH, by_distance
 from lab.twins.titles import title
+from linked.view import window_around
 from transformer import Translation, Window
 from transformer.model.sites import AttentionKind, Head, Side
 from transformer.trace.records import AttentionTrace
 from ui.controls import inform, panel, pickers
-from ui.linked_view import window_around
 from ui.server import catalogue, measured
 from ui.server.opened import Opened
 from ui.server.runs import Asked, Untold, translate

@@ -15,6 +15,7 @@ from figures.base.bars import percent
 from figures.base.captions import quote
 from figures.pages.recurrent import with_centres
 from lenses.what_if.difference import align_tokens
+from linked.view import window_around
 from transformer import Window
 from transformer.model.config import RecurrentConfig
 from transformer.model.sites import AttentionKind
@@ -23,7 +24,6 @@ from transformer.trace.view import HeadView
 from ui.address import State, session
 from ui.address.parameters import link
 from ui.controls import options, panel, part, pickers, plain, seen
-from ui.linked_view import window_around
 from ui.server import catalogue
 from ui.shell.fitting import fit_position, noticed
 from ui.views.recurrent import twins

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from ui import linked_view
+from linked import view as linked_view
+from linked.view import Layout, RaceFeed
 from ui.address import State, session
 from ui.controls import seen
-from ui.linked_view import Layout, RaceFeed
 from ui.maps import display, going_on
 from ui.maps.explorer import Scene, explorer
 from ui.maps.looking import Looks

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import streamlit as st
 
-from ui.linked_view.events import Cursor
+from linked.view import Cursor, Layout
 
 _SCRIPT = 'import(new URL("app/static/linked_view-7/view.js", document.baseURI))'
 # Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with pandas.
@@ -22,18 +21,6 @@ _feeder = st.components.v2.component(
     js=f"export default async ({{ data }}) => {{\n  (await {_SCRIPT}).feed({{ data: data[0] }});\n}};",
     isolate_styles=False,
 )
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The content of a linked view."""
-
-    view: str  # name of the view; feeders name the view they feed
-    style: str  # `home` (side by side) or `page` (one below the other)
-    strips: tuple[str, ...]  # the token strips, in order: `source`, `target`
-    plots: tuple[str, ...]  # names of the figures, in order
-    focus: str  # the map that the sentence describes and the arrow keys move on
-    cursor: str = "step"  # what the slider moves: `step` or `source`
 
 
 def feed(layout: Layout, name: str, payload: Mapping[str, object]) -> None:

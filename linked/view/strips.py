@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from figures.base import captions, labels
+from linked.view.payloads import Gloss, Shade, StripsFeed
 from transformer.text import words
-from ui.linked_view.payloads import Gloss, Shade, StripsFeed
 
 
 def direction(tokens: Sequence[str]) -> str:

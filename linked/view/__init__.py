@@ -1,4 +1,4 @@
-"""Strips, cursor, maps and bars that move together: one component, drawn by `static/linked_view-7/view.js`.
+"""Strips, cursor, maps and bars that move together: what `static/linked_view-7/view.js` is sent, and answers.
 
 Python sends every figure once, through a feeder, and the cursor with every run. A step in the browser comes
 back as an event, and `reduce` turns the event into the next cursor.
@@ -6,12 +6,12 @@ back as an event, and `reduce` turns the event into the next cursor.
 
 from __future__ import annotations
 
-from ui.linked_view.component import Layout, feed, mount
-from ui.linked_view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
-from ui.linked_view.feeds import (
+from linked.view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
+from linked.view.feeds import (
     bars_feed,
     choice,
     colour_note,
+    is_off,
     lines_feed,
     map_feed,
     overview_feed,
@@ -21,7 +21,9 @@ from ui.linked_view.feeds import (
     whole_feed,
     window_around,
 )
-from ui.linked_view.payloads import (
+from linked.view.glosses import Told, followed, glossed, tell
+from linked.view.layout import Layout
+from linked.view.payloads import (
     EXAMPLE,
     BarsFeed,
     Feed,
@@ -33,8 +35,8 @@ from ui.linked_view.payloads import (
     StripsFeed,
     TilesFeed,
 )
-from ui.linked_view.silent import LATER, silenced
-from ui.linked_view.strips import SIDES, strips_feed
+from linked.view.silent import LATER, silenced
+from linked.view.strips import SIDES, strips_feed
 
 __all__ = [
     "EXAMPLE",
@@ -52,13 +54,15 @@ __all__ = [
     "Shade",
     "StripsFeed",
     "TilesFeed",
+    "Told",
     "bars_feed",
     "choice",
     "colour_note",
-    "feed",
+    "followed",
+    "glossed",
+    "is_off",
     "lines_feed",
     "map_feed",
-    "mount",
     "overview_feed",
     "picked_candidate",
     "picked_head",
@@ -69,6 +73,7 @@ __all__ = [
     "strips_feed",
     "strongest_feed",
     "switched_off",
+    "tell",
     "whole_feed",
     "window_around",
 ]

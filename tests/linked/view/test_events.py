@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ui.linked_view import (
+from linked.view import (
     EXAMPLE,
     Cursor,
     Gloss,
@@ -14,7 +14,7 @@ from ui.linked_view import (
     reduce,
     window_around,
 )
-from ui.linked_view.strips import chips, direction
+from linked.view.strips import chips, direction
 
 LIMITS = Limits("abc", steps=5, sources=4)
 EVENT = {"trace": "abc", "step": 2, "source": None, "seq": 7}

@@ -12,10 +12,9 @@ from figures.base import labels
 from figures.maps.heatmap import MASKED, heatmap
 from figures.maps.strongest import SHOWN
 from lenses.words.reading import Reading, ReadView, read_view
+from linked.view.feeds import Draw, bars_feed, is_off, lines_feed, map_feed, strongest_feed
 from transformer import Translator
 from transformer import interventions as do
-from ui.linked_view.feeds import Draw, bars_feed, lines_feed, map_feed, strongest_feed
-from ui.shell import changed
 
 SCRIPT = next((Path(__file__).parents[3] / "static").glob("linked_view-*/view.js"))
 
@@ -74,4 +73,4 @@ def test_lists_on_the_screen_are_as_long_as_printed_ones(view: ReadView):
 )
 def test_a_head_is_off_if_its_output_is_zero_in_every_row(translator, change, off: bool):
     run = translator.translate("one two", max_length=3, interventions=[change])
-    assert changed.is_off(run, "cross", (1, 2)) is off
+    assert is_off(run, "cross", (1, 2)) is off

@@ -18,8 +18,7 @@ from figures.maps.lines import Link, looks
 from figures.maps.pooled import pooled_note
 from figures.maps.strongest import SHOWN
 from lenses.words.reading import Axis, ReadView
-from transformer.text.words import Group
-from ui.linked_view.payloads import (
+from linked.view.payloads import (
     BarsFeed,
     Choice,
     Draw,
@@ -33,7 +32,11 @@ from ui.linked_view.payloads import (
     TilesFeed,
     WholeFeed,
 )
-from ui.linked_view.strips import direction
+from linked.view.strips import direction
+from transformer.interventions import Ablate
+from transformer.model.sites import AttentionKind, Head
+from transformer.runs.translation import Translation
+from transformer.text.words import Group
 
 AXES = {"encoder": ("source", "source"), "decoder": ("step", "step"), "cross": ("step", "source")}
 ABOUT = {
@@ -87,6 +90,18 @@ def switched_off(feed: AnyHead, view: ReadView, role: str = "") -> AnyHead:
     return {**feed, "off": True, "sentences": captions.sentences_off(view, role), "notes": {}}
 
 
+def is_off(run: Translation, kind: str, head: Head) -> bool:
+    """Whether a head's output is replaced by zeros in all rows of a run."""
+    layer, at = head
+    return any(
+        isinstance(each, Ablate)
+        and (each.by, each.rows) == ("zero", None)
+        and each.layer == layer
+        and each.in_head(AttentionKind(kind), layer, at)
+        for each in run.interventions
+    )
+
+
 def spans(groups: Sequence[Group]) -> Spans:
     """The tokens that each row or column stands for: first, and one past the last."""
     return [(group.start, group.stop) for group in groups]
@@ -111,9 +126,10 @@ def map_feed(
     whole: tuple[int, int] | None = None,
     sums: bool = False,  # whether to write the sum of each row at its end
     role: str = "",
+    most: int = LARGEST,  # rows, and columns, of the largest map
 ) -> MapFeed:
     """One attention map with all texts about it; further arguments as in `head_feed`."""
-    figure = heatmap_spec(view, largest, scale, sums)
+    figure = heatmap_spec(view, largest, scale, sums, most)
     names = figure["layout"].pop("meta")
     return {
         **head_feed("map", trace, view, scale, whole, role),

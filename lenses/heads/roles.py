@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.model.sites import AttentionKind
+from transformer.storage.description import SURVEY_FILE, model_digests
+from transformer.storage.files import read_json
 
 Floats = NDArray[np.float32]
 Means = Mapping[str, Floats]
@@ -147,6 +150,27 @@ def assign(means: Means, kind: AttentionKind) -> NDArray[np.str_]:
     for name in reversed(found):
         names = np.where(found[name] >= 1, name, names)
     return names
+
+
+def surveyed(directory: Path) -> dict[str, list[list[str]]]:
+    """What every head of a model does over many sentences, by kind, layer and head; empty for a mixed head.
+
+    Returns:
+        An empty dictionary if there is no survey of this very model beside it.
+
+    Raises:
+        ValueError, KeyError: the survey is damaged.
+    """
+    found: dict[str, list[list[str]]] = {}
+    survey = read_json(path) if (path := directory / SURVEY_FILE).is_file() else None
+    if survey is None or survey["digests"] != model_digests(directory):
+        return found
+    for kind, grid in survey["heads"].items():
+        cells = [[each["statistics"] for each in layer] for layer in grid]
+        means = {name: np.array([[each[name] for each in layer] for layer in cells]) for name in cells[0][0]}
+        names = assign(means, AttentionKind(kind)).tolist()
+        found[kind] = [["" if name == MIXED else name for name in layer] for layer in names]
+    return found
 
 
 def shows(name: str, means: Means, kind: AttentionKind) -> Floats:

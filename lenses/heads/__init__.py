@@ -1,0 +1,1 @@
+"""Roles of heads: what each does over many sentences, by name."""

@@ -1,0 +1,140 @@
+"""A run as one HTML file: `python -m linked --model DIR "A sentence." --output run.html`."""
+
+from __future__ import annotations
+
+import argparse
+import html
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from transformer.commands.program import Parser, run_program
+from transformer.runs.translation import Translation
+
+Make = Callable[[str], tuple[Translation, str]]
+"""Makes the run of a text, and its page."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Writes the pages; returns the exit status."""
+    return run_program(_parser, argv)
+
+
+def _parser() -> argparse.ArgumentParser:
+    from transformer.commands.arguments import add_beam, add_device, output_file
+
+    parser = Parser(prog="python -m linked", description=__doc__)
+    parser.set_defaults(run=_write)
+    parser.add_argument("--model", required=True, metavar="DIR", help="directory of a model, of either sort")
+    parser.add_argument("text", nargs="?", metavar="TEXT", help="text to translate, or to continue")
+    parser.add_argument("--file", type=Path, metavar="FILE", help="texts, one a line (.gz too)")
+    text = "the page; with --file a folder, which gets an index and a page for each text"
+    parser.add_argument("--output", required=True, type=output_file, metavar="PATH", help=text)
+    text = "where the page opens, counted from 1: step=7&cross=3.5"
+    parser.add_argument("--place", default="", metavar="PLACE", help=text)
+    add_beam(parser)
+    add_device(parser)
+    return parser
+
+
+def _write(arguments: argparse.Namespace) -> int:
+    from transformer.commands.arguments import check_beam_size, line_text
+    from transformer.runs.wording import InputError
+
+    if (arguments.text is None) == (arguments.file is None):
+        raise InputError("Give one text, or a file of texts with --file.")
+    check_beam_size(arguments)
+    make = _maker(arguments)
+    if arguments.file is not None:
+        return _write_all(arguments, make)
+    run, page = make(line_text(arguments.text))
+    arguments.output.write_text(page, encoding="utf-8")
+    print(f"{arguments.output}: {run.text}")
+    return 0
+
+
+def _maker(arguments: argparse.Namespace) -> Make:
+    """Opens the model, once for all texts."""
+    from linked.living.page import Known, written
+    from transformer.runs.language.generator import load_language_model
+    from transformer.runs.translator import load_translator
+
+    directory = Path(arguments.model)
+    scored = {name: getattr(arguments, name) for name in ("length_penalty", "length_offset")}
+    if _continues(directory):
+        writer = load_language_model(directory, arguments.device)
+        known = Known.of(writer, directory)
+
+        def run(text: str) -> Translation:
+            return writer.generate(text, arguments.beam_size, **scored)
+    else:
+        translator = load_translator(directory, arguments.device)
+        known = Known.of(translator, directory)
+
+        def run(text: str) -> Translation:
+            return translator.translate(text, arguments.beam_size, **scored)
+
+    def make(text: str) -> tuple[Translation, str]:
+        found = run(text)
+        return found, written(found, known, arguments.place)
+
+    return make
+
+
+def _continues(directory: Path) -> bool:
+    """Whether a directory holds a language model; models of other families translate."""
+    from transformer.model.config import LanguageModelConfig
+    from transformer.storage.description import read_config
+
+    with suppress(ValueError):
+        return isinstance(read_config(directory), LanguageModelConfig)
+    return False
+
+
+def _write_all(arguments: argparse.Namespace, make: Make) -> int:
+    """A page for each line of a file, and an index of them; lines without a page are named."""
+    from transformer.commands.arguments import told
+    from transformer.text.pairs import filled_lines
+
+    folder: Path = arguments.output
+    folder.mkdir(exist_ok=True)
+    rows, bad = [], []
+    for number, text in filled_lines(arguments.file):
+        try:
+            run, page = make(text)
+        except ValueError as error:
+            bad.append(f"{arguments.file}:{number}: {error}")
+            continue
+        (folder / f"{number}.html").write_text(page, encoding="utf-8")
+        link = f'<a href="{number}.html">{html.escape(text)}</a>'
+        rows.append(f'<li value="{number}">{link}<br>{html.escape(run.text)}')
+        print(f"{folder / str(number)}.html: {run.text}")
+    listed = "\n".join(rows)
+    (folder / "index.html").write_text(_INDEX.format(listed=listed), encoding="utf-8")
+    return told(bad)
+
+
+_INDEX = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Runs</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }}
+</style>
+</head>
+<body>
+<h1>Runs</h1>
+<ol>
+{listed}
+</ol>
+</body>
+</html>
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""Source words under target words, by the best aligner, and the step at which a run opens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from figures.base import labels
+from lenses.words.alignment import Aligner
+from lenses.words.telling import glosses, telling_step
+from linked.view.payloads import Gloss
+from transformer.model.sites import AttentionKind, Head
+from transformer.runs.translation import Translation
+
+
+@dataclass(frozen=True)
+class Told:
+    """A translation as attention tells it; positions count from 0."""
+
+    step: int = 0  # the most telling step
+    # the source word behind a target word, by the position of the target word's first piece
+    glosses: Mapping[int, str] = field(default_factory=dict)
+
+
+def tell(run: Translation, aligner: Aligner, opens: Head) -> Told:
+    """Glosses by an aligner, and the step at which the head of cross-attention that opens agrees with it.
+
+    Without cross-attention there is nothing to align: the first step, and no glosses.
+    """
+    if AttentionKind.CROSS not in run.config.sites:
+        return Told()
+    aligned, tokens = aligner.weights(run), (run.source_tokens, run.target_tokens)
+    step = telling_step(run.weights("cross", *opens), *tokens, aligned)
+    return Told(step, glosses(aligned, *tokens))
+
+
+def glossed(texts: Mapping[int, str], aligner: Aligner) -> dict[int, Gloss]:
+    """The glosses of an aligner as the strips show them."""
+    origin = labels.aligner(aligner.heads, aligner.rows)
+    return {place: Gloss(text=text, origin=origin) for place, text in texts.items()}
+
+
+def followed(weights: np.ndarray) -> Sequence[int]:
+    """For each step, the source token that (steps, sources) weights are largest on, from 0, except `</s>`."""
+    found: Sequence[int] = np.argmax(weights[:, : max(1, weights.shape[1] - 1)], axis=1).tolist()
+    return found

@@ -1,0 +1,77 @@
+// The run in the file: texts of every head, and their cells as bytes (`linked/living/packed.py` writes both).
+
+// Reads the run: four bytes with the length of its JSON, the JSON, and the cells of all kinds.
+export async function unpacked(text) {
+  const zipped = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const open = new Blob([zipped]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const bytes = new Uint8Array(await new Response(open).arrayBuffer());
+  const length = new DataView(bytes.buffer).getUint32(0, true);
+  const run = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  return new Run(run, bytes.subarray(4 + length));
+}
+
+// Bytes in the form in which Python writes an array for plotly.js.
+export function written(bytes, dtype, shape) {
+  const parts = [];
+  for (let at = 0; at < bytes.length; at += 4096) parts.push(String.fromCharCode(...bytes.subarray(at, at + 4096)));
+  return { dtype, bdata: btoa(parts.join("")), shape: shape.join(", ") };
+}
+
+// Thousandths of the weight nearest to a colour level; the second byte of a cell says how far the weight is from it.
+const near = (level) => Math.floor((1000 * (Math.max(level, 1) - 1) + 127) / 254);
+
+class Run {
+  constructor(run, cells) {
+    Object.assign(this, run);
+    let at = 0;
+    const take = (count) => cells.subarray(at, (at += count));
+    for (const kind of Object.values(this.kinds)) {
+      const count = kind.size[0] * kind.size[1] * kind.shape[0] * kind.shape[1];
+      Object.assign(kind, { levels: take(count), beside: take(count) });
+      if (kind.scored) kind.scores = [take(count), take(count)];
+    }
+  }
+
+  // The places of a head's cells among those of its kind.
+  part({ size, shape }, [layer, head]) {
+    const count = shape[0] * shape[1];
+    const start = (layer * size[1] + head) * count;
+    return [start, start + count];
+  }
+
+  levels(name, head) {
+    const kind = this.kinds[name];
+    return kind.levels.subarray(...this.part(kind, head));
+  }
+
+  // The weights of a head to three decimals, and its scores before the mask to two if they are in the file.
+  numbers(kind, head) {
+    const [start, stop] = this.part(kind, head);
+    const channels = kind.scored ? 2 : 1;
+    const found = new Float32Array((stop - start) * channels);
+    for (let i = start; i < stop; i += 1) {
+      const at = (i - start) * channels;
+      found[at] = (near(kind.levels[i]) + kind.beside[i] - 128) / 1000;
+      if (kind.scored) found[at + 1] = (kind.scores[0][i] + 256 * kind.scores[1][i] - 32768) / 100;
+    }
+    return { bytes: new Uint8Array(found.buffer), channels };
+  }
+
+  // The feed of a head's map, as Python sends it to the app.
+  map(name, head) {
+    const kind = this.kinds[name];
+    const feed = { ...kind.shared, ...kind.own[head[0]][head[1]], name, view: this.spec.view };
+    const figure = JSON.parse(feed.figure);
+    const { bytes, channels } = this.numbers(kind, head);
+    figure.data[0].z = written(this.levels(name, head), "u1", kind.shape);
+    figure.data[0].customdata = written(bytes, "f4", [...kind.shape, channels]);
+    return { ...feed, figure: JSON.stringify(figure) };
+  }
+
+  // The strips; the source token follows the head of cross-attention that is shown.
+  strips({ cross }) {
+    const followed = this.kinds.cross?.follow;
+    const follow = followed ? followed[cross[0]][cross[1]] : [];
+    return { ...this.shown.strips, follow, name: "strips", view: this.spec.view };
+  }
+}

@@ -1,0 +1,141 @@
+// A run in a file: gives the linked view its feeds, and answers what the app's server answers there. No network.
+
+import { feed, show } from "../linked_view-7/view.js";
+import { unpacked } from "./data.js";
+import { sha256 } from "./digest.js";
+import { Heads } from "./heads.js";
+import { placeIn, written } from "./place.js";
+import { followTheme } from "./theme.js";
+
+const WHOLE = "Unaltered since it was written.";
+const ALTERED = "✗ Altered since it was written: its numbers are not those that were exported.";
+const UNREAD = "The run in this file cannot be read.";
+const TOO_OLD = "This browser is too old to unpack the run; any browser from 2023 on can.";
+// Px of a printed sheet in landscape, A4 or Letter, and of the texts over the view.
+const [SHEET, SPARE] = [[975, 700], 80];
+
+class Living {
+  constructor(run, host) {
+    Object.assign(this, { run, host, ack: 0, present: false });
+    this.heads = { ...run.place.heads };
+    this.at = { step: run.place.step, source: run.place.source };
+    this.tiles = Object.keys(run.kinds).map((name) => new Heads(run, name, (kind, head) => this.choose(kind, head)));
+    document.getElementById("heads").append(...this.tiles.map(({ root }) => root));
+  }
+
+  start(place) {
+    this.go(place);
+    this.go(location.hash);
+    for (const [name, each] of Object.entries(this.run.shown)) {
+      if (name !== "strips") feed({ data: { ...each, name, view: this.run.spec.view } });
+    }
+    this.sent = {};
+    this.send();
+    addEventListener("hashchange", () => {
+      this.go(location.hash);
+      this.send();
+    });
+    followTheme(() => this.send());
+    addEventListener("beforeprint", () => this.shrink());
+  }
+
+  // Takes a place from the address; what it does not name stays as it is.
+  go(hash) {
+    const { kinds, shown } = this.run;
+    const found = placeIn(hash, kinds, shown.strips);
+    Object.assign(this.heads, found.heads);
+    this.at = { ...this.at, ...found.at };
+  }
+
+  // Sends the maps that changed, and the cursor.
+  send() {
+    for (const [kind, head] of Object.entries(this.heads)) {
+      if (this.sent[kind] === `${head}`) continue;
+      this.sent[kind] = `${head}`;
+      if (kind === "cross" || !this.stripped) feed({ data: this.run.strips(this.heads) });
+      this.stripped = true;
+      feed({ data: this.run.map(kind, head) });
+    }
+    const data = { ...this.run.spec, ...this.at, ack: this.ack, present: this.present };
+    show({ data, parentElement: this.host, setStateValue: (_, event) => this.hear(event), setTriggerValue() {} });
+    const { ink: color, family } = this.look();
+    for (const each of this.tiles) each.show(this.heads[each.name], { color, family });
+  }
+
+  look() {
+    const style = getComputedStyle(this.host);
+    return { ink: style.getPropertyValue("--st-text-color").trim(), family: style.fontFamily };
+  }
+
+  // What the visitor did; the answer comes after the view has finished what it does.
+  hear({ step, source, seq, head, present }) {
+    this.ack = seq;
+    this.at = { step, source };
+    if (head) this.heads[head[0]] = head.slice(1);
+    if (present !== undefined && present !== this.present) this.fill(present);
+    queueMicrotask(() => this.send());
+    this.write();
+  }
+
+  choose(kind, head) {
+    this.heads[kind] = head;
+    this.send();
+    this.write();
+  }
+
+  // Presenting fills the screen where the browser allows it; else the window.
+  fill(present) {
+    this.present = present;
+    const page = document.documentElement;
+    const asked = present ? page.requestFullscreen?.() : document.fullscreenElement && document.exitFullscreen();
+    asked?.catch?.(() => {});
+  }
+
+  // A printed page has the arrangement of the screen, as small as one sheet needs.
+  shrink() {
+    const { clientWidth: wide } = this.host;
+    const high = this.host.offsetHeight + document.querySelector(".living-proof").offsetHeight + SPARE;
+    const { style } = document.documentElement;
+    style.setProperty("--wide", `${wide}px`);
+    style.setProperty("--print", `${Math.min(1, SHEET[0] / wide, SHEET[1] / high)}`);
+  }
+
+  // The place in the address, for a link to it; a page inside another may have no address of its own.
+  write() {
+    try {
+      history.replaceState(null, "", written(this.at, this.heads));
+    } catch {
+      // then the link is that of the page around it
+    }
+  }
+}
+
+// The texts are in the page already, for readers without scripts; these are those that the digest covers.
+function say(node, lines) {
+  for (const [i, line] of lines.entries()) node.children[i].textContent = line;
+}
+
+// Whether the run is what was written; told after the first picture, which does not wait for it.
+function check(packed) {
+  const digest = document.getElementById("digest");
+  const whole = sha256(packed.textContent) === packed.dataset.sha256;
+  digest.textContent = whole ? WHOLE : ALTERED;
+  digest.classList.toggle("lv-failed", !whole);
+}
+
+async function open() {
+  const packed = document.getElementById("run");
+  const host = document.getElementById("view");
+  try {
+    const run = await unpacked(packed.textContent);
+    document.documentElement.classList.add("living");
+    for (const [id, lines] of Object.entries(run.said)) say(document.getElementById(id), lines);
+    new Living(run, host).start(`#${packed.dataset.place}`);
+  } catch (error) {
+    host.textContent = window.DecompressionStream ? UNREAD : TOO_OLD;
+    console.warn("living page", error);
+  }
+  requestAnimationFrame(() => setTimeout(() => check(packed)));
+}
+
+open();

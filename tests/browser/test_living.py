@@ -1,0 +1,244 @@
+"""A run as one HTML file: opened from the disk, without a server, in Chromium."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from closed_form import CASES
+
+from figures.maps.heatmap import pool
+from linked import page, show
+from transformer import Translation, Translator, load_translator
+
+from .conftest import PATIENCE, VIEWPORT, Visitor
+
+SCRIPTS = "living-1"
+Open = Callable[..., Visitor]
+HOSTILE = "<script>hacked=1</script><img src=x onerror=hacked=1>"
+FOCUS = "document.querySelector('.lv').focus()"
+
+
+@pytest.fixture
+def opened(chromium: object, tmp_path: Path) -> Iterator[Open]:
+    """Opens a page from a file; it may ask for nothing, and nothing may go wrong in it."""
+    made: list[tuple[Visitor, list[str]]] = []
+
+    def open_page(text: str, place: str = "", ready: bool = True, **options: Any) -> Visitor:
+        path = tmp_path / f"{len(made)}.html"
+        path.write_text(text, encoding="utf-8")
+        tab = chromium.new_page(**{"viewport": VIEWPORT, **options})  # type: ignore[attr-defined]
+        asked: list[str] = []
+        tab.on("request", lambda request: asked.append(request.url))
+        visitor = Visitor(tab, "")
+        tab.on("console", lambda told: visitor.errors.append(told.text) if told.type == "error" else None)
+        made.append((visitor, asked))
+        tab.goto(f"{path.as_uri()}{place}")
+        if ready:
+            visitor.ready()
+            visitor.until("document.querySelector('#digest').textContent.startsWith('Unaltered since')")
+        return visitor
+
+    yield open_page
+    for visitor, asked in made:
+        visitor.page.close()  # type: ignore[attr-defined]
+        assert visitor.errors == []
+        assert [url for url in asked if not url.startswith(("file:", "about:", "blob:", "data:"))] == []
+        assert len(asked) == 1
+
+
+@pytest.fixture(scope="module")
+def run(translator: Translator) -> Translation:
+    return translator.translate("one two three", max_length=7)
+
+
+def said(visitor: Visitor) -> str:
+    """What stands under the pointer."""
+    tip = visitor.page.wait_for_selector(".pic-tip:not([hidden])", timeout=PATIENCE)  # type: ignore[attr-defined]
+    return str(tip.inner_text())
+
+
+def choose(visitor: Visitor, kind: str, layer: int, head: int) -> None:
+    chosen = f"[data-plot={kind}] .lv-head"
+    visitor.page.select_option(chosen, f"{layer}.{head}")  # type: ignore[attr-defined]
+    visitor.until(
+        "([kind, head]) => document.querySelector(`[data-plot=${kind}] .lv-body`).ariaLabel.includes(head)",
+        [kind, f"head {head + 1} of layer {layer + 1}"],
+    )
+
+
+def test_the_file_steps_changes_heads_and_says_the_weights_of_the_run(opened: Open, run: Translation) -> None:
+    visitor = opened(page(run))
+    tab: Any = visitor.page
+    assert len(visitor.chips("source")) == len(run.source_tokens)
+    tab.evaluate(FOCUS)
+    tab.keyboard.press("Home")
+    for _ in range(2):
+        tab.keyboard.press("ArrowRight")
+    visitor.until("document.querySelector('.lv-count').textContent.startsWith('step 3 of')")
+    places = (("cross", 0, 1, 2, 3), ("encoder", 1, 0, 3, 1), ("decoder", 0, 0, 4, 2))
+    for kind, layer, head, row, column in places:
+        choose(visitor, kind, layer, head)
+        tab.locator(f"[data-plot={kind}] canvas").scroll_into_view_if_needed()
+        tab.mouse.move(*visitor.centre(kind, row, column))
+        view = run.head(kind, layer, head)
+        told = said(visitor)
+        assert f"weight {view.weights[row, column]:.3f}" in told
+        assert f"{view.scores[row, column]:.2f}".replace("-", "−") in told
+    assert tab.evaluate("location.hash").startswith("#step=3&")
+    assert "cross=1.2" in tab.evaluate("location.hash")
+
+
+def test_a_click_on_a_tile_opens_its_head_and_one_on_a_cell_moves_the_cursor(
+    opened: Open, run: Translation
+) -> None:
+    visitor = opened(page(run))
+    tab: Any = visitor.page
+    tiles = tab.locator("[data-tiles=encoder] canvas")
+    tiles.scroll_into_view_if_needed()
+    box = tiles.bounding_box()
+    tab.mouse.click(box["x"] + 30 + 10, box["y"] + 26 + 10)
+    visitor.until("document.querySelector('[data-plot=encoder] .lv-head').value === '0.0'")
+    tab.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
+    tab.mouse.click(*visitor.centre("cross", 1, 2))
+    assert visitor.count() == f"step 2 of {len(run.target_tokens)}"
+
+
+def test_a_place_in_the_address_opens_there_and_is_followed(opened: Open, run: Translation) -> None:
+    visitor = opened(page(run, place="step=4&decoder=1.2"), "#step=2&cross=1.2")
+    tab: Any = visitor.page
+    heads = "[...document.querySelectorAll('.lv-head')].map(e => e.value)"
+    assert visitor.count().startswith("step 2 ")
+    assert tab.evaluate(heads) == ["0.1", "1.0", "0.1"]
+    tab.evaluate("location.hash = '#step=999&cross=9.9&encoder=x&source=3'")
+    visitor.until("document.querySelectorAll('.lv-strip-source .lv-on').length === 1")
+    assert visitor.count().startswith("step 2 ")
+    assert tab.evaluate(heads) == ["0.1", "1.0", "0.1"]
+    tab.evaluate("location.hash = '#step=5'")
+    visitor.until("document.querySelector('.lv-count').textContent.startsWith('step 5 ')")
+
+
+def test_the_file_plays_presents_and_lists_its_keys(opened: Open, run: Translation) -> None:
+    visitor = opened(page(run, place="step=6"))
+    tab: Any = visitor.page
+    tab.evaluate(FOCUS)
+    tab.keyboard.press("Space")
+    visitor.until("document.querySelector('.lv-playing') !== null")
+    tab.keyboard.press("Space")
+    tab.keyboard.press("p")
+    visitor.until("document.querySelector('.lv-present') !== null")
+    tab.keyboard.press("Escape")
+    visitor.until("document.querySelector('.lv-present') === null")
+    tab.keyboard.press("?")
+    assert tab.is_visible(".lv-keys")
+
+
+def test_altered_numbers_are_said(opened: Open, run: Translation) -> None:
+    made = page(run)
+    start = made.index('id="run"')
+    at = made.index(">", start) + 400
+    other = "A" if made[at] != "A" else "B"
+    visitor = opened(made[:at] + other + made[at + 1 :], ready=False)
+    visitor.until("document.querySelector('#digest').textContent.startsWith('✗ Altered')")
+
+
+def test_without_scripts_the_texts_are_read(opened: Open, run: Translation) -> None:
+    tab: Any = opened(page(run), ready=False, java_script_enabled=False).page
+    assert tab.inner_text("#texts p:nth-child(1)") == run.source_text
+    assert tab.inner_text("#texts p:nth-child(2)").split() == run.text.split()
+    assert "random" in tab.inner_text("#proof")
+    assert "scripts are blocked" in tab.inner_text("#digest")
+
+
+def test_hostile_texts_stay_texts(opened: Open, translator: Translator) -> None:
+    visitor = opened(page(translator.translate(HOSTILE, max_length=5)))
+    tab: Any = visitor.page
+    assert tab.evaluate("window.hacked === undefined && document.images.length === 0")
+    assert "<script>" in tab.inner_text("#texts")
+
+
+def test_two_frames_of_a_notebook_have_cursors_of_their_own_and_its_theme(
+    opened: Open, run: Translation
+) -> None:
+    frames = "".join(show(run, place=f"step={step}")._repr_html_() for step in (1, 4))
+    head = "<!doctype html><meta charset=utf-8><body data-jp-theme-light=false>"
+    visitor = opened(f"{head}{frames}", ready=False)
+    tab: Any = visitor.page
+    one, other = (tab.frame_locator(f"iframe >> nth={i}") for i in (0, 1))
+    for frame in (one, other):
+        frame.locator('.lv[data-ready="true"]').wait_for(timeout=PATIENCE)
+    one.get_by_label("One forward").click()
+    assert one.locator(".lv-count").inner_text().startswith("step 2 ")
+    assert other.locator(".lv-count").inner_text().startswith("step 4 ")
+    dark = "getComputedStyle(document.body).backgroundColor"
+    assert tab.frames[1].evaluate(dark) == "rgb(18, 22, 28)"
+    tab.evaluate("document.body.setAttribute('data-jp-theme-light', 'true')")
+    tab.frames[1].wait_for_function(f"{dark} === 'rgb(255, 255, 255)'", timeout=PATIENCE)
+
+
+def test_a_run_is_printed_on_one_sheet(opened: Open, run: Translation, tmp_path: Path) -> None:
+    tab: Any = opened(page(run)).page
+    tab.pdf(path=tmp_path / "run.pdf", prefer_css_page_size=True)
+    assert (tmp_path / "run.pdf").read_bytes().count(b"/Type /Page\n") == 1
+
+
+def test_a_long_run_is_whole(opened: Open, translator: Translator) -> None:
+    run = translator.force("one " * 90, "two three")
+    visitor = opened(page(run))
+    tab: Any = visitor.page
+    assert len(visitor.chips("source")) == len(run.source_tokens) > 64
+    tab.locator("[data-plot=encoder] canvas").scroll_into_view_if_needed()
+    row, column = 5, 4
+    tab.mouse.move(*visitor.centre("encoder", row, column))
+    layers, _ = run.config.sizes["encoder"]
+    assert f"weight {run.weights('encoder', layers - 1, 0)[row, column]:.3f}" in said(visitor)
+
+
+def test_a_phone_scrolls_only_downwards(opened: Open, closed_form_models: dict[str, Path]) -> None:
+    model = load_translator(closed_form_models["copy"])
+    run = model.translate(CASES["copy"].sentence)
+    visitor = opened(page(run, model), viewport={"width": 390, "height": 844}, has_touch=True)
+    tab: Any = visitor.page
+    parts = "[...document.querySelectorAll('.stMain, .lv-cell, .lv-title')]"
+    wide = f"{parts}.every(each => each.scrollWidth <= innerWidth)"
+    assert tab.evaluate(wide)
+    assert html.escape(run.text) in tab.content()
+
+
+# --- digest.js, place.js, heads.js ------------------------------------------------------------------------
+
+
+def test_the_digest_is_sha_256(call: Callable[..., Any]) -> None:
+    for text in ("", "abc", "a" * 55, "a" * 56, "a" * 64, "xyz" * 5000):
+        assert call("digest.sha256", text) == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_place_is_read_back_as_it_was_written(call: Callable[..., Any]) -> None:
+    kinds, strips = {"cross": {"size": [6, 8]}}, {"steps": 9, "names": {"source": ["a", "b", "c"]}}
+    at = {"step": 6, "source": 2}
+    text = call("place.written", at, {"cross": [2, 4]})
+    assert text == "#step=7&source=3&cross=3.5"
+    assert call("place.placeIn", text, kinds, strips) == {"heads": {"cross": [2, 4]}, "at": at}
+    for wrong in (
+        "",
+        "#",
+        "#step=0&cross=7.1",
+        "#step=10&cross=1",
+        "#step=1e0&cross=1.2.3",
+        "#step=-1&cross=.5",
+    ):
+        assert call("place.placeIn", wrong, kinds, strips) == {"heads": {}, "at": {}}
+
+
+def test_tiles_are_pooled_as_in_python(call: Callable[..., Any]) -> None:
+    values = np.random.default_rng(0).integers(0, 256, (9, 5), np.uint8)
+    for most in (3, 5, 9):
+        found = call("heads.pooled", values.ravel().tolist(), [9, 5], most)
+        expected = pool(values, most)[0]
+        assert [found["high"], found["wide"]] == list(expected.shape)
+        assert found["cells"] == expected.ravel().tolist()

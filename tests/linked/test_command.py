@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from living_pages import Opened
+
+from linked.__main__ import main
+from transformer import load_translator
+
+TEXTS = ("one two three", "<b>four</b>")
+
+
+def test_a_text_becomes_a_page(closed_form_models: dict[str, Path], tmp_path: Path, capsys):
+    model, path = closed_form_models["reverse"], tmp_path / "run.html"
+    given = ["--model", str(model), "--output", str(path), "--device", "cpu"]
+    assert main([*given, TEXTS[0], "--place", "step=2"]) == 0
+    run = load_translator(model).translate(TEXTS[0])
+    assert capsys.readouterr().out == f"{path}: {run.text}\n"
+    opened = Opened(path.read_text(encoding="utf-8"))
+    assert opened.run["said"]["texts"] == [text for text in (run.source_text, run.text) if text]
+    assert opened.place == "step=2"
+    assert main([*given, TEXTS[0], "--beam-size", "2"]) == 0
+    assert "beam-2" in path.read_text(encoding="utf-8")
+
+
+def test_lines_of_a_file_become_pages(closed_form_models: dict[str, Path], tmp_path: Path, capsys):
+    file, folder = tmp_path / "texts.txt", tmp_path / "pages"
+    file.write_text("\n".join((TEXTS[0], "", TEXTS[1], "one " * 300)), encoding="utf-8")
+    given = ["--model", str(closed_form_models["copy"]), "--file", str(file), "--output", str(folder)]
+    assert main(given) == 1
+    assert f"{file}:4: " in capsys.readouterr().err
+    assert {path.name for path in folder.iterdir()} == {"1.html", "3.html", "index.html"}
+    index = (folder / "index.html").read_text(encoding="utf-8")
+    assert '<a href="3.html">&lt;b&gt;four&lt;/b&gt;</a>' in index
+
+
+@pytest.mark.parametrize("given", [[], ["one", "--file", "texts.txt"]])
+def test_one_text_or_a_file_is_needed(given: list[str], tmp_path: Path, capsys):
+    assert main([*given, "--model", "none", "--output", str(tmp_path / "run.html")]) == 2
+    assert "one text, or a file" in capsys.readouterr().err

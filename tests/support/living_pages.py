@@ -1,0 +1,51 @@
+"""Living pages, opened again by arithmetic of their own."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from typing import Any
+
+import numpy as np
+
+DATA = re.compile(r'<script type="text/plain" id="run" data-sha256="(\w+)" data-place="([^"]*)">([^<]*)<')
+
+
+class Opened:
+    """What a page holds: its JSON, and the cells of every kind as (layers, heads, queries, keys)."""
+
+    def __init__(self, page: str) -> None:
+        found = DATA.search(page)
+        assert found is not None
+        self.digest, self.place, self.text = found.groups()
+        content = zlib.decompress(base64.b64decode(self.text))
+        length = int.from_bytes(content[:4], "little")
+        self.run: dict[str, Any] = json.loads(content[4 : 4 + length])
+        self.cells: dict[str, list[np.ndarray]] = {}
+        rest = np.frombuffer(content[4 + length :], np.uint8)
+        for kind, told in self.run["kinds"].items():
+            shape = (*told["size"], *told["shape"])
+            count = 4 if told["scored"] else 2
+            size = int(np.prod(shape))
+            self.cells[kind] = [rest[i * size : (i + 1) * size].reshape(shape) for i in range(count)]
+            rest = rest[count * size :]
+        assert not len(rest)
+
+    def weights(self, kind: str) -> np.ndarray:
+        """(layers, heads, queries, keys) weights in thousandths."""
+        levels, beside = (each.astype(int) for each in self.cells[kind][:2])
+        near = (1000 * np.maximum(levels - 1, 0) / 254 + 0.5).astype(int)
+        return near + beside - 128
+
+    def scores(self, kind: str) -> np.ndarray:
+        """(layers, heads, queries, keys) scores in hundredths."""
+        low, high = (each.astype(int) for each in self.cells[kind][2:])
+        return low + 256 * high - 2**15
+
+    def feed(self, kind: str, layer: int, head: int) -> dict[str, Any]:
+        """What a head's feed says, its figure as values without the numbers of its cells."""
+        told = self.run["kinds"][kind]
+        found = {**told["shared"], **told["own"][layer][head]}
+        return {**found, "figure": json.loads(found["figure"])}

@@ -1,0 +1,36 @@
+"""The visitor's run as a living page, which opens where the visitor is."""
+
+from __future__ import annotations
+
+from linked.living.page import Known, written
+from ui.address import State
+from ui.server import catalogue, measured, runs
+from ui.server.opened import Opened
+
+
+def living_page(
+    opened: Opened,  # the sentence, with its whole trace
+    now: State,  # whose heads and cursor the page opens at
+) -> bytes:
+    """The content of the HTML file; raises as `linked.page`."""
+    run, name = opened.translation, opened.asked.model
+    sha256 = None
+    if catalogue.has_model(name):
+        from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
+
+        sha256 = model_digest(catalogue.model(name).model)
+    known = Known(
+        sha256,
+        {kind: runs.default_head(name, kind) for kind in opened.kinds},
+        runs.aligner(name) if "cross" in opened.kinds else None,
+        measured.roles(name),
+        opened.glosses,
+    )
+    return written(run, known, place(opened.kinds, now)).encode()
+
+
+def place(kinds: tuple[str, ...], now: State) -> str:
+    """The heads and the cursor of a state as the address of a page says them, counted from 1."""
+    at = {"step": (now.step or 0) + 1, "source": None if now.source is None else now.source + 1}
+    heads = {kind: "{}.{}".format(*(each + 1 for each in getattr(now, kind))) for kind in kinds}
+    return "&".join(f"{name}={value}" for name, value in {**at, **heads}.items() if value is not None)
