@@ -20,6 +20,8 @@ export function written(bytes, dtype, shape) {
 // Thousandths of the weight nearest to a colour level; the second byte of a cell says how far the weight is from it.
 const near = (level) => Math.floor((1000 * (Math.max(level, 1) - 1) + 127) / 254);
 
+const weight = ({ levels, beside }, i) => (near(levels[i]) + beside[i] - 128) / 1000;
+
 class Run {
   constructor(run, cells) {
     Object.assign(this, run);
@@ -44,6 +46,13 @@ class Run {
     return kind.levels.subarray(...this.part(kind, head));
   }
 
+  // (queries × keys) weights of a head.
+  weights(name, head) {
+    const kind = this.kinds[name];
+    const [start, stop] = this.part(kind, head);
+    return Array.from({ length: stop - start }, (_, i) => weight(kind, start + i));
+  }
+
   // The weights of a head to three decimals, and its scores before the mask to two if they are in the file.
   numbers(kind, head) {
     const [start, stop] = this.part(kind, head);
@@ -51,7 +60,7 @@ class Run {
     const found = new Float32Array((stop - start) * channels);
     for (let i = start; i < stop; i += 1) {
       const at = (i - start) * channels;
-      found[at] = (near(kind.levels[i]) + kind.beside[i] - 128) / 1000;
+      found[at] = weight(kind, i);
       if (kind.scored) found[at + 1] = (kind.scores[0][i] + 256 * kind.scores[1][i] - 32768) / 100;
     }
     return { bytes: new Uint8Array(found.buffer), channels };

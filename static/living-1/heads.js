@@ -3,6 +3,7 @@
 import { element } from "../linked_view-7/dom.js";
 import { written } from "./data.js";
 import { library } from "./drawing.js";
+import { Numbers } from "./numbers.js";
 
 // Px of a tile at most, and around all of them.
 const [LARGEST, AROUND] = [72, { l: 30, t: 26, r: 4, b: 4 }];
@@ -29,6 +30,8 @@ export class Heads {
     this.node = element("div", "lv-plot", undefined, { role: "img", "aria-label": alt });
     this.root.append(element("div", "lv-title", this.feed.title), this.node);
     this.root.append(element("figcaption", "lv-caption", this.feed.caption));
+    this.numbers = new Numbers(run, name);
+    this.root.append(this.numbers.root);
     this.figure = JSON.parse(this.feed.figure);
     this.figure.data[0].z = this.sheet();
     this.observer = new ResizeObserver(() => this.draw());
@@ -62,6 +65,7 @@ export class Heads {
     const shown = `${layer} ${head} ${look.color} ${look.family}`;
     if (shown === this.shown) return;
     this.shown = shown;
+    this.numbers.show([layer, head]);
     const { xaxis, yaxis, shapes } = this.figure.layout;
     const frame = shapes.at(-1);
     const [wide, high] = [(frame.x1 - frame.x0) / 2, (frame.y1 - frame.y0) / 2];

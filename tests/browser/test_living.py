@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import html
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from linked import page, show
 from transformer import Translation, Translator, load_translator
 
 from .conftest import PATIENCE, VIEWPORT, Visitor
+from .test_accessibility import AXE, RULES
 
 SCRIPTS = "living-1"
 Open = Callable[..., Visitor]
@@ -199,6 +201,43 @@ def test_a_long_run_is_whole(opened: Open, translator: Translator) -> None:
     assert f"weight {run.weights('encoder', layers - 1, 0)[row, column]:.3f}" in said(visitor)
 
 
+def test_the_numbers_of_a_head_are_a_table_and_a_csv_file(
+    opened: Open, run: Translation, tmp_path: Path
+) -> None:
+    tab: Any = opened(page(run, place="cross=1.2")).page
+    tab.click("[data-tiles=cross] summary")
+    tab.wait_for_selector("[data-tiles=cross] table", timeout=PATIENCE)
+    rows = tab.locator("[data-tiles=cross] tr")
+    weights = [[f"{weight:.3f}" for weight in row] for row in run.weights("cross", 0, 1)]
+    assert [rows.nth(i + 1).locator("td").all_inner_texts() for i in range(len(weights))] == weights
+    with tab.expect_download() as given:
+        tab.click("[data-tiles=cross] button")
+    given.value.save_as(tmp_path / "cross.csv")
+    assert given.value.suggested_filename == "cross-1.2.csv"
+    with (tmp_path / "cross.csv").open(encoding="utf-8", newline="") as file:
+        _, *lines = csv.reader(file)
+    assert [line[1:] for line in lines] == weights
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_file_is_accessible(opened: Open, run: Translation, scheme: str) -> None:
+    tab: Any = opened(page(run), color_scheme=scheme, bypass_csp=True).page
+    tab.evaluate(AXE.axe_script)
+    found = tab.evaluate("given => axe.run(document, given)", RULES)
+    assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]] == []
+
+
+def test_the_file_works_in_a_sandboxed_frame(opened: Open, run: Translation) -> None:
+    frame = show(run)._repr_html_().replace("<iframe", '<iframe sandbox="allow-scripts"', 1)
+    tab: Any = opened(f"<!doctype html><meta charset=utf-8>{frame}", ready=False).page
+    inside = tab.frame_locator("iframe")
+    inside.locator('.lv[data-ready="true"]').wait_for(timeout=PATIENCE)
+    inside.locator("[data-plot=cross] .lv-head").select_option("0.1")
+    inside.locator("[data-plot=cross] .lv-body[aria-label*='head 2 of layer 1']").wait_for(timeout=PATIENCE)
+    inside.get_by_label("One forward").click()
+    assert inside.locator(".lv-problem").is_hidden()
+
+
 def test_a_phone_scrolls_only_downwards(opened: Open, closed_form_models: dict[str, Path]) -> None:
     model = load_translator(closed_form_models["copy"])
     run = model.translate(CASES["copy"].sentence)
@@ -216,6 +255,11 @@ def test_a_phone_scrolls_only_downwards(opened: Open, closed_form_models: dict[s
 def test_the_digest_is_sha_256(call: Callable[..., Any]) -> None:
     for text in ("", "abc", "a" * 55, "a" * 56, "a" * 64, "xyz" * 5000):
         assert call("digest.sha256", text) == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_names_in_a_csv_file_are_quoted_and_no_formulas(call: Callable[..., Any]) -> None:
+    told = call("numbers.csv", {"rows": ['a"b', "=1+1"], "columns": ["x,y"]}, ["0.500", "1.000"])
+    assert list(csv.reader(told.splitlines())) == [["", "x,y"], ['a"b', "0.500"], ["'=1+1", "1.000"]]
 
 
 def test_a_place_is_read_back_as_it_was_written(call: Callable[..., Any]) -> None:

@@ -173,3 +173,13 @@ def test_importing_the_room_loads_neither_the_app_nor_streamlit():
     command, alone = [sys.executable, "-c", script], {"PATH": "", "PYTHONPATH": "."}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=alone)
     assert done.stdout.strip() == "set() None"
+
+
+def test_the_pages_beside_the_documents_are_small_and_unaltered():
+    pages = sorted((MODEL.parents[2] / "docs/pages").glob("*.html"))
+    assert len(pages) == 2
+    assert sum(path.stat().st_size for path in pages) < 600_000
+    for path in pages:
+        opened = Opened(path.read_text(encoding="utf-8"))
+        assert opened.digest == hashlib.sha256(opened.text.encode()).hexdigest()
+        assert "✓ verified" in opened.run["said"]["proof"][1]

@@ -1,0 +1,71 @@
+// The weights of the head that is shown as a table, and as CSV for a spreadsheet.
+
+import { element } from "../linked_view-7/dom.js";
+
+// Texts that a spreadsheet would take for a formula get an apostrophe, as in the app.
+const FORMULA = /^[=+\-@\t\r]/;
+const cell = (text) => `"${(FORMULA.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+
+// Rows of a CSV file: the names of the columns, then each row with its name.
+export function csv({ rows, columns }, weights) {
+  const width = columns.length;
+  const lines = rows.map((name, i) => [cell(name), ...weights.slice(i * width, (i + 1) * width)].join(","));
+  return [["", ...columns].map(cell).join(","), ...lines, ""].join("\r\n");
+}
+
+function line(cells) {
+  const row = element("tr");
+  row.append(...cells);
+  return row;
+}
+
+export class Numbers {
+  constructor(run, name) {
+    Object.assign(this, { run, name });
+    this.root = element("details", "living-numbers");
+    this.told = element("summary");
+    this.body = element("div", "living-table");
+    this.save = element("button", "lv-button", "CSV", { type: "button" });
+    this.save.addEventListener("click", () => this.download());
+    this.root.append(this.told, this.save, this.body);
+    this.root.addEventListener("toggle", () => this.write());
+  }
+
+  show(head) {
+    this.head = head;
+    this.title = `Numbers of layer ${head[0] + 1}, head ${head[1] + 1}`;
+    this.told.textContent = this.title;
+    this.write();
+  }
+
+  get names() {
+    return this.run.kinds[this.name].shared.names;
+  }
+
+  get weights() {
+    return this.run.weights(this.name, this.head).map((each) => each.toFixed(3));
+  }
+
+  // Written only while it is open.
+  write() {
+    if (!this.root.open) return;
+    const { rows, columns } = this.names;
+    const { weights } = this;
+    const table = element("table");
+    table.append(element("caption", "", this.title));
+    table.append(line([element("td"), ...columns.map((name) => element("th", "", name, { scope: "col" }))]));
+    for (const [i, name] of rows.entries()) {
+      const own = weights.slice(i * columns.length, (i + 1) * columns.length);
+      table.append(line([element("th", "", name, { scope: "row" }), ...own.map((each) => element("td", "", each))]));
+    }
+    this.body.replaceChildren(table);
+  }
+
+  download() {
+    const link = element("a");
+    link.href = URL.createObjectURL(new Blob([csv(this.names, this.weights)], { type: "text/csv" }));
+    link.download = `${this.name}-${this.head[0] + 1}.${this.head[1] + 1}.csv`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+}
