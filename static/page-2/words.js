@@ -38,15 +38,16 @@ export function firstUses(texts, glossary) {
   return found.filter((each) => !found.some((other) => inside(each, other)));
 }
 
-// The words as a page means them: one with places (`on`) holds there alone, in the place of others that are written alike.
-// A place is a page, or a page and a study.
+// The words as a page means them: one with places (`on`) holds there alone, in the place of others that are written
+// alike. A place is a page, or a page and a study.
 export function meant(glossary, { pathname, search }) {
   const page = pathname.split("/").pop() || "app";
   const study = new URLSearchParams(search).get("study")?.split("/").pop();
   const here = [page, `${page}/${study}`];
-  const own = Object.entries(glossary).filter(([, { on }]) => on?.some((place) => here.includes(place)));
+  const words = Object.entries(glossary);
+  const own = words.filter(([, { on }]) => on?.some((place) => here.includes(place)));
   const taken = new Set(own.flatMap(([, { written }]) => written));
-  const others = Object.entries(glossary).filter(([, { on, written }]) => !on && !written.some((each) => taken.has(each)));
+  const others = words.filter(([, { on, written }]) => !on && !written.some((each) => taken.has(each)));
   return Object.fromEntries([...own, ...others]);
 }
 

@@ -22,7 +22,7 @@ def test_the_row_of_the_cursor_follows_the_step_in_cross_attention(visitor: Visi
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("ArrowRight")
     visitor.until(
-        "document.querySelector('[data-plot=row] .gtitle').textContent.includes('predicts zwei: Σ = 1.00')"
+        "document.querySelector('[data-plot=row] .gtitle')?.textContent.includes('predicts zwei: Σ = 1.00')"
     )
     click_on_a_tile_opens_its_head(visitor, "cross")
 
@@ -41,7 +41,7 @@ def test_decoding_fades_later_rows_and_training_does_not(visitor: Visitor) -> No
 def click_on_a_tile_opens_its_head(visitor: Visitor, kind: str) -> None:
     """Clicks the second head among the tiles."""
     visitor.page.mouse.click(*_tile(visitor, 2, 0.5))
-    visitor.until(f"document.querySelector('[data-plot={kind}] .lv-title').textContent.includes('L1 H2')")
+    visitor.until(f"document.querySelector('[data-plot={kind}] .lv-title')?.textContent.includes('L1 H2')")
     visitor.until(f"location.search.includes('{kind}=1.2')")
     visitor.ready()
 

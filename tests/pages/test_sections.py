@@ -18,8 +18,13 @@ from transformer.training.runs.distilled import student_config
 from ui.address.state import VIEWS
 from ui.shell import doors
 
-HIDDEN = {"pages/decoder_self_attention.py": ("trained",), "pages/training.py": ("here",)}
-"""Views that no switch names: the decoder's own, and one that has become a page."""
+HIDDEN = {
+    "pages/decoder_self_attention.py": ("trained",),
+    "pages/training.py": ("here",),
+    "pages/what_if.py": ("experiments",),
+}
+"""Views beyond those after a page's first: the decoder's own, one that has become a page, and a first one
+that an address names where there are changes."""
 SECTIONS = {
     doors.script(name): (*list(page.sections)[1:], *HIDDEN.get(doors.script(name), ()))
     for name, page in doors.PAGES.items()
