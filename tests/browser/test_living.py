@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import waiting
 from closed_form import CASES
 
 from figures.maps.heatmap import pool
@@ -26,6 +27,16 @@ HOSTILE = "<script>hacked=1</script><img src=x onerror=hacked=1>"
 FOCUS = "document.querySelector('.lv').focus()"
 
 
+class Reader(Visitor):
+    """A visitor of such a page: its policy refuses to evaluate texts, and so the browser's own polling."""
+
+    def until(self, condition: str, argument: object = None) -> None:
+        def holds() -> bool:
+            return bool(self.page.evaluate(condition, argument))  # type: ignore[attr-defined]
+
+        waiting.until(holds)
+
+
 @pytest.fixture
 def opened(chromium: object, tmp_path: Path) -> Iterator[Open]:
     """Opens a page from a file; it may ask for nothing, and nothing may go wrong in it."""
@@ -37,7 +48,7 @@ def opened(chromium: object, tmp_path: Path) -> Iterator[Open]:
         tab = chromium.new_page(**{"viewport": VIEWPORT, **options})  # type: ignore[attr-defined]
         asked: list[str] = []
         tab.on("request", lambda request: asked.append(request.url))
-        visitor = Visitor(tab, "")
+        visitor = Reader(tab, "")
         tab.on("console", lambda told: visitor.errors.append(told.text) if told.type == "error" else None)
         made.append((visitor, asked))
         tab.goto(f"{path.as_uri()}{place}")
@@ -180,7 +191,7 @@ def test_two_frames_of_a_notebook_have_cursors_of_their_own_and_its_theme(
     dark = "getComputedStyle(document.body).backgroundColor"
     assert tab.frames[1].evaluate(dark) == "rgb(18, 22, 28)"
     tab.evaluate("document.body.setAttribute('data-jp-theme-light', 'true')")
-    tab.frames[1].wait_for_function(f"{dark} === 'rgb(255, 255, 255)'", timeout=PATIENCE)
+    waiting.until(lambda: tab.frames[1].evaluate(dark) == "rgb(255, 255, 255)")
 
 
 def test_a_run_is_printed_on_one_sheet(opened: Open, run: Translation, tmp_path: Path) -> None:
