@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import SURVEY_FILE, model_digests
-from transformer.storage.files import read_json
+from transformer.storage.typed import read_typed
 
 Floats = NDArray[np.float32]
 Means = Mapping[str, Floats]
@@ -159,15 +160,22 @@ def surveyed(directory: Path) -> dict[str, list[list[str]]]:
         An empty dictionary if there is no survey of this very model beside it.
 
     Raises:
-        ValueError, KeyError: the survey is damaged.
+        CheckpointError: the survey is damaged.
     """
+    if not (path := directory / SURVEY_FILE).is_file():
+        return {}
+    return read_typed(
+        path, lambda values: _roles(values) if values["digests"] == model_digests(directory) else {}
+    )
+
+
+def _roles(survey: Mapping[str, Any]) -> dict[str, list[list[str]]]:
     found: dict[str, list[list[str]]] = {}
-    survey = read_json(path) if (path := directory / SURVEY_FILE).is_file() else None
-    if survey is None or survey["digests"] != model_digests(directory):
-        return found
     for kind, grid in survey["heads"].items():
         cells = [[each["statistics"] for each in layer] for layer in grid]
-        means = {name: np.array([[each[name] for each in layer] for layer in cells]) for name in cells[0][0]}
+        means = {
+            name: np.array([[each[name] for each in layer] for layer in cells], float) for name in cells[0][0]
+        }
         names = assign(means, AttentionKind(kind)).tolist()
         found[kind] = [["" if name == MIXED else name for name in layer] for layer in names]
     return found

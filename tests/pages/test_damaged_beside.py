@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 from app_pages import run, words
+
+from lenses.heads.roles import surveyed
+from transformer.storage.description import model_digests
+from transformer.storage.files import CheckpointError
 
 CONTENTS = ("{", "[]", "{}", "null", '{"examples": null}', '{"examples": []}', '{"examples": [{"label": 1}]}')
 
@@ -19,3 +24,16 @@ def test_damaged_examples_are_named_and_the_usual_ones_offered(own_models: Path,
     assert "examples.json beside the model is damaged; remove it, or write it again." in told.replace(
         "\\", ""
     )
+
+
+@pytest.mark.parametrize(
+    "grid", [None, [], [[]], [[None]], [[{"statistics": None}]], [[{"statistics": {"entropy": "x"}}]]]
+)
+def test_a_damaged_survey_ends_no_page_and_is_named_where_it_is_shown(own_models: Path, grid: object):
+    shutil.copytree(own_models / "copy", own_models / "damaged")
+    values = {"digests": model_digests(own_models / "damaged"), "sample": "x", "heads": {"encoder": grid}}
+    (own_models / "damaged" / "survey.json").write_text(json.dumps(values))
+    for page in ("app.py", "pages/heads.py", "pages/compare.py"):
+        run(page, model="damaged")
+    with pytest.raises(CheckpointError, match=r"survey\.json is damaged"):
+        surveyed(own_models / "damaged")

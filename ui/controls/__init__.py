@@ -4,7 +4,7 @@ from ui.controls.export import Picture, Table
 from ui.controls.panels import chart, inform, panel, seen
 from ui.controls.parts import part, refusals
 from ui.controls.silence import drawn, hushed, say
-from ui.controls.text import command, plain, power, word
+from ui.controls.text import command, plain, power, refusal, word
 
 __all__ = [
     "Picture",
@@ -18,5 +18,6 @@ __all__ = [
     "part",
     "plain",
     "power",
+    "refusal",
 ]
 __all__ += ["refusals", "say", "seen", "word"]

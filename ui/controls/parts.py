@@ -10,7 +10,7 @@ from typing import ParamSpec, overload
 import streamlit as st
 
 from transformer.runs.devices import is_full
-from ui.controls.text import plain
+from ui.controls.text import refusal
 from ui.server import catalogue, memory, stores
 from ui.server.hosting.hosted import LaterError
 
@@ -24,9 +24,9 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except LaterError as error:
-        st.info(plain(str(error)), icon=":material/hourglass_top:")
+        st.info(refusal(error), icon=":material/hourglass_top:")
     except (ValueError, OSError) as error:
-        st.error(plain(str(error)), icon=":material/error:")
+        st.error(refusal(error), icon=":material/error:")
     except RuntimeError as error:
         if not is_full(error):
             raise

@@ -15,6 +15,11 @@ def plain(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|~$:<>^&" else c for c in text)
 
 
+def refusal(error: Exception) -> str:
+    """What an exception says, as plain text: a file with its folder, not where that lies on this machine."""
+    return plain(re.sub(r"(?<![\w:/.])(?:/[^/\s]+)+(?=(?:/[^/\s]+){2})/", "", str(error)))
+
+
 def norm(vector: np.ndarray) -> str:
     """The length of a vector, as a note at the end of its strip."""
     return f"‖·‖ = {np.linalg.norm(vector):.2f}"

@@ -9,7 +9,7 @@ import streamlit as st
 from figures.base import labels
 from lenses.words.familiarity import JUDGED, Doubtful
 from ui.address import session
-from ui.controls import plain
+from ui.controls import plain, refusal
 from ui.server import catalogue, runs
 from ui.server.hub_models import desk, is_allowed, is_offline
 from ui.server.opened import Opened
@@ -30,7 +30,7 @@ def tell(opened: Opened) -> None:
     try:
         found = runs.doubted(opened.asked, opened.translation)
     except (ValueError, OSError) as error:
-        st.caption(plain(str(error)))
+        st.caption(refusal(error))
         return
     if found is None:
         return

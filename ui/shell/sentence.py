@@ -9,7 +9,7 @@ import streamlit as st
 from transformer.runs.translation import Translation
 from ui.address import State, session
 from ui.address.kinds import SAMPLE
-from ui.controls import options, pickers, plain
+from ui.controls import options, pickers, plain, refusal
 from ui.controls.pickers import choose, control
 from ui.server import examples, runs
 from ui.server.hosting.hosted import LaterError
@@ -103,10 +103,10 @@ def open_sentence(model: str, now: State) -> Opened | None:
     try:
         translation = _translate(asked)
     except LaterError as error:
-        st.info(plain(str(error)), icon=":material/hourglass_top:")
+        st.info(refusal(error), icon=":material/hourglass_top:")
         return None
     except (ValueError, OSError) as error:
-        st.error(plain(str(error)), icon=":material/error:")
+        st.error(refusal(error), icon=":material/error:")
         return None
     example = None if asked.target is not None or asked.changes else examples.example_of(model, text)
     opened = Opened(asked, translation, example)

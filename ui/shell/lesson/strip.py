@@ -18,7 +18,7 @@ from lenses.what_if.questions.question import Measured, Question, Viewpoint
 from ui.address import State, session
 from ui.address.parameters import KEEP, parse
 from ui.address.state import KINDS
-from ui.controls import part, plain
+from ui.controls import part, plain, refusal
 from ui.server import catalogue
 from ui.server.lessons import asking
 from ui.server.lessons.files import CHECKS, Lesson, Step, every, find
@@ -237,7 +237,7 @@ def _question(opened: Opened, question: Question, at: Viewpoint, step: tuple[str
     try:
         found = asking.answer(opened, question, at)
     except ValueError as error:
-        st.markdown(f"*Nothing is asked here.* {plain(str(error))}")
+        st.markdown(f"*Nothing is asked here.* {refusal(error)}")
         return
     if not found.asked:
         first = found.options[found.best]

@@ -12,7 +12,7 @@ from transformer.runs.language.generation import Generation
 from transformer.text.typed import clean
 from ui.address import State, session
 from ui.address.kinds import SAMPLE
-from ui.controls import inform, plain, refusals
+from ui.controls import inform, refusal, refusals
 from ui.controls.pickers import choose, control, examples
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
@@ -154,7 +154,7 @@ def _run(asked: Asked) -> Generation | None:
     try:
         run = runs.traced(asked, teller)
     except (ValueError, OSError) as error:
-        st.error(plain(str(error)), icon=":material/error:")
+        st.error(refusal(error), icon=":material/error:")
         return None
     finally:
         teller.end()

@@ -8,7 +8,7 @@ import streamlit as st
 
 from transformer.training.toys.tasks import LENGTH, LENGTHS, TOYS
 from ui.address import session
-from ui.controls import inform, part, plain, refusals
+from ui.controls import inform, part, plain, refusal, refusals
 from ui.server.workshop.limits import Limits, closed
 from ui.server.workshop.plan import (
     BOUNDS,
@@ -163,7 +163,7 @@ def _start(task: str, sizes: dict[str, int], file: Any) -> None:
         pairs: Pairs | None = None if file is None else own_pairs(file.name, file.getvalue())
         workshop().start(session.browser(), Plan(task=task, **sizes), pairs)
     except ValueError as error:
-        st.error(plain(str(error)), icon=":material/error:")
+        st.error(refusal(error), icon=":material/error:")
         return
     session.rerun(born=None)
 
@@ -173,7 +173,7 @@ def _allowed() -> str:
     try:
         limits = Limits.from_environment()
     except ValueError as error:
-        return plain(str(error))
+        return refusal(error)
     return (
         f"One run at a time on this server, on one thread at low priority, for at most {limits.minutes:g} "
         f"minutes, {limits.memory_mb:,.10g} MB of memory and {limits.disk_mb:g} MB of files. All visitors "
@@ -204,7 +204,7 @@ def show_keeping(run: Run) -> None:
     try:
         workshop().keep(name)
     except ValueError as error:
-        st.error(plain(str(error)), icon=":material/error:")
+        st.error(refusal(error), icon=":material/error:")
         return
     session.notice(
         f"{name} is kept. It is now the chosen model: every page in the menu opens it with this sentence."
