@@ -38,7 +38,7 @@ from benchmarks.app import process  # noqa: E402
 from benchmarks.load import sentences  # noqa: E402
 from benchmarks.session import FailedError, SaidError, Session  # noqa: E402
 from ui.server import stores  # noqa: E402
-from ui.server.hosting import hosted  # noqa: E402
+from ui.server.hosting import bounds, hosted  # noqa: E402
 from ui.shell import doors  # noqa: E402
 
 PLACES = [(name, view) for name, page in doors.PAGES.items() for view in page.sections or ("",)]
@@ -295,7 +295,7 @@ def main() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    os.environ |= {"TRANSFORMER_HOSTED": "on", hosted.METRICS: str(port), hosted.PER_MINUTE: "1000"}
+    os.environ |= {"TRANSFORMER_HOSTED": "on", hosted.METRICS: str(port), bounds.SECONDS: "1000"}
     with tempfile.TemporaryFile("w+") as log, process("app.py", None, log=log) as (base, _):
         seen, looks = asyncio.run(soak(base, port, options))
         well = report(seen, looks, log)

@@ -12,10 +12,17 @@ import streamlit as st
 from transformer.runs.devices import is_full
 from ui.controls.text import refusal
 from ui.server import catalogue, memory, stores
-from ui.server.hosting.hosted import LaterError
+from ui.server.hosting import hosted
+from ui.server.hosting.shares import LaterError
 
 P = ParamSpec("P")
 Draw = Callable[P, None]
+
+
+def later(error: LaterError) -> None:
+    """Says when a visitor of a hosted server can ask again."""
+    hosted.log("refused", why="rate")
+    st.info(refusal(error), icon=":material/hourglass_top:")
 
 
 @contextmanager
@@ -24,7 +31,7 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except LaterError as error:
-        st.info(refusal(error), icon=":material/hourglass_top:")
+        later(error)
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
     except RuntimeError as error:

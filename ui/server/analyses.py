@@ -165,7 +165,6 @@ def searched(
         hosted.check_search(asked.decode)
 
         def make() -> Translation:
-            hosted.count()
             return search(model, asked, rules, progress)
 
         found = kept("searches").get((asked, rules, id(model)), make)
@@ -192,7 +191,6 @@ def drawn(asked: Asked, drawing: Drawing, seeds: range, tell: Tell) -> Draws:
             yield seed
 
     def make() -> Draws:
-        hosted.count()
         return draw(model, asked.text, drawing.sampling(), told(), changes)
 
     return kept("draws").get((asked.model, asked.text, changes, drawing, seeds, id(model)), make)

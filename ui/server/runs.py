@@ -24,6 +24,7 @@ from transformer.interventions import Intervention, InterventionError, write_tex
 from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.text.typed import clean
+from ui.address import session
 from ui.address.kinds import BEAM, SAMPLE
 from ui.address.state import State
 from ui.server import catalogue, examples, imported, measured
@@ -142,7 +143,6 @@ def traced(asked: Asked, progress: Progress) -> Translation:
     model = catalogue.model(asked.model)
 
     def make() -> Translation:
-        hosted.count()
         start = time.perf_counter()
         made = _decode(model, asked, progress)
         took = round(1000 * (time.perf_counter() - start))
@@ -227,7 +227,9 @@ def search(
 
 def _turn(tokens: int, progress: Progress) -> AbstractContextManager[None]:
     """Waits for a turn among the work in the background if a search may look at many tokens."""
-    return turns().turn(object(), progress.waits) if tokens > LONG_SEARCH else nullcontext()
+    return (
+        turns().turn(object(), progress.waits, session.browser()) if tokens > LONG_SEARCH else nullcontext()
+    )
 
 
 def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Translation:

@@ -6,6 +6,7 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from weakref import WeakSet, WeakValueDictionary
@@ -16,6 +17,7 @@ import transformer
 from transformer.hub.files import size
 from transformer.runs.translation import Translation
 from ui.server import memory
+from ui.server.hosting import shares
 
 if TYPE_CHECKING:
     from ui.server.language.writer import Writer
@@ -41,7 +43,9 @@ class Recent(Generic[V]):
         entries: int,  # most values kept
         # gives the bytes of a value; if given, the store keeps at most `MOST_BYTES`
         size: Callable[[V], int] | None = None,
+        asked: bool = False,  # whether values are what visitors ask for, and count for their share
     ) -> None:
+        self._counted = shares.computing if asked else nullcontext
         self._entries, self._values, self._lock = entries, OrderedDict[Hashable, V](), threading.Lock()
         self._size, self._sizes = size, dict[Hashable, int]()
         _stores.add(self)
@@ -52,7 +56,8 @@ class Recent(Generic[V]):
             if key in self._values:
                 self._values.move_to_end(key)
                 return self._values[key]
-        value = make()
+        with self._counted():
+            value = make()
         with self._lock:
             self._values[key], self._sizes[key] = value, 0 if self._size is None else self._size(value)
             while len(self._values) > 1 and self._full():
@@ -147,12 +152,24 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "compared": (16, lambda found: held(found.base) + held(found.changed)),
 }
 """Number of values to keep of each sort, and how to measure their size."""
+_FREE = (
+    "measured",
+    "looks",
+    "filtered",
+    "overviews",
+    "first heads",
+    "told",
+    "doubted",
+    "bettered",
+    "refusals",
+)
+"""Sorts that come with what a visitor asked for: a page is not left half drawn because they are refused."""
 
 
 @st.cache_resource(show_spinner=False)
 def kept(sort: str) -> Recent[Any]:
     """The values of one sort that all visitors share."""
-    return Recent(*_KEPT[sort])
+    return Recent(*_KEPT[sort], asked=sort not in _FREE)
 
 
 def every() -> dict[str, Recent[Any]]:

@@ -13,6 +13,7 @@ from ui.address import State, session
 from ui.address.parameters import carried
 from ui.controls import inform, plain
 from ui.server import catalogue, stores
+from ui.server.background import run as background
 from ui.server.hosting import hosted, visits
 from ui.shell import doors, menu
 from ui.shell.lesson import strip
@@ -155,6 +156,7 @@ def open_page(
 ) -> State:
     """The first line of every page: reads the address and sets up the page."""
     stores.begin()
+    background.begin()
     session.forward(page, partial(_shown, page))
     session.adopt(doors.PAGES[page].sort)
     now = session.current()

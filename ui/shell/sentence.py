@@ -10,9 +10,10 @@ from transformer.runs.translation import Translation
 from ui.address import State, session
 from ui.address.kinds import SAMPLE
 from ui.controls import options, pickers, plain, refusal
+from ui.controls.parts import later
 from ui.controls.pickers import choose, control
 from ui.server import examples, runs
-from ui.server.hosting.hosted import LaterError
+from ui.server.hosting.shares import LaterError
 from ui.server.opened import Opened
 from ui.server.runs import Asked
 from ui.shell import sampling, waiting
@@ -103,7 +104,7 @@ def open_sentence(model: str, now: State) -> Opened | None:
     try:
         translation = _translate(asked)
     except LaterError as error:
-        st.info(refusal(error), icon=":material/hourglass_top:")
+        later(error)
         return None
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")

@@ -72,7 +72,11 @@ def progress(
             if not begun or turns().count()[1]:  # what waits may be shorter
                 begun = True
                 turn.close()
-                turn.enter_context(turns().turn(object(), lambda before: bar.progress(done, place(before))))
+                turn.enter_context(
+                    turns().turn(
+                        object(), lambda before: bar.progress(done, place(before)), session.browser()
+                    )
+                )
             bar.progress(done, text)
 
         yield tell

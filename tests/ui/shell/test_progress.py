@@ -10,6 +10,7 @@ from streamlit.runtime.caching import clear_session_resource_cache
 from streamlit.testing.v1 import AppTest
 from waiting import until
 
+from ui.server.background import run as background
 from ui.server.background.run import Run, Turns, turns
 from ui.shell.waiting import progress
 
@@ -136,3 +137,27 @@ def test_work_ends_with_the_session_of_the_last_visitor_who_waits() -> None:
     until(lambda: not run.running)
     clear_session_resource_cache(SESSION)
     until(lambda: not other.running)
+
+
+def test_work_ends_when_its_visitor_opens_another_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, page = Run(Endless(), Turns(1)), "heads"
+
+    def opened() -> None:
+        import streamlit as st
+
+        from ui.server.background.run import begin, stays
+
+        begin()
+        if "run" in st.session_state:
+            st.session_state["stays"] = stays(st.session_state.pop("run"))
+
+    monkeypatch.setattr(background, "_page", lambda: page)
+    at = AppTest.from_function(opened)
+    at.session_state["run"] = run
+    assert at.run().session_state["stays"]
+    at.run()
+    assert run.running
+    page = "glossary"
+    at.run()
+    until(lambda: not run.running)
+    clear_session_resource_cache(SESSION)

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Generic, Protocol, TypeVar
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui.address import session
 
@@ -40,23 +41,30 @@ class Work(Protocol[Result_co]):
 
 
 class Turns:
-    """Turns to compute, given in the order of asking."""
+    """Turns to compute, given in the order of asking; the second one of a visitor after the first of all."""
 
     def __init__(
         self,
         at_once: int = AT_ONCE,  # most turns at the same time
     ) -> None:
-        self._at_once, self._line, self._moved = at_once, list[object](), threading.Condition()
+        self._at_once, self._moved = at_once, threading.Condition()
+        self._line: list[
+            tuple[object, int, str]
+        ] = []  # the work, the round in which its turn comes, the visitor
 
     @contextmanager
     def turn(
         self,
         who: object,  # the work
         waits: Callable[[int], object],  # hears how much work waits before this, and gives up by raising
+        visitor: str = "",  # whose work it is; empty if nobody's: then it is the only one of its visitor
     ) -> Iterator[None]:
         """Waits for a turn, and takes it while what is inside computes."""
         with self._moved:
-            self._line.append(who)
+            nth = sum(bool(visitor) and each == visitor for _, _, each in self._line)
+            waiting = self._line[self._at_once :]
+            earlier = sum(each <= nth for _, each, _ in waiting)
+            self._line.insert(len(self._line) - len(waiting) + earlier, (who, nth, visitor))
         try:
             while (before := self.before(who)) is not None:
                 waits(before)
@@ -65,13 +73,13 @@ class Turns:
             yield
         finally:
             with self._moved:
-                self._line.remove(who)
+                self._line = [each for each in self._line if each[0] is not who]
                 self._moved.notify_all()
 
     def before(self, who: object) -> int | None:
         """Number of pieces of work that wait before one; None if it does not wait."""
         with self._moved:
-            waiting = self._line[self._at_once :]
+            waiting = [each for each, _, _ in self._line[self._at_once :]]
         return waiting.index(who) if who in waiting else None
 
     def count(self) -> tuple[int, int]:
@@ -114,6 +122,7 @@ class Run(Generic[Result]):
         self._waiting: set[str] = set()
         self._left: set[str] = set()
         self._asked: set[str] = set()
+        self._browser = ""  # of the visitor who waited last; its turns are theirs
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._result: Result | None = None
@@ -128,9 +137,10 @@ class Run(Generic[Result]):
         with self._lock:
             return visitor in self._asked or self._result is not None
 
-    def wait(self, visitor: str) -> bool:
+    def wait(self, visitor: str, browser: str = "") -> bool:
         """Whether the work goes on for a visitor who has not left; starts it if it is not running."""
         with self._lock:
+            self._browser = browser
             if visitor in self._left or self._result is not None or self.failed:
                 return False
             self._waiting.add(visitor)
@@ -174,15 +184,19 @@ class Run(Generic[Result]):
 
     def _run(self) -> None:
         try:
-            with suppress(_LeftError):
-                while self._work is not None and self._waiting:
-                    with self._turns.turn(self, self._check):
-                        self._read_on()
+            while self._goes_on():
+                with suppress(_LeftError), self._turns.turn(self, self._check, self._browser):
+                    self._read_on()
         except Exception as error:  # tell the visitor, who would otherwise wait for ever
-            self.failed = f"The {self._name} stopped: {error}"
-        finally:
             with self._lock:
-                self._thread = None
+                self.failed, self._thread = f"The {self._name} stopped: {error}", None
+
+    def _goes_on(self) -> bool:
+        """Whether somebody waits; if not, the thread is over, and whoever comes back starts another."""
+        with self._lock:
+            goes = self._work is not None and bool(self._waiting)
+            self._thread = self._thread if goes else None
+        return goes
 
     def _check(self, _: int) -> None:
         if not self._waiting:
@@ -215,12 +229,28 @@ class _Seat:
     ) -> None:
         self._visitor = visitor
         self._run: Run[Any] | None = None
+        self._page = ""  # where it was asked for
 
     def take(self, run: Run[Any] | None) -> None:
         """Waits for some work, and for nothing else."""
         if self._run is not None and self._run is not run:
             self._run.away(self._visitor)
-        self._run = run
+        self._run, self._page = run, _page()
+
+    def look(self) -> None:
+        """Waits no longer if the visitor is on another page now."""
+        if self._page != _page():
+            self.take(None)
+
+
+def _page() -> str:
+    context = get_script_run_ctx(suppress_warning=True)
+    return "" if context is None else context.page_script_hash
+
+
+def begin() -> None:
+    """Notes that the present visitor opens a page, and no longer waits for what another one asked for."""
+    _seat(session.visitor()).look()
 
 
 @st.cache_resource(scope="session", on_release=lambda seat: seat.take(None), show_spinner=False)
@@ -230,7 +260,7 @@ def _seat(visitor: str) -> _Seat:
 
 def stays(run: Run[Any]) -> bool:
     """Whether work goes on for the present visitor, who leaves it when the session ends."""
-    if not run.wait(session.visitor()):
+    if not run.wait(session.visitor(), session.browser()):
         return False
     _seat(session.visitor()).take(run)
     return True

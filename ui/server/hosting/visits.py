@@ -17,6 +17,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from ui.server import memory
 from ui.server.hosting import hosted
+from ui.server.hosting.bounds import Bounds
 
 LOOK = 50.0
 """Seconds between two looks at a visit that was left once; if the page is closed at both, the visit is over.
@@ -48,7 +49,7 @@ def begin() -> None:
 
 @st.cache_resource(scope="session", on_release=lambda leave: leave(), show_spinner=False)
 def _visit(at: str) -> Callable[[], None]:
-    server, most = runtime.get_instance(), hosted.Bounds.from_environment().visitors
+    server, most = runtime.get_instance(), Bounds.from_environment().visitors
     with _lock:
         if at not in _visits and len(list(filter(server.is_active_session, _visits))) >= most:
             hosted.log("refused", why="visitors")

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, is_hosted
-from ui.server.hosting import hosted
+from ui.server.hosting import bounds, hosted
 
 SWITCH = "TRANSFORMER_TRAIN_HERE"
 MINUTES, MEMORY, DISK = f"{SWITCH}_MINUTES", f"{SWITCH}_MB", f"{SWITCH}_DISK_MB"
@@ -33,9 +33,9 @@ class Limits:
         """
         usual = cls()
         return cls(
-            hosted.number(MINUTES, usual.minutes),
-            hosted.number(MEMORY, usual.memory_mb),
-            hosted.number(DISK, usual.disk_mb),
+            bounds.number(MINUTES, usual.minutes),
+            bounds.number(MEMORY, usual.memory_mb),
+            bounds.number(DISK, usual.disk_mb),
             _nice(usual.nice),
         )
 

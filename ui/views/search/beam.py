@@ -18,7 +18,7 @@ from ui.address.state import KINDS
 from ui.controls import pickers, say
 from ui.maps import going_on
 from ui.server import analyses, catalogue, runs
-from ui.server.hosting import hosted
+from ui.server.hosting.bounds import Bounds
 from ui.server.opened import Opened
 from ui.shell import waiting
 from ui.views.search import node
@@ -70,7 +70,7 @@ def _beam_size(now: State, rules: SearchRules) -> int:
 
 
 def _most() -> int:
-    return int(hosted.Bounds.from_environment().beam)
+    return int(Bounds.from_environment().beam)
 
 
 def _settings(beam_size: int, scored: SearchRules, rules: SearchRules) -> None:

@@ -19,7 +19,7 @@ from ui.address import State, session
 from ui.address.kinds import SAMPLE
 from ui.controls import Table, panel, pickers, plain
 from ui.server import analyses, runs
-from ui.server.hosting import hosted
+from ui.server.hosting.bounds import Bounds
 from ui.server.opened import Opened
 from ui.server.runs import Drawing
 from ui.shell import sampling, waiting
@@ -74,7 +74,7 @@ def _settings(now: State) -> None:
             with st.container(width=150):
                 draw()
         with st.container(width=150):
-            most = max(int(hosted.Bounds.from_environment().draws), now.draws)
+            most = max(int(Bounds.from_environment().draws), now.draws)
             pickers.slide("draws", "Draws", now.draws, _take_draws, ends=(1, most))
         st.button(
             "Draw others",

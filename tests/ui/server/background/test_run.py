@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -71,6 +72,36 @@ def test_only_so_much_computes_at_once_as_there_are_turns() -> None:
             pass
         assert turns.count() == (2, 0)
     assert turns.count() == (0, 0)
+
+
+def test_a_visitor_with_many_tabs_does_not_stand_before_the_first_work_of_others() -> None:
+    turns, order = Turns(1), list[str]()
+    taken = turn_of_others(turns)
+
+    def work(visitor: str, name: str) -> None:
+        with turns.turn(name, lambda _: None, visitor):
+            order.append(name)
+
+    asked = [("one", "a"), ("one", "b"), ("one", "c"), ("other", "d"), ("", "e"), ("", "f"), ("other", "g")]
+    threads = [threading.Thread(target=work, args=each) for each in asked]
+    for number, each in enumerate(threads):
+        each.start()
+        until(lambda: turns.count() == (1, number + 1))  # noqa: B023
+    taken.close()
+    for each in threads:
+        each.join()
+    assert order == ["a", "d", "e", "f", "b", "g", "c"]
+
+
+def test_who_comes_back_while_the_work_ends_finds_it_going_on(turns: Turns) -> None:
+    log: list[str] = []
+    run = Run(Counting("a", log, lambda: run.away("one")), turns)
+    for _ in range(20):
+        if not run.wait("one"):
+            break
+        until(lambda: not run.running)
+    assert log == ["a", "a"]
+    assert run.result() == "a"
 
 
 @pytest.mark.parametrize(

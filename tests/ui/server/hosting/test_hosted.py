@@ -13,7 +13,7 @@ import pytest
 from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, Hub
 from ui.server import hub_models
 from ui.server.hosting import hosted
-from ui.server.hosting.hosted import CHARACTERS, DRAWS, HYPOTHESES, PER_MINUTE, Bounds, Rate
+from ui.server.hosting.bounds import CHARACTERS, DRAWS, HYPOTHESES, SECONDS, Bounds
 from ui.server.workshop.limits import SWITCH as TRAIN
 from ui.server.workshop.limits import closed
 
@@ -44,9 +44,8 @@ for page in ("app.py", "pages/beam_search.py", "pages/what_if.py", "pages/traini
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (HOSTED_VARIABLE, CHARACTERS, HYPOTHESES, DRAWS, PER_MINUTE, ALLOWED_VARIABLE, TRAIN):
+    for name in (HOSTED_VARIABLE, CHARACTERS, HYPOTHESES, DRAWS, SECONDS, ALLOWED_VARIABLE, TRAIN):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(hosted, "_rate", Rate())
 
 
 @pytest.fixture
@@ -64,7 +63,6 @@ def test_a_local_start_is_bounded_by_nothing(
     hosted.check_texts(LONG * 100, None)
     hosted.check_search("beam-8")
     hosted.check_draws(16)
-    hosted.count()
     hosted.log("page", page="app")
     assert closed() is None
     assert Hub.from_environment().allowed is None
@@ -90,8 +88,8 @@ def test_what_the_operator_allows_is_open(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("on")
 def test_the_environment_sets_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Bounds.from_environment() == Bounds(300, 4, 8, 20, 100)
-    for name, value in ((CHARACTERS, "80"), (HYPOTHESES, "6"), (DRAWS, "2"), (PER_MINUTE, "5")):
+    assert Bounds.from_environment() == Bounds(300, 4, 8, 30, 100)
+    for name, value in ((CHARACTERS, "80"), (HYPOTHESES, "6"), (DRAWS, "2"), (SECONDS, "5")):
         monkeypatch.setenv(name, value)
     assert Bounds.from_environment() == Bounds(80, 6, 2, 5, 100)
     monkeypatch.setenv(HYPOTHESES, "99")
@@ -112,17 +110,6 @@ def test_what_is_too_large_is_refused_in_a_sentence(capsys: pytest.CaptureFixtur
         with pytest.raises(ValueError, match=r"[Tt]his server"):
             check()
         assert json.loads(capsys.readouterr().out)["why"] == refused
-
-
-def test_a_rate_forgets_what_is_a_minute_old_and_knows_visitors_apart() -> None:
-    now = 0.0
-    rate = Rate(lambda: now)
-    assert [rate.take("one", 2) for _ in range(3)] == [0, 0, 60]
-    assert rate.take("other", 2) == 0
-    now = 45.0
-    assert rate.take("one", 2) == 15
-    now = 60.0
-    assert rate.take("one", 2) == 0
 
 
 def test_a_hosted_server_writes_nothing_outside_the_temporary_folder(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from streamlit.runtime.caching import clear_session_resource_cache
 
 from transformer.hub.settings import HOSTED_VARIABLE
-from ui.server.hosting.hosted import DRAWS, METRICS, log
+from ui.server.hosting.bounds import DRAWS
+from ui.server.hosting.hosted import METRICS, log
 
 TEXT = "three two one two"
 SESSION = "test session id"

@@ -1,0 +1,60 @@
+"""What one visitor of a hosted instance may ask for, as the environment sets it."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+from transformer.hub.settings import HOSTED_VARIABLE, is_hosted
+from ui.address.kinds import LARGEST_BEAM, MOST_DRAWS
+
+CHARACTERS, HYPOTHESES = f"{HOSTED_VARIABLE}_CHARACTERS", f"{HOSTED_VARIABLE}_BEAM"
+DRAWS, SECONDS = f"{HOSTED_VARIABLE}_DRAWS", f"{HOSTED_VARIABLE}_SECONDS"
+VISITORS = f"{HOSTED_VARIABLE}_VISITORS"
+MOST = 1_000_000_000
+"""The largest number that a variable may give."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What one visitor may ask for, and how many there may be."""
+
+    characters: float = math.inf  # of a text
+    beam: float = LARGEST_BEAM  # hypotheses of a search
+    draws: float = MOST_DRAWS  # samples drawn at once
+    seconds: float = math.inf  # of the processor within a minute; what is kept is free
+    visitors: float = math.inf  # with an open page, of the process
+
+    @classmethod
+    def from_environment(cls) -> Bounds:
+        """The bounds of a hosted instance as the environment sets them; none if it is not hosted.
+
+        Raises:
+            ValueError: a variable is not a number in its range.
+        """
+        if not is_hosted():
+            return cls()
+        return cls(
+            number(CHARACTERS, 300),
+            min(number(HYPOTHESES, 4), LARGEST_BEAM),
+            min(number(DRAWS, 8), MOST_DRAWS),
+            number(SECONDS, 30),
+            number(VISITORS, 100),
+        )
+
+
+def number(name: str, usual: float) -> float:
+    """A number above 0 that a variable gives, or the usual one.
+
+    Raises:
+        ValueError: it is not a number in this range.
+    """
+    text = os.environ.get(name, "").strip()
+    try:
+        value = float(text) if text else usual
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= MOST:
+        raise ValueError(f"{name} is {text!r:.20}; it must be a number above 0, and at most {MOST:,}.")
+    return value
