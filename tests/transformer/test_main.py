@@ -273,8 +273,22 @@ def test_a_wrong_command_line_is_one_sentence(
 def test_empty_standard_input_is_said(
     model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-    assert "nothing to translate" in refused(capsys, ["translate", "--model", model])
+    for stream in (io.TextIOWrapper(io.BytesIO(b"")), None):  # None: closed, as by `<&-`
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert "nothing to translate" in refused(capsys, ["translate", "--model", model])
+
+
+def test_an_output_is_neither_the_file_of_the_texts_nor_a_device(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("one two\n")
+    command = ["translate", "--model", model, "--file", str(texts), "--output"]
+    (tmp_path / "link.txt").hardlink_to(texts)
+    for same in (texts, tmp_path / "link.txt"):
+        assert "--output is the file of the texts" in refused(capsys, [*command, str(same)])
+    assert "no file, so it cannot be continued" in refused(capsys, [*command, "/dev/full"])
+    assert texts.read_text() == "one two\n"
 
 
 def test_bad_training_input_is_found_before_anything_is_written(

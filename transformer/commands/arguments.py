@@ -109,6 +109,11 @@ def warn(notes: Iterable[str], where: str = "") -> None:
         print(f"{where}{note}", file=sys.stderr)
 
 
+def standard_input() -> Iterable[bytes]:
+    """The lines of standard input; none if whoever started the program closed it."""
+    return () if sys.stdin is None else sys.stdin.buffer
+
+
 def line_text(given: str | bytes) -> str:
     """A text of the command line, or a line of standard input; DataError if it is not UTF-8."""
     try:

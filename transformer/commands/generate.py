@@ -16,6 +16,7 @@ from transformer.commands.arguments import (
     option,
     output_file,
     scored,
+    standard_input,
     told,
     warn,
     write,
@@ -66,7 +67,7 @@ def generate(arguments: argparse.Namespace) -> int:
     if arguments.sample:
         sample = Sampling(arguments.temperature, arguments.top_k, arguments.top_p, arguments.seed)
     bad = []
-    for place, given in enumerate(arguments.prompts or sys.stdin.buffer, start=1):
+    for place, given in enumerate(arguments.prompts or standard_input(), start=1):
         options = {"sample": sample, "max_length": arguments.max_length, "beam_size": arguments.beam_size}
         try:
             found = generator.generate(line_text(given), capture=False, **options)

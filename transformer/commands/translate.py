@@ -19,6 +19,7 @@ from transformer.commands.arguments import (
     option,
     output_file,
     shared_model,
+    standard_input,
     told,
     warn,
     write,
@@ -61,12 +62,14 @@ def translate_texts(arguments: argparse.Namespace) -> int:
     """`translate`: prints one translation per line, or writes those of a file."""
     if (arguments.file is None) != (arguments.output is None) or (arguments.file and arguments.texts):
         raise InputError("--file and --output need each other, and no other texts.")
+    if arguments.file is not None and arguments.output.exists() and arguments.output.samefile(arguments.file):
+        raise InputError(f"--output is the file of the texts, {arguments.file}; give another one.")
     _check_n_best(arguments)
     translator = open_model(arguments)
     if arguments.file is not None:
         return _translate_file(arguments, translator)
     place, bad = 0, []
-    for place, given in enumerate(arguments.texts or sys.stdin.buffer, start=1):
+    for place, given in enumerate(arguments.texts or standard_input(), start=1):
         try:
             found = _translated_text(translator, line_text(given), arguments)
         except ValueError as error:
@@ -157,9 +160,14 @@ def _translate_file(arguments: argparse.Namespace, translator: Translator) -> in
 
 
 def _translated(output: Path, texts: Sequence[str]) -> int:
-    """Number of texts in an output, without a last line that was cut off; DataError if it has other texts."""
+    """Number of texts in an output, without a last line that was cut off.
+
+    DataError if it has other texts, or cannot be read: a device may have no end.
+    """
     if not output.exists():
         return 0
+    if not output.is_file():
+        raise DataError(f"{output} is no file, so it cannot be continued; give another --output.")
     whole, end, cut = output.read_bytes().rpartition(b"\n")
     if cut:
         with output.open("rb+") as file:
