@@ -1,4 +1,4 @@
-"""The pinned packages may be used by anybody: their licences are permissive."""
+"""The pinned packages may be used by anybody: their licences are permissive; the locks hold all of them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PINS = [
-    name
+PINS = {
+    name: version
     for file in ("requirements.txt", "requirements-dev.txt")
-    for name in re.findall(r"^([\w.-]+)==[\w.]+$", (ROOT / file).read_text(), re.MULTILINE)
-]
+    for name, version in re.findall(r"^([\w.-]+)==([\w.]+)$", (ROOT / file).read_text(), re.MULTILINE)
+}
 PERMISSIVE = re.compile(
     r"Apache|BSD|0BSD|MIT|Zlib|CC0|BSL-1\.0|LLVM-exception|Python Software Foundation|PSF|matplotlib"
 )
@@ -40,3 +40,17 @@ def test_a_pinned_package_is_under_a_permissive_licence(name: str) -> None:
     for licence in found:
         assert PERMISSIVE.search(licence), licence
         assert "GPL" not in licence
+
+
+def test_the_locks_hold_every_pin_and_a_hash_for_each_package():
+    locked: dict[str, str] = {}
+    for file in ("requirements.lock", "requirements-dev.lock"):
+        entries = re.split(r"\n(?=\S)", (ROOT / file).read_text().strip())
+        for entry in entries[entries[0].startswith("-r ") :]:
+            assert "--hash=sha256:" in entry, entry
+            name, _, version = re.split(r"\s", entry)[0].partition("==")
+            assert version, entry
+            locked[name.lower()] = version
+    pins = {name.lower(): version for name, version in PINS.items() if name != "torch"}
+    assert pins.items() <= locked.items()
+    assert not {name for name in locked if name.startswith(("torch", "nvidia", "cuda", "triton"))}
