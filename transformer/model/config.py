@@ -15,6 +15,7 @@ Norm = Literal["post", "pre"]
 NormBy = Literal["layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 DecoderUnit = Literal["self_attention", "ssru"]
+Task = Literal["translate", "write"]
 SineLayout = Literal["interleaved", "halves", "inclusive"]
 
 LIMITS = {
@@ -123,6 +124,11 @@ class ModelConfig:
         return self.norm if any(stack.sublayers for stack in self.stacks.values()) else "none"
 
     @property
+    def norm_name(self) -> str:
+        """What the norm is called."""
+        return {"layer": "LayerNorm", "rms": "RMSNorm"}[self.norm_by]
+
+    @property
     def embedding_scale(self) -> float:
         """Factor on the token embeddings, sqrt(d_model) (section 3.4), or 1."""
         return math.sqrt(self.d_model) if self.scaled_embeddings else 1.0
@@ -208,6 +214,8 @@ class TransformerConfig(ModelConfig):
         target_vocab_size: Number of target pieces, if the target has its own vocabulary.
         languages: Pieces such as ``>>fra<<``, separated by blanks; one at the start of a source text names
             the target language.
+        task: What the output is: a translation of the text, or whatever the text asks for.
+        prompts: Beginnings of texts that say what to do, such as "summarize: ", a line each.
 
     Raises:
         ValueError: As for ``ModelConfig``.
@@ -220,6 +228,8 @@ class TransformerConfig(ModelConfig):
     decoder_unit: DecoderUnit = "self_attention"
     target_vocab_size: int | None = None
     languages: str = ""
+    task: Task = "translate"
+    prompts: str = ""
 
     def __post_init__(self) -> None:
         if self.target_vocab_size is not None:
@@ -231,8 +241,10 @@ class TransformerConfig(ModelConfig):
                 "so source and target cannot share one embedding table."
             )
         check_choice("decoder_unit", self.decoder_unit, get_args(DecoderUnit))
-        if not isinstance(self.languages, str):
-            raise ValueError(f"languages is {self.languages!r:.80}; it must be a text.")
+        check_choice("task", self.task, get_args(Task))
+        for name in ("languages", "prompts"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} is {getattr(self, name)!r:.80}; it must be a text.")
 
     @property
     def n_target_pieces(self) -> int:
@@ -243,6 +255,11 @@ class TransformerConfig(ModelConfig):
     def language_pieces(self) -> tuple[str, ...]:
         """The pieces that name a target language; empty for a model with only one."""
         return tuple(self.languages.split())
+
+    @property
+    def prompt_texts(self) -> tuple[str, ...]:
+        """Beginnings of texts that say what to do; empty for a model that needs none."""
+        return tuple(filter(None, self.prompts.split("\n")))
 
     @property
     def tables(self) -> int:

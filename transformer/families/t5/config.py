@@ -61,8 +61,19 @@ CHOICES: Json = {
     "positions": "t5",
     "scaled_embeddings": False,
     "unk_id": 2,
+    "task": "write",
 }
 """What all of them have in common."""
+
+
+PROMPTS = (
+    "translate English to German: ",
+    "translate English to French: ",
+    "translate English to Romanian: ",
+    "summarize: ",
+)
+"""Beginnings of texts of T5 1.0's training, offered if config.json names none."""
+MOST_PROMPTS = 8
 
 
 def t5_config(values: Json, path: Path) -> TransformerConfig:
@@ -78,7 +89,17 @@ def t5_config(values: Json, path: Path) -> TransformerConfig:
     ours["n_decoder_layers"] = ours["n_encoder_layers"] if depth is None else depth
     ours["bos_id"] = ours["pad_id"] if start is None else start
     ours["scaled_output"] = not multilingual and _scales(values)
+    ours["prompts"] = "\n".join(() if multilingual else _prompts(values) or PROMPTS)
     return built(ours, path)
+
+
+def _prompts(values: Json) -> tuple[str, ...]:
+    """The beginnings of texts that config.json names for the tasks of its model."""
+    tasks = values.get("task_specific_params")
+    listed = tasks.values() if isinstance(tasks, dict) else ()
+    named = [task.get("prefix") for task in listed if isinstance(task, dict)]
+    found = (each for each in named if isinstance(each, str) and each.strip() and each.isprintable())
+    return tuple(dict.fromkeys(each[:80] for each in found))[:MOST_PROMPTS]
 
 
 def _scales(values: Json) -> bool:
