@@ -138,11 +138,12 @@ def diagram(
 
 def norms_spec(
     running: str,  # `pre` or `post`
+    called: str = "LayerNorm",  # name of the model's norm
 ) -> dict[str, Any]:
     """Post-norm and pre-norm side by side; a frame and a label mark the one that the model uses."""
     orders = {
-        "post": ("x", "sub-layer", "+", "LayerNorm"),
-        "pre": ("x", "LayerNorm", "sub-layer", "+"),
+        "post": ("x", "sub-layer", "+", called),
+        "pre": ("x", called, "sub-layer", "+"),
     }
     shapes, notes = [], []
     for x, (norm, parts) in zip((0.0, 2.0), orders.items(), strict=True):
@@ -167,9 +168,9 @@ def norms_spec(
     return style.spec([{"type": "scatter", "x": [None], "y": [None]}], layout)
 
 
-def norms(running: str) -> go.Figure:
+def norms(running: str, called: str = "LayerNorm") -> go.Figure:
     """`norms_spec` as a figure."""
-    return style.figure(norms_spec(running))
+    return style.figure(norms_spec(running, called))
 
 
 def lens_spec(

@@ -14,6 +14,7 @@ from lenses.inside.weights import multi_head
 from lenses.measures.alti import Shares
 from lenses.measures.stream import recorded
 from transformer.model.network import Network
+from transformer.model.norms import centred, shift, spread
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.trace.report import AuditReport
@@ -86,7 +87,7 @@ def _row(model: Network, run: Translation, kind: AttentionKind, layer: int, quer
     read = read_by_keys(run, kind, layer)
     weights = recorded(run).weights(kind, layer, None, Window(query, query + 1, 0, len(read)))[:, 0]
     if pre and site.own_keys:
-        read = read - exactly(norm.bias)
+        read = read - exactly(shift(norm))
     values = (read @ exactly(attention.v_proj.weight).T).reshape(len(read), attention.n_heads, -1)
     mixed = np.einsum("hk,khd->khd", weights, values).reshape(len(read), -1)
     inputs = mixed @ exactly(attention.out_proj.weight).T
@@ -96,8 +97,7 @@ def _row(model: Network, run: Translation, kind: AttentionKind, layer: int, quer
     inputs[own] += residual
     if not pre:
         entered = residual + exactly(stream.update[query])
-        centred = inputs - inputs.mean(1, keepdims=True)
-        inputs = exactly(norm.weight) * centred / np.sqrt(entered.var() + norm.eps)
+        inputs = exactly(norm.weight) * centred(norm, inputs) / spread(norm, entered)
     near = np.abs(output).sum() - np.abs(output - inputs).sum(1)
     near = np.where(near > 0, near, 0.0)
     return near / near.sum() if near.any() else np.eye(len(inputs))[own]

@@ -6,11 +6,11 @@ divides it by the σ of the run, and multiplies it by γ.
 
 from __future__ import annotations
 
-import numpy as np
 from torch import Tensor, nn
 
 from lenses.measures.stream import POSITION, TOKEN, Writer
 from transformer.model.network import Network
+from transformer.model.norms import centred, spread
 from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.runs.translation import Translation
 from transformer.trace.view import Array
@@ -86,7 +86,7 @@ def _wrote(
 
 
 def _normed(norm: nn.Module, entered: Tensor, part: Array) -> Array:
-    """γ (p − mean p) / σ, with the σ of what entered."""
-    assert isinstance(norm, nn.LayerNorm)
-    deviation = np.sqrt(exactly(entered).var() + norm.eps)
-    return exactly(norm.weight) * (part - part.mean()) / deviation
+    """γ (p − mean p) / σ, with the σ of what entered; RMSNorm takes no mean."""
+    gain = exactly(norm.get_parameter("weight"))
+    found: Array = gain * centred(norm, part) / spread(norm, exactly(entered))
+    return found

@@ -13,6 +13,7 @@ from lenses.again.effects import audit_effects
 from lenses.again.plain import exactly, output_columns
 from lenses.inside.weights import multi_head
 from lenses.measures.effect import WAYS
+from transformer.model.norms import shift
 from transformer.model.sites import PlacedHead
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
@@ -33,7 +34,7 @@ def audit_row(
     """Whether the numbers of a row are those of its keys."""
     kind, layer, head = which
     norms, lengths = carried_again(translator.model, run, which)
-    bias = exactly(multi_head(translator.model, kind, layer).v_proj.bias)
+    bias = exactly(shift(multi_head(translator.model, kind, layer).v_proj))
     columns = output_columns(translator.model, kind, layer, head)
     always = float(np.linalg.norm(columns @ bias.reshape(run.config.n_heads, -1)[head]))
     weights = run.weights(kind, layer, head)[row]

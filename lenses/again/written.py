@@ -37,6 +37,7 @@ def audit_attribution(
     """Whether parts belong to the writers and keys that they are drawn for."""
     weight, _ = model.projection
     asked = exactly(weight[tokens[0]]) - (0.0 if tokens[1] is None else exactly(weight[tokens[1]]))
+    asked = asked * model.config.output_scale
     parts: list[tuple[Writer, int | None]] = []
     values, heads = [], {}
     for kind, split in found.keys.items():
@@ -75,7 +76,8 @@ def audit_score(
     site, attention = model.config.sites[kind], model.attention(kind, layer)
     assert isinstance(attention, MultiHeadAttention)
     reader = site.sublayer(layer)
-    width = attention.q_proj.out_features // attention.n_heads
+    width = model.config.d_head
+    divisor = math.sqrt(width) if site.score == "scaled_dot" else 1.0
     rows = slice(head * width, (head + 1) * width)
 
     def vector(writer: Writer, side: Side, at: int, own: bool, weight: Tensor) -> Array:
@@ -93,7 +95,7 @@ def audit_score(
             j: vector(found.keys[j], site.key_side, cell[1], site.own_keys, attention.k_proj.weight)
             for j in {j for _, j in places}
         }
-        return [float(asking[i] @ asked[j]) / math.sqrt(width) for i, j in places]
+        return [float(asking[i] @ asked[j]) / divisor for i, j in places]
 
     # The biases of the norms and projections are what is left of the sum.
     places = [

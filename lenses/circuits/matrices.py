@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from lenses.inside.weights import exact, head_rows, multi_head, output_rows, rotated
 from lenses.measures.stream import UnmeasuredError
 from transformer.model.network import Network
+from transformer.model.norms import StreamNorm, centred
 from transformer.model.sites import AttentionKind
 from transformer.trace.view import Array
 
@@ -91,7 +92,7 @@ def _kind(model: Network, kind: AttentionKind | str) -> AttentionKind:
 
 def _copied(model: Network, kind: AttentionKind, layer: int, head: int) -> float:
     value, out = _value_out(model, kind, layer, head)
-    read, written = _read(model, kind, layer), _centred(_norm(model.stack("decoder").final_norm))
+    read, written = _read(model, kind, layer), _centred(model.stack("decoder").final_norm)
     between = _table_of(model).T @ exact(model.projection[0])  # Eᵀ U
     small = value @ read @ between @ written @ out  # eigenvalues but 0 are those of the large matrix
     return _score(small)
@@ -120,18 +121,14 @@ def _table_of(model: Network) -> Tensor:
 
 def _read(model: Network, kind: AttentionKind, layer: int) -> Tensor:
     """(d_model, d_model) centring and γ of the LayerNorm before the head."""
-    return _centred(_norm(model.residual(model.config.sites[kind].sublayer(layer)).norm))
+    return _centred(model.residual(model.config.sites[kind].sublayer(layer)).norm)
 
 
-def _norm(norm: nn.Module) -> nn.LayerNorm:
-    assert isinstance(norm, nn.LayerNorm)
-    return norm
-
-
-def _centred(norm: nn.LayerNorm) -> Tensor:
+def _centred(norm: nn.Module) -> Tensor:
+    """(d_model, d_model) γ, and centring if the norm takes the mean: what it does but for σ."""
+    assert isinstance(norm, StreamNorm)
     gain = exact(norm.weight)
-    size = len(gain)
-    return gain[:, None] * (torch.eye(size, dtype=torch.float64) - 1 / size)
+    return gain[:, None] * centred(norm, torch.eye(len(gain), dtype=torch.float64))
 
 
 def _value_out(model: Network, kind: AttentionKind, layer: int, head: int) -> tuple[Tensor, Tensor]:

@@ -19,6 +19,7 @@ from transformer.model.attention import MultiHeadAttention
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.layers import PreNorm, Residual
 from transformer.model.network import Network
+from transformer.model.norms import StreamNorm, centred, shift, spread
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import NotCapturedError, Translation
 from transformer.trace.audit import OUTPUT_LIMIT, merged
@@ -62,6 +63,7 @@ class InsideHead:
     products: Array  # (keys,) q·k, of the rotated vectors if the encoding rotates
     # (keys,) the bias that the encoding adds to the scaled products; None if it adds nothing
     bias: Array | None
+    divisor: float  # what the model divides q·k by: √d_k (equation 1), or 1 if it does not
     rule: str  # name of the rule of that bias, such as ``alibi``; empty without one
     spread: ProductSpread  # variances of this head's products over the sentence
     outputs: Array  # (heads, d_head) the output of every head of the layer
@@ -74,8 +76,8 @@ class InsideHead:
 
     @property
     def scaled(self) -> Array:
-        """(keys,) q·k / √d_k (equation 1)."""
-        return _single(self.products / np.sqrt(self.view.query.shape[1]))
+        """(keys,) q·k / √d_k (equation 1), or q·k where the model does not divide."""
+        return _single(self.products / self.divisor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +121,11 @@ def projections(attention: MultiHeadAttention, head: int) -> tuple[Projection, .
     d_head = attention.q_proj.out_features // attention.n_heads
     rows = slice(head * d_head, (head + 1) * d_head)
     read = [
-        Projection(as_array(linear.weight[rows].T), as_array(linear.bias[rows]))
+        Projection(as_array(linear.weight[rows].T), as_array(shift(linear)[rows]))
         for linear in (attention.q_proj, attention.k_proj, attention.v_proj)
     ]
     out = attention.out_proj
-    return *read, Projection(as_array(out.weight[:, rows].T), as_array(out.bias))
+    return *read, Projection(as_array(out.weight[:, rows].T), as_array(shift(out)))
 
 
 def recorded_sublayer(
@@ -166,7 +168,7 @@ def _opened(sublayer: RecordedSublayer, view: HeadView) -> InsideHead:
     w_q, w_k, w_v, w_o = projections(sublayer.attention, view.head)
     stream, outputs = sublayer.stream, sublayer.record.output[:, row]
     products = (view.query.astype(np.float64) @ view.key.astype(np.float64).T)[0]
-    unbiased = products / np.sqrt(view.query.shape[1])
+    divisor = sublayer.record.score.divisor(view.query.shape[1])
     return InsideHead(
         view=view,
         row=row,
@@ -180,7 +182,8 @@ def _opened(sublayer: RecordedSublayer, view: HeadView) -> InsideHead:
         query=_single(w_q(stream.read[row].numpy())),
         key=_single(w_k(sublayer.sources.numpy())),
         products=_single(products),
-        bias=None if (rule := sublayer.record.bias) is None else _single(view.scores[0] - unbiased),
+        bias=None if (rule := sublayer.record.bias) is None else _single(view.scores[0] - products / divisor),
+        divisor=divisor,
         rule="" if rule is None else rule.name,
         spread=product_spread(sublayer.record, view.head),
         outputs=read_only(outputs),
@@ -218,7 +221,7 @@ def audit_inside(inside: InsideHead, sublayer: RecordedSublayer) -> list[Check]:
     view, record, stream, row = inside.view, sublayer.record, sublayer.stream, inside.row
     head, limit = view.head, OUTPUT_LIMIT[sublayer.attention.q_proj.weight.dtype]
     recorded = record.output[:, row].numpy()
-    scaled = inside.products / np.sqrt(view.query.shape[1])
+    scaled = inside.products / sublayer.record.score.divisor(view.query.shape[1])
     total = inside.stream.astype(np.float64) + inside.update
     concatenated = inside.outputs.reshape(-1).astype(np.float64)
     whole = sublayer.attention.out_proj
@@ -251,7 +254,7 @@ def audit_inside(inside: InsideHead, sublayer: RecordedSublayer) -> list[Check]:
             (inside.w_o(inside.outputs[head]) - inside.w_o.bias, inside.contributions[head]),
         ],
         "sub-layer output": [
-            (concatenated @ as_double(whole.weight).T + as_double(whole.bias), stream.update[row].numpy()),
+            (concatenated @ as_double(whole.weight).T + as_double(shift(whole)), stream.update[row].numpy()),
             (inside.contributions.sum(0, dtype=np.float64) + inside.w_o.bias, inside.update),
         ],
         "residual stream": [
@@ -281,12 +284,11 @@ def _after(residual: Residual, total: Doubles) -> Doubles:
     return total if isinstance(residual, PreNorm) else layer_norm(residual.norm, total)
 
 
-def layer_norm(norm: nn.LayerNorm, x: Floats) -> Doubles:
-    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64 (Ba et al. 2016)."""
+def layer_norm(norm: StreamNorm, x: Floats) -> Doubles:
+    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64 (Ba et al. 2016). RMSNorm: no μ, β."""
     x = x.astype(np.float64)
-    centred = x - x.mean(-1, keepdims=True)
-    spread = np.sqrt((centred**2).mean(-1, keepdims=True) + norm.eps)
-    return as_double(norm.weight) * centred / spread + as_double(norm.bias)
+    found: Doubles = as_double(norm.weight) * centred(norm, x) / spread(norm, x) + as_double(shift(norm))
+    return found
 
 
 def _same_run(decoded: LayerTrace, replayed: LayerTrace, limit: float) -> Check:

@@ -15,7 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lenses.inside.inside import Floats, as_array, as_double, difference, layer_norm, worst
+from transformer.model.layers import GatedFeedForward
 from transformer.model.network import Network
+from transformer.model.norms import RmsNorm, StreamNorm, shift, spread
 from transformer.model.sites import Side, Sublayer
 from transformer.runs.translation import NotCapturedError, Translation
 from transformer.trace.audit import OUTPUT_LIMIT
@@ -38,22 +40,22 @@ class EmbeddingPart:
 
 @dataclass(frozen=True, eq=False)
 class NormPart:
-    """One LayerNorm at one token: γ (x − μ) / √(σ² + ε) + β; vectors are (d_model,)."""
+    """One norm at one token: γ (x − μ) / √(σ² + ε) + β; vectors are (d_model,). RMSNorm has no μ and no β."""
 
     before: Array  # x
-    mean: float  # μ
-    deviation: float  # σ
+    mean: float | None  # μ; None for RMSNorm, which takes no mean
+    deviation: float  # σ; the root of the mean square for RMSNorm
     epsilon: float  # ε
     weight: Array  # γ
-    bias: Array  # β
+    bias: Array | None  # β; None if nothing is added
     after: Array  # the output
     checks: tuple[Check, ...]  # checks against the recorded arrays
 
     @property
     def normalised(self) -> Array:
-        """(x − μ) / √(σ² + ε): mean 0, variance 1."""
+        """(x − μ) / √(σ² + ε): mean 0, variance 1. RMSNorm: x / √(mean x² + ε), a mean square of 1."""
         spread = np.sqrt(self.deviation**2 + self.epsilon)
-        return ((self.before - self.mean) / spread).astype(np.float32)
+        return ((self.before - (self.mean or 0.0)) / spread).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,8 @@ class FeedForwardPart:
     """The feed-forward network at one token (equation 2)."""
 
     read: Array  # (d_model,) the input of the network
-    units: Array  # (d_ff,) inner units after the activation
+    units: Array  # (d_ff,) inner units as the outer map reads them: activated, and times their gate if gated
+    gates: Array | None  # (d_ff,) the activated gates of a gated network; None without
     added: Array  # (d_ff,) norm of the vector that each unit adds to the update
     update: Array  # (d_model,) the output of the network
     checks: tuple[Check, ...]  # checks against the recorded arrays
@@ -117,7 +120,7 @@ def norm_part(model: Network, translation: Translation, sublayer: Sublayer, posi
 def final_norm_part(model: Network, translation: Translation, side: Side, position: int) -> NormPart | None:
     """The LayerNorm at the end of a pre-norm stack; None for post-norm, which has none there."""
     norm = model.stack(side).final_norm
-    if not isinstance(norm, nn.LayerNorm):
+    if not isinstance(norm, StreamNorm):
         return None
     stream = leaves(translation, side)[position]
     with torch.inference_mode():
@@ -125,24 +128,24 @@ def final_norm_part(model: Network, translation: Translation, side: Side, positi
     return _normed(norm, stream, as_array(after))
 
 
-def _normed(norm: nn.LayerNorm, before: Tensor, after: Array) -> NormPart:
+def _normed(norm: StreamNorm, before: Tensor, after: Array) -> NormPart:
     x = as_array(before)
     part = NormPart(
         before=x,
-        mean=float(x.mean(dtype=np.float64)),
-        deviation=float(x.std(dtype=np.float64)),
+        mean=None if isinstance(norm, RmsNorm) else float(x.mean(dtype=np.float64)),
+        deviation=float((spread(norm, x.astype(np.float64))[0] ** 2 - norm.eps).clip(0) ** 0.5),
         epsilon=norm.eps,
         weight=as_array(norm.weight),
-        bias=as_array(norm.bias),
+        bias=None if norm.bias is None else as_array(norm.bias),
         after=after,
         checks=(),
     )
     return proved_norm(part, norm)
 
 
-def proved_norm(part: NormPart, norm: nn.LayerNorm) -> NormPart:
+def proved_norm(part: NormPart, norm: StreamNorm) -> NormPart:
     """The part with a check that the formula turns its numbers into the recorded output."""
-    by_hand = part.weight.astype(np.float64) * part.normalised + part.bias
+    by_hand = part.weight.astype(np.float64) * part.normalised + (0.0 if part.bias is None else part.bias)
     pairs = [(by_hand, part.after), (layer_norm(norm, part.before), part.after)]
     checks = (_check("LayerNorm", pairs, OUTPUT_LIMIT[norm.weight.dtype]),)
     return replace(part, checks=checks)
@@ -156,14 +159,27 @@ def feed_forward_part(
     trace, network = translation.stream(sublayer), model.layer(side, layer).feed_forward
     with torch.inference_mode():
         read = trace.read[position]
-        inner = network.inner
-        units = network.activation(F.linear(read, inner.weight.float().cpu(), inner.bias.float().cpu()))
+        gates = _mapped(network.gate, read) if isinstance(network, GatedFeedForward) else None
+        values = _mapped(network.inner, read)
+        units = network.activation(values) if gates is None else network.activation(gates) * values
         lengths = network.outer.weight.float().cpu().norm(dim=0)
     update = read_only(trace.update[position])
-    outer, bias = as_double(network.outer.weight), as_double(network.outer.bias)
+    outer, bias = as_double(network.outer.weight), as_double(shift(network.outer))
     total = units.double().numpy() @ outer.T + bias
-    checks = (_check("feed-forward", [(total, update)], OUTPUT_LIMIT[inner.weight.dtype]),)
-    return FeedForwardPart(read_only(read), as_array(units), as_array(units.abs() * lengths), update, checks)
+    checks = (_check("feed-forward", [(total, update)], OUTPUT_LIMIT[network.inner.weight.dtype]),)
+    return FeedForwardPart(
+        read_only(read),
+        as_array(units),
+        None if gates is None else as_array(network.activation(gates)),
+        as_array(units.abs() * lengths),
+        update,
+        checks,
+    )
+
+
+def _mapped(linear: nn.Linear, read: Tensor) -> Tensor:
+    """x W + b in float32 on the CPU."""
+    return read @ linear.weight.float().cpu().T + shift(linear).float().cpu()
 
 
 def addition_check(

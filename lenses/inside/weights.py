@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.network import Network
+from transformer.model.norms import shift
 from transformer.model.sites import AttentionKind
 
 
@@ -32,13 +33,13 @@ def output_rows(model: Network, kind: AttentionKind, layer: int) -> tuple[Tensor
     """W_O by head (heads, d_head, d_model) and b_O (d_model,)."""
     attention = multi_head(model, kind, layer)
     weight = exact(attention.out_proj.weight)
-    return weight.T.reshape(attention.n_heads, -1, weight.shape[0]), exact(attention.out_proj.bias)
+    return weight.T.reshape(attention.n_heads, -1, weight.shape[0]), exact(shift(attention.out_proj))
 
 
 def projected(linear: nn.Linear, parts: Tensor, n_heads: int, head: int) -> Tensor:
     """(writers, …, d_head) of parts (writers, …, d_model); the bias belongs to the first, the biases."""
     found = parts @ head_rows(linear, n_heads, head).T
-    found[0] += exact(linear.bias).view(n_heads, -1)[head]
+    found[0] += exact(shift(linear)).view(n_heads, -1)[head]
     return found
 
 

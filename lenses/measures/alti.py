@@ -19,6 +19,7 @@ from torch import Tensor
 from lenses.inside.weights import exact, multi_head, output_rows
 from lenses.measures.stream import UnmeasuredError, Written, recorded, written
 from transformer.model.network import Network
+from transformer.model.norms import shift
 from transformer.model.sites import AttentionKind, Side
 from transformer.runs.translation import Translation
 from transformer.trace.report import AuditReport, Check
@@ -100,10 +101,10 @@ def _mixed(model: Network, run: Translation, each: Written, worst: list[float]) 
     kind, layer = each.kind, each.sublayer.layer
     trace, (rows, bias) = recorded(run), output_rows(model, each.kind, layer)
     record, weights = trace.layer(kind, layer), torch.as_tensor(trace.weights(kind, layer)).double()
-    shift = _constant(model, each)
-    heads = (record.value.double() - shift[:, None]) @ rows  # (heads, keys, d_model)
+    always = _constant(model, each)
+    heads = (record.value.double() - always[:, None]) @ rows  # (heads, keys, d_model)
     residual, wrote = each.record.stream.double(), each.record.output.double()
-    constant = torch.einsum("hqk,hd->qd", weights, (shift[:, None] @ rows)[:, 0]) + bias
+    constant = torch.einsum("hqk,hd->qd", weights, (always[:, None] @ rows)[:, 0]) + bias
     across = kind is AttentionKind.CROSS
     found = []
     step = max(1, _AT_ONCE // heads[0].numel())
@@ -119,8 +120,8 @@ def _mixed(model: Network, run: Translation, each: Written, worst: list[float]) 
         whole, rest = wrote[here], constant[here]
         if each.norm is not None:
             spread = each.norm.spread[here]
-            parts = each.norm.gain * (parts - parts.mean(-1, keepdim=True)) / spread[:, None]
-            rest = each.norm.gain * (rest - rest.mean(-1, keepdim=True)) / spread + each.norm.shift
+            parts = each.norm.gain * each.norm.centred(parts) / spread[:, None]
+            rest = each.norm.gain * each.norm.centred(rest) / spread + each.norm.shift
         missed = (parts.sum(1) + rest - whole).norm(dim=-1)
         worst.append(float((missed / whole.norm(dim=-1).clamp(min=1e-6)).max()))
         near = whole.abs().sum(-1, keepdim=True) - (whole[:, None] - parts).abs().sum(-1)
@@ -137,7 +138,7 @@ def _constant(model: Network, each: Written) -> Tensor:
     """(heads, d_head) what every value holds of biases: b_V, and with pre-norm self-attention W_V β."""
     assert each.kind is not None
     attention = multi_head(model, each.kind, each.sublayer.layer)
-    found = exact(attention.v_proj.bias)
+    found = exact(shift(attention.v_proj))
     if each.norm is None and each.kind is not AttentionKind.CROSS:
-        found = found + exact(attention.v_proj.weight) @ exact(model.residual(each.sublayer).norm.bias)
+        found = found + exact(attention.v_proj.weight) @ exact(shift(model.residual(each.sublayer).norm))
     return found.view(attention.n_heads, -1)

@@ -125,7 +125,7 @@ def _asked(
     with torch.inference_mode():
         stream = decoder.final_norm(last.to(device=weight.device, dtype=decoder.dtype))
         logits = model.logits(stream).double().cpu()
-    rows = exact(weight[asked])
+    rows = exact(weight[asked]) * model.config.output_scale
     if against is None:
         return rows[0], float(logits[token])
     return rows[0] - rows[1], float(logits[token] - logits[against])

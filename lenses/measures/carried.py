@@ -14,6 +14,7 @@ import torch
 from lenses.inside.weights import exact, multi_head, output_rows
 from lenses.measures.stream import recorded
 from transformer.model.network import Network
+from transformer.model.norms import shift
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.trace.report import AuditReport, Check
@@ -57,7 +58,7 @@ def carried(model: Network, run: Translation, kind: AttentionKind | str, layer: 
     kind, trace = AttentionKind(kind), recorded(run)
     record = trace.layer(kind, layer, head)
     rows, attention = output_rows(model, kind, layer)[0][head], multi_head(model, kind, layer)
-    bias = exact(attention.v_proj.bias).view(attention.n_heads, -1)[head]
+    bias = exact(shift(attention.v_proj)).view(attention.n_heads, -1)[head]
     weights = torch.as_tensor(trace.weights(kind, layer, head)).double()
     own = (record.value[head].double() - bias) @ rows
     length, wrote = own.norm(dim=-1), record.output[head].double() @ rows
@@ -84,7 +85,7 @@ def carried_together(model: Network, run: Translation, kind: AttentionKind | str
     """
     kind, trace = AttentionKind(kind), recorded(run)
     rows, attention = output_rows(model, kind, layer)[0], multi_head(model, kind, layer)
-    bias = exact(attention.v_proj.bias).view(attention.n_heads, 1, -1)
+    bias = exact(shift(attention.v_proj)).view(attention.n_heads, 1, -1)
     own = (trace.layer(kind, layer).value.double() - bias) @ rows
     weights = torch.as_tensor(trace.weights(kind, layer)).double()
     lengths = [torch.einsum("hk,hkd->kd", each, own).norm(dim=-1) for each in weights.unbind(1)]

@@ -2,6 +2,7 @@
 
 The product is bilinear, so it splits exactly (Elhage et al. 2021, "QK circuit"); the σ of every LayerNorm is
 held fixed, a rotation acts on each part before the product, and a bias of positions is a part of its own.
+A model that does not divide by √d_k has the parts of q·k.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def score_parts(
         rotated(positions, projected(linear, found[:, [at]], attention.n_heads, head), at)[:, 0]
         for linear, found, at in ((attention.q_proj, asked, query), (attention.k_proj, own[1], key))
     )
-    values = left @ right.T / left.shape[-1] ** 0.5
+    values = left @ right.T / attention.score.divisor(left.shape[-1])
     largest = max(1.0, float(values.abs().max()))
     gap = abs(float(values.sum()) + added - score) / largest
     return ScoreParts(

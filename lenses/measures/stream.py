@@ -18,6 +18,7 @@ from lenses.inside.weights import exact, output_rows
 from transformer.model.config import RecurrentConfig
 from transformer.model.layers import PostNorm
 from transformer.model.network import Network
+from transformer.model.norms import RmsNorm, StreamNorm, shift, spread
 from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.runs.translation import NotCapturedError, Translation
 from transformer.trace.records import AttentionTrace, ResidualTrace
@@ -68,27 +69,31 @@ class Writer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FixedNorm:
-    """A LayerNorm with the σ of a run: linear, but for β."""
+    """A norm with the σ of a run: linear, but for β. RMSNorm takes no mean, and has no β."""
 
     gain: Tensor  # γ (d_model,)
     shift: Tensor  # β (d_model,)
     spread: Tensor  # √(σ² + ε) (length, 1)
+    centres: bool = True  # whether it takes the mean
 
     @classmethod
     def of(cls, norm: nn.Module, entered: Tensor) -> FixedNorm:
         """The norm for what entered it (length, d_model)."""
-        assert isinstance(norm, nn.LayerNorm)
-        spread = (entered.double().var(-1, correction=0, keepdim=True) + norm.eps).sqrt()
-        return cls(exact(norm.weight), exact(norm.bias), spread)
+        assert isinstance(norm, StreamNorm)
+        divisor = spread(norm, entered.double())
+        return cls(exact(norm.weight), exact(shift(norm)), divisor, not isinstance(norm, RmsNorm))
+
+    def centred(self, part: Tensor) -> Tensor:
+        """(…, d_model) without its mean, if the norm takes it."""
+        return part - part.mean(-1, keepdim=True) if self.centres else part
 
     def __call__(self, part: Tensor) -> Tensor:
         """(…, length, d_model): a part of what entered, as a part of what leaves."""
-        return self.gain * (part - part.mean(-1, keepdim=True)) / self.spread
+        return self.gain * self.centred(part) / self.spread
 
     def pulled(self, direction: Tensor, position: int) -> Tensor:
         """(d_model,) a direction after the norm, as the direction before it that reads the same number."""
-        scaled = self.gain * direction
-        return (scaled - scaled.mean()) / self.spread[position]
+        return self.centred(self.gain * direction) / self.spread[position]
 
 
 class Written(NamedTuple):
@@ -117,7 +122,7 @@ def final_norm(model: Network, run: Translation, side: Side) -> FixedNorm | None
     """The norm at the end of a pre-norm stack; None with post-norm."""
     norm = model.stack(side).final_norm
     last = run.stream(model.config.stacks[side].ends()[-1]).output
-    return FixedNorm.of(norm, last) if isinstance(norm, nn.LayerNorm) else None
+    return FixedNorm.of(norm, last) if isinstance(norm, StreamNorm) else None
 
 
 def values_written(model: Network, run: Translation, kind: AttentionKind, layer: int) -> Tensor:

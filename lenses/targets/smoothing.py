@@ -66,7 +66,8 @@ def smoothed(translator: Translator, lesson: Lesson, position: int, epsilon: flo
         raise ValueError(f"The smoothing is {epsilon}; it must be from 0 to below 1.")
     features, right = lesson.features[position : position + 1], lesson.positions[position].token_id
     weight, bias = translator.model.projection
-    loss = projected_loss(features, weight, torch.tensor([right], device=weight.device), epsilon, bias)
+    read = features * translator.model.config.output_scale
+    loss = projected_loss(read, weight, torch.tensor([right], device=weight.device), epsilon, bias)
     log_probs = translator.model.logits(features).float().log_softmax(-1)[0]
     target = torch.full_like(log_probs, epsilon / len(log_probs))
     target[right] += 1 - epsilon

@@ -136,7 +136,7 @@ class Plane:
         keys = self.keys.double()
         noise = torch.from_numpy(np.random.default_rng(0).standard_normal((DRAWS, *keys.shape)))
         noise *= share * keys.norm(dim=-1, keepdim=True) / noise.norm(dim=-1, keepdim=True)
-        moved = noise @ query.double() / keys.shape[-1] ** 0.5
+        moved = noise @ query.double() / self.record.score.divisor(keys.shape[-1])
         found: NDArray[np.float64] = attention_weights(self.scores(query) + moved, self.mask).numpy()
         return found
 

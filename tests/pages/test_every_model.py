@@ -10,6 +10,7 @@ import pytest
 from app_pages import PAGES, run
 from marian_models import write_marian
 from random_models import random_language_model
+from t5_models import write_t5
 
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
@@ -23,6 +24,10 @@ def write_own_writer(folder: Path, tokenizer: Tokenizer) -> None:
 
 def write_opus(folder: Path, tokenizer: Tokenizer) -> None:
     write_marian(folder / "opus")
+
+
+def write_prompted(folder: Path, tokenizer: Tokenizer) -> None:
+    write_t5(folder / "t5", feed_forward="gated-gelu", tied=False)
 
 
 def write_damaged(folder: Path, tokenizer: Tokenizer) -> None:
@@ -46,6 +51,7 @@ MODELS: dict[str, Callable[[Path, Tokenizer], None] | None] = {
     "recurrent/local": None,
     "writer": write_own_writer,
     "opus": write_opus,
+    "t5": write_prompted,
     "damaged": write_damaged,
     "aliases": write_aliases,
     "nothing": None,

@@ -28,6 +28,7 @@ def every_part(
 class Family(ABC):
     """A format of model directories."""
 
+    name: str = ""  # how people call its models; empty if none of them is on the Hub in this format
     library: str  # who opens such a model, for the Hub
     required: tuple[str, ...]  # files that a published model has besides its weights
     welcome: tuple[str, ...] = (CARD_FILE, HEADS_FILE, FAMILIARITY_FILE)  # files that it may have

@@ -9,9 +9,10 @@ from transformer.families.family import Family
 from transformer.families.firefox.family import Firefox
 from transformer.families.marian.family import Marian
 from transformer.families.own import Own
+from transformer.families.t5.family import T5
 from transformer.storage.description import CONFIG_FILE
 
-FAMILIES: tuple[Family, ...] = (Firefox(), Marian(), Own())
+FAMILIES: tuple[Family, ...] = (Firefox(), Marian(), T5(), Own())
 """The last one takes what no other does."""
 
 
@@ -23,6 +24,12 @@ def family_of(path: str | Path) -> Family:
 def is_model(path: Path) -> bool:
     """True if a directory seems to hold a model, damaged or not."""
     return path.is_dir() and ((path / CONFIG_FILE).is_file() or family_of(path) is not FAMILIES[-1])
+
+
+def known_names() -> str:
+    """What the families of the Hub are called: "A", "A and B", or "A, B and C"."""
+    *others, last = [family.name for family in FAMILIES if family.name]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def published_family(names: Collection[str]) -> Family:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.families.registry import family_of, published_family
+from transformer.families.registry import family_of, known_names, published_family
 from transformer.hub.settings import HubError
 from transformer.model.config import ModelConfig
 from transformer.storage.description import parameter_count
@@ -64,7 +64,7 @@ def needed(names: Collection[str], model: str) -> list[str]:
     if missing or not weights:
         lacking = " and no ".join(missing[:3]) or f"{SAFETENSORS} or {PYTORCH}"
         raise HubError(
-            f"{model} has no {lacking}; this package opens only Marian models (OPUS-MT) and its own."
+            f"{model} has no {lacking}; this package opens only {known_names()} models and its own."
         )
     return [*family.required, *(name for name in family.welcome if name in names), *weights]
 

@@ -28,11 +28,9 @@ class NormPlace(SublayerField):
         if isinstance(value, Sublayer):
             setting.check_sublayer(value)
         elif value not in setting.config.stacks or not setting.config.stacks[value].passed():
-            raise InterventionError(f"This model has no LayerNorm in the {value}.")
+            raise InterventionError(f"This model has no norm in the {value}.")
         elif setting.config.norm != "pre":
-            raise InterventionError(
-                f"The {value} of this model ends without a LayerNorm of its own (post-norm)."
-            )
+            raise InterventionError(f"The {value} of this model ends without a norm of its own (post-norm).")
 
     def write(self, value: Sublayer | Side) -> str:
         return value if isinstance(value, str) else super().write(value)
@@ -77,8 +75,8 @@ class DropNorm(InStack):
 
     def __str__(self) -> str:
         if isinstance(self.place, Sublayer):
-            return f"{named(self.place)} without its LayerNorm"
-        return f"the {self.place} without its last LayerNorm"
+            return f"{named(self.place)} without its norm"
+        return f"the {self.place} without its last norm"
 
 
 no_positions = NoPositions

@@ -11,6 +11,7 @@ from transformer.model.cache import Cache, KeyValue
 from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.masks import AttentionMask
+from transformer.model.scores import PLAIN_RULES
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.observer import UNWATCHED, AttentionInputs, Observer
 
@@ -43,10 +44,12 @@ class MultiHeadAttention(Attention):
         super().__init__()
         self.kind, self.layer = kind, layer
         self.n_heads = config.n_heads
-        self.q_proj = nn.Linear(config.d_model, config.d_model)
-        self.k_proj = nn.Linear(config.d_model, config.d_model)
-        self.v_proj = nn.Linear(config.d_model, config.d_model)
-        self.out_proj = nn.Linear(config.d_model, config.d_model)
+        self.score = PLAIN_RULES[config.sites[kind].score]
+        heads = config.heads_width
+        self.q_proj = nn.Linear(config.d_model, heads, config.biases)
+        self.k_proj = nn.Linear(config.d_model, heads, config.biases)
+        self.v_proj = nn.Linear(config.d_model, heads, config.biases)
+        self.out_proj = nn.Linear(heads, config.d_model, config.biases)
         # queries, keys and values of self-attention in one product, (batch, length, d_model) →
         # (batch, length, 3 d_model); None while three products do it, as in training
         self.joined: Joined | None = None
@@ -73,7 +76,7 @@ class MultiHeadAttention(Attention):
             return key if positions is None else positions.rotate(key, mask.first_query), value
 
         key, value = project() if cache is None else cache.update(project)
-        asked = AttentionInputs(self.kind, self.layer, query, key, value, mask, rule)
+        asked = AttentionInputs(self.kind, self.layer, query, key, value, mask, rule, self.score)
         output = observer.attention(asked).output
         return self.out_proj(output.transpose(1, 2).flatten(2))  # (batch, queries, d_model)
 

@@ -12,8 +12,10 @@ from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import AttentionKind, ScoreName, Side, Site, Stack, paper_sites, paper_stacks
 
 Norm = Literal["post", "pre"]
-Activation = Literal["relu", "gelu", "silu"]
+NormBy = Literal["layer", "rms"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 DecoderUnit = Literal["self_attention", "ssru"]
+Task = Literal["translate", "write"]
 SineLayout = Literal["interleaved", "halves", "inclusive"]
 
 LIMITS = {
@@ -21,6 +23,7 @@ LIMITS = {
     "d_model": 16_384,
     "d_ff": 65_536,
     "n_heads": 256,
+    "head_width": 16_384,
     "n_encoder_layers": 256,
     "n_decoder_layers": 256,
     "n_layers": 256,
@@ -37,19 +40,29 @@ class ModelConfig:
     vocab_size: int  # number of pieces
     d_model: int = 512  # width of the residual stream, or of the states
     d_ff: int = 2048  # inner width of the position-wise feed-forward network (section 3.3)
-    n_heads: int = 8  # attention heads per layer; divides ``d_model`` (section 3.2.2)
+    n_heads: int = 8  # attention heads per layer; divides ``d_model`` (section 3.2.2), unless:
+    head_width: int | None = None  # width of one head, if it is not d_model / n_heads
     dropout: float = 0.1  # probability of residual and embedding dropout (section 5.4)
     # "post": LayerNorm(x + Sublayer(x)) as in the paper; "pre": x + Sublayer(LayerNorm(x)), with one more
     # LayerNorm at the end of each stack (Xiong et al. 2020)
     norm: Norm = "post"
-    norm_epsilon: float = 1e-5  # added to the variance inside LayerNorm (Ba et al. 2016)
+    # "layer": LayerNorm (Ba et al. 2016); "rms": no mean and no shift (Zhang and Sennrich 2019)
+    norm_by: NormBy = "layer"
+    norm_epsilon: float = 1e-5  # added to the variance inside the norm
     activation: Activation = "relu"  # non-linearity of the feed-forward network; the paper's is "relu"
+    # the activation of one inner map is multiplied by a second one, not activated (Shazeer 2020)
+    gated: bool = False
+    biases: bool = (
+        True  # linear maps add a bias; without, section 3.3's b₁ and b₂ and those of attention are 0
+    )
+    scaled_scores: bool = True  # q · k is divided by √d_k (equation 1)
     positions: str = "sinusoidal"  # name of a positional encoding, one of ``ENCODINGS``
     # order of the numbers in sinusoidal positions. "interleaved": alternating sines and cosines, as in the
     # paper; "halves": all sines, then all cosines; "inclusive": the same, but the last wavelength is exactly
     # 2π · 10000, as in tensor2tensor
     sine_layout: SineLayout = "interleaved"
     scaled_embeddings: bool = True  # token embeddings are multiplied by sqrt(d_model) (section 3.4)
+    scaled_output: bool = False  # what the output projection reads is divided by √d_model
     output_bias: bool = False  # a learned bias is added to the logits
     max_positions: int = 2048  # longest sequence that has positions, in tokens
     pad_id: int = 0  # Id of the padding token. One past the last piece: padding is no piece.
@@ -62,7 +75,7 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
-            if hasattr(self, name):
+            if hasattr(self, name) and not (name == "head_width" and self.head_width is None):
                 _check_whole(name, getattr(self, name), 1, limit)
         for name in ("eos_id", "unk_id"):
             _check_whole(name, getattr(self, name), 0, self.vocab_size - 1)
@@ -73,7 +86,7 @@ class ModelConfig:
             raise ValueError(f"eos_id and pad_id are both {self.eos_id}; the end of a text needs its own id.")
         if self.trained_length is not None:
             _check_whole("trained_length", self.trained_length, 1, LIMITS["max_positions"])
-        if self.d_model % self.n_heads:
+        if self.head_width is None and self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model ({self.d_model}) is not a multiple of n_heads ({self.n_heads}), "
                 "so it cannot be divided into heads."
@@ -85,6 +98,7 @@ class ModelConfig:
                 f"norm_epsilon is {self.norm_epsilon!r:.80}; it must be a number between 0 and 1."
             )
         check_choice("norm", self.norm, get_args(Norm))
+        check_choice("norm_by", self.norm_by, get_args(NormBy))
         check_choice("activation", self.activation, get_args(Activation))
         check_choice("sine_layout", self.sine_layout, get_args(SineLayout))
         if not isinstance(self.positions, str):
@@ -96,8 +110,13 @@ class ModelConfig:
 
     @property
     def d_head(self) -> int:
-        """Width of one head, d_k = d_v = d_model / n_heads."""
-        return self.d_model // self.n_heads
+        """Width of one head, d_k = d_v = d_model / n_heads, or what the config says instead."""
+        return self.head_width or self.d_model // self.n_heads
+
+    @property
+    def heads_width(self) -> int:
+        """Width of all heads of a layer side by side, which W^O reads."""
+        return self.n_heads * self.d_head
 
     @property
     def placement(self) -> str:
@@ -105,9 +124,19 @@ class ModelConfig:
         return self.norm if any(stack.sublayers for stack in self.stacks.values()) else "none"
 
     @property
+    def norm_name(self) -> str:
+        """What the norm is called."""
+        return {"layer": "LayerNorm", "rms": "RMSNorm"}[self.norm_by]
+
+    @property
     def embedding_scale(self) -> float:
         """Factor on the token embeddings, sqrt(d_model) (section 3.4), or 1."""
         return math.sqrt(self.d_model) if self.scaled_embeddings else 1.0
+
+    @property
+    def output_scale(self) -> float:
+        """Factor on what the output projection reads, 1/√d_model or 1."""
+        return self.d_model**-0.5 if self.scaled_output else 1.0
 
     @property
     def n_target_pieces(self) -> int:
@@ -147,7 +176,7 @@ class ModelConfig:
     @property
     def products(self) -> Mapping[Side, int]:
         """By side: the numbers of all matrices, besides those of attention, that each position passes."""
-        inner = 2 * self.d_model * self.d_ff
+        inner = (2 + self.gated) * self.d_model * self.d_ff
         return {side: stack.n_layers * inner for side, stack in self.stacks.items()}
 
     def to_dict(self) -> dict[str, Any]:
@@ -185,6 +214,8 @@ class TransformerConfig(ModelConfig):
         target_vocab_size: Number of target pieces, if the target has its own vocabulary.
         languages: Pieces such as ``>>fra<<``, separated by blanks; one at the start of a source text names
             the target language.
+        task: What the output is: a translation of the text, or whatever the text asks for.
+        prompts: Beginnings of texts that say what to do, such as "summarize: ", a line each.
 
     Raises:
         ValueError: As for ``ModelConfig``.
@@ -197,6 +228,8 @@ class TransformerConfig(ModelConfig):
     decoder_unit: DecoderUnit = "self_attention"
     target_vocab_size: int | None = None
     languages: str = ""
+    task: Task = "translate"
+    prompts: str = ""
 
     def __post_init__(self) -> None:
         if self.target_vocab_size is not None:
@@ -208,8 +241,10 @@ class TransformerConfig(ModelConfig):
                 "so source and target cannot share one embedding table."
             )
         check_choice("decoder_unit", self.decoder_unit, get_args(DecoderUnit))
-        if not isinstance(self.languages, str):
-            raise ValueError(f"languages is {self.languages!r:.80}; it must be a text.")
+        check_choice("task", self.task, get_args(Task))
+        for name in ("languages", "prompts"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} is {getattr(self, name)!r:.80}; it must be a text.")
 
     @property
     def n_target_pieces(self) -> int:
@@ -220,6 +255,11 @@ class TransformerConfig(ModelConfig):
     def language_pieces(self) -> tuple[str, ...]:
         """The pieces that name a target language; empty for a model with only one."""
         return tuple(self.languages.split())
+
+    @property
+    def prompt_texts(self) -> tuple[str, ...]:
+        """Beginnings of texts that say what to do; empty for a model that needs none."""
+        return tuple(filter(None, self.prompts.split("\n")))
 
     @property
     def tables(self) -> int:
@@ -238,7 +278,8 @@ class TransformerConfig(ModelConfig):
     @cached_property
     def sites(self) -> Mapping[AttentionKind, Site]:
         """The three attentions by kind; without the decoder's own if it has a recurrent unit instead."""
-        sites = paper_sites(self.n_encoder_layers, self.n_decoder_layers)
+        score: ScoreName = "scaled_dot" if self.scaled_scores else "dot"
+        sites = paper_sites(self.n_encoder_layers, self.n_decoder_layers, score)
         return {site.kind: site for site in sites if site.name in self.stacks[site.query_side].sublayers}
 
 
@@ -277,7 +318,10 @@ class LanguageModelConfig(ModelConfig):
     def sites(self) -> Mapping[AttentionKind, Site]:
         """Masked self-attention alone."""
         kind = AttentionKind.DECODER
-        return {kind: Site(kind, "decoder", "decoder", "self_attention", self.n_layers, causal=True)}
+        score: ScoreName = "scaled_dot" if self.scaled_scores else "dot"
+        return {
+            kind: Site(kind, "decoder", "decoder", "self_attention", self.n_layers, causal=True, score=score)
+        }
 
 
 Score = Literal["additive", "bilinear", "dot", "local"]

@@ -14,11 +14,17 @@ from transformer.model.cache import CellCache, GrowingCache, KVCache
 from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import PositionalEncoding, make_positions
 from transformer.model.masks import AttentionMask
+from transformer.model.norms import make_norm
 from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.model.ssru import Ssru
 from transformer.model.watching.observer import UNWATCHED, Norm, Observer, Passed
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+}
 
 
 class FeedForward(nn.Module):
@@ -27,12 +33,32 @@ class FeedForward(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.activation = ACTIVATIONS[config.activation]
-        self.inner = nn.Linear(config.d_model, config.d_ff)
-        self.outer = nn.Linear(config.d_ff, config.d_model)
+        self.inner = nn.Linear(config.d_model, config.d_ff, config.biases)
+        self.outer = nn.Linear(config.d_ff, config.d_model, config.biases)
+
+    def units(self, x: Tensor) -> Tensor:
+        """(…, d_model) → (…, d_ff): the inner units after the activation, as W2 reads them."""
+        return self.activation(self.inner(x))
 
     def forward(self, x: Tensor) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
-        return self.outer(self.activation(self.inner(x)))
+        return self.outer(self.units(x))
+
+
+class GatedFeedForward(FeedForward):
+    """FFN(x) = (act(x W_gate) ⊙ x W1) W2 (Shazeer 2020, equation 6): a gate for the value of each unit."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.gate = nn.Linear(config.d_model, config.d_ff, config.biases)
+
+    def units(self, x: Tensor) -> Tensor:
+        return self.activation(self.gate(x)) * self.inner(x)
+
+
+def feed_forward(config: ModelConfig) -> FeedForward:
+    """The feed-forward network of a config."""
+    return (GatedFeedForward if config.gated else FeedForward)(config)
 
 
 class Residual(nn.Module):
@@ -41,7 +67,7 @@ class Residual(nn.Module):
     def __init__(self, config: ModelConfig, sublayer: Sublayer) -> None:
         super().__init__()
         self.sublayer = sublayer
-        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_epsilon)
+        self.norm = make_norm(config)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
@@ -102,7 +128,7 @@ class EncoderLayer(nn.Module):
         self.layer = layer
         self.self_attention = MultiHeadAttention(config, AttentionKind(side), layer)
         self.self_attention_residual = residual(config, Sublayer(side, layer, "self_attention"))
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = feed_forward(config)
         self.feed_forward_residual = residual(config, Sublayer(side, layer, "feed_forward"))
 
     def forward(
@@ -146,7 +172,7 @@ class CrossDecoderLayer(nn.Module):
         self.add_first(config, residual)
         self.cross_attention = MultiHeadAttention(config, AttentionKind.CROSS, layer)
         self.cross_attention_residual = residual(config, Sublayer("decoder", layer, "cross_attention"))
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = feed_forward(config)
         self.feed_forward_residual = residual(config, Sublayer("decoder", layer, "feed_forward"))
 
     def forward(
@@ -233,8 +259,7 @@ class Layers(nn.Module):
         depth = config.stacks[side].n_layers
         self.positions = make_positions(config, n_layers=depth, causal=side == "decoder")
         self.layers = nn.ModuleList(map(make, range(depth)))
-        last = partial(nn.LayerNorm, config.d_model, eps=config.norm_epsilon)
-        self.final_norm = last() if config.norm == "pre" else nn.Identity()
+        self.final_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
 
     @property
     def dtype(self) -> torch.dtype:

@@ -69,13 +69,18 @@ class Network(Brief, nn.Module):
 
     @property
     def projection(self) -> tuple[Tensor, Tensor | None]:
-        """Weight (target pieces, d_model) and bias (target pieces) of the last linear layer (section 3.4)."""
+        """Weight (target pieces, d_model) and bias (target pieces) of the last linear layer (section 3.4).
+
+        It reads the features times ``config.output_scale``.
+        """
         weight = self.table("decoder").weight if self.output is None else self.output.weight
         assert isinstance(weight, Tensor)
         return weight, self.output_bias
 
     def logits(self, features: Tensor) -> Tensor:
         """(…, d_model) → (…, target pieces)."""
+        if self.config.scaled_output:
+            features = features * self.config.output_scale
         if self.output is None:
             return F.linear(features, self.table("decoder").weight, self.output_bias)
         logits: Tensor = self.output(features)

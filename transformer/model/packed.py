@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -35,8 +36,7 @@ class PackedProduct:
         With few rows and small matrices, the call itself costs most: one call for queries, keys and values
         makes greedy search at OPUS-MT's size about 1.08 times as fast (*measured*).
         """
-        weight, bias = (torch.cat(parts) for parts in zip(*((m.weight, m.bias) for m in maps), strict=True))
-        return cls(weight, bias)
+        return cls(torch.cat([each.weight for each in maps]), _joined_bias(maps))
 
     def __call__(self, x: Tensor) -> Tensor:
         """(…, in) → (…, out)."""
@@ -108,13 +108,18 @@ def lay_out(model: nn.Module) -> None:
         parameter.data = for_few_rows(parameter.data)
 
 
+def _joined_bias(maps: Sequence[nn.Linear]) -> Tensor | None:
+    """The biases of maps, end to end; None if they have none."""
+    return None if maps[0].bias is None else torch.cat([each.bias.data for each in maps])
+
+
 class JoinedProduct:
     """x Wᵀ + b for maps whose parameters are parts of W and b; a copy of the model does without it.
 
     A copy has parameters of its own, which are not parts of this matrix.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self._weight, self._bias = weight, bias
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -137,7 +142,9 @@ def join_inputs(model: nn.Module) -> None:
         if isinstance(each, MultiHeadAttention) and each.kind == AttentionKind.DECODER:
             maps = each.q_proj, each.k_proj, each.v_proj
             weight = for_few_rows(torch.cat([part.weight.data for part in maps]))
-            bias = torch.cat([part.bias.data for part in maps])
-            for part, own, added in zip(maps, weight.chunk(3), bias.chunk(3), strict=True):
-                part.weight.data, part.bias.data = own, added
+            bias = _joined_bias(maps)
+            for part, own in zip(maps, weight.chunk(3), strict=True):
+                part.weight.data = own
+            for part, added in zip(maps, () if bias is None else bias.chunk(3), strict=bias is not None):
+                part.bias.data = added
             each.joined = JoinedProduct(weight, bias)

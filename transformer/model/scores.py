@@ -91,6 +91,10 @@ class ScoreRule:
         """(batch, heads, queries, d_head): softmax(scores + bias) V."""
         return fused_attention(query, key, value, mask, bias)
 
+    def divisor(self, d_head: int) -> float:
+        """What divides q · k: √d_k."""
+        return math.sqrt(d_head)
+
     def arrays(self) -> dict[str, Tensor]:
         """The arrays that a file needs so that ``score_rule`` can rebuild the rule."""
         return {}
@@ -105,6 +109,9 @@ class Dot(ScoreRule):
     """q · k, not divided: the "dot" of Luong et al. (2015, section 3.1), and their "general" if q is h W."""
 
     name = "dot"
+
+    def divisor(self, d_head: int) -> float:
+        return 1.0
 
     def scores(self, query: Tensor, key: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
         return query @ key.transpose(-1, -2)
@@ -124,6 +131,9 @@ class Additive(ScoreRule):
 
     vector: Tensor  # (heads, d_head) v
     name = "additive"
+
+    def divisor(self, d_head: int) -> float:
+        return 1.0
 
     def scores(self, query: Tensor, key: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
         vector = self.vector[heads][..., None, :, None]
@@ -150,13 +160,16 @@ SCALED_DOT = ScoreRule()
 """q · k / √d_k (Vaswani et al. 2017, equation 1)."""
 
 
+PLAIN_RULES: dict[str, ScoreRule] = {rule.name: rule for rule in (SCALED_DOT, Dot())}
+"""The rules that need no arrays, by name."""
+
+
 def score_rule(name: str, arrays: dict[str, Tensor], n_heads: int, d_head: int) -> ScoreRule:
     """Rebuilds a rule from ``ScoreRule.arrays``; ValueError if it is unknown, or the arrays do not fit."""
     if name == Additive.name and set(arrays) == {"vector"}:
         if arrays["vector"].shape != (n_heads, d_head):
             raise ValueError(f"The vector of additive scores must have the shape {(n_heads, d_head)}.")
         return Additive(arrays["vector"])
-    plain = {rule.name: rule for rule in (SCALED_DOT, Dot())}
-    if name not in plain or arrays:
+    if name not in PLAIN_RULES or arrays:
         raise ValueError(f"There is no rule {name!r:.40} for scores with the arrays {sorted(arrays)!s:.80}.")
-    return plain[name]
+    return PLAIN_RULES[name]

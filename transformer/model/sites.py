@@ -109,10 +109,13 @@ def paper_stacks(n_encoder_layers: int, n_decoder_layers: int) -> tuple[Stack, .
     )
 
 
-def paper_sites(n_encoder_layers: int, n_decoder_layers: int) -> tuple[Site, ...]:
+def paper_sites(
+    n_encoder_layers: int, n_decoder_layers: int, score: ScoreName = "scaled_dot"
+) -> tuple[Site, ...]:
     """The three attentions of the paper's model (section 3.2.3)."""
+    encoder, decoder = n_encoder_layers, n_decoder_layers
     return (
-        Site(AttentionKind.ENCODER, "encoder", "encoder", "self_attention", n_encoder_layers, causal=False),
-        Site(AttentionKind.DECODER, "decoder", "decoder", "self_attention", n_decoder_layers, causal=True),
-        Site(AttentionKind.CROSS, "decoder", "encoder", "cross_attention", n_decoder_layers, causal=False),
+        Site(AttentionKind.ENCODER, "encoder", "encoder", "self_attention", encoder, False, score),
+        Site(AttentionKind.DECODER, "decoder", "decoder", "self_attention", decoder, True, score),
+        Site(AttentionKind.CROSS, "decoder", "encoder", "cross_attention", decoder, False, score),
     )

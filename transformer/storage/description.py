@@ -122,7 +122,8 @@ def check_parameters(path: Path, config: ModelConfig) -> None:
 
 def parameter_count(config: ModelConfig) -> int:
     """Estimates the number of parameters of a config, with its position table, without building the model."""
-    attention = sum(4 * config.d_model**2 * site.n_layers for site in config.sites.values())
+    one = 4 * config.d_model * config.heads_width
+    attention = sum(one * site.n_layers for site in config.sites.values())
     others = sum(config.products.values())
     return attention + others + config.tables + config.max_positions * config.d_model
 

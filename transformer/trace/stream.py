@@ -19,6 +19,7 @@ from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import Rotary
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.network import Network
+from transformer.model.norms import StreamNorm, centred, shift, spread
 from transformer.model.sites import Side, Sublayer
 from transformer.trace.equations import STREAM, patched_textbook
 from transformer.trace.records import AttentionTrace, MemoryTrace, ResidualTrace
@@ -100,9 +101,10 @@ class _Stream:
         if self.model is None or not isinstance(self.model.stack(sublayer.side).positions, Rotary):
             return
         attention = getattr(self.model.layer(sublayer.side, sublayer.layer), sublayer.name)
-        weight, bias = (part.detach().float().cpu() for part in attention.q_proj.parameters())
+        maps = attention.q_proj
+        weight, bias = (part.detach().float().cpu() for part in (maps.weight, shift(maps)))
         made = self.trace.residuals[sublayer].read @ weight.T + bias
-        yield query, made.unflatten(-1, (len(query), -1)).transpose(0, 1)
+        yield query, made.view(len(made), len(query), -1).transpose(0, 1)
 
     def _passing(self, sublayer: Sublayer, residual: ResidualTrace) -> Iterator[Pair]:
         norm = None if self.model is None else self.model.residual(sublayer).norm
@@ -147,10 +149,10 @@ class _Stream:
     def _normed(
         self, place: Sublayer | Side, norm: nn.Module | None, before: Tensor, after: Tensor
     ) -> Iterator[Pair]:
-        """After = LayerNorm(before), or before itself if the LayerNorm is left out."""
+        """After = norm(before), or before itself if the norm is left out."""
         if place in self.unnormed:
             yield after, before
-        elif isinstance(norm, nn.LayerNorm):
+        elif isinstance(norm, StreamNorm):
             yield after, textbook_norm(norm, before)
 
     def _patched(self, place: PatchPlace, own: Tensor | None, used: Tensor) -> Iterator[Pair]:
@@ -171,13 +173,12 @@ def _patches(change: Change, place: PatchPlace) -> bool:
     return isinstance(change.value, do.Patch) and change.value.place == place
 
 
-def textbook_norm(norm: nn.LayerNorm, x: Tensor) -> Tensor:
-    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64 (Ba et al. 2016)."""
+def textbook_norm(norm: StreamNorm, x: Tensor) -> Tensor:
+    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64 (Ba et al. 2016). RMSNorm: no μ, β."""
     x = x.double()
-    centred = x - x.mean(-1, keepdim=True)
-    spread = (centred.square().mean(-1, keepdim=True) + norm.eps).sqrt()
-    weight, bias = (part.detach().double().cpu() for part in (norm.weight, norm.bias))
-    return weight * centred / spread + bias
+    weight, bias = (part.detach().double().cpu() for part in (norm.weight, shift(norm)))
+    found: Tensor = weight * centred(norm, x) / spread(norm, x) + bias
+    return found
 
 
 def _present(there: bool) -> Tensor | None:

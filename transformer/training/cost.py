@@ -29,11 +29,11 @@ def step_flops(config: ModelConfig, batch: AnyBatch) -> float:
     A product with a weight matrix of m × n entries costs 2·m·n per position, and the backward pass costs
     twice the forward pass. Padding counts, since it is computed; softmax, LayerNorm and the optimiser do not.
     """
-    lengths, d = batch.lengths, config.d_model
+    lengths, d, heads = batch.lengths, config.d_model, config.heads_width
     per_row = sum(lengths[side] * numbers for side, numbers in config.products.items())
     for site in config.sites.values():
         queries, keys = lengths[site.query_side], lengths[site.key_side]
-        per_row += site.n_layers * (2 * queries * d * d + 2 * keys * d * d + 2 * queries * keys * d)
+        per_row += site.n_layers * 2 * heads * (queries * d + keys * d + queries * keys)
     return 3 * 2.0 * (batch.rows * per_row + batch.predicted * d * config.n_target_pieces)
 
 

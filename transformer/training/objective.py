@@ -39,9 +39,8 @@ class SummedLoss(nn.Module):
             features = self._features(*read)
         counted = wanted != self.model.config.pad_id
         weight, bias = self.model.projection
-        return projected_loss(
-            features[counted].to(self._dtype), weight, wanted[counted], self._smoothing, bias
-        )
+        projected = features[counted].to(self._dtype) * self.model.config.output_scale
+        return projected_loss(projected, weight, wanted[counted], self._smoothing, bias)
 
 
 class TaughtLoss(nn.Module):
@@ -64,7 +63,8 @@ class TaughtLoss(nn.Module):
             features = self.model.decode(tgt_input_ids, memory, src_padding)
             with torch.no_grad():
                 taught = self._teacher[0].decode(tgt_input_ids, memory, src_padding)
-        own, theirs = (each[counted].to(self._dtype) for each in (features, taught))
+        scale = self.model.config.output_scale
+        own, theirs = (each[counted].to(self._dtype) * scale for each in (features, taught))
         return taught_loss(own, theirs, *self.model.projection)
 
 

@@ -44,5 +44,7 @@ def explained(kind: str, positions: str, score: str = "scaled_dot") -> str:
     if ENCODINGS[positions].acts == "rotation":
         return "Q′ and K′ are the queries and keys, turned by their positions."
     if ENCODINGS[positions].acts == "scores":
-        return "B is what this model's positions add to the scores."
-    return ""
+        return " ".join(
+            filter(None, ("B is what this model's positions add to the scores.", _SAID.get(score)))
+        )
+    return _SAID.get(score, "")

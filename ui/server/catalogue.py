@@ -89,6 +89,11 @@ class ModelHandle:
         return family_of(self.path).describe(self.path)
 
     @cached_property
+    def config(self) -> ModelConfig:
+        """Its config, read without the weights."""
+        return self.description.config if self.description else family_of(self.path).config(self.path)
+
+    @cached_property
     def header(self) -> Header:
         """The header of its card."""
         return read_header(self.path)
@@ -384,6 +389,28 @@ def language_of(name: str, language: str | None) -> str:
     """The target language: the chosen one if the model knows it, otherwise the model's first."""
     pieces = languages(name)
     return language if language in pieces else pieces[0]
+
+
+def task(name: str | None) -> str:
+    """What a model does with a text: `translate`, or `write` what the text asks for."""
+    return getattr(_known(name), "task", "translate")
+
+
+def prompts(name: str | None) -> tuple[str, ...]:
+    """Beginnings of texts that tell a model what to do; empty for one that needs none."""
+    found: tuple[str, ...] = getattr(_known(name), "prompt_texts", ())
+    return found
+
+
+def _known(name: str | None) -> ModelConfig | None:
+    """The config of a model as far as its files tell without loading it; None if they cannot be read."""
+    try:
+        found = find(name or DEFAULT) if has_model(name or DEFAULT) else None
+        if found is None:
+            return _config(name or DEFAULT)
+        return found.load().config if found.resident else found.config
+    except (KeyError, ValueError, OSError):
+        return None
 
 
 def sizes(name: str) -> dict[str, Head]:

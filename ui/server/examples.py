@@ -125,12 +125,26 @@ def _task_pairs(directory: Path, changed: int) -> tuple[SentencePair, ...]:
     return () if task is None else toy_data(*task).valid
 
 
-def offered(model: str | None) -> Mapping[str, str]:
-    """Texts to start from by their labels; the first one opens."""
+def offered(model: str | None, text: str | None = None) -> Mapping[str, str]:
+    """Texts to start from by their labels, with the prompt of a text if there is one; the first one opens."""
     longest = sorted(task_pairs(model), key=lambda pair: -len(pair.source))
     if longest:
         return {pair.source: pair.source for pair in longest[:OFFERED]}
-    return {each.label: each.text for each in examples(model)}
+    found, prompts = {each.label: each.text for each in examples(model)}, catalogue.prompts(model)
+    if not prompts:
+        return found
+    first = prompt_of(model, text or "") or prompts[0]
+    return {label: f"{first}{each}" for label, each in found.items()}
+
+
+def prompt_of(model: str | None, text: str) -> str:
+    """The prompt of a model that a text begins with; empty if it begins with none."""
+    return next((each for each in catalogue.prompts(model) if text.startswith(each)), "")
+
+
+def prompted(model: str | None, text: str, prompt: str) -> str:
+    """The text with a prompt in the place of its own."""
+    return f"{prompt}{text.removeprefix(prompt_of(model, text))}"
 
 
 def text_on(model: str | None, text: str | None) -> str:

@@ -168,7 +168,7 @@ PAGES: dict[str, Page] = {
             "why": Entry(
                 "why this token?",
                 "The model prefers one token to another by a difference of logits. With the σ of every "
-                "LayerNorm held fixed, it is a sum over what wrote the decoder's stream.",
+                "norm held fixed, it is a sum over what wrote the decoder's stream.",
             ),
             "score": Entry("why this score?", "A head looks where q·k is large. Who wrote what it compares?"),
             "sources": Entry(
@@ -351,6 +351,10 @@ def heading(name: str) -> tuple[str, str]:
     if name in RESEARCH:
         return found.name, found.told
     return page.title or page.name, page.told
+
+
+WRITES = "Watch a Transformer write what your text asks for, and see what it reads at every step."
+"""What the first page is for with a model that does not translate."""
 
 
 def draws(name: str) -> str:

@@ -190,6 +190,8 @@ def _shown(page: str, asked: str | None) -> str:
 def heading(page: str, now: State) -> None:
     """Draws the heading, what the page is for, and links to the pages that are looked at with it."""
     title, told = doors.heading(doors.at(page, now.view))
+    if page == doors.HOME and catalogue.task(now.model) == "write":
+        told = doors.WRITES
     with st.container(horizontal=True, vertical_alignment="center", key="heading"):
         said = f'<p title="{told}">{told}</p>'
         st.html(f'<div class="headline"><h1>{title}</h1>{said}</div>', width="stretch")

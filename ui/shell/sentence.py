@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
@@ -12,7 +13,7 @@ from ui.address.kinds import SAMPLE
 from ui.controls import options, pickers, plain, refusal
 from ui.controls.parts import later
 from ui.controls.pickers import choose, control
-from ui.server import examples, runs
+from ui.server import catalogue, examples, runs
 from ui.server.hosting.shares import LaterError
 from ui.server.opened import Opened
 from ui.server.runs import Asked
@@ -34,21 +35,22 @@ def decoding(now: State) -> None:
 
 def sentence_box(now: State, way: Callable[[State], None] | None = decoding) -> None:
     """Draws the input box for the sentence, the way of decoding unless the page decides it, the button."""
-    text = examples.text_on(now.model, now.text)
+    text, translates = examples.text_on(now.model, now.text), catalogue.task(now.model) == "translate"
     box, *middle, button = st.columns([6.2, *[2.6] * (way is not None), 1], vertical_alignment="bottom")
     with box:
         st.text_input(
-            "Sentence to translate",
+            "Sentence to translate" if translates else "Text to go by",
             text,
             label_visibility="collapsed",
-            placeholder="Type a sentence and press Enter",
+            placeholder=f"Type a {'sentence' if translates else 'text'} and press Enter",
             **control("text", text, new_text),
         )
     if way is not None:
         with middle[0]:
             way(now)
     with button:
-        st.button("Translate", type="primary", width="stretch", on_click=session.keep)
+        does = "Translate" if translates else "Write"
+        st.button(does, type="primary", width="stretch", on_click=session.keep)
 
 
 def _take_decoding(method: str) -> None:
@@ -61,14 +63,31 @@ def _sample_again() -> None:
 
 
 def below_box(now: State) -> None:
-    """Draws one line of example sentences, and the visitor's own translation."""
+    """Draws what the text may ask for, one line of example sentences, and the visitor's own translation."""
+    prompts(now)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
-        pickers.examples(examples.offered(now.model), new_text)
+        pickers.examples(examples.offered(now.model, now.text), new_text)
         if (told := examples.problem(now.model)) is not None:
             st.caption(f":material/warning: {plain(told)}", width="content")
         if now.target is None:
             draw_again(now)
         own_translation(now.target)
+
+
+def prompts(now: State) -> None:
+    """Draws the prompts of a model that is told what to do; one that is chosen begins the text."""
+    offered = catalogue.prompts(now.model)
+    if not offered:
+        return
+    text = examples.text_on(now.model, now.text)
+    own = examples.prompt_of(now.model, text)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="prompts"):
+        st.caption("Task:", width="content")
+        for i, each in enumerate(offered):
+            begun = examples.prompted(now.model, text, each)
+            label = plain(each.strip().removesuffix(":"))
+            button = partial(st.button, label, key=f"prompt.{i}", on_click=new_text, args=(begun,))
+            button(type="secondary" if each == own else "tertiary")
 
 
 def draw_again(now: State) -> None:
@@ -116,7 +135,8 @@ def open_sentence(model: str, now: State) -> Opened | None:
 
 
 def _translate(asked: Asked) -> Translation:
-    teller = waiting.Teller(asked.model, "Translating")
+    does = "Translating" if catalogue.task(asked.model) == "translate" else "Writing"
+    teller = waiting.Teller(asked.model, does)
     translation = runs.translate(asked, teller)
     teller.end()
     return translation

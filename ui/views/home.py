@@ -24,6 +24,7 @@ _READING = (
     f"faded. {labels.SIGNS}"
 )
 _SEEING = f"Three attention maps of one translation. {_READING}"
+_UNDIVIDED = r"\mathrm{softmax}\!\left(QK^{\top} + \mathrm{mask}\right)V"
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
 
 
@@ -62,7 +63,7 @@ def _explained(opened: Opened) -> tuple[str, str]:
     """Explanation and formula: that of the paper, or that of the only attention that a model has."""
     first, *others = opened.translation.config.sites.values()
     if others:
-        return _SEEING, _FORMULA
+        return _SEEING, _FORMULA if first.score == "scaled_dot" else _UNDIVIDED
     return f"One attention map. {_READING}", formula.attention(first.kind, "none", first.causal, first.score)
 
 

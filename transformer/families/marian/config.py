@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from transformer.families.published import Json, built, one_of, require, require_pairs, taken
 from transformer.model.config import TransformerConfig
-from transformer.storage.description import check_parameters
-from transformer.storage.files import CheckpointError
-
-Json = dict[str, Any]
 
 FIELDS = {
     "vocab_size": ("vocab_size", 58_101),
@@ -31,13 +27,13 @@ FIELDS = {
 
 ACTIVATIONS = {"swish": "silu", "silu": "silu", "gelu": "gelu", "relu": "relu"}
 
-PAIRS = {
+PAIRS: dict[str, tuple[str, object]] = {
     "decoder_ffn_dim": ("encoder_ffn_dim", 4096),
     "decoder_attention_heads": ("encoder_attention_heads", 16),
 }
 """Decoder entries that must equal the encoder's: our stacks share one width and one number of heads."""
 
-REQUIRED = {
+REQUIRED: dict[str, object] = {
     "normalize_before": False,
     "normalize_embedding": False,
     "add_final_layer_norm": False,
@@ -49,30 +45,11 @@ REQUIRED = {
 
 def marian_config(values: Json, path: Path) -> TransformerConfig:
     """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or unsupported."""
-    for name, required in REQUIRED.items():
-        if values.get(name, required) != required:
-            raise CheckpointError(
-                f"{path} says {name} = {values[name]!r:.80}; only {required!r} is supported."
-            )
-    for name, (twin, default) in PAIRS.items():
-        if values.get(name, default) != values.get(twin, default):
-            raise CheckpointError(
-                f"{path} has {name} = {values.get(name, default)!r:.80}, but {twin} = "
-                f"{values.get(twin, default)!r:.80}; only models with equal values are supported."
-            )
-    activation = values.get("activation_function", "gelu")
-    if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise CheckpointError(
-            f"{path} has the activation {activation!r:.80}; supported are {', '.join(ACTIVATIONS)}."
-        )
-    ours = {field: values.get(name, default) for field, (name, default) in FIELDS.items()}
-    target_size = values.get("decoder_vocab_size") or None
+    require(values, REQUIRED, path)
+    require_pairs(values, PAIRS, path)
+    activation = one_of(values, "activation_function", "gelu", ACTIVATIONS, "activation", path)
+    ours = taken(values, FIELDS)
     if not ours["shared_embeddings"]:
-        ours["target_vocab_size"] = target_size
-    ours |= {"activation": ACTIVATIONS[activation], "norm": "post", "sine_layout": "halves", "unk_id": 0}
-    try:
-        config = TransformerConfig.from_dict(ours)
-    except (TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} describes no usable model: {error}") from error
-    check_parameters(path, config)
-    return config
+        ours["target_vocab_size"] = values.get("decoder_vocab_size") or None
+    ours |= {"activation": activation, "norm": "post", "sine_layout": "halves", "unk_id": 0}
+    return built(ours, path)

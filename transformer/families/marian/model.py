@@ -7,24 +7,29 @@ token (``<pad>``), a bias on the logits, one embedding table or several, and lan
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import torch
-from torch import Tensor
-
 from transformer.families.family import every_part
 from transformer.families.marian.config import marian_config
-from transformer.families.marian.rules import search_rules
-from transformer.families.marian.vocabulary import MarianVocabulary, read_vocabulary
+from transformer.families.marian.vocabulary import language_pieces, read_vocabulary
+from transformer.families.pieces import PublishedVocabulary
+from transformer.families.rules import search_rules
+from transformer.families.weights import (
+    Stored,
+    check_names,
+    copied,
+    read_weights,
+    table_names,
+    tables,
+)
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.storage.description import CONFIG_FILE, read_card, read_heads
-from transformer.storage.directory import Checkpoint, check_sizes, empty_model
+from transformer.storage.directory import Checkpoint, check_sizes
 from transformer.storage.files import CheckpointError, read_json
-from transformer.storage.tensors import StoredTensor, read_tensors, stored_tensors, weight_files
+from transformer.storage.tensors import StoredTensor, stored_tensors, weight_files
 from transformer.text.words import PAD, UNK
 
 _ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
@@ -103,12 +108,11 @@ def resolve(
     CheckpointError if a weight is missing, or there is one that no model of this config has.
     """
     names = layer_names(config)
-    source, target, output = _tables(config, stored, directory)
-    names["embedding.weight"] = source
-    if target != source:
-        names["target_embedding.weight"] = target
-    if output != target:
-        names["output.weight"] = output
+    groups = TIED[config.shared_embeddings, config.tied_embeddings]
+    roles = [(role, *next(group for group in groups if role in group)) for role in (SOURCE, TARGET, OUTPUT)]
+    chosen = tables(directory, roles, stored)
+    source, target, output = chosen
+    names |= table_names(chosen)
     if BIAS in stored:
         names["output_bias"] = BIAS
     found = replace(
@@ -118,61 +122,14 @@ def resolve(
         target_vocab_size=None if target == source else config.target_vocab_size,
         output_bias=BIAS in stored,
     )
-    _check_names(directory, config, names, stored)
+    # if the tables differ, the reference ignores the shared one
+    explained = {SOURCE, TARGET, OUTPUT, *POSITIONS.values(), *([SHARED] if config.shared_embeddings else [])}
+    check_names(directory, names, explained, stored)
     return found, names
 
 
-def _tables(config: TransformerConfig, stored: Mapping[str, StoredTensor], directory: Path) -> list[str]:
-    """Stored names of source, target and output table; one equal to an earlier one gets the earlier name."""
-    groups = TIED[config.shared_embeddings, config.tied_embeddings]
-    chosen: list[str] = []
-    for role in (SOURCE, TARGET, OUTPUT):
-        group = next(names for names in groups if role in names)
-        name = next((name for name in (role, *group) if name in stored), None)
-        if name is None:
-            raise CheckpointError(f"The weights in {directory} lack {role}.")
-        chosen.append(next((old for old in reversed(chosen) if same(stored, old, name)), name))
-    return chosen
-
-
-def same(stored: Mapping[str, StoredTensor], one: str, other: str) -> bool:
-    """True if two stored tensors are the same tensor or hold the same numbers."""
-    first, second = stored[one], stored[other]
-    if one == other or (first.storage is not None and first.storage == second.storage):
-        return True
-    if first.shape != second.shape:
-        return False
-    kept: Tensor | None = None
-    for _, tensor in read_tensors({one: first, other: second}):
-        if kept is None:
-            kept = tensor.clone()
-        else:
-            return torch.equal(kept, tensor.to(kept.dtype))
-    return False
-
-
-def _check_names(
-    directory: Path, config: TransformerConfig, names: Mapping[str, str], stored: Mapping[str, StoredTensor]
-) -> None:
-    missing = sorted(set(names.values()) - set(stored))
-    if missing:
-        raise CheckpointError(
-            f"The weights in {directory} lack {len(missing)} that config.json asks for; "
-            f"the first is {missing[0]}."
-        )
-    explained = {*names.values(), SOURCE, TARGET, OUTPUT, *POSITIONS.values()}
-    # if the tables differ, the reference ignores this tensor
-    explained |= {SHARED} if config.shared_embeddings else set()
-    extra = sorted(set(stored) - explained)
-    if extra:
-        raise CheckpointError(
-            f"The weights in {directory} include {len(extra)} that config.json does not describe, "
-            f"such as {extra[0]!r:.80}."
-        )
-
-
 def _with_pieces(
-    config: TransformerConfig, vocabulary: MarianVocabulary, directory: Path
+    config: TransformerConfig, vocabulary: PublishedVocabulary, directory: Path
 ) -> TransformerConfig:
     """Adds to the config what only the vocabulary knows: ids of padding and unknown piece, languages."""
     for table in (vocabulary.source, vocabulary.target):
@@ -182,63 +139,25 @@ def _with_pieces(
                 f"{table.ids['</s>']}; the files belong to different models."
             )
     source = vocabulary.source
-    languages = "" if source is not vocabulary.target else " ".join(source.languages)
+    languages = "" if source is not vocabulary.target else " ".join(language_pieces(source))
     return replace(config, pad_id=source.ids[PAD], unk_id=source.ids[UNK], languages=languages)
 
 
 def _read_weights(
-    directory: Path, config: TransformerConfig, names: Mapping[str, str], stored: dict[str, StoredTensor]
+    directory: Path, config: TransformerConfig, names: Mapping[str, str], stored: Stored
 ) -> Transformer:
-    model = empty_model(directory, config)
-    assert isinstance(model, Transformer)
-    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    _check_shapes(config, names, stored, expected)
-    ours = {theirs: name for name, theirs in names.items()}
-    positions = {name: stored.pop(name) for name in POSITIONS.values() if name in stored}
-    state = {ours[name]: tensor.view(expected[ours[name]]) for name, tensor in _copied(stored)}
-    model.load_state_dict(state, assign=True)
+    positions = {name: stored[name] for name in POSITIONS.values() if name in stored}
+    shapes = dict.fromkeys(positions, (config.max_positions, config.d_model))
+    shapes |= {BIAS: (1, config.n_target_pieces)} if config.output_bias else {}
+    model = read_weights(directory, config, names, stored, shapes)
     _read_positions(model, positions)
-    return model.requires_grad_(False).eval()
+    return model
 
 
-def _check_shapes(
-    config: TransformerConfig,
-    names: Mapping[str, str],
-    stored: Mapping[str, StoredTensor],
-    expected: Mapping[str, tuple[int, ...]],
-) -> None:
-    asked = {theirs: expected[ours] for ours, theirs in names.items()}
-    if BIAS in asked:
-        asked[BIAS] = (1, *asked[BIAS])
-    table = (config.max_positions, config.d_model)
-    asked |= {name: table for name in POSITIONS.values() if name in stored}
-    for name, shape in asked.items():
-        if stored[name].shape != shape:
-            raise CheckpointError(
-                f"{stored[name].path}: the weight {name} has the shape {stored[name].shape!s:.80}, but "
-                f"config.json asks for {shape}; the files belong to different models."
-            )
-
-
-def _copied(stored: dict[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
-    """Yields a float32 copy of every tensor, laid out as ``model.input_major`` does.
-
-    Each copied tensor is removed from ``stored``, which frees a tensor that was held in memory.
-    CheckpointError if a number is NaN or infinite.
-    """
-    for name, tensor in read_tensors(stored):
-        copy = torch.empty(tensor.t().shape, dtype=torch.float32).copy_(tensor.t())
-        low, high = torch.aminmax(copy)
-        if not math.isfinite(low.item() + high.item()):
-            raise CheckpointError(f"{stored[name].path} contains NaN or infinite values.")
-        del stored[name], tensor
-        yield name, copy.t()
-
-
-def _read_positions(model: Transformer, stored: dict[str, StoredTensor]) -> None:
+def _read_positions(model: Transformer, stored: Stored) -> None:
     """Copies stored position tables; CheckpointError if one does not match the formula up to rounding."""
     paths = {name: each.path for name, each in stored.items()}
-    for name, tensor in _copied(stored):
+    for name, tensor in copied(stored):
         stack = model.encoder if name == POSITIONS["encoder"] else model.decoder
         table = stack.positions.added(len(tensor))
         assert table is not None

@@ -131,7 +131,7 @@ class Buckets(PositionalEncoding):
     """A learned number per head and bucket of distances, shared by the stack (Raffel et al. 2020, 2.1).
 
     As in T5, 32 buckets up to distance 128: half of them for each direction in the encoder, all of them for
-    keys before the query in the decoder. Unlike T5, the scores keep their ÷ √d_k.
+    keys before the query in the decoder. T5's scores are not divided by √d_k, see ``scaled_scores``.
     """
 
     places: Tensor

@@ -68,13 +68,12 @@ _TABLE = (
         "Raffel et al. 2020, section 2.1",
         r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + b_{\,bucket(j-i)}",
         "Each head has a trained number for each bucket of distances. Near distances have a bucket each; far "
-        "distances share one. The layers of a stack share the numbers. Unlike in T5, the scores keep their "
-        "÷ √d_k.",
+        "distances share one. The layers of a stack share the numbers. T5 itself leaves ÷ √d_k out; models "
+        "trained by this package divide.",
         relative=True,
         bias=r"B_{ij} = t_{\mathrm{bucket}(j - i)}",
         bias_words="B is a learned number t for each head and bucket of distances: a bucket a distance below "
-        "8 in the encoder and below 16 in the decoder, then ever wider ones, and one from 128 on. "
-        "Unlike T5, this model keeps ÷ √d_k.",
+        "8 in the encoder and below 16 in the decoder, then ever wider ones, and one from 128 on.",
     ),
     Encoding(
         "rotary",

@@ -72,6 +72,7 @@ def _source(name: str, places: Mapping[int, int], unit: str) -> str | None:
 def _add_nothing(layer: nn.Module, before: Residual) -> None:
     """Lets a new post-norm layer begin close to the identity; ``before`` is what its input comes from."""
     gain, shift = before.norm.weight, before.norm.bias
+    assert shift is not None  # post-norm models have LayerNorm
     spread = (gain.square().mean() + shift.var(correction=0)).sqrt()
     for name, part in layer.named_modules():
         if name.endswith(("out_proj", "outer")):

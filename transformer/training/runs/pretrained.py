@@ -29,7 +29,12 @@ def take_encoder(model: Transformer, source: LanguageModel) -> None:
         "d_ff",
         "n_heads",
         "norm",
+        "norm_by",
         "norm_epsilon",
+        "gated",
+        "biases",
+        "scaled_scores",
+        "head_width",
         "activation",
         "positions",
     ):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from transformer.families.registry import known_names
 from transformer.hub.files import Offer, size
 from ui.address import session
 from ui.controls import part, plain
@@ -65,7 +66,7 @@ def _form(question: Question | None) -> None:
         name,
         placeholder="Helsinki-NLP/opus-mt-en-fr",
         disabled=blocked,
-        help="Any OPUS-MT (Marian) translation model, or a model pushed with this package.",
+        help=f"Any model of {known_names()}, or one pushed with this package.",
         **control("hub.grey" if blocked else "hub", name, _ask),  # a disabled field loses its text
     )
     if reason is not None:

@@ -120,14 +120,16 @@ def look(opened: Opened, now: State) -> Body:
         layer=min(now.layer or 0, last),
         source=cells["encoder"][0],
         step=cells["cross"][0],
-        notes=_notes(now, part, last),
+        notes=_notes(now, part, last, config),
     )
 
 
-def _notes(now: State, part: str, last: int) -> tuple[str, ...]:
+def _notes(now: State, part: str, last: int, config: ModelConfig) -> tuple[str, ...]:
     notes = []
     if now.part is not None and now.part != part:
-        notes.append(f"This model has no part “{part_name(now.part)}”: {part_name(part)} is shown.")
+        notes.append(
+            f"This model has no part “{part_name(now.part, config)}”: {part_name(part, config)} is shown."
+        )
     if in_layer(part) and (now.layer or 0) > last:
         asked = labels.count(now.layer or 0)
         notes.append(f"There is no {side_of(part)} layer {asked}: layer {labels.count(last)} is shown.")
@@ -155,7 +157,7 @@ def boxes(
         )
         names = (f"{side}-{_PARTS[name]}" for name in config.stacks[side].sublayers)
         inner = [box for name in names for box in _sublayer(name, config)]
-        end = [Box(f"{side}-end", "LayerNorm")] if config.norm == "pre" else []
+        end = [Box(f"{side}-end", config.norm_name)] if config.norm == "pre" else []
         columns.append([enter, *inner, *end])
     columns[1].append(
         Box("output", "linear, softmax", shape=f"{config.d_model:,} → {config.n_target_pieces:,}")
@@ -175,27 +177,27 @@ def _sublayer(name: str, config: ModelConfig) -> list[Box]:
     if name == "decoder-recurrence":
         shape = f"{d_model} → {d_model}"
     middle = Box(name, label, kind, repeated=True, shape=shape)
-    normed = Box(f"{name}-norm", "LayerNorm", repeated=True)
+    normed = Box(f"{name}-norm", config.norm_name, repeated=True)
     added = Box(f"{name}-add", "+", repeated=True, adds=2 if norm == "pre" else 1)
     return [normed, middle, added] if norm == "pre" else [middle, added, normed]
 
 
-def part_name(part: str) -> str:
+def part_name(part: str, config: ModelConfig) -> str:
     """A part in words."""
     if part in _LABELS:
         return f"{part.split('-')[0].capitalize()}: {_LABELS[part][0]}"
     fixed = {
         "source-embedding": "Encoder: embedding",
         "target-embedding": "Decoder: embedding",
-        "encoder-end": "Encoder: LayerNorm at the end",
-        "decoder-end": "Decoder: LayerNorm at the end",
+        "encoder-end": f"Encoder: {config.norm_name} at the end",
+        "decoder-end": f"Decoder: {config.norm_name} at the end",
         "output": "Output: linear and softmax",
     }
     if part in fixed:
         return fixed[part]
     owner, _, what = part.rpartition("-")
     side, label = owner.split("-")[0], _LABELS[owner][0]
-    return f"{side.capitalize()}: {'LayerNorm' if what == 'norm' else 'addition'} of {label}"
+    return f"{side.capitalize()}: {config.norm_name if what == 'norm' else 'addition'} of {label}"
 
 
 def in_layer(part: str) -> bool:
@@ -205,7 +207,7 @@ def in_layer(part: str) -> bool:
 
 def title(body: Body) -> str:
     """The part, with its layer if it has one."""
-    name = part_name(body.part)
+    name = part_name(body.part, body.traced.config)
     return f"{name}, layer {labels.count(body.layer)}" if in_layer(body.part) else name
 
 

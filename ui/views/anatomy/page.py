@@ -45,10 +45,10 @@ _SHARES = (1.0, 1.35)
 _PAIR = {"pre": f"{catalogue.TWINS}/sinusoidal", "post": f"{catalogue.TWINS}/postnorm"}
 """The two twins that differ in the place of their LayerNorm and the learning rate that it needs."""
 _ORDERS = {
-    "pre": "The LayerNorm stands before each sub-layer, as in most later models. From the bottom of a stack "
-    "to its top there is a path that meets no LayerNorm, and one LayerNorm stands at the end. Training needs "
+    "pre": "The {norm} stands before each sub-layer, as in most later models. From the bottom of a stack "
+    "to its top there is a path that meets no {norm}, and one {norm} stands at the end. Training needs "
     "less care: it does without the long warm-up of the learning rate (Xiong et al. 2020). The paper has "
-    "post-norm: the LayerNorm comes after each addition.",
+    "post-norm: its LayerNorm comes after each addition.",
     "post": "As in the paper, the LayerNorm comes after each addition, so the stream passes through every "
     "one of them. Most later models put it before each sub-layer (pre-norm). Then a path that meets no "
     "LayerNorm leads from the bottom of a stack to its top, and training does without the long warm-up of "
@@ -84,7 +84,7 @@ def _below(body: Body) -> None:
 def _pick(body: Body) -> None:
     chosen, layer = st.columns([2, 1], gap="small")
     with chosen:
-        names = {each: part_name(each) for each in parts(body.traced.config)}
+        names = {each: part_name(each, body.traced.config) for each in parts(body.traced.config)}
         pickers.choose("part", "Part", names, body.part, texts=True)
     if in_layer(body.part):
         with layer:
@@ -146,7 +146,7 @@ def _stream(body: Body) -> None:
             + (
                 "With pre-norm, nothing scales the vector back on the way, so it mostly grows."
                 if run.config.norm == "pre"
-                else "With post-norm, every LayerNorm brings the vector back to the scale that its γ sets."
+                else "With post-norm, every norm brings the vector back to the scale that its γ sets."
             )
         )
     audit = audited(run, (*encoder[1], *decoder[1]))
@@ -208,7 +208,8 @@ def _of_lens(body: Body, rows: Sequence[LensRow], names: Sequence[str]) -> str:
     """Explanation of the lens, and the row from which on the written token leads."""
     token = plain(captions.quote(body.traced.steps[body.step].token))
     settled = next((name for i, name in enumerate(names) if all(row.rank == 1 for row in rows[i:])), None)
-    applied = "The final LayerNorm, the" if body.traced.config.norm == "pre" else "The"
+    config = body.traced.config
+    applied = f"The final {config.norm_name}, the" if config.norm == "pre" else "The"
     return (
         f"What would come next if the decoder ended here? {applied} output matrix and the softmax are "
         "applied to each layer's stream. **Only the top row is the model's own distribution**. The other "
@@ -242,9 +243,9 @@ def _blocks(opened: Opened) -> None:
         st.latex(whole(config, tokens, len(run.target_tokens)))
     with right:
         st.markdown("##### Pre-norm and post-norm")
-        st.markdown(_ORDERS[config.norm])
+        st.markdown(_ORDERS[config.norm].replace("{norm}", config.norm_name))
         alt = "Post-norm and pre-norm as diagrams"
-        panel("anatomy-norms", lambda: norms(config.norm), caption, alt=alt)
+        panel("anatomy-norms", lambda: norms(config.norm, config.norm_name), caption, alt=alt)
         _other(config.norm)
 
 
@@ -256,7 +257,8 @@ def chain(config: ModelConfig, tokens: int) -> str:
         "post": (r"\mathrm{LN}({x} + \mathrm{MultiHead}({x}))", r"\mathrm{LN}({z} + \mathrm{FFN}({z}))"),
     }[config.norm]
     shaped = [rf"\underset{{{shape}}}{{{name}}}" for name in "xzy"]
-    first, second = steps
+    called = {"LayerNorm": "LN"}.get(config.norm_name, "RMS")
+    first, second = (step.replace(r"\mathrm{LN}", rf"\mathrm{{{called}}}") for step in steps)
     return (
         rf"\begin{{aligned}} {shaped[0]} \;&\to\; {shaped[1]} = {first} \\[4pt] "
         rf"{shaped[1]} \;&\to\; {shaped[2]} = {second} \end{{aligned}}"

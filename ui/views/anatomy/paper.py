@@ -68,7 +68,12 @@ def table(opened: Opened) -> None:
         ("d_model", "512", "1,024", f"{config.d_model:,}"),
         ("d_ff", "2,048", "4,096", f"{config.d_ff:,}"),
         ("heads", "8", "16", f"{config.n_heads}"),
-        ("LayerNorm", "post-norm", "post-norm", captions.norm_name(config.norm)),
+        (
+            "LayerNorm",
+            "post-norm",
+            "post-norm",
+            captions.norm_name(config.norm) + ", RMSNorm" * (config.norm_by == "rms"),
+        ),
         ("positions", "sinusoidal", "sinusoidal", plain(config.positions)),
         ("pieces", "37,000 (en–de)", "37,000 (en–de)", f"{config.n_target_pieces:,}"),
         ("parameters", "65 million", "213 million", f"{count_parameters(model.model) / 1e6:.1f} million"),

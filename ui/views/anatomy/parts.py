@@ -15,6 +15,7 @@ from figures.pages.anatomy import ranked
 from lenses.inside import logit_lens, parts
 from lenses.inside.parts import NormPart
 from lenses.inside.unit_memory import unit_step
+from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind
 from ui.address.parameters import link
 from ui.controls import chart, export, plain
@@ -138,19 +139,30 @@ def last_norm(body: Body, to: Drawn) -> None:
 
 def _normed(body: Body, to: Drawn, part: NormPart) -> None:
     epsilon = np.format_float_positional(part.epsilon)
-    st.latex(r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta")
-    st.markdown(
-        f"At {body.name}: **μ = {part.mean:.3f}**, **σ = {part.deviation:.3f}**, ε = {epsilon}. "
-        f"Once normalised, the {len(part.before)} numbers have mean 0 and variance 1. Then γ stretches and β "
-        "shifts each dimension. γ and β are learned, and they are the same for all tokens."
-    )
+    called = body.translator.config.norm_name
+    if part.mean is None:
+        st.latex(r"\mathrm{RMSNorm}(x) = \gamma \odot \frac{x}{\sqrt{\overline{x^2} + \epsilon}}")
+        st.markdown(
+            f"At {body.name}, the root of the mean square is **{part.deviation:.3f}**; ε = {epsilon}. No "
+            f"mean is taken away. Once divided, the {len(part.before)} numbers have a mean square of 1. Then "
+            "γ stretches each dimension. γ is learned, and it is the same for all tokens; nothing is added."
+        )
+    else:
+        st.latex(r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta")
+        st.markdown(
+            f"At {body.name}: **μ = {part.mean:.3f}**, **σ = {part.deviation:.3f}**, ε = {epsilon}. "
+            f"Once normalised, the {len(part.before)} numbers have mean 0 and variance 1. Then γ stretches "
+            "and β shifts each dimension. γ and β are learned, and they are the same for all tokens."
+        )
+    divided = "x ÷ √(mean x² + ε)" if part.mean is None else "(x − μ) ÷ √(σ² + ε)"
     rows = [
         Strip("x", part.before, norm(part.before)),
-        Strip("(x − μ) ÷ √(σ² + ε)", part.normalised, norm(part.normalised)),
+        Strip(divided, part.normalised, norm(part.normalised)),
         Strip("γ", part.weight, f"{part.weight.min():.2f} to {part.weight.max():.2f}"),
-        Strip("β", part.bias, f"{part.bias.min():.2f} to {part.bias.max():.2f}"),
-        Strip("LayerNorm(x)", part.after, norm(part.after), True),
     ]
+    if part.bias is not None:
+        rows.append(Strip("β", part.bias, f"{part.bias.min():.2f} to {part.bias.max():.2f}"))
+    rows.append(Strip(f"{called}(x)", part.after, norm(part.after), True))
     draw(body, to, "norm", lambda: strips(rows), "vectors, each on its own scale", alt(rows), part.checks)
 
 
@@ -241,7 +253,11 @@ def addition(body: Body, to: Drawn) -> None:
         f"The sub-layer does not replace the vector of {body.name} but adds to it. The length of the stream "
         f"goes from {np.linalg.norm(stream):.2f} to {np.linalg.norm(total):.2f}. The cosine between stream "
         f"and update is {cosine:.2f}: {_agreement(cosine)}"
-        + (" With post-norm, a LayerNorm follows." if body.traced.config.norm == "post" else "")
+        + (
+            f" With post-norm, a {body.traced.config.norm_name} follows."
+            if body.traced.config.norm == "post"
+            else ""
+        )
     )
     rows = [
         Strip("stream", stream, norm(stream)),
@@ -263,21 +279,19 @@ def feed_forward(body: Body, to: Drawn) -> None:
     config = body.translator.config
     part = parts.feed_forward_part(body.translator.model, body.traced, body.side, body.layer, body.position)
     best = part.most_active()
-    act = {"relu": r"\max(0, \cdot)"}.get(config.activation, rf"\mathrm{{{config.activation}}}")
     wide = len(part.units)
     st.latex(
-        rf"\underset{{1 \times {config.d_model}}}{{x}}\,"
-        rf"\underset{{{config.d_model} \times {wide}}}{{W_1}} + b_1"
-        rf"\;\xrightarrow{{{act}}}\;\underset{{1 \times {wide}}}{{u}}"
-        rf"\;\to\; u\,\underset{{{wide} \times {config.d_model}}}{{W_2}} + b_2"
+        _inner(config, wide)
+        + rf"\;\to\; u\,\underset{{{wide} \times {config.d_model}}}{{W_2}}{_b(config, 2)}"
     )
     active = percent(float((part.units > 0).mean()))
     most = f"unit {labels.count(best[0])} adds most" if part.added[best[0]] > 0 else "none adds anything"
     st.markdown(
         "Attention mixes positions by weighted means of values. Here a non-linear function "
-        f"({config.activation}) acts on each position alone; no other token comes in. At {body.name}, "
-        f"{active} of the {wide:,} units are above 0; {most}. A bar shows |unit| times the length of "
-        "the unit's row of $W_2$."
+        f"({_act(config)}) acts on each position alone; no other token comes in. "
+        + ("It makes a gate for each unit, which multiplies the unit's value. " if config.gated else "")
+        + f"At {body.name}, {active} of the {wide:,} units are above 0; {most}. A bar shows |unit| times the "
+        "length of the unit's row of $W_2$."
     )
     names = [f"unit {labels.count(unit)}" for unit in best]
     written = [f"{part.added[unit]:.2f} (unit at {part.units[unit]:.2f})" for unit in best]
@@ -296,7 +310,28 @@ def feed_forward(body: Body, to: Drawn) -> None:
     ]
     draw(body, to, "forward", lambda: strips(ends), "vectors, each on its own scale", alt(ends), part.checks)
     units = [Strip("units u", part.units, f"max {part.units.max():.2f}")]
+    if part.gates is not None:
+        units.insert(0, Strip("gates", part.gates, f"max {part.gates.max():.2f}"))
     draw(body, to, "inner", lambda: strips(units, across="unit"), "all inner units", alt(units), part.checks)
+
+
+def _act(config: ModelConfig) -> str:
+    return {"gelu_tanh": "gelu, by tanh"}.get(config.activation, config.activation)
+
+
+def _b(config: ModelConfig, number: int) -> str:
+    return f" + b_{number or 'g'}" if config.biases else ""
+
+
+def _inner(config: ModelConfig, wide: int) -> str:
+    """LaTeX of the inner units u: activated, or a gate times a value."""
+    act = {"relu": r"\max(0, \cdot)"}.get(config.activation, rf"\mathrm{{{_act(config)}}}")
+    x = rf"\underset{{1 \times {config.d_model}}}{{x}}"
+    shape, units = rf"{config.d_model} \times {wide}", rf"\underset{{1 \times {wide}}}{{u}}"
+    if config.gated:
+        gate = rf"\mathrm{{{_act(config)}}}(x\, W_g{_b(config, 0)})"
+        return rf"{units} = {gate} \odot {x}\,\underset{{{shape}}}{{W_1}}{_b(config, 1)}"
+    return rf"{x}\,\underset{{{shape}}}{{W_1}}{_b(config, 1)}\;\xrightarrow{{{act}}}\;{units}"
 
 
 def output(body: Body, to: Drawn) -> None:
@@ -305,9 +340,10 @@ def output(body: Body, to: Drawn) -> None:
     (*_, last), checks = logit_lens.logit_lens(model, body.traced, body.step, _SHOWN)
     pieces = config.n_target_pieces
     bias = " + b" if config.output_bias else ""
+    scale = r"\tfrac{1}{\sqrt{d_{model}}}\," if config.scaled_output else ""
     matrix = r"E^{\top}" if model.output is None else r"W"
     st.latex(
-        rf"p = \mathrm{{softmax}}(\underset{{1 \times {config.d_model}}}{{y}}\;"
+        rf"p = \mathrm{{softmax}}({scale}\underset{{1 \times {config.d_model}}}{{y}}\;"
         rf"\underset{{{config.d_model} \times {pieces}}}{{{matrix}}}{bias})"
     )
     table = "the embedding table" if model.target_embedding is None else "the decoder's embedding table"

@@ -28,13 +28,14 @@ _SHOWN = 14
 """Parts that have a bar of their own."""
 _SEEING = (
     "The decoder's last stream is a sum: the token that was read, its position, every head, every "
-    "feed-forward network, and biases. With the σ of every LayerNorm held fixed, the logit of a token is "
+    "feed-forward network, and biases. With the σ of every norm held fixed, the logit of a token is "
     "linear in it, so the difference of two logits is the sum of such parts. It is the direct path only: "
     "what a later layer makes of what a head wrote is counted for the later layer. Integrated gradients "
     "follow both logits from embeddings of zeros to the real ones; they see all paths, but their numbers "
     "depend on where the line begins."
 )
 _FORMULA = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B) + b"
+_SCALED = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B) / \sqrt{d_{model}}"
 
 
 @part
@@ -67,11 +68,11 @@ def show(opened: Opened, now: State) -> None:
     panel(
         "parts",
         lambda: part_bars(names, values),
-        f"Parts of {pair} at step {labels.count(step)}, direct paths, σ of every LayerNorm fixed · "
+        f"Parts of {pair} at step {labels.count(step)}, direct paths, σ of every norm fixed · "
         f"{opened.asked.model}",
         lambda: _table(found.attribution),
         seeing=_SEEING,
-        formula=_FORMULA,
+        formula=_SCALED if run.config.scaled_output else _FORMULA,
         audit=_audit_of_parts(opened, found.attribution, step, rival),
     )
     _tokens(opened, found, step, rival, pair)

@@ -24,16 +24,17 @@ from ui.server.opened import Opened
 
 _SHOWN, _WRITERS = 12, 16
 _SEEING = (
-    "Query and key are linear in the streams that they read, once the σ of every LayerNorm is held fixed; so "
+    "Query and key are linear in the streams that they read, once the σ of every norm is held fixed; so "
     "the score is a sum over pairs: what wrote the query's stream, and what wrote the key's. Writers "
     "are the token, its position, every earlier head, every earlier feed-forward network, and biases with "
-    "every LayerNorm's β. A rotation turns each part before the product; a bias of positions is a part of "
-    "its own. The weight also depends on all other scores of the row."
+    "every norm's β, where there are any. A rotation turns each part before the product; a bias of "
+    "positions is a part of its own. The weight also depends on all other scores of the row."
 )
 _FORMULA = (
     r"\frac{q_i \cdot k_j}{\sqrt{d_k}} = "
     r"\sum_{a, b} \frac{(W_Q\, x_i^{(a)}) \cdot (W_K\, x_j^{(b)})}{\sqrt{d_k}}"
 )
+_UNDIVIDED = r"q_i \cdot k_j = \sum_{a, b} (W_Q\, x_i^{(a)}) \cdot (W_K\, x_j^{(b)})"
 
 
 @part
@@ -59,6 +60,7 @@ def show(opened: Opened, now: State) -> None:
             pickers.choose("explanation.key", "Key", named, key, field, texts=True)
     found = measures.scored(opened.asked, opened.translation, kind, head, (row, key))
     which = AttentionKind(kind), *head
+    site = opened.translation.config.sites[which[0]]
 
     def proof(model: Translator, run: Translation) -> AuditReport:
         own = audit_score(model.model, run, which, (row, key), found)
@@ -77,11 +79,11 @@ def show(opened: Opened, now: State) -> None:
             panel(
                 f"score by {side}",
                 lambda shown=shown, values=values: part_bars(shown, values, "score"),
-                f"{head_name}, by what wrote the {side}'s stream; σ of every LayerNorm fixed · "
+                f"{head_name}, by what wrote the {side}'s stream; σ of every norm fixed · "
                 f"{opened.asked.model}",
                 lambda: _table(found),
                 seeing=_SEEING,
-                formula=_FORMULA,
+                formula=_FORMULA if site.score == "scaled_dot" else _UNDIVIDED,
                 audit=audit,
             )
     st.markdown("#### What wrote the query, by what wrote the key")

@@ -255,6 +255,11 @@ ARITHMETIC = {
 }
 
 
+def offered(inside: InsideHead) -> dict[str, Arithmetic]:
+    """Those that compute something else than the model does: one that never divides cannot leave it out."""
+    return {name: each for name, each in ARITHMETIC.items() if name != "no-scale" or inside.divisor != 1}
+
+
 def usual(name: str, head: int, heads: int) -> float:
     """The number with which an arithmetic opens; heads from 0."""
     return {**dict.fromkeys(_LOCAL, 1.0), "temperature": 2.0, "pair": float((head + 1) % heads)}.get(

@@ -13,25 +13,32 @@ from lenses.what_if.two_heads import WORDS, TwoHeads, two_heads
 _PRECISIONS: dict[str, type[np.floating]] = {"half": np.float16, "single": np.float32}
 
 
-def why_divide(spread: ProductSpread) -> str:
-    """The reason for the root, and what this head's products really do."""
+def why_divide(spread: ProductSpread, divided: bool = True) -> str:
+    """The reason for the root, and what this head's products really do; ``divided``: whether it is taken."""
     d_k = spread.d_head
     return (
         f"q·k is a sum of {d_k} products. If the entries of q and k were independent, with mean 0 and "
         f"variance 1, that sum would have the variance {d_k}: wider heads would get larger scores, and the "
         f"softmax would start out close to a hard choice, where its gradient is nearly 0. Divided by √{d_k} "
         f"= {np.sqrt(d_k):.2f}, the variance is 1 for every width.\n\nThis holds about where training "
-        f"starts, but not after it: {measured(spread)} Training sets the scale of the scores itself; the "
-        "root decides where it starts and, under Adam, how large each step is beside the scores."
+        f"starts, but not after it: {measured(spread, divided)} "
+        + (
+            "Training sets the scale of the scores itself; the root decides where it starts and, under Adam, "
+            "how large each step is beside the scores."
+            if divided
+            else "This model does not divide: its training began with queries that are smaller by this root "
+            "instead (Raffel et al. 2020)."
+        )
     )
 
 
-def measured(spread: ProductSpread) -> str:
+def measured(spread: ProductSpread, divided: bool = True) -> str:
     """The variances of this head in this sentence, and over what they were measured."""
     pairs = f"{spread.pairs:,} pair{'s' * (spread.pairs != 1)} of a query and a key it may see"
     return (
-        f"in this sentence (over its {pairs}), this head's q·k has the variance {spread.products:.1f}, and "
-        f"{spread.divided:.2f} after the division. The entries of all its queries here have the variance "
+        f"in this sentence (over its {pairs}), this head's q·k has the variance {spread.products:.1f}"
+        + (f", and {spread.divided:.2f} after the division. " if divided else ". ")
+        + f"The entries of all its queries here have the variance "
         f"{spread.query:.2f}, those of its keys {spread.key:.2f}."
     )
 

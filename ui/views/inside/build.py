@@ -29,9 +29,10 @@ _GOALS = {"copy": "copy one key", "average": "average two keys"}
 _WIDTHS = (1, 1.9)
 _SEEING = (
     "The query is yours; keys, values and the softmax are the head's own. Every score is how far a key "
-    "reaches along the query, times the query's length, divided by √d_k. A query twice as long doubles all "
+    "reaches along the query, times the query's length{divided}. A query twice as long doubles all "
     "scores and all distances between them; the softmax turns distances into ratios, so the row is sharper."
 )
+_UNDIVIDED = r"q = l\,(a\,\hat k_i + b\,\hat k_j), \quad w = \mathrm{softmax}(q \cdot k)"
 _FORMULA = r"q = l\,(a\,\hat k_i + b\,\hat k_j), \quad w = \mathrm{softmax}(q \cdot k / \sqrt{d_k})"
 _WHY = (
     "Two keys share the weight only while their scores are equal. A small change of a key changes its score "
@@ -89,6 +90,7 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
     with right:
         goals = [COPY] if now.goal == "copy" else [HALF]
         mask = found.mask.numpy()
+        divides = opened.translation.config.sites[AttentionKind(kind)].score == "scaled_dot"
         panel(
             "build row",
             lambda: built_row(kind, tokens, mask, scores, weights, found.pair, goals),
@@ -97,8 +99,8 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
                 ("key", "score", "weight"),
                 *zip(names, map(float, scores), map(float, weights), strict=True),
             ],
-            seeing=_SEEING,
-            formula=_FORMULA,
+            seeing=_SEEING.format(divided=", divided by √d_k" if divides else ""),
+            formula=_FORMULA if divides else _UNDIVIDED,
         )
     left, right = st.columns(_WIDTHS, gap="medium")
     with left:

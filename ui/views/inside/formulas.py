@@ -20,6 +20,7 @@ _NOTHING_WORDS = {
     "Positions add nothing inside cross-attention; positions that were added to the embeddings still reach "
     "it through the stream.",
 }
+UNDIVIDED = "This model does not divide q·k by √d_k, so that step is left out."
 _CALLED = {
     "recurrence": r"\mathrm{SSRU}",
     "self_attention": r"\mathrm{attention}",
@@ -36,31 +37,32 @@ class Terms:
     rule: str  # name of the rule of the bias; empty if nothing is added
     masked: bool  # whether a mask hides later keys
     kind: str  # encoder, decoder or cross
+    divided: bool = True  # whether q·k is divided by √d_k
 
     def row(self, weight: str) -> str:
         """The weights of query i, as in the paper: softmax(q Kᵀ / √d_k + …)."""
         q, k = self._named("q"), self._named("K")
-        inner = rf"\frac{{{q} {k}^{{\top}}}}{{\sqrt{{d_k}}}}{self._more('B_i', 'M_i')}"
+        inner = self._divided(rf"{q} {k}^{{\top}}", r"\frac") + self._more("B_i", "M_i")
         return rf"{weight} = \mathrm{{softmax}}\!\left({inner}\right)"
 
     def column(self, weight: str, score: str) -> str:
         """The weights of query i, as lectures write them: softmax(Kᵀ q / √d_k + …)."""
         q, k = self._named("q"), self._named("K")
         more = self._more(r"B_i^{\top}", r"M_i^{\top}")
-        inner = rf"\frac{{{k}^{{\top}} {q}}}{{\sqrt{{d_k}}}}{more}"
+        inner = self._divided(rf"{k}^{{\top}} {q}", r"\frac") + more
         return rf"{score} = {inner},\quad {weight} = \mathrm{{softmax}}({score})"
 
     def rows(self) -> str:
         """All queries at once, in rows."""
         q, k = self._named("Q"), self._named("K")
-        inner = rf"\tfrac{{{q} {k}^{{\top}}}}{{\sqrt{{d_k}}}}{self._more('B', 'M')}"
+        inner = self._divided(rf"{q} {k}^{{\top}}") + self._more("B", "M")
         return rf"\mathrm{{head}} = \mathrm{{softmax}}\!\left({inner}\right) V"
 
     def columns(self) -> tuple[str, str]:
         """All queries at once, in columns: the products, and what becomes of them."""
         q, k = self._named("Q"), self._named("K")
         more = self._more(r"B^{\top}", r"M^{\top}")
-        inner = rf"\tfrac{{A}}{{\sqrt{{d_k}}}}{more}"
+        inner = self._divided("A") + more
         return rf"A &= {k}^{{\top}} {q}", rf"\hat A &= \mathrm{{softmax}}\!\left({inner}\right)"
 
     def defined(self) -> tuple[str, ...]:
@@ -73,7 +75,11 @@ class Terms:
         """Terms added and keys hidden, in words."""
         found = [_ROTATED_WORDS] if self.rotated else []
         found += [ENCODINGS[self.rule].bias_words] if self.rule else []
+        found += [] if self.divided else [UNDIVIDED]
         return " ".join([*found, _MASK_WORDS if self.masked else _NOTHING_WORDS[self.kind]])
+
+    def _divided(self, product: str, fraction: str = r"\tfrac") -> str:
+        return rf"{fraction}{{{product}}}{{\sqrt{{d_k}}}}" if self.divided else product
 
     def _named(self, letter: str) -> str:
         return rf"\tilde {letter}" if self.rotated else letter
@@ -85,7 +91,8 @@ class Terms:
 def terms_of(look: Look) -> Terms:
     """The terms of the head under inspection."""
     inside = look.inside
-    return Terms(inside.rotates, inside.rule, look.site.causal, look.kind)
+    divided = look.site.score == "scaled_dot"
+    return Terms(inside.rotates, inside.rule, look.site.causal, look.kind, divided)
 
 
 def overview(look: Look) -> str:
@@ -110,17 +117,18 @@ def columns(look: Look) -> tuple[str, ...]:
     return aligned(*each), aligned(*terms_of(look).columns(), r"O &= V \hat A")
 
 
-def joined(symbols: Notation) -> tuple[str, ...]:
+def joined(symbols: Notation, biases: bool) -> tuple[str, ...]:
     """All heads side by side, and the output matrix."""
     out, matrix = symbols.latex_output, symbols.latex_matrix("O")
+    bias = r" + \text{bias}" * biases
     if symbols.columns:
         return (
             rf"\mathrm{{all}} = [{out}_1; \dots; {out}_h]",
-            rf"\mathrm{{update}} = {matrix}\,\mathrm{{all}} + \text{{bias}}",
+            rf"\mathrm{{update}} = {matrix}\,\mathrm{{all}}{bias}",
         )
     return (
         rf"\mathrm{{all}} = \mathrm{{Concat}}({out}_1, \dots, {out}_h)",
-        rf"\mathrm{{update}} = \mathrm{{all}}\,{matrix} + \text{{bias}}",
+        rf"\mathrm{{update}} = \mathrm{{all}}\,{matrix}{bias}",
     )
 
 
@@ -133,14 +141,17 @@ def steps(
     names: Sequence[str],  # of the points of the chain
     sublayers: Sequence[str],  # the sub-layers between them
     norm: str,  # `pre` or `post`
+    called: str = "LN",  # short name of the norm
 ) -> str:
-    """Every arrow of the chain: the sub-layer, the sum, and the place of the LayerNorm."""
+    """Every arrow of the chain: the sub-layer, the sum, and the place of the norm."""
     lines = []
     for before, after, name in zip(names[:-1], names[1:], sublayers, strict=True):
         x, memory = _primed(before), r", \mathrm{memory}" * (name == "cross_attention")
-        read = x if norm == "post" else rf"\mathrm{{LN}}({x})"
+        read = x if norm == "post" else rf"\mathrm{{{called}}}({x})"
         total = rf"{x} + {_CALLED[name]}({read}{memory})"
-        lines.append(rf"{_primed(after)} &= " + (rf"\mathrm{{LN}}({total})" if norm == "post" else total))
+        lines.append(
+            rf"{_primed(after)} &= " + (rf"\mathrm{{{called}}}({total})" if norm == "post" else total)
+        )
     return aligned(*lines)
 
 

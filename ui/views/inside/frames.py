@@ -17,7 +17,7 @@ from ui.controls.slots import slot
 from ui.server import runs
 from ui.views.inside import asides, formulas
 from ui.views.inside.contents import SECTIONS
-from ui.views.inside.layer import FORMS, points
+from ui.views.inside.layer import FORMS, points, short_norm
 from ui.views.inside.look import Look, Part
 
 Parts = Callable[[], tuple[Look, dict[str, Part]]]
@@ -34,7 +34,7 @@ _NO_ROOT = (
     "$\\sqrt{d_k}$ gives exactly the weights that the division gives. So a lecture can leave it out and lose "
     "nothing of what a head can compute. What changes is where training starts: with the usual starting "
     "values, scores that are not divided are $\\sqrt{d_k}$ times as large, and the softmax starts out "
-    "saturated. This model divides."
+    "saturated. "
 )
 
 
@@ -44,7 +44,8 @@ def draw(name: str, look: Look, parts: Parts) -> None:
 
 
 def _input(look: Look, parts: Parts) -> None:
-    reads = r"\mathrm{LayerNorm}(\mathrm{stream})" if look.view.norm == "pre" else r"\mathrm{stream}"
+    called = look.opened.translation.config.norm_name
+    reads = rf"\mathrm{{{called}}}(\mathrm{{stream}})" if look.view.norm == "pre" else r"\mathrm{stream}"
     more = _outside if look.kind == "cross" else None
     with _section("input", parts, rf"{look.symbols.x} = {reads}", more=more):
         slot("input.figures")
@@ -64,7 +65,12 @@ def _products(look: Look, parts: Parts) -> None:
 
 
 def _heads(look: Look, parts: Parts) -> None:
-    with _section("heads", parts, *formulas.joined(look.symbols), more=lambda: _seven(look)):
+    with _section(
+        "heads",
+        parts,
+        *formulas.joined(look.symbols, look.opened.translation.config.biases),
+        more=lambda: _seven(look),
+    ):
         slot("heads.joined")
         slot("heads.matrices")
         slot("heads.figures")
@@ -73,7 +79,8 @@ def _heads(look: Look, parts: Parts) -> None:
 def _stream(look: Look, parts: Parts) -> None:
     reads = "stream" if look.view.norm == "post" else "read"
     total = r"\mathrm{sum} = \mathrm{stream} + \mathrm{update}"
-    with _section("stream", parts, total, rf"\mathrm{{{reads}}}' = \mathrm{{LayerNorm}}(\mathrm{{sum}})"):
+    called = look.opened.translation.config.norm_name
+    with _section("stream", parts, total, rf"\mathrm{{{reads}}}' = \mathrm{{{called}}}(\mathrm{{sum}})"):
         slot("stream.figures")
 
 
@@ -83,7 +90,7 @@ def _block(look: Look, parts: Parts) -> None:
     names = points(len(sublayers))
     queries, _ = runs.lengths(look.opened.translation, look.kind)
     chain = formulas.chain(names, (queries, config.d_model))
-    with _section("block", parts, chain, formulas.steps(names, sublayers, config.norm)):
+    with _section("block", parts, chain, formulas.steps(names, sublayers, config.norm, short_norm(config))):
         slot("block.figures")
 
 
@@ -157,7 +164,8 @@ def _weights(look: Look, parts: Parts) -> None:
         weight = terms.column(symbols.latex_weight, symbols.latex_score)
 
     def more() -> None:
-        with _explained(f"Why divide by √{look.sizes[1]}?"):
+        divides = look.site.score == "scaled_dot"
+        with _explained(f"Why divide by √{look.sizes[1]}?" if divides else "Why is nothing divided by √d_k?"):
             slot("weights.divide")
         with _explained("Why subtract the maximum?"):
             st.latex(asides.shifted(symbols.latex_score))
@@ -170,7 +178,8 @@ def _weights(look: Look, parts: Parts) -> None:
 def _matrix(look: Look, parts: Parts) -> None:
     def more() -> None:
         with _explained("Why has A = KᵀQ no √d_k?"):
-            st.markdown(_NO_ROOT)
+            divides = look.site.score == "scaled_dot"
+            st.markdown(_NO_ROOT + ("This model divides." if divides else formulas.UNDIVIDED))
 
     queries, keys = runs.lengths(look.opened.translation, look.kind)
     d_k = look.sizes[1]

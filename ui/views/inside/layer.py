@@ -26,7 +26,7 @@ FORMS = ("in rows", "in columns")
 """The two ways to write the matrix form."""
 _POINTS = {2: ("x", "z", "y"), 3: ("x", "z", "z′", "y")}
 """The names of the stream before, between and after a layer's sub-layers, by the number of sub-layers."""
-_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}
+_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU by tanh", "silu": "SiLU"}
 _SHORT = {
     "recurrence": "recurrent unit",
     "self_attention": "attention",
@@ -101,7 +101,8 @@ def _added(look: Look) -> list[Strip]:
         noted(f"head {labels.count(i)}", each, i == look.view.head)
         for i, each in enumerate(inside.contributions)
     ]
-    return [*rows, noted("bias", inside.w_o.bias), noted("= update", inside.update)]
+    biased = look.opened.translation.config.biases
+    return [*rows, *[noted("bias", inside.w_o.bias)] * biased, noted("= update", inside.update)]
 
 
 def stream(look: Look) -> Part:
@@ -116,15 +117,16 @@ def stream(look: Look) -> Part:
         f"The update is added to the stream and changes the stream's length from {before:.2f} to "
         f"{after:.2f}. The update is {share:.2f} times as long as the stream. "
         + (
-            f"With post-norm, a LayerNorm follows, and the next sub-layer, {reader}, reads its result."
+            f"With post-norm, a {config.norm_name} follows, and the next sub-layer, {reader}, reads its "
+            "result."
             if post
             else "With pre-norm, the sum stays in the stream as it is, and the next sub-layer, "
-            f"{reader}, reads LayerNorm(sum)."
+            f"{reader}, reads {config.norm_name}(sum)."
         )
     )
     rows = [noted("stream", inside.stream), noted("+ update", inside.update), noted("= sum", inside.added)]
     if post:
-        rows.append(noted("LayerNorm", inside.next_stream))
+        rows.append(noted(config.norm_name, inside.next_stream))
     return Part({"text": text}, {"figures": (strips_drawing("stream", rows, "vectors", joint=True),)})
 
 
@@ -154,9 +156,24 @@ def _chain_told(config: ModelConfig, recurrent: bool) -> str:
     moving = "**Attention and the recurrent unit** move" if recurrent else "**Attention** moves"
     return (
         f"Seen from outside, a layer is a chain of vectors of one shape: {config.d_model:,} numbers for each "
-        f"position go in, and {config.d_model:,} come out. LN is LayerNorm.\n\n{moving} "
-        "information between positions, and nothing else in the layer does. **The feed-forward network "
-        f"(FFN)** works on each position alone, always with the same two matrices: {config.d_model:,} → "
-        f"{config.d_ff:,} → {config.d_model:,}, and between them the non-linearity "
-        f"({_ACTIVATIONS[config.activation]}). Without it, the two matrices would be one."
+        f"position go in, and {config.d_model:,} come out. {short_norm(config)} is {config.norm_name}.\n\n"
+        f"{moving} information between positions, and nothing else in the layer does. **The feed-forward "
+        f"network (FFN)** works on each position alone, always with the same {_matrices(config)}: "
+        f"{config.d_model:,} → {config.d_ff:,} → {config.d_model:,}, and between them the non-linearity "
+        f"({_ACTIVATIONS[config.activation]}). {_between(config)}"
     )
+
+
+def short_norm(config: ModelConfig) -> str:
+    """The norm in a formula."""
+    return {"LayerNorm": "LN"}.get(config.norm_name, "RMS")
+
+
+def _matrices(config: ModelConfig) -> str:
+    return "three matrices" if config.gated else "two matrices"
+
+
+def _between(config: ModelConfig) -> str:
+    if config.gated:
+        return "It is gated: the activated numbers of one inner matrix multiply those of the other."
+    return "Without it, the two matrices would be one."

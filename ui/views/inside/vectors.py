@@ -53,7 +53,12 @@ def window_note(look: Look) -> str:
 def read(look: Look) -> Part:
     """Input of the sub-layer."""
     inside, pre, symbols = look.inside, look.view.norm == "pre", look.symbols
-    how = "after a LayerNorm (pre-norm)" if pre else "as they are (post-norm)"
+    called = look.opened.translation.config.norm_name
+    how = (
+        f"after {'an RMSNorm' if called == 'RMSNorm' else 'a LayerNorm'} (pre-norm)"
+        if pre
+        else "as they are (post-norm)"
+    )
     text = (
         f"At {look.query_name}, the residual stream holds {look.sizes[0]} numbers. The head reads them {how} "
         f"and calls them {symbols.x}. {_SOURCES[look.kind]}every key has one vector {symbols.source}. The "

@@ -11,7 +11,7 @@ from figures.pages.inside import LedgerRow, ledger_spec
 from ui.controls.slots import shares, signed
 from ui.views.inside import asides
 from ui.views.inside.arithmetic import BADGE, Outcome
-from ui.views.inside.formulas import bias_here
+from ui.views.inside.formulas import UNDIVIDED, bias_here
 from ui.views.inside.look import EACH_ITS_OWN, ONE_SCALE, Drawing, Look, Part
 from ui.views.inside.vectors import length, strips_drawing, window_note
 
@@ -22,7 +22,9 @@ _NARROWEST = 600
 def ledger_rows(look: Look) -> list[LedgerRow]:
     """The model's own lines of the calculation, for the keys that are drawn."""
     inside, view = look.inside, look.view
-    rows = [LedgerRow("q·k", inside.products[look.keys]), LedgerRow("÷ √d_k", inside.scaled[look.keys])]
+    rows = [LedgerRow("q·k", inside.products[look.keys])]
+    if inside.divisor != 1:
+        rows.append(LedgerRow("÷ √d_k", inside.scaled[look.keys]))
     if inside.bias is not None:
         rows.append(LedgerRow("+ position", inside.bias[look.keys]))
         rows.append(LedgerRow("score", view.scores[0, look.keys]))
@@ -36,7 +38,7 @@ def scores(look: Look, outcome: Outcome | None) -> Part:
     """From products to weights, with the lines of the other arithmetic under the model's own."""
     texts = {
         "text": _told(look),
-        "divide": asides.why_divide(look.inside.spread),
+        "divide": asides.why_divide(look.inside.spread, look.inside.divisor != 1),
         "subtract": asides.why_subtract(look.view.scores[0], look.view.mask[0]),
     }
     return Part(texts, {"figures": (_ledger(look, outcome),)})
@@ -48,8 +50,11 @@ def _told(look: Look) -> str:
     hidden = f" The mask hides {masked} later key{'s' * (masked != 1)}." if masked else ""
     product, scaled = (labels.number(each[look.key]) for each in (inside.products, inside.scaled))
     share, total = view.weights[0, look.key], view.weights[0].sum()
+    divided = f"{product} ÷ √{look.sizes[1]} = {scaled}"
+    if inside.divisor == 1:
+        divided = f"q·k = {product} ({UNDIVIDED[0].lower()}{UNDIVIDED[1:-1]})"
     return (
-        f"For {look.key_name}: {product} ÷ √{look.sizes[1]} = {scaled}{bias_here(look)}.{hidden} The softmax "
+        f"For {look.key_name}: {divided}{bias_here(look)}.{hidden} The softmax "
         "makes the weights of all visible keys positive and scales them to sum to 1. This key gets "
         f"**{share:.2f}**, and the whole row {total:.2f}. Because every visible key gets a share, this is "
         "*soft* attention, and *global*: it reads everything that it may see."

@@ -16,7 +16,7 @@ from ui.address.kinds import WhatIf
 from ui.controls import inform, options, pickers
 from ui.controls.slots import slot
 from ui.server import analyses
-from ui.views.inside.arithmetic import ARITHMETIC, BADGE, RADII, TEMPERATURES, Outcome, usual
+from ui.views.inside.arithmetic import ARITHMETIC, BADGE, RADII, TEMPERATURES, Outcome, offered, usual
 from ui.views.inside.contents import WHAT_IF
 from ui.views.inside.look import Drawing, Look, Part
 
@@ -30,7 +30,8 @@ def controls(look: Look, asked: WhatIf | None) -> None:
     with st.container(key=f"inside-section-{WHAT_IF}"):
         with st.container(horizontal=True, vertical_alignment="center", key="what-if"):
             st.markdown("**What if** this head computed otherwise?", width="content")
-            names = {"": _OWN, **{each: other.label for each, other in ARITHMETIC.items()}}
+            others = offered(look.inside)
+            names = {"": _OWN, **{each: other.label for each, other in others.items()}}
             pickers.choose("what_if", "Other arithmetic", names, name, _take, width=260)
             if name:
                 _number(look, name, number)
@@ -50,6 +51,8 @@ def fitted(look: Look, asked: WhatIf | None) -> tuple[str, float]:
     if asked is None:
         return "", 0.0
     name, number = asked
+    if name not in offered(look.inside):
+        return "", 0.0
     heads = look.sizes[2]
     if number is None:
         return name, usual(name, look.view.head, heads)
@@ -72,11 +75,11 @@ def _number(look: Look, name: str, number: float) -> None:
         "pair": (range(heads), lambda each: f"with head {labels.count(int(each))}"),
     }.get(name, ((), str))
     if usual_numbers:
-        offered = options.numbers(usual_numbers, number, written)
+        choices = options.numbers(usual_numbers, number, written)
         pickers.choose(
             f"what_if.{name}",
             "Number",
-            offered,
+            choices,
             number,
             lambda each: session.change(what_if=(name, float(each))),
             texts=True,

@@ -16,7 +16,7 @@ from figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, we
 from lenses.what_if.masking import Leak, Masking, leak, masked_weights
 from linked.view import window_around
 from transformer import Translation, Window
-from transformer.model.sites import Head
+from transformer.model.sites import AttentionKind, Head
 from transformer.runs.batch import BatchEntry
 from transformer.text.words import PAD
 from transformer.trace.view import HeadView
@@ -185,8 +185,9 @@ def _controls(opened: Opened, subject: Subject, kind: str) -> None:
             named = {name: f"what if: {told}" for name, told in _WAYS.items()}
             pickers.choose("mask", "Another way of masking", named, _way(session.current()))
         positions = subject.of.config.positions
-        told = f"{_SEEING} {formula.explained(kind, positions)}"
-        written = formula.attention(kind, positions, masked=True)
+        score = subject.of.config.sites[AttentionKind(kind)].score
+        told = f"{_SEEING} {formula.explained(kind, positions, score)}"
+        written = formula.attention(kind, positions, True, score)
         seen(told, rf"{written},\quad {_RULE}")
 
 

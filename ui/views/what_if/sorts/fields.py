@@ -142,7 +142,7 @@ def _norm(opened: Opened, _given: Given, _field: Any) -> Sublayer | Side:
     of_side, pre = side(), opened.translation.config.norm == "pre"
     places = opened.translation.config.stacks[of_side].passed()
     names = [f"layer {labels.count(each.layer)}, {PARTS[each.name]}" for each in places]
-    at = one("LayerNorm", range(len(places) + pre), [*names, *[f"at the end of the {of_side}"] * pre], 280)
+    at = one("Norm", range(len(places) + pre), [*names, *[f"at the end of the {of_side}"] * pre], 280)
     return places[at] if at < len(places) else of_side
 
 

@@ -31,5 +31,5 @@ ARITHMETIC = (
         form(do.no_positions),
     ),
     Sort("leave out a sub-layer", "The sub-layer adds nothing to the stream.", form(do.DropSublayer)),
-    Sort("leave out a LayerNorm", "The LayerNorm passes its input on as it is.", form(do.DropNorm)),
+    Sort("leave out a norm", "LayerNorm, or RMSNorm, passes its input on as it is.", form(do.DropNorm)),
 )

@@ -1,4 +1,4 @@
-"""Search settings of a Marian model, from ``generation_config.json`` or an older ``config.json``."""
+"""Search settings of a published model, from ``generation_config.json`` or an older ``config.json``."""
 
 from __future__ import annotations
 

@@ -1,0 +1,95 @@
+"""A model that is told what to do: its tasks, its heading, and what its pages say of its arithmetic."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from app_pages import run
+from inside_page import told as told_inside
+from streamlit.testing.v1 import AppTest
+from t5_models import write_t5
+
+from ui.server import catalogue, examples
+from ui.shell import doors
+
+TEXT = "summarize: He is old and tired."
+PLACES = (
+    ("inside_a_head", {"section": "all"}),
+    ("whole_model", {"part": "decoder-forward-norm"}),
+    ("whole_model", {"part": "encoder-forward"}),
+    ("whole_model", {"part": "output"}),
+    ("masks", {}),
+    ("explanation", {"view": "score"}),
+    ("explanation", {"view": "why"}),
+    ("app", {}),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("prompted")
+    tasks = {"a": {"prefix": "summarize: "}, "b": {"prefix": "translate English to German: "}, "c": {}}
+    write_t5(made / "t5", feed_forward="gated-gelu", config={"task_specific_params": tasks})
+    write_t5(made / "mt5", kind="mt5", feed_forward="gated-gelu", tied=False)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(folder))
+
+
+def said(at: AppTest) -> str:
+    """All words and formulas of a page, those in its slots among them."""
+    formulas = " ".join(each.value for each in at.latex)
+    return (
+        " ".join(told_inside(at).split())
+        + formulas
+        + json.dumps([str(each.proto) for each in at.get("html")])
+    )
+
+
+def test_the_tasks_of_the_config_are_offered_and_begin_the_text() -> None:
+    assert catalogue.prompts("t5") == ("summarize: ", "translate English to German: ")
+    assert catalogue.prompts("mt5") == ()
+    assert catalogue.task("t5") == catalogue.task("mt5") == "write"
+    assert catalogue.task("copy") == "translate"
+    assert examples.text_on("t5", None).startswith("summarize: ")
+    at = run("app.py", model="t5", text=TEXT)
+    assert doors.WRITES in said(at)
+    assert "Write" in [each.label for each in at.button]
+    at.button(key="prompt.1").click().run()
+    assert at.session_state["state"].text == "translate English to German: He is old and tired."
+
+
+@pytest.mark.parametrize(("page", "params"), PLACES, ids=str)
+def test_a_page_says_what_the_model_computes(page: str, params: dict[str, str]) -> None:
+    at = run(doors.script(page), model="t5", text=TEXT, **params)
+    assert not at.exception
+    assert not [each.value for each in at.error]
+    told = said(at)
+    for wrong in (r"\mathrm{LayerNorm}", "LN is LayerNorm", "÷ √6", "+ b_1", "This model divides"):
+        assert wrong not in told
+    if page in ("inside_a_head", "masks", "app", "explanation") and params.get("view") != "why":
+        assert r"\sqrt{d_k}}" not in told.replace(r"$\sqrt{d_k}$", "")
+
+
+def test_inside_a_head_the_division_is_left_out_and_said() -> None:
+    at = run(doors.script("inside_a_head"), model="t5", text=TEXT, section="all", what_if="no-scale")
+    told = said(at)
+    assert "this model does not divide q·k by √d_k" in told
+    assert at.session_state["state"].what_if == ("no-scale", None)
+    assert "what if, not the model's computation" not in told  # nothing that the model does not divide by
+
+
+def test_the_norm_and_the_gate_are_shown_as_they_are() -> None:
+    norm = run(doors.script("whole_model"), model="t5", text=TEXT, part="decoder-forward-norm")
+    assert r"\mathrm{RMSNorm}(x)" in said(norm)
+    assert "No mean is taken away" in said(norm)
+    network = run(doors.script("whole_model"), model="t5", text=TEXT, part="encoder-forward")
+    assert "It makes a gate for each unit" in said(network)
+    assert r"\odot" in said(network)
+    output = run(doors.script("whole_model"), model="t5", text=TEXT, part="output")
+    assert r"\tfrac{1}{\sqrt{d_{model}}}" in said(output)

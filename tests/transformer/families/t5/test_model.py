@@ -1,0 +1,255 @@
+"""T5 models against transformers' own, on checkpoints made here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from t5_models import PREFIX, reference, reference_tokenizer, write_t5
+
+from lenses import alti, attribution, carried, score_parts
+from lenses.again.flow import audit_shares
+from lenses.again.written import audit_attribution, audit_score
+from lenses.inside.inside import look_inside
+from lenses.inside.logit_lens import logit_lens
+from lenses.inside.parts import feed_forward_part, final_norm_part, norm_part
+from transformer import AttentionKind, Capture, Translator, load_translator
+from transformer.decode.beam import beam_search
+from transformer.decode.request import TranslationRequest
+from transformer.decode.steps import finish
+from transformer.exports.npz import load_trace, save_trace
+from transformer.model.encodings.biases import t5_buckets
+from transformer.model.sites import Sublayer
+from transformer.storage.files import CheckpointError
+
+TEXT = f"{PREFIX}the cat sleeps in the old house while two dogs ran over the hills ."
+TARGET = "die Katze schläft und das Haus ist klein"
+MARGIN = 1e-3
+"""If the reference prefers a token by less than this, either choice is right."""
+
+CASES: dict[str, dict[str, Any]] = {
+    "relu, tied": {},
+    "gated, untied": {"feed_forward": "gated-gelu", "tied": False, "seed": 1},
+    "gated, tied": {"feed_forward": "gated-gelu", "seed": 2},
+    "mT5": {"kind": "mt5", "feed_forward": "gated-gelu", "tied": False},
+    "one layer, one wide head": {"num_layers": 1, "num_decoder_layers": 1, "num_heads": 1, "d_kv": 30},
+    "deep encoder, d_kv as in the paper": {"num_layers": 4, "num_decoder_layers": 1, "d_kv": 8},
+    "silu, PyTorch file": {"feed_forward": "gated-silu", "file": "bin"},
+    "shards": {"shards": True},
+    "bfloat16": {"dtype": torch.bfloat16},
+    "float16, PyTorch file, old tables": {"dtype": torch.float16, "file": "bin", "old": True},
+    "every name of the table": {"old": True},
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same directory, opened by this package and by the reference."""
+
+    directory: Path
+    translator: Translator
+    model: Any
+    tokenizer: Any
+
+    def source(self, text: str = TEXT) -> torch.Tensor:
+        return torch.tensor([self.tokenizer(text).input_ids])
+
+    def generate(self, **options: Any) -> Any:
+        """The reference's search; its cache has no room for a decoder deeper than the encoder."""
+        return self.model.generate(
+            self.source(), use_cache=False, return_dict_in_generate=True, do_sample=False, **options
+        )
+
+
+@pytest.fixture(scope="module", params=CASES)
+def pair(request, tmp_path_factory):
+    directory = write_t5(tmp_path_factory.mktemp("t5"), **CASES[request.param])
+    return Pair(directory, load_translator(directory), reference(directory), reference_tokenizer(directory))
+
+
+def largest(ours, theirs):
+    return float((torch.as_tensor(ours) - theirs).abs().max())
+
+
+def test_logits_encoder_output_and_every_attention_are_the_reference_s(pair):
+    forced = pair.translator.force(TEXT, TARGET, capture=Capture(residual=True))
+    read = torch.tensor([[pair.translator.config.bos_id, *(step.token_id for step in forced.steps[:-1])]])
+    with torch.no_grad():
+        expected = pair.model(input_ids=pair.source(), decoder_input_ids=read, output_attentions=True)
+        assert largest(pair.translator.model(pair.source(), read), expected.logits) <= 1e-4
+        memory = pair.translator.model.encode(pair.source())
+    assert largest(memory, expected.encoder_last_hidden_state) <= 1e-4
+    theirs = {
+        AttentionKind.ENCODER: expected.encoder_attentions,
+        AttentionKind.DECODER: expected.decoder_attentions,
+        AttentionKind.CROSS: expected.cross_attentions,
+    }
+    for kind, layers in theirs.items():
+        assert len(forced.attention.layers[kind]) == len(layers)
+        for layer, weights in enumerate(layers):
+            assert largest(forced.attention.weights(kind, layer), weights[0]) <= 1e-4
+    assert forced.attention.audit().passed
+
+
+def first_close(scores):
+    """The first step at which the reference hardly prefers its token, or the number of steps."""
+    for place, row in enumerate(scores):
+        best, second = row[0].topk(2).values.tolist()
+        if best - second < MARGIN:
+            return place
+    return len(scores)
+
+
+def test_greedy_search_writes_what_the_reference_writes(pair):
+    expected = pair.generate(num_beams=1, output_logits=True)
+    sure = first_close(expected.logits)
+    ours = pair.translator.translate(TEXT, beam_size=1)
+    assert sure > 2
+    assert [step.token_id for step in ours.steps][:sure] == expected.sequences[0, 1:].tolist()[:sure]
+    assert ours.attention.audit().passed
+
+
+def test_a_beam_of_four_finds_what_the_reference_s_finds_with_its_score(pair):
+    expected = pair.generate(num_beams=4, output_scores=True, num_return_sequences=2)
+    scores = expected.sequences_scores.tolist()
+    ours = pair.translator.translate(TEXT, beam_size=4)
+    if scores[0] - scores[1] > MARGIN:
+        written = expected.sequences[0, 1:].tolist()
+        end = written.index(1) + 1 if 1 in written else len(written)
+        assert [step.token_id for step in ours.steps] == written[:end]
+    request = TranslationRequest(pair.translator.model, pair.source())
+    (found,) = finish(beam_search(request, 19, 4, pair.translator.rules))
+    assert found.score == pytest.approx(scores[0], abs=1e-4)
+
+
+def test_a_padded_batch_is_read_as_the_reference_reads_it(pair):
+    texts = [TEXT, "two dogs", f"{PREFIX}birds sang"]
+    batch = pair.tokenizer(texts, padding=True, return_tensors="pt")
+    target = torch.tensor([[0, 3, 4, 5]]).expand(3, -1)
+    with torch.no_grad():
+        expected = pair.model(**batch, decoder_input_ids=target).logits
+        assert largest(pair.translator.model(batch.input_ids, target), expected) <= 1e-4
+
+
+def test_the_buckets_of_distances_are_the_reference_s():
+    from transformers.models.t5.modeling_t5 import T5Attention
+
+    distances = torch.arange(-400, 401)
+    for causal in (False, True):
+        expected = T5Attention._relative_position_bucket(distances, bidirectional=not causal)
+        assert torch.equal(t5_buckets(distances.clamp(-128, 128), causal=causal), expected)
+
+
+@pytest.fixture(scope="module", params=["relu, tied", "gated, untied"])
+def run(request, tmp_path_factory):
+    translator = load_translator(write_t5(tmp_path_factory.mktemp("run"), **CASES[request.param]))
+    return translator, translator.force(TEXT, TARGET, capture=Capture(residual=True))
+
+
+def test_inside_a_head_nothing_is_divided_and_everything_is_proved(run):
+    translator, forced = run
+    for kind in AttentionKind:
+        inside = look_inside(translator.model, forced, (kind, 0, 1), 2)
+        assert inside.audit.passed, inside.audit
+        assert inside.divisor == 1.0
+        assert (inside.scaled == inside.products).all()
+        assert (inside.bias is None) == (kind is AttentionKind.CROSS)
+        assert inside.w_q.weight.shape == (24, 6)
+        assert not inside.w_o.bias.any()
+
+
+def test_the_parts_of_a_layer_are_proved(run):
+    translator, forced = run
+    sublayer = Sublayer("decoder", 1, "feed_forward")
+    part = norm_part(translator.model, forced, sublayer, 2)
+    assert part.mean is None
+    assert part.bias is None
+    assert (part.normalised**2).mean() == pytest.approx(1.0, abs=1e-4)
+    network = feed_forward_part(translator.model, forced, "decoder", 1, 2)
+    assert (network.gates is not None) == translator.config.gated
+    last = final_norm_part(translator.model, forced, "encoder", 2)
+    assert last is not None
+    for each in (*part.checks, *network.checks, *last.checks):
+        assert each.passed, each
+    _, checks = logit_lens(translator.model, forced, 3)
+    assert all(each.passed for each in checks)
+
+
+def test_every_measure_sums_to_what_the_model_computed(run):
+    translator, forced = run
+    model, token = translator.model, forced.steps[2].token_id
+    for against in (None, 5):
+        found = attribution(model, forced, 2, token, against)
+        assert found.audit.passed, found.audit
+        assert audit_attribution(model, forced, 2, (token, against), found, None).passed
+    shares = alti(model, forced)
+    assert shares.audit.passed, shares.audit
+    assert audit_shares(model, forced, shares, None).passed
+    for kind in AttentionKind:
+        assert carried(model, forced, kind, 0, 1).audit.passed
+        parts = score_parts(model, forced, (kind, 1, 1), 2, 1)
+        assert parts.audit.passed, parts.audit
+        assert audit_score(model, forced, (kind, 1, 1), (2, 1), parts, None).passed
+
+
+def test_a_trace_is_saved_and_opened_again(run, tmp_path):
+    translator, forced = run
+    save_trace(forced, tmp_path / "trace.npz", translator.model)
+    opened = load_trace(tmp_path / "trace.npz")
+    assert opened.attention.audit().passed
+    assert opened.config == translator.config
+
+
+REFUSED = {
+    "activation": ({"feed_forward_proj": "relu2"}, "has the feed-forward network 'relu2'"),
+    "buckets": ({"relative_attention_num_buckets": 64}, "relative_attention_num_buckets = 64; only 32"),
+    "an encoder alone": ({"is_encoder_decoder": False}, "is_encoder_decoder = False; only True"),
+    "heads": ({"num_heads": 300}, "n_heads is 300"),
+    "size": ({"d_model": 16_000, "d_ff": 65_000}, "far larger|holds .* numbers|parameters"),
+    "rows": ({"vocab_size": 30}, "pieces with its extra ids, but config.json has 30 rows|has the shape"),
+    "width": ({"d_kv": 7}, "asks for \\(21, 24\\)"),
+    "depth": ({"num_layers": 3}, "lack 8 that config.json asks for"),
+    "fewer layers": ({"num_decoder_layers": 2}, "that config.json does not describe"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_supported_is_named(tmp_path, name):
+    values, message = REFUSED[name]
+    with pytest.raises(CheckpointError, match=message):
+        load_translator(write_t5(tmp_path, config=values))
+
+
+def test_another_kind_of_t5_is_refused_by_name(tmp_path):
+    with pytest.raises(CheckpointError, match="holds a umt5 model of another library"):
+        load_translator(write_t5(tmp_path, config={"model_type": "umt5"}))
+
+
+def test_what_transformers_5_says_of_ties_is_understood(tmp_path):
+    """It saves an untied T5 as a tied one, with a second entry that says whether the output is scaled."""
+    from transformers import T5Config
+
+    values = T5Config(tie_word_embeddings=False).to_dict()
+    assert values["tie_word_embeddings"] is True
+    assert values["scale_decoder_outputs"] is False
+    directory = write_t5(tmp_path, config={"tie_word_embeddings": True, "scale_decoder_outputs": False})
+    translator = load_translator(directory)
+    assert not translator.config.scaled_output
+    read = torch.tensor([[0, 5, 6]])
+    with torch.no_grad():
+        expected = reference(directory)(input_ids=read, decoder_input_ids=read).logits
+    assert largest(translator.model(read, read), expected) <= 1e-4
+
+
+def test_an_end_in_a_list_and_rules_that_are_not_applied(tmp_path):
+    rules = {"max_length": 12, "no_repeat_ngram_size": 3, "min_length": 5}
+    directory = write_t5(tmp_path, generation=rules, config={"eos_token_id": [1]})
+    translator = load_translator(directory)
+    assert translator.config.eos_id == 1
+    assert any("min_length = 5" in note for note in translator.notes)
+    assert any("no_repeat_ngram_size = 3" in note for note in translator.notes)
+    assert json.loads((directory / "config.json").read_text())["eos_token_id"] == [1]
