@@ -41,21 +41,46 @@ def plain_part(
     key: int | None = None,  # of a head: what it wrote through this key alone
 ) -> Array:
     """(d_model,) float64: what is left of a writer's vector where the stream of a token is read."""
-    pre, part = model.config.norm == "pre", None
+    part = None
     if writer.what in (TOKEN, POSITION):
         part = _entered(run, side, writer.what, position)
     for sublayer in model.config.stacks[side].passed():
-        record, residual = run.stream(sublayer), model.residual(sublayer)
         if sublayer == reader:
             assert part is not None
-            return _normed(residual.norm, record.stream[position], part) if pre else part
+            norm = model.residual(reader).norm
+            return _normed(norm, run.stream(reader).stream[position], part) if _pre(model) else part
         if (sublayer.name, sublayer.layer) == (writer.what, writer.layer):
             part = _wrote(model, run, sublayer, writer.head, position, key)
-        if part is not None and not pre:
-            part = _normed(residual.norm, record.stream[position] + record.update[position], part)
+        if part is not None:
+            part = _after(model, run, sublayer, part, position)
     assert part is not None
-    last = run.stream(sublayer).output[position]
-    return _normed(model.stack(side).final_norm, last, part) if pre else part
+    return _left(model, run, side, part, position)
+
+
+def carried_on(model: Network, run: Translation, after: Sublayer, part: Array, position: int) -> Array:
+    """(d_model,) what is left at a stack's end of a vector that a sub-layer added to a token's stream."""
+    passed = model.config.stacks[after.side].passed()
+    for sublayer in passed[passed.index(after) :]:
+        part = _after(model, run, sublayer, part, position)
+    return _left(model, run, after.side, part, position)
+
+
+def _pre(model: Network) -> bool:
+    return model.config.norm == "pre"
+
+
+def _after(model: Network, run: Translation, sublayer: Sublayer, part: Array, position: int) -> Array:
+    """A part after the sum of a sub-layer, which post-norm normalises."""
+    if _pre(model):
+        return part
+    record = run.stream(sublayer)
+    return _normed(model.residual(sublayer).norm, record.stream[position] + record.update[position], part)
+
+
+def _left(model: Network, run: Translation, side: Side, part: Array, position: int) -> Array:
+    """A part of the last stream as it leaves the stack, after the norm that pre-norm has there."""
+    last = run.stream(model.config.stacks[side].ends()[-1]).output[position]
+    return _normed(model.stack(side).final_norm, last, part) if _pre(model) else part
 
 
 def _entered(run: Translation, side: Side, what: str, position: int) -> Array:

@@ -11,18 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lenses.inside.parts import embedding_trace
-from lenses.inside.weights import exact, output_rows
-from lenses.measures.stream import (
-    BIASES,
-    POSITION,
-    TOKEN,
-    Writer,
-    final_norm,
-    recorded,
-    values_written,
-    written,
-)
+from lenses.inside.weights import exact
+from lenses.measures.direct import direct
+from lenses.measures.stream import Writer, recorded
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
@@ -72,45 +63,25 @@ def attribution(
         IndexError: There is no such step or token.
     """
     recorded(run)
-    direction, total = _asked(model, run, step, token, against)
-    values: list[tuple[Writer, float]] = []
-    constant = _bias(model, token, against)
-    norm = final_norm(model, run, "decoder")
-    if norm is not None:
-        constant += float(norm.shift @ direction)
-        direction = norm.pulled(direction, step)
+    direction, total = asked(model, run, step, token, against)
+    found = direct(model, run, "decoder", direction[None], [step])
+    numbers = [float(each) for each in found.values]
+    numbers[0] += _bias(model, token, against)
     keys: dict[AttentionKind, list[Tensor]] = {}
-    for each in reversed(written(model, run, "decoder")):
-        if each.norm is not None:
-            constant += float(each.norm.shift @ direction)
-            direction = each.norm.pulled(direction, step)
-        name, layer = each.sublayer.name, each.sublayer.layer
-        if each.kind is None:
-            values.append((Writer(name, layer), float(each.record.update[step].double() @ direction)))
-            continue
-        split = _split(model, run, each.kind, layer, step, direction)
-        keys.setdefault(each.kind, []).append(split)
-        heads = split.sum(-1).tolist()
-        values += [(Writer(name, layer, head), value) for head, value in reversed([*enumerate(heads)])]
-        constant += float(output_rows(model, each.kind, layer)[1] @ direction)
-    embedded = embedding_trace(run, "decoder")
-    if embedded.positions is not None:
-        values.append((Writer(POSITION), float(embedded.positions[step].double() @ direction)))
-    values.append((Writer(TOKEN), float(embedded.tokens[step].double() @ direction)))
-    values.append((Writer(BIASES), constant))
-    writers, numbers = zip(*reversed(values), strict=True)
+    for (kind, _), split in reversed(found.keys.items()):
+        keys.setdefault(kind, []).append(split[:, 0])
     largest = max(1.0, *map(abs, numbers))
     check = Check("parts sum to the logit", abs(sum(numbers) - total) / largest, LIMIT)
     return Attribution(
         total,
-        writers,
+        tuple(found.writers),
         read_only(torch.tensor(numbers, dtype=torch.float32)),
-        {kind: read_only(torch.stack(found[::-1]).float()) for kind, found in keys.items()},
+        {kind: read_only(torch.stack(split).float()) for kind, split in keys.items()},
         AuditReport((check,), told=(_SUMS,), claim="sums up"),
     )
 
 
-def _asked(
+def asked(
     model: Network, run: Translation, step: int, token: int, against: int | None
 ) -> tuple[Tensor, float]:
     """The direction of the output matrix (d_model,), float64, and the logit as the model computes it."""
@@ -136,11 +107,3 @@ def _bias(model: Network, token: int, against: int | None) -> float:
     if bias is None:
         return 0.0
     return float(bias[token]) - (0.0 if against is None else float(bias[against]))
-
-
-def _split(
-    model: Network, run: Translation, kind: AttentionKind, layer: int, step: int, direction: Tensor
-) -> Tensor:
-    """(heads, keys): what each head adds through each key."""
-    weights = torch.as_tensor(recorded(run).weights(kind, layer)[:, step]).double()
-    return weights * (values_written(model, run, kind, layer) @ direction)

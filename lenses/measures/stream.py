@@ -91,9 +91,9 @@ class FixedNorm:
         """(…, length, d_model): a part of what entered, as a part of what leaves."""
         return self.gain * self.centred(part) / self.spread
 
-    def pulled(self, direction: Tensor, position: int) -> Tensor:
-        """(d_model,) a direction after the norm, as the direction before it that reads the same number."""
-        return self.centred(self.gain * direction) / self.spread[position]
+    def pulled(self, directions: Tensor, places: list[int]) -> Tensor:
+        """(n, d_model) directions after the norm, as those before it that read the same number."""
+        return self.centred(self.gain * directions) / self.spread[places]
 
 
 class Written(NamedTuple):

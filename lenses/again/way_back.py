@@ -1,0 +1,92 @@
+"""The way back from a logit, computed forwards: each part is a vector that is carried through both stacks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lenses.again.carried import read_by_keys
+from lenses.again.cells import FEW, compared
+from lenses.again.plain import carried_on, exactly, output_columns, plain_part
+from lenses.inside.weights import multi_head
+from lenses.measures.stream import BIASES, recorded
+from lenses.measures.way_back import WayBack
+from transformer.model.network import Network
+from transformer.model.sites import AttentionKind
+from transformer.runs.translation import Translation
+from transformer.trace.report import AuditReport
+from transformer.trace.view import Array
+
+LIMIT = 1e-3
+"""Share of the largest part by which a part may miss."""
+Place = tuple[int, ...]
+
+
+def audit_way_back(
+    model: Network,
+    run: Translation,
+    step: int,  # the row of the decoder, from 0
+    tokens: tuple[int, int | None],  # the token whose logit is followed, and the one that is subtracted
+    found: WayBack,  # as it is drawn
+    count: int | None = FEW,  # parts of each sort to compute again; None for all
+) -> AuditReport:
+    """Whether parts belong to the heads, positions and words that they are drawn for."""
+    weight, _ = model.projection
+    asked = exactly(weight[tokens[0]]) - (0.0 if tokens[1] is None else exactly(weight[tokens[1]]))
+    asked = asked * model.config.output_scale
+    seed, cross = recorded(run).hash, AttentionKind.CROSS
+
+    def through(kind: AttentionKind, layer: int, head: int, query: int, key: int, read: Array) -> Array:
+        """What a head writes at a query of what it reads at a key, without biases."""
+        attention = multi_head(model, kind, layer)
+        width = attention.v_proj.out_features // attention.n_heads
+        value = exactly(attention.v_proj.weight)[head * width : (head + 1) * width] @ read
+        weight = float(recorded(run).weights(kind, layer)[head, query, key])
+        found: Array = weight * (output_columns(model, kind, layer, head) @ value)
+        return found
+
+    def answered(kind: AttentionKind, layer: int, head: int, key: int, read: Array) -> float:
+        wrote = through(kind, layer, head, step, key, read)
+        after = model.config.sites[kind].sublayer(layer)
+        return float(carried_on(model, run, after, wrote, step) @ asked)
+
+    def at_source(part: Array, position: int) -> float:
+        """A part of the encoder's output, through all heads that read it."""
+        layers, heads, _ = found.source.shape
+        return sum(answered(cross, layer, head, position, part) for layer, head in np.ndindex(layers, heads))
+
+    def read(kind: AttentionKind, places: list[Place]) -> list[float]:
+        return [
+            answered(kind, layer, head, key, read_by_keys(run, kind, layer)[key])
+            for layer, head, key in places
+        ]
+
+    def wrote(places: list[Place]) -> list[float]:
+        vectors = (plain_part(model, run, "encoder", found.writers[n], at) for n, at in places)
+        return [at_source(part, at) for part, (_, at) in zip(vectors, places, strict=True)]
+
+    def words(places: list[Place]) -> list[float]:
+        values = []
+        for layer, head, at, word in places:
+            kind = AttentionKind.ENCODER
+            part = through(kind, layer, head, at, word, read_by_keys(run, kind, layer)[word])
+            after = model.config.sites[kind].sublayer(layer)
+            values.append(at_source(carried_on(model, run, after, part, at), at))
+        return values
+
+    told = AuditReport(())
+    writers = [n for n, writer in enumerate(found.writers) if writer.what != BIASES]
+    sorts = (
+        ("source positions", found.source, [*np.ndindex(found.source.shape)], lambda at: read(cross, at)),
+        (
+            "positions of the prefix",
+            found.prefix,
+            [*np.ndindex(found.prefix.shape)],
+            lambda at: read(AttentionKind.DECODER, at),
+        ),
+        ("encoder", found.encoder, [(n, at) for n in writers for at in range(found.encoder.shape[1])], wrote),
+        ("source words", found.words, [*np.ndindex(found.words.shape)], words),
+    )
+    for name, drawn, places, again in sorts:
+        values = [float(drawn[each]) for each in places]
+        told = told.joined(compared(name, places, values, again, seed, LIMIT, count))
+    return told

@@ -1,0 +1,111 @@
+"""The way back from a logit: every node's edges sum to it, and each part is what a forward pass carries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from closed_form import CASES
+from random_models import random_translator
+
+from lenses.again.carried import read_by_keys
+from lenses.again.plain import carried_on, exactly, output_columns
+from lenses.again.way_back import audit_way_back
+from lenses.measures.stream import TOKEN as TOKEN_WRITER
+from lenses.measures.stream import UnmeasuredError, Writer
+from lenses.measures.way_back import Picture, WayBack, way_back
+from transformer import Capture, interventions
+from transformer.model.sites import AttentionKind
+from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
+from transformer.trace.view import Array
+
+STEP, TOKEN = 2, 9
+RESIDUAL = Capture(residual=True)
+
+
+@pytest.fixture(scope="module", params=["pre sinusoidal", "post learned", "pre t5", "post rotary"])
+def run(request: pytest.FixtureRequest, translator: Translator) -> tuple[Translator, Translation]:
+    model = random_translator(translator.tokenizer, *request.param.split())
+    return model, model.force("one two three nine", "two one four", capture=RESIDUAL)
+
+
+@pytest.fixture(scope="module", params=[None, 6])
+def found(request: pytest.FixtureRequest, run) -> tuple[WayBack, int | None]:
+    return way_back(run[0].model, run[1], STEP, TOKEN, request.param), request.param
+
+
+def test_every_part_is_what_is_carried_forwards(run, found):
+    back, against = found
+    report = audit_way_back(run[0].model, run[1], STEP, (TOKEN, against), back, None)
+    assert report.passed, report
+    assert back.audit.passed
+    wrong = replace(back, words=np.roll(back.words, 1, -1))
+    assert not audit_way_back(run[0].model, run[1], STEP, (TOKEN, against), wrong, None).passed
+
+
+@pytest.mark.parametrize("most", [1, 3, 200])
+def test_the_edges_of_every_node_sum_to_it(found, most: int):
+    picture, back = Picture(found[0], most), found[0]
+    largest = max(abs(node.value) for node in picture.nodes)
+    for at, node in enumerate(picture.nodes):
+        into = [edge.value for edge in picture.edges if edge.end == at]
+        out = [edge.value for edge in picture.edges if edge.start == at]
+        if node.column:
+            assert sum(into) == pytest.approx(node.value, abs=1e-5 * largest)
+        head = node.rest == "heads" or (node.writer is not None and node.writer.head is not None)
+        source = node.column == 2 and not node.prefix and not node.rest
+        if node.column == 0 or (head or source):
+            assert sum(out) == pytest.approx(node.value, abs=1e-5 * largest)
+        else:
+            assert not out
+    assert picture.nodes[0].value == back.logit.total
+    for column in range(1, 5):
+        alone = [each for each in picture.nodes if each.column == column and not each.rest]
+        assert len(alone) <= most
+
+
+def test_a_way_is_what_one_head_makes_of_what_another_read(run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("lenses.measures.way_back._TRIED", 1000)
+    model, translation = run[0].model, run[1]
+    back = way_back(model, translation, STEP, TOKEN)
+    sizes = [abs(way.value) for way in back.ways]
+    assert sizes == sorted(sizes, reverse=True)
+    way = next(each for each in back.ways if each.writer is not None and each.writer.head is not None)
+    (layer, head), word = (
+        way.writer[1:],
+        read_by_keys(translation, AttentionKind.ENCODER, way.writer.layer)[way.word],
+    )
+    part = _wrote(run, AttentionKind.ENCODER, layer, head, (way.position, way.word), word)
+    part = _wrote(run, AttentionKind.CROSS, *way.head[1:], (STEP, way.position), part)
+    asked = exactly(model.projection[0][TOKEN])
+    assert float(part @ asked) == pytest.approx(way.value, rel=1e-4)
+
+
+def _wrote(run, kind: AttentionKind, layer: int, head: int, cell: tuple[int, int], read: Array) -> Array:
+    model, translation = run[0].model, run[1]
+    attention, site = model.attention(kind, layer), model.config.sites[kind]
+    width = attention.v_proj.out_features // attention.n_heads
+    value = exactly(attention.v_proj.weight)[head * width : (head + 1) * width] @ read
+    wrote = translation.weights(kind, layer, head)[cell] * (output_columns(model, kind, layer, head) @ value)
+    return carried_on(model, translation, site.sublayer(layer), wrote, cell[0])
+
+
+def test_a_model_set_by_hand_answers_through_the_one_head_that_writes(solved: Translator):
+    case = CASES[solved.name]
+    text = solved.translate(case.sentence, capture=RESIDUAL)
+    for step, key in enumerate(case.keys("cross", 0)):
+        back = way_back(solved.model, text, step, text.steps[step].token_id)
+        largest = back.ways[0]
+        assert (largest.head, largest.position) == (Writer("cross_attention", 0, 0), key)
+        assert (largest.writer, largest.word) == (Writer(TOKEN_WRITER), key)
+        assert np.unravel_index(int(np.argmax(back.source)), back.source.shape) == (0, 0, key)
+
+
+def test_what_has_no_way_back_is_refused(run):
+    model, _ = run
+    changed = [interventions.ablate("cross", 0, 0)]
+    forced = model.force("one two", "two", capture=RESIDUAL, interventions=changed)
+    with pytest.raises(UnmeasuredError):
+        way_back(model.model, forced, 0, TOKEN)
