@@ -41,8 +41,7 @@ def audit_way_back(
         width = attention.v_proj.out_features // attention.n_heads
         value = exactly(attention.v_proj.weight)[head * width : (head + 1) * width] @ read
         weight = float(recorded(run).weights(kind, layer)[head, query, key])
-        found: Array = weight * (output_columns(model, kind, layer, head) @ value)
-        return found
+        return output_columns(model, kind, layer, head) @ (weight * value)
 
     def answered(kind: AttentionKind, layer: int, head: int, key: int, read: Array) -> float:
         wrote = through(kind, layer, head, step, key, read)

@@ -21,6 +21,7 @@ from lenses.measures.maps import carried_map, effect_in, effect_map, shares
 from lenses.measures.rewired import permuted, rewired, uniform
 from lenses.measures.score_parts import ScoreParts, score_parts
 from lenses.measures.stream import Tell, UnmeasuredError, silent
+from lenses.measures.way_back import WayBack, way_back
 from lenses.measures.words import source_words, word_effect
 from transformer import Translation
 from transformer.model.sites import AttentionKind, Head
@@ -297,6 +298,15 @@ def reasons(
         )
 
     return _once(asked, translation, (step, against, integrated), make)
+
+
+def back(asked: Asked, translation: Translation, step: int, against: int) -> WayBack:
+    """The way back from the difference of two logits of a step; raises as ``explained``."""
+
+    def make(model: Translator, run: Translation) -> WayBack:
+        return way_back(model.model, run, step, run.steps[step].token_id, against)
+
+    return _once(asked, translation, ("back", step, against), make)
 
 
 def scored(

@@ -23,6 +23,7 @@ from ui.controls import Table, inform, panel, part, pickers, plain
 from ui.maps import measures
 from ui.server.opened import Opened
 from ui.shell import waiting
+from ui.views.explanation import way
 
 _SHOWN = 14
 """Parts that have a bar of their own."""
@@ -65,6 +66,10 @@ def show(opened: Opened, now: State) -> None:
     st.markdown(_sentence(found.attribution, written, rival))
     names, values = _parts(found.attribution)
     pair = f"z(“{captions.quote(written.token)}”) − z(“{captions.quote(rival.token)}”)"
+    if "decoder" in opened.kinds:
+        st.markdown("#### From this token back")
+        way.show(opened, step, rival.token_id, pair)
+        st.markdown("#### All that wrote the last stream")
     panel(
         "parts",
         lambda: part_bars(names, values),
