@@ -16,7 +16,7 @@ export function acts(cell, offered) {
     const told = ACTS[name];
     const look = { type: "button", title: told, "aria-label": told, "data-act": name };
     const button = sign(element("button", "lv-act", undefined, look), name);
-    button.addEventListener("click", () => view.guard(() => DOES[name](view, cell.data)));
+    button.addEventListener("click", () => view.guard(() => cell.data && DOES[name](view, cell.data)));
     return button;
   });
 }
