@@ -162,7 +162,7 @@ class _Kind:
             found = head_map(run.model, run, view, lengths, self.opens, roles, largest=largest, most=MOST)
             figure = json.loads(found["figure"])
             figure["data"][0] |= {"z": None, "customdata": None}
-            return {"off": False, **found, "figure": to_json(figure)}
+            return {"off": False, **found, "acts": ["save"], "figure": to_json(figure)}
 
         shared = feed(0, 0)
         own = [[_differs(feed(layer, head), shared) for head in range(heads)] for layer in range(layers)]

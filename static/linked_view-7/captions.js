@@ -97,7 +97,7 @@ export class Brief {
 }
 
 // Details that close on Escape and when the focus leaves them.
-function closing(details) {
+export function closing(details) {
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
     details.open = false;

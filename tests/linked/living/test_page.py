@@ -92,7 +92,7 @@ def shown(opened: Opened, run: Translation, kind: str, head: tuple[int, int]) ->
     figure = json.loads(expected["figure"])
     assert figure["data"][0]["z"]["shape"] == ", ".join(map(str, view.weights.shape))
     figure["data"][0] |= {"z": None, "customdata": None}
-    assert opened.feed(kind, *head) == {"off": False, **expected, "figure": figure}
+    assert opened.feed(kind, *head) == {"off": False, **expected, "acts": ["save"], "figure": figure}
 
 
 def test_the_feeds_are_those_that_the_app_sends(en_pt: Translator):
