@@ -104,8 +104,8 @@ export class MapCell extends Head(PlotCell) {
     const height = Math.ceil(high + margin.b - layout.margin.b);
     const corner = { xref: "paper", yref: "paper", x: 0, y: 0, xanchor: "left", yanchor: "top" };
     const below = lines.map((line, i) => {
-      const place = { ...corner, xshift: FILE.edge - margin.l, yshift: -FILE.edge - FILE.line * i };
-      return { ...place, text: line.replaceAll("&", "&amp;"), font: { size: FILE.size } };
+      const at = { ...corner, xshift: FILE.edge - margin.l, yshift: -FILE.edge - FILE.line * i };
+      return { ...at, text: line.replaceAll("&", "&amp;"), font: { size: FILE.size } };
     });
     const font = { ...layout.font, color: "#1d232c", family: this.view.family };
     const look = { width, height, margin, font, paper_bgcolor: "#ffffff", meta: lines.join(" ") };
