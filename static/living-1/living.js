@@ -4,7 +4,7 @@ import { feed, show } from "../linked_view-7/view.js";
 import { unpacked } from "./data.js";
 import { sha256 } from "./digest.js";
 import { Heads } from "./heads.js";
-import { placeIn, written } from "./place.js";
+import { has, placeIn, written } from "./place.js";
 import { followTheme } from "./theme.js";
 
 const WHOLE = "Unaltered since it was written.";
@@ -78,6 +78,7 @@ class Living {
   }
 
   choose(kind, head) {
+    if (!has(this.run.kinds[kind].whole, head)) return;
     this.heads[kind] = head;
     this.send();
     this.write();

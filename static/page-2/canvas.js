@@ -10,12 +10,17 @@ import { decode } from "../linked_view-7/values.js";
 
 // From so many cells on, one picture is quicker than a rectangle for each.
 const MANY = 2500;
+// Pixels of the largest canvas that every browser draws.
+const LARGEST = 2 ** 24;
 const MODES = new Set(["lines", "text", undefined]);
 
 // Whether these traces can be drawn here: others, such as curves with a legend, are left to plotly.js.
 export function canDraw(traces) {
   return traces.every(({ type, mode, name }) => type === "heatmap" || (type === "scatter" && MODES.has(mode) && !name));
 }
+
+// Pixels for each px of a picture: as many as asked for, unless no canvas holds them.
+export const scaleOf = (width, height, asked) => Math.min(asked, Math.sqrt(LARGEST / (width * height)));
 
 export class Canvas {
   constructor(node) {
@@ -40,7 +45,7 @@ export class Canvas {
 
   paint() {
     const { width, height, font } = this.layout;
-    const scale = window.devicePixelRatio || 1;
+    const scale = scaleOf(width, height, window.devicePixelRatio || 1);
     Object.assign(this.canvas, { width: Math.round(width * scale), height: Math.round(height * scale) });
     place(this.canvas, { width, height });
     paint({ pen: this.canvas.getContext("2d"), scale, font }, this.traces, this.layout, this.axes);

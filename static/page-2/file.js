@@ -2,7 +2,7 @@
 
 import { element, shape } from "../linked_view-7/dom.js";
 import { axesOf } from "./axes.js";
-import { opened, paint, spot } from "./canvas.js";
+import { opened, paint, scaleOf, spot } from "./canvas.js";
 import { parts } from "./colour.js";
 import { unescaped } from "./rich.js";
 
@@ -124,7 +124,8 @@ function write({ pen, scale, font }, layout, axes) {
 }
 
 // The address of a file with a figure, as plotly.js gives it: `format` is png or svg.
-export async function toImage({ data, layout }, { format, width, height, scale }) {
+export async function toImage({ data, layout }, { format, width, height, scale: asked }) {
+  const scale = scaleOf(width, height, asked);
   const traces = data.map(opened);
   const axes = axesOf(traces, layout);
   const canvas = element("canvas", "", undefined, { width: width * scale, height: height * scale });

@@ -219,6 +219,30 @@ def test_a_long_run_is_whole(opened: Open, translator: Translator) -> None:
     assert f"weight {run.weights('encoder', layers - 1, 0)[row, column]:.3f}" in said(visitor)
 
 
+def test_a_longer_run_has_tiles_and_some_heads_whole(
+    opened: Open, translator: Translator, tmp_path: Path
+) -> None:
+    run = translator.force("one " * 260, "two three")
+    visitor = opened(page(run, heads="encoder=1.2&encoder=2.1&cross=1.1"), "#encoder=2.2&cross=2.2")
+    tab: Any = visitor.page
+    offered = "[...document.querySelectorAll('[data-plot=encoder] option:enabled')].map(e => e.value)"
+    assert tab.evaluate(offered) == ["0.1", "1.0"]
+    shown = "[...document.querySelectorAll('.lv-head')].map(e => e.value)"
+    assert tab.evaluate(shown) == ["0.0", "1.0", "2.0"]
+    tiles = tab.locator("[data-tiles=encoder] canvas")
+    tiles.scroll_into_view_if_needed()
+    box = tiles.bounding_box()
+    side = (box["width"] - 34) / 2
+    tab.mouse.click(box["x"] + 30 + side / 2, box["y"] + 26 + side / 2)  # one that is a tile
+    assert tab.evaluate(shown) == ["0.0", "1.0", "2.0"]
+    tab.mouse.click(box["x"] + 30 + side / 2, box["y"] + 26 + 3 * side / 2)
+    visitor.until("document.querySelector('[data-plot=encoder] .lv-head').value === '1.0'")
+    tab.click("[data-tiles=encoder] summary")
+    tab.get_by_text("Too many for a table").first.wait_for(timeout=PATIENCE)
+    assert tab.locator("[data-plot=encoder] .lv-saving-row button").all_text_contents() == ["PNG"]
+    assert saved(visitor, "encoder", "PNG", tmp_path).stat().st_size > 10_000
+
+
 def test_the_numbers_of_a_head_are_a_table_and_a_csv_file(
     opened: Open, run: Translation, tmp_path: Path
 ) -> None:
