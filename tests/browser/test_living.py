@@ -232,12 +232,12 @@ def test_a_longer_run_has_tiles_and_some_heads_whole(
     tiles = tab.locator("[data-tiles=encoder] canvas")
     tiles.scroll_into_view_if_needed()
     box = tiles.bounding_box()
-    side = (box["width"] - 34) / 2
+    side = (box["width"] - 34) / run.config.sizes["encoder"][1]
     tab.mouse.click(box["x"] + 30 + side / 2, box["y"] + 26 + side / 2)  # one that is a tile
     assert tab.evaluate(shown) == ["0.0", "1.0", "2.0"]
     tab.mouse.click(box["x"] + 30 + side / 2, box["y"] + 26 + 3 * side / 2)
     visitor.until("document.querySelector('[data-plot=encoder] .lv-head').value === '1.0'")
-    tab.click("[data-tiles=encoder] summary")
+    tab.eval_on_selector("[data-tiles=encoder] details", "node => (node.open = true)")
     tab.get_by_text("Too many for a table").first.wait_for(timeout=PATIENCE)
     assert tab.locator("[data-plot=encoder] .lv-saving-row button").all_text_contents() == ["PNG"]
     assert saved(visitor, "encoder", "PNG", tmp_path).stat().st_size > 10_000
