@@ -27,6 +27,7 @@ from lenses.words.alignment import Aligner
 from lenses.words.read_audit import read_checked
 from lenses.words.reading import Reading
 from linked.living import packed, scripts
+from linked.living.address import address
 from linked.view import SIDES, Gloss, colour_note, followed, glossed, strips_feed, tell
 from linked.view.home import HOME, LARGEST, TOUR, head_map, next_feed
 from transformer.model.sites import AttentionKind, Head
@@ -46,7 +47,7 @@ POLICY = (
     "base-uri 'none'; form-action 'none'"
 )
 _NEEDS_MODEL = (
-    "Another sentence, another token, or a head switched off needs the model, and is done in the explorer."
+    "Another sentence, another token, or a head switched off needs the model, and is done in the app."
 )
 
 
@@ -64,6 +65,8 @@ class Known:
     roles: Roles = field(default_factory=dict)  # of every head, by kind and layer
     # source words under target words of one run, as in `strips_feed`; None for those of the aligner
     glosses: Mapping[int, Gloss] | None = None
+    app: str = ""  # where the app runs, if that is known
+    query: Mapping[str, str] | None = None  # as in `address`
 
     @classmethod
     def of(cls, model: Translator | TextGenerator | None, directory: str | Path | None) -> Known:
@@ -125,6 +128,7 @@ def written(run: Translation, known: Known, place: str = "", heads: str = "") ->
     proof = _proof(run, known, kinds)
     values = {
         **_shown(run, known, kinds),
+        "app": address(run, known.app, known.query),
         "said": {"texts": texts, "proof": proof},
         "kinds": {name: kind.values for name, kind in kinds.items()},
     }

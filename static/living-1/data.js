@@ -1,9 +1,10 @@
 // The run in the file: texts of every head, and their cells as bytes (`linked/living/packed.py` writes both).
 
+import { bytesOf } from "../linked_view-7/values.js";
+
 // Reads the run: four bytes with the length of its JSON, the JSON, and the cells of all kinds.
 export async function unpacked(text) {
-  const zipped = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const open = new Blob([zipped]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const open = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
   const bytes = new Uint8Array(await new Response(open).arrayBuffer());
   const length = new DataView(bytes.buffer).getUint32(0, true);
   const run = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));

@@ -26,7 +26,7 @@ from ui.controls.export import offer, popover
 from ui.controls.file_names import file_name
 from ui.maps.as_python import calls
 from ui.maps.explorer import Scene
-from ui.maps.living import living_page
+from ui.maps.living import living_page, where
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue
 from ui.server.opened import Opened
@@ -145,7 +145,8 @@ def _run(opened: Opened, now: State, look: Looking, looks: Looks) -> None:
         measured = _measured(look, view)
         files["JSON"] = "json", "application/json", lambda: view_file(run, view, selection, model, measured)
         files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, model)
-    files["Living page"] = "html", "text/html", lambda: living_page(opened, now)
+    app = where()  # while the page runs: a file is made later
+    files["Living page"] = "html", "text/html", lambda: living_page(opened, now, app)
     longest = max(len(run.source_tokens), len(run.target_tokens))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("This run")
