@@ -406,6 +406,7 @@ def test_a_phone_scrolls_only_downwards(opened: Open, closed_form_models: dict[s
     parts = "[...document.querySelectorAll('.stMain, .lv-cell, .lv-title')]"
     wide = f"{parts}.every(each => each.scrollWidth <= innerWidth)"
     assert tab.evaluate(wide)
+    assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight")
     assert html.escape(run.text) in tab.content()
 
 
