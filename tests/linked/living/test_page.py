@@ -22,6 +22,7 @@ from lenses.words.read_audit import read_checked
 from lenses.words.reading import Reading
 from linked import PageError, page
 from linked.living.page import FINE, POLICY, SCORED, WHOLE
+from linked.living.scripts import script, style
 from linked.view import followed
 from linked.view.home import head_map
 from transformer import Sampling, Translation, Translator, load_translator, save_trace
@@ -220,3 +221,18 @@ def test_the_pages_beside_the_documents_are_small_and_unaltered():
         opened = Opened(path.read_text(encoding="utf-8"))
         assert opened.digest == hashlib.sha256(opened.text.encode()).hexdigest()
         assert "✓ verified" in opened.run["said"]["proof"][1]
+
+
+BESIDE = {
+    "en-de": "The woman who wrote the book is my sister.",
+    "en-pt": "He lives in a big white house.",
+}
+"""The pages beside the documents."""
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_page_beside_the_documents_has_the_scripts_of_today(name: str):
+    made = (MODEL.parents[2] / f"docs/pages/{name}.html").read_text(encoding="utf-8")
+    current = all(part in made for part in (f"<style>\n{style()}\n</style>", f"\n{script()}\n</script>"))
+    again = f'python -m linked --model assets/models/{name} "{BESIDE[name]}" --output docs/pages/{name}.html'
+    assert current, f"The page is behind the scripts; write it again: {again}"
