@@ -18,8 +18,8 @@ export function written(bytes, dtype, shape) {
   return { dtype, bdata: btoa(parts.join("")), shape: shape.join(", ") };
 }
 
-// Thousandths of the weight nearest to a colour level; the second byte of a cell, if it has one, says how far the weight
-// is from it.
+// Thousandths of the weight nearest to a colour level; the second byte of a cell, if it has one, says how far the
+// weight is from it.
 const near = (level) => Math.floor((1000 * (Math.max(level, 1) - 1) + 127) / 254);
 
 const weight = ({ levels, beside }, i) => (near(levels[i]) + (beside ? beside[i] - 128 : 0)) / 1000;
