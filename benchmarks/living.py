@@ -1,7 +1,8 @@
 """Measures living pages: size, writing, first picture, a step, another head; beside BertViz's page of it.
 
-    python benchmarks/living.py [--repeat 20]
+    python benchmarks/living.py [--repeat 20] [--long]
 
+With `--long`, pages of 256, 512 and 1,024 tokens a side, of a translation that is given.
 BertViz (`pip install bertviz ipython`) is compared in size and writing: its page holds the weights of all
 heads, without texts, scores, candidates and checks, and fetches its libraries from the network. Without
 BertViz, its columns stay empty. Times in the browser are medians, without the frame's own drawing.
@@ -40,6 +41,12 @@ TEXTS = {
         f"The house is old, but {PART}. " * 6,
     ),
 }
+PART_PT = (
+    "o jardim atrás dela ainda está cheio de flores, e muitas vezes sentamos lá à noite quando está quente"
+)
+LONG = (256, 512, 1024)
+HEADS = "cross=1.1&cross=1.2"
+"""Those that are whole in a long page, and chosen in turn."""
 STEP = """count => {
   const found = [];
   const root = document.querySelector(".lv");
@@ -102,18 +109,37 @@ def opened(browser: Any, path: Path, repeat: int) -> tuple[float, float, float]:
     return first, step, head
 
 
-def line(browser: Any, translator: Translator, directory: Path, text: str, repeat: int) -> str:
-    """What is measured of the run of a text."""
-    run = translator.translate(text)
-    size, spent = timed(lambda: page(run, translator, directory=directory))
+def forced(translator: Translator, tokens: int) -> Translation:
+    """A run of so many tokens a side."""
+
+    def cut(part: str) -> str:
+        words = f"{part}. " * (tokens // 10)
+        kept = words.split()
+        while len(translator.tokenizer.encode(" ".join(kept))) >= tokens:  # one is </s>
+            kept.pop()
+        return " ".join(kept)
+
+    return translator.force(cut(PART), cut(PART_PT))
+
+
+def line(browser: Any, translator: Translator, directory: Path, run: Translation, repeat: int) -> str:
+    """What is measured of a run."""
+    made = ""
+
+    def make() -> str:
+        nonlocal made
+        made = page(run, translator, directory=directory, heads=HEADS)
+        return made
+
+    size, spent = timed(make)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.html"
-        path.write_text(page(run, translator, directory=directory), encoding="utf-8")
+        path.write_text(made, encoding="utf-8")
         first, step, head = opened(browser, path, repeat)
     tokens = f"{len(run.source_tokens)}/{len(run.target_tokens)}"
     told = f"{run.model}  {tokens:>7} {size / 1000:5.0f}   {spent:4.1f} s {first:4.1f} s {step:4.1f} ms"
     told += f" {head:3.0f} ms"
-    if find_spec("bertviz") is None:
+    if find_spec("bertviz") is None or len(run.source_tokens) >= LONG[0]:
         return told
     other, took = timed(lambda: bertviz_page(run))
     return f"{told}   {other / 1000:9.0f}   {took:4.1f} s   {other / size:.1f}"
@@ -125,15 +151,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--repeat", type=int, default=20)
-    repeat = parser.parse_args().repeat
+    parser.add_argument("--long", action="store_true")
+    given = parser.parse_args()
     print("model  tokens     kB  written  first    step   head   BertViz: kB  written  ratio of sizes")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
         for name, texts in TEXTS.items():
             directory = ROOT / "assets/models" / name
             translator = load_translator(directory)
-            for text in texts:
-                print(line(browser, translator, directory, text, repeat))
+            if given.long:
+                runs = (forced(translator, tokens) for tokens in LONG * (name == "en-pt"))
+            else:
+                runs = (translator.translate(text) for text in texts)
+            for run in runs:
+                print(line(browser, translator, directory, run, given.repeat), flush=True)
         browser.close()
 
 

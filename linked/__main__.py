@@ -33,6 +33,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", required=True, type=output_file, metavar="PATH", help=text)
     text = "where the page opens, counted from 1: step=7&cross=3.5"
     parser.add_argument("--place", default="", metavar="PLACE", help=text)
+    text = "heads that are whole in a page of more than 256 tokens: cross=3.5&cross=1.2; else those of PLACE"
+    parser.add_argument("--heads", default="", metavar="HEADS", help=text)
     add_beam(parser)
     add_device(parser)
     return parser
@@ -77,7 +79,7 @@ def _maker(arguments: argparse.Namespace) -> Make:
 
     def make(text: str) -> tuple[Translation, str]:
         found = run(text)
-        return found, written(found, known, arguments.place)
+        return found, written(found, known, arguments.place, arguments.heads)
 
     return make
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import os
 import re
 import shutil
@@ -80,6 +81,22 @@ def test_what_pip_installs_works_in_an_empty_folder(installed: Path, tmp_path: P
     command = ("-m", "linked", "--model", str(MODEL), "The house is old.", "--output", "run.html")
     assert run_installed(installed, tmp_path, *command) == "run.html: Das Haus ist alt."
     assert (tmp_path / "run.html").read_text(encoding="utf-8").count("</script>") == 2
+    command = ("-m", "transformer", "translate", "--model", str(MODEL), "The house is old.")
+    assert run_installed(installed, tmp_path, *command) == "Das Haus ist alt."
+    for room in ("lenses", "lab"):
+        assert run_installed(installed, tmp_path, "-m", room, "--help").startswith(f"usage: python -m {room}")
+
+
+def test_a_wheel_says_what_it_is(installed: Path) -> None:
+    (told,) = installed.glob("attention_explorer-*.dist-info/METADATA")
+    found = email.message_from_string(told.read_text(encoding="utf-8"))
+    cited = dict(re.findall(r"(?m)^(version|license): (.*)$", (ROOT / "CITATION.cff").read_text()))
+    assert (found["Version"], found["License-Expression"]) == (cited["version"], cited["license"])
+    assert found["Description-Content-Type"] == "text/markdown"
+    assert found.get_payload().strip() == TEXTS[0].strip()
+    urls = [each.rpartition(", ")[2] for each in found.get_all("Project-URL", [])]
+    assert urls
+    assert all(url in (ROOT / "CITATION.cff").read_text() for url in urls)
 
 
 def test_a_wheel_has_the_scripts_of_living_pages_and_not_plotly_js(installed: Path) -> None:

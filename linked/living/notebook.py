@@ -42,7 +42,8 @@ def show(
     *,
     directory: str | Path | None = None,
     place: str = "",
+    heads: str = "",
     height: int = 720,
 ) -> Shown:
     """The linked view of a run for a notebook; arguments and errors as in ``page``, ``height`` in px."""
-    return Shown(page(run, model, directory=directory, place=place), height)
+    return Shown(page(run, model, directory=directory, place=place, heads=heads), height)

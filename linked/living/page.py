@@ -8,16 +8,18 @@ import hashlib
 import html
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 
 import transformer
 from figures import Tile, overview_spec, to_json
-from figures.base import captions
+from figures.base import captions, labels
 from figures.maps.heatmap import LARGEST as WINDOW
 from figures.maps.overview import LARGEST_TILE
 from lenses.heads.roles import surveyed
@@ -25,6 +27,7 @@ from lenses.words.alignment import Aligner
 from lenses.words.read_audit import read_checked
 from lenses.words.reading import Reading
 from linked.living import packed, scripts
+from linked.living.address import address
 from linked.view import SIDES, Gloss, colour_note, followed, glossed, strips_feed, tell
 from linked.view.home import HOME, LARGEST, TOUR, head_map, next_feed
 from transformer.model.sites import AttentionKind, Head
@@ -35,16 +38,16 @@ if TYPE_CHECKING:
     from transformer.runs.translator import Translator
 
 Roles = Mapping[str, Sequence[Sequence[str]]]
-MOST = 256
-"""Most tokens a side of a run that a page can hold; its maps are whole, and scroll if they must."""
-SCORED = 32
-"""Most tokens a side with scores before the mask: they take more room than all else."""
+SCORED, FINE, WHOLE, MOST = 32, 128, 256, 1024
+"""Most tokens a side of a run whose page holds scores before the mask, which take more room than all else;
+weights with three decimals, and not in the steps of the colours; every head whole, and not most as pooled
+tiles; and of any page. A map scrolls if it must."""
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
 )
 _NEEDS_MODEL = (
-    "Another sentence, another token, or a head switched off needs the model, and is done in the explorer."
+    "Another sentence, another token, or a head switched off needs the model, and is done in the app."
 )
 
 
@@ -62,6 +65,8 @@ class Known:
     roles: Roles = field(default_factory=dict)  # of every head, by kind and layer
     # source words under target words of one run, as in `strips_feed`; None for those of the aligner
     glosses: Mapping[int, Gloss] | None = None
+    app: str = ""  # where the app runs, if that is known
+    query: Mapping[str, str] | None = None  # as in `address`
 
     @classmethod
     def of(cls, model: Translator | TextGenerator | None, directory: str | Path | None) -> Known:
@@ -83,8 +88,11 @@ def page(
     *,
     directory: str | Path | None = None,
     place: str = "",
+    heads: str = "",
 ) -> str:
     """One HTML file with the linked view of a run: every head of every layer, without a server.
+
+    With more than 256 tokens on a side, every head is a pooled tile, and only some are whole.
 
     Args:
         run: A translation or a generated text, made with ``capture=True``, or opened from a file.
@@ -92,27 +100,35 @@ def page(
             and shows source words under target words if it has an alignment head.
         directory: The model's directory, whose survey gives heads the names of their roles.
         place: Where the page opens, as its address says it: ``step=7&cross=3.5``, counted from 1.
+        heads: Those that are whole in a long run: ``cross=3.5&cross=1.2``, by default those of ``place`` and
+            those that open first.
 
     Raises:
         NotCapturedError: Attention was not recorded.
-        PageError: The run has more than 256 tokens on a side.
+        PageError: The run has more than 1,024 tokens on a side, or ``heads`` names one that it has not.
         CellError: Its weights are not numbers from 0 to 1.
     """
-    return written(run, Known.of(model, directory), place)
+    return written(run, Known.of(model, directory), place, heads)
 
 
-def written(run: Translation, known: Known, place: str = "") -> str:
+def written(run: Translation, known: Known, place: str = "", heads: str = "") -> str:
     """``page`` of a run with what is known of its model."""
     if run.attention is None:
         raise NotCapturedError("Attention was not recorded; translate with capture=True.")
     longest = max(len(run.source_tokens), len(run.target_tokens))
     if longest > MOST:
-        raise PageError(f"A page holds runs of at most {MOST} tokens a side; this one has {longest}.")
-    kinds = {str(kind): _Kind(run, str(kind), known) for kind in run.config.sites}
+        raise PageError(f"A page holds runs of at most {MOST:,} tokens a side; this one has {longest:,}.")
+    asked = _named(heads, run.config.sizes)
+    shown = _named(place, run.config.sizes, strict=False)
+    kinds = {
+        str(kind): _Kind(run, str(kind), known, asked[kind] or shown[kind], longest)
+        for kind in map(str, run.config.sites)
+    }
     texts = [text for text in (run.source_text * bool(run.source_tokens), run.text) if text]
     proof = _proof(run, known, kinds)
     values = {
         **_shown(run, known, kinds),
+        "app": address(run, known.app, known.query),
         "said": {"texts": texts, "proof": proof},
         "kinds": {name: kind.values for name, kind in kinds.items()},
     }
@@ -136,51 +152,89 @@ def _safe(text: str) -> str:
     return html.escape(text.encode("utf-8", "replace").decode())
 
 
-class _Kind:
-    """All heads of one kind of attention: what their feeds share, what each has alone, their cells."""
+def _named(text: str, sizes: Mapping[str, Head], strict: bool = True) -> dict[str, list[Head]]:
+    """The heads that an address names, from 0, by kind; what it says wrongly is left out unless `strict`."""
+    found: dict[str, list[Head]] = {kind: [] for kind in sizes}
+    for kind, value in parse_qsl(text, keep_blank_values=True):
+        at = (
+            [int(each) - 1 for each in value.split(".")]
+            if re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", value)
+            else []
+        )
+        if kind in sizes and at and all(0 <= i < size for i, size in zip(at, sizes[kind], strict=True)):
+            found[kind].append((at[0], at[1]))
+        elif strict:
+            raise PageError(f"This run has no head {kind}={value}; heads are named like cross=3.5.")
+    return found
 
-    def __init__(self, run: Translation, kind: str, known: Known) -> None:
+
+class _Kind:
+    """All heads of one kind of attention: what their feeds share, what each has alone, their cells.
+
+    In a long run only some heads are whole, and each is a tile.
+    """
+
+    def __init__(
+        self, run: Translation, kind: str, known: Known, chosen: Sequence[Head], longest: int
+    ) -> None:
         layers, heads = run.config.sizes[kind]
         site = run.config.sites[AttentionKind(kind)]
         lengths = len(run.tokens(site.query_side)), len(run.tokens(site.key_side))
-        self.opens = known.opens.get(kind, (layers - 1, 0))
-        grid = [
-            [read_checked(run.map(kind, layer, head), Reading()) for head in range(heads)]
-            for layer in range(layers)
-        ]
-        self.weights = np.array([[each.weights for each in line] for line in grid])
-        self.mask = np.array([[each.mask for each in line] for line in grid])
+        first = known.opens.get(kind, (layers - 1, 0))
+        every = [(layer, head) for layer in range(layers) for head in range(heads)]
+        self.whole = sorted({*chosen} or {first}) if longest > WHOLE else every
+        self.opens = first if first in self.whole else chosen[0]
+        views = {at: read_checked(run.map(kind, *at), Reading()) for at in self.whole}
+        weights = np.array([each.weights for each in views.values()])
         scored = None
-        if max(lengths) <= SCORED and all(each.scores is not None for line in grid for each in line):
-            scored = packed.scores(np.array([[each.scores for each in line] for line in grid]))
-        self.arrays = [*packed.cells(self.weights, self.mask), *(scored or ())]
+        if max(lengths) <= SCORED and all(each.scores is not None for each in views.values()):
+            scored = packed.scores(np.array([each.scores for each in views.values()]))
+        levels, beside = packed.cells(weights, np.array([each.mask for each in views.values()]))
+        self.arrays = [levels, *([beside] if longest <= FINE else ()), *(scored or ())]
         roles = known.roles.get(kind, ())
 
-        def feed(layer: int, head: int) -> dict[str, Any]:
-            view = grid[layer][head] if scored else replace(grid[layer][head], scores=None)
+        def feed(at: Head) -> dict[str, Any]:
+            view = views[at] if scored else replace(views[at], scores=None)
             largest = LARGEST * max(1, math.ceil(max(lengths) / WINDOW))
-            found = head_map(run.model, run, view, lengths, self.opens, roles, largest=largest, most=MOST)
+            found = head_map(run.model, run, view, lengths, first, roles, largest=largest, most=MOST)
             figure = json.loads(found["figure"])
             figure["data"][0] |= {"z": None, "customdata": None}
-            return {"off": False, **found, "figure": to_json(figure)}
+            if longest > FINE:
+                figure["data"][0]["hovertemplate"] = figure["data"][0]["hovertemplate"].replace(
+                    ":.3f", ":.2f"
+                )
+            told: dict[str, Any] = {"off": False, **found, "acts": ["png", "svg"], "figure": to_json(figure)}
+            if longest > WHOLE:
+                told |= {"acts": ["png"], "choice": {**told["choice"], "only": self.whole}}
+            return told
 
-        shared = feed(0, 0)
-        own = [[_differs(feed(layer, head), shared) for head in range(heads)] for layer in range(layers)]
+        shared = feed(self.whole[0])
+        own = {at: _differs(feed(at), shared) for at in self.whole}
         self.values: dict[str, Any] = {
             "size": (layers, heads),
             "shape": lengths,
             "scored": scored is not None,
+            "fine": longest <= FINE,
             "shared": shared,
-            "own": own,
-            "tiles": self._tiles(run, kind, roles),
+            "own": [[own.get((layer, head)) for head in range(heads)] for layer in range(layers)],
         }
+        read = (views.get(at) or run.map(kind, *at) for at in every)  # one at a time: a long run is large
+        tiles = [Tile.of(each.weights, each.mask) for each in read]
+        if longest > WHOLE:
+            self.arrays = [np.array([each.values for each in tiles]), *self.arrays]
+            self.values |= {"whole": self.whole, "tile": tiles[0].values.shape}
+        lines = [tiles[layer * heads : (layer + 1) * heads] for layer in range(layers)]
+        self.values["tiles"] = self._tiles(run, kind, lines, roles)
         if kind == "cross":
-            self.values["follow"] = [[followed(each) for each in line] for line in self.weights]
+            follow = dict(zip(self.whole, map(followed, weights), strict=True))
+            self.values["follow"] = [
+                [follow.get((layer, head)) for head in range(heads)] for layer in range(layers)
+            ]
 
-    def _tiles(self, run: Translation, kind: str, roles: Sequence[Sequence[str]]) -> dict[str, Any]:
-        """The grid of all heads, whose cells the browser pools from those of the maps."""
-        pairs = zip(self.weights, self.mask, strict=True)
-        tiles = [[Tile.of(*each) for each in zip(*pair, strict=True)] for pair in pairs]
+    def _tiles(
+        self, run: Translation, kind: str, tiles: Sequence[Sequence[Tile]], roles: Sequence[Sequence[str]]
+    ) -> dict[str, Any]:
+        """The grid of all heads, whose cells the browser pools from those of the maps if these are whole."""
         notes = {
             (layer, head): role for layer, line in enumerate(roles) for head, role in enumerate(line) if role
         }
@@ -190,6 +244,10 @@ class _Kind:
         first, badge = tiles[0][0], captions.badge(self.audit, derived=True)
         pooled = f"each cell is the maximum over {first.rows}×{first.columns} cells · " * first.pooled
         layers, heads = len(tiles), len(tiles[0])
+        opens = "click a tile to open it"
+        if "whole" in self.values:
+            named = ", ".join(labels.head_name(*each) for each in self.whole)
+            opens = f"whole in this file: {named}; of the others it holds the tiles"
         return {
             "title": f"{captions.KIND_NAMES[kind]}: {layers} layer{'s' * (layers != 1)} of {heads} heads",
             "hue": kind,
@@ -197,7 +255,7 @@ class _Kind:
             "most": LARGEST_TILE,
             "alt": f"Tiles of {layers * heads} heads; each can be chosen above its map",
             "caption": f"each tile is a head: queries down, keys across, {colour_note('linear')} · {pooled}"
-            f"{badge['text']} · click a tile to open it",
+            f"{badge['text']} · {opens}",
         }
 
 
@@ -263,14 +321,20 @@ def _proof(run: Translation, known: Known, kinds: Mapping[str, _Kind]) -> list[s
         f"attention-explorer {transformer.__version__} · {today}",
         f"{badge['text']}: every head of every layer. {badge['title']}",
         *run.notes,
-        f"Weights are written with three decimals{_scored(kinds)}. {_NEEDS_MODEL}",
+        f"Weights are written {_written(kinds.values())}. {_NEEDS_MODEL}",
     ]
 
 
-def _scored(kinds: Mapping[str, _Kind]) -> str:
-    if all(kind.values["scored"] for kind in kinds.values()):
-        return ", scores before the mask with two"
-    return f"; scores before the mask are in pages of up to {SCORED} tokens a side"
+def _written(kinds: Collection[_Kind]) -> str:
+    """How exactly, and of which heads."""
+    if all(kind.values["scored"] for kind in kinds):
+        return "with three decimals, scores before the mask with two"
+    fine = all(kind.values["fine"] for kind in kinds)
+    found = f"{'with three decimals' if fine else 'in the steps of the colours, 1/254'}; "
+    found += f"scores before the mask are in pages of up to {SCORED} tokens a side"
+    if any("whole" in kind.values for kind in kinds):
+        found += f", all heads whole in those of up to {WHOLE}: here each is a pooled tile, and few are whole"
+    return found
 
 
 _FRAME = """<!doctype html>

@@ -92,6 +92,7 @@ class Choice(TypedDict):
     head: tuple[int, int]
     roles: Sequence[Sequence[str]]
     first: str
+    only: NotRequired[Sequence[Head]]  # the heads that can be chosen, if not all
 
 
 class MapFeed(HeadFeed):

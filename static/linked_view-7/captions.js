@@ -63,21 +63,22 @@ export class Brief {
   }
 
   heads({ kind, choice }) {
-    const { label, size, head, roles } = choice;
-    if (this.size !== `${size}`) this.choice = this.select(kind, label, size, roles);
+    const { size, head } = choice;
+    if (this.size !== `${size}`) this.choice = this.select(kind, choice);
     this.size = `${size}`;
     this.choice.value = head.join(".");
     return this.choice;
   }
 
-  select(kind, label, [layers, heads], roles) {
+  select(kind, { label, size: [layers, heads], roles, only }) {
     const choice = element("select", "lv-head", undefined, { "aria-label": label, title: label });
     for (let layer = 0; layer < layers; layer++) {
       const group = element("optgroup", "", undefined, { label: `layer ${layer + 1}` });
       for (let head = 0; head < heads; head++) {
         const role = roles[layer]?.[head];
         const name = `L${layer + 1} H${head + 1}${role ? ` · ${role}` : ""}`;
-        group.append(element("option", "", name, { value: `${layer}.${head}` }));
+        const there = !only || only.some((each) => `${each}` === `${[layer, head]}`);
+        group.append(element("option", "", name, { value: `${layer}.${head}`, ...(!there && { disabled: "" }) }));
       }
       choice.append(group);
     }
@@ -97,7 +98,7 @@ export class Brief {
 }
 
 // Details that close on Escape and when the focus leaves them.
-function closing(details) {
+export function closing(details) {
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
     details.open = false;

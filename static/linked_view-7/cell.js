@@ -20,6 +20,12 @@ export class Cell {
     return this.view.current(this.name);
   }
 
+  // Whether the picture is of the feed on the screen. After a new translation it stays for a moment, under the pointer
+  // too, and then says nothing.
+  get live() {
+    return Boolean(this.drawn) && this.drawn === this.data;
+  }
+
   // The buttons for what can be done with the head; they stay the same while that does, so that they keep the focus.
   get acts() {
     const offered = this.data?.acts ?? [];
@@ -55,7 +61,7 @@ export class Cell {
   }
 
   follow() {
-    if (!this.drawn || this.drawn !== this.data) return;
+    if (!this.live) return;
     this.update(this.drawn);
     if (this.drawn.silent) this.hush();
   }
@@ -132,11 +138,11 @@ export const Head = (Base) =>
     }
 
     pick(row, column) {
-      this.view.pick(this.data, ...this.spansOf(row, column));
+      if (this.live) this.view.pick(this.data, ...this.spansOf(row, column));
     }
 
     hover(row, column) {
-      this.view.hover(this, ...this.spansOf(row, column));
+      if (this.live) this.view.hover(this, ...this.spansOf(row, column));
     }
 
     marked(places, own) {

@@ -1,9 +1,9 @@
-// Saves a figure from Python as PNG or SVG in the browser; the first click fetches plotly.js.
+// Saves a figure as PNG or SVG in the browser; the first click fetches plotly.js.
 
 import { element } from "./dom.js";
 import { fetchPlotly } from "./library.js";
 
-async function save({ figure, name }, format, row) {
+export async function save({ figure, name }, format, row) {
   const lib = await fetchPlotly();
   const { data, layout } = JSON.parse(figure);
   const { width, height } = layout;

@@ -5,6 +5,7 @@ import { shape } from "./dom.js";
 const LINES = {
   inside: "M11 3.4c-2.3-.8-3.4.2-3.7 2.2L6 12.4c-.3 1.7-1.4 2.4-3 1.9M4.4 7.2h5.4",
   off: "M8 1.8v6M4.7 4a5.2 5.2 0 1 0 6.6 0",
+  save: "M8 2v7.5M4.8 6.6L8 9.8l3.2-3.2M3 13.2h10",
   leave: "M4 4l8 8M12 4l-8 8",
   play: "M4.5 3l8 5-8 5z",
 };

@@ -101,6 +101,7 @@ export class LinesCell extends Head(Cell) {
 
   // Shows the weight of the line under the pointer.
   near(event) {
+    if (!this.live) return;
     const edges = this.svg.getBoundingClientRect();
     const [x, y] = [event.clientX - edges.left, event.clientY - edges.top];
     const share = (x - this.at.left) / (this.at.right - this.at.left);

@@ -15,6 +15,9 @@ const TITLE_EDGE = 1;
 const AXES = ["xaxis", "yaxis", "yaxis2"];
 const pen = document.createElement("canvas").getContext("2d");
 
+// Of a file: px of a side, the least width for the text below, the size and the height of a line of it, and its edge.
+const FILE = { side: 760, least: 320, size: 11, line: 15, edge: 8 };
+
 const PARTS = ["fade", "across", "down", "row", "column", "hover"];
 const PINS = ["rows", "columns", "corner"];
 
@@ -81,6 +84,45 @@ export class MapCell extends Head(PlotCell) {
     return 1.03 * Math.max(0, ...widths);
   }
 
+  get fileName() {
+    const { trace, kind, head } = this.data;
+    return `${trace}-${kind}-${head[0] + 1}.${head[1] + 1}`.replace(/[^\p{L}\p{N}.-]+/gu, "_");
+  }
+
+  // The figure of a file: as large as its labels need, on white, and under it what it shows.
+  forFile() {
+    const { data } = this;
+    const made = new FileMap(this.view, this.name);
+    made.take(data);
+    const [wide, high] = made.fit(data, [FILE.side, FILE.side]);
+    const { layout, traces } = made.figure;
+    const width = Math.ceil(Math.max(wide, FILE.least));
+    const caption = [data.caption.replace("{step}", ""), data.off && "switched off", data.badge?.text];
+    const lines = this.lines(caption.filter(Boolean).join(" · "), width - 2 * FILE.edge);
+    const margin = { ...layout.margin, r: layout.margin.r + width - wide };
+    margin.b += FILE.edge + FILE.line * lines.length;
+    const height = Math.ceil(high + margin.b - layout.margin.b);
+    const corner = { xref: "paper", yref: "paper", x: 0, y: 0, xanchor: "left", yanchor: "top" };
+    const below = lines.map((line, i) => {
+      const at = { ...corner, xshift: FILE.edge - margin.l, yshift: -FILE.edge - FILE.line * i };
+      return { ...at, text: line.replaceAll("&", "&amp;"), font: { size: FILE.size } };
+    });
+    const font = { ...layout.font, color: "#1d232c", family: this.view.family };
+    const look = { width, height, margin, font, paper_bgcolor: "#ffffff", meta: lines.join(" ") };
+    return { data: traces, layout: { ...layout, ...look, annotations: [...layout.annotations, ...below] } };
+  }
+
+  // A text of parts between dots as lines of at most `room` px.
+  lines(text, room) {
+    const found = [];
+    for (const part of text.split(" · ")) {
+      const longer = found.length ? `${found.at(-1)} · ${part}` : part;
+      if (found.length && this.textWidth(longer, FILE.size) <= room) found[found.length - 1] = longer;
+      else found.push(part);
+    }
+    return found;
+  }
+
   textWidth(text, size) {
     pen.font = `${size}px ${this.view.family}`;
     return pen.measureText(text).width;
@@ -89,7 +131,7 @@ export class MapCell extends Head(PlotCell) {
   // The axis titles, each in the room beside its axis; a title longer than the map starts before the map.
   titles({ margin, cell }, { names }) {
     const room = [margin.l + cell * names.columns.length, margin.t + cell * names.rows.length];
-    const { factor } = this.view.presenting;
+    const { factor } = this.look;
     return this.named.map((annotation, i) => {
       if (i > 1) return annotation;
       const size = TITLE_FONT * factor;
@@ -191,6 +233,13 @@ export class MapCell extends Head(PlotCell) {
     hover.hidden = own || (row < 0 && column < 0);
     hover.classList.toggle("lv-whole-row", column < 0);
     hover.classList.toggle("lv-whole-column", row < 0);
+  }
+}
+
+// The map of a file, whose fonts do not follow the window.
+class FileMap extends MapCell {
+  get look() {
+    return usual(14);
   }
 }
 

@@ -63,7 +63,7 @@ export class PlotCell extends Cell {
     on("afterplot", () => this.placed());
     on("hover", ({ points }) => this.hovered(points[0]));
     on("unhover", () => this.view.hover(null));
-    on("click", ({ points }) => this.clicked(points[0]));
+    on("click", ({ points }) => this.live && this.clicked(points[0]));
   }
 
   // Plotly's own box, which holds everything laid over the plot.

@@ -14,7 +14,7 @@ export class Tour {
 
   // Goes to a stop, counted from 0; the tour ends after the last stop.
   go(number) {
-    const stops = this.view.current("strips").tour;
+    const stops = this.view.current("strips")?.tour ?? [];
     this.light(null);
     if (number >= stops.length) {
       this.end();

@@ -1,9 +1,17 @@
 // Decodes numbers from Python, and finds the largest. Pure functions.
 
+// The bytes of a text in base64.
+export function bytesOf(text) {
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i += 1) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+}
+
 // Decodes an array in plotly.js's base64 form; returns anything else unchanged.
 export function decode(values) {
   if (!values || values.bdata === undefined) return values;
-  const bytes = Uint8Array.from(atob(values.bdata), (letter) => letter.charCodeAt(0));
+  const bytes = bytesOf(values.bdata);
   return values.dtype === "f4" ? new Float32Array(bytes.buffer) : bytes;
 }
 

@@ -1,9 +1,10 @@
 // The run in the file: texts of every head, and their cells as bytes (`linked/living/packed.py` writes both).
 
+import { bytesOf } from "../linked_view-7/values.js";
+
 // Reads the run: four bytes with the length of its JSON, the JSON, and the cells of all kinds.
 export async function unpacked(text) {
-  const zipped = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const open = new Blob([zipped]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const open = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
   const bytes = new Uint8Array(await new Response(open).arrayBuffer());
   const length = new DataView(bytes.buffer).getUint32(0, true);
   const run = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
@@ -17,10 +18,11 @@ export function written(bytes, dtype, shape) {
   return { dtype, bdata: btoa(parts.join("")), shape: shape.join(", ") };
 }
 
-// Thousandths of the weight nearest to a colour level; the second byte of a cell says how far the weight is from it.
+// Thousandths of the weight nearest to a colour level; the second byte of a cell, if it has one, says how far the
+// weight is from it.
 const near = (level) => Math.floor((1000 * (Math.max(level, 1) - 1) + 127) / 254);
 
-const weight = ({ levels, beside }, i) => (near(levels[i]) + beside[i] - 128) / 1000;
+const weight = ({ levels, beside }, i) => (near(levels[i]) + (beside ? beside[i] - 128 : 0)) / 1000;
 
 class Run {
   constructor(run, cells) {
@@ -28,17 +30,26 @@ class Run {
     let at = 0;
     const take = (count) => cells.subarray(at, (at += count));
     for (const kind of Object.values(this.kinds)) {
-      const count = kind.size[0] * kind.size[1] * kind.shape[0] * kind.shape[1];
-      Object.assign(kind, { levels: take(count), beside: take(count) });
+      const heads = kind.size[0] * kind.size[1];
+      if (kind.whole) kind.pooled = take(heads * kind.tile[0] * kind.tile[1]);
+      const count = (kind.whole?.length ?? heads) * kind.shape[0] * kind.shape[1];
+      kind.levels = take(count);
+      if (kind.fine) kind.beside = take(count);
       if (kind.scored) kind.scores = [take(count), take(count)];
     }
   }
 
   // The places of a head's cells among those of its kind.
-  part({ size, shape }, [layer, head]) {
+  part({ size, shape, whole }, [layer, head]) {
     const count = shape[0] * shape[1];
-    const start = (layer * size[1] + head) * count;
-    return [start, start + count];
+    const at = whole ? whole.findIndex((each) => `${each}` === `${[layer, head]}`) : layer * size[1] + head;
+    return [at * count, (at + 1) * count];
+  }
+
+  // The tile of a head of a long run, which is pooled already.
+  tile({ size, tile: [high, wide], pooled }, [layer, head]) {
+    const at = layer * size[1] + head;
+    return { cells: pooled.subarray(at * high * wide, (at + 1) * high * wide), high, wide };
   }
 
   levels(name, head) {
@@ -53,7 +64,12 @@ class Run {
     return Array.from({ length: stop - start }, (_, i) => weight(kind, start + i));
   }
 
-  // The weights of a head to three decimals, and its scores before the mask to two if they are in the file.
+  // Decimals with which the weights of a kind are written.
+  decimals(name) {
+    return this.kinds[name].fine ? 3 : 2;
+  }
+
+  // The weights of a head, and its scores before the mask to two if they are in the file.
   numbers(kind, head) {
     const [start, stop] = this.part(kind, head);
     const channels = kind.scored ? 2 : 1;

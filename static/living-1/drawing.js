@@ -2,6 +2,7 @@
 
 import { element } from "../linked_view-7/dom.js";
 import { Canvas } from "../page-2/canvas.js";
+import { toImage } from "../page-2/file.js";
 
 // One figure and what listens to its pointer. Its frame has the name of plotly.js's own, into which cells lay boxes.
 class Drawing {
@@ -40,6 +41,8 @@ class Drawing {
 const drawings = new WeakMap();
 
 export const library = {
+  toImage,
+
   react(node, traces, layout) {
     if (!drawings.has(node)) drawings.set(node, new Drawing(node));
     const { frame, canvas } = drawings.get(node);

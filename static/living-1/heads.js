@@ -41,8 +41,10 @@ export class Heads {
 
   // The cells of all tiles, with a gap between them.
   sheet() {
-    const { size, shape } = this.run.kinds[this.name];
-    const tile = (layer, head) => pooled(this.run.levels(this.name, [layer, head]), shape, this.feed.most);
+    const { run, name, feed } = this;
+    const { size, shape, whole } = run.kinds[name];
+    const tile = (...head) =>
+      whole ? run.tile(run.kinds[name], head) : pooled(run.levels(name, head), shape, feed.most);
     const { high, wide } = tile(0, 0);
     const { x0, x1 } = this.figure.layout.shapes.at(-1); // the frame of a head takes its tile and one gap
     const gap = x1 - x0 - wide;

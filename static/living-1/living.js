@@ -1,10 +1,11 @@
 // A run in a file: gives the linked view its feeds, and answers what the app's server answers there. No network.
 
 import { feed, show } from "../linked_view-7/view.js";
+import { App } from "./app.js";
 import { unpacked } from "./data.js";
 import { sha256 } from "./digest.js";
 import { Heads } from "./heads.js";
-import { placeIn, written } from "./place.js";
+import { has, placeIn, written } from "./place.js";
 import { followTheme } from "./theme.js";
 
 const WHOLE = "Unaltered since it was written.";
@@ -20,6 +21,7 @@ class Living {
     this.heads = { ...run.place.heads };
     this.at = { step: run.place.step, source: run.place.source };
     this.tiles = Object.keys(run.kinds).map((name) => new Heads(run, name, (kind, head) => this.choose(kind, head)));
+    this.app = run.app && new App(run, () => this.write());
     document.getElementById("heads").append(...this.tiles.map(({ root }) => root));
   }
 
@@ -45,6 +47,7 @@ class Living {
     const found = placeIn(hash, kinds, shown.strips);
     Object.assign(this.heads, found.heads);
     this.at = { ...this.at, ...found.at };
+    this.app?.read(hash);
   }
 
   // Sends the maps that changed, and the cursor.
@@ -59,6 +62,7 @@ class Living {
     const data = { ...this.run.spec, ...this.at, ack: this.ack, present: this.present };
     show({ data, parentElement: this.host, setStateValue: (_, event) => this.hear(event), setTriggerValue() {} });
     const { ink: color, family } = this.look();
+    this.app?.show(this.at, this.heads);
     for (const each of this.tiles) each.show(this.heads[each.name], { color, family });
   }
 
@@ -78,6 +82,7 @@ class Living {
   }
 
   choose(kind, head) {
+    if (!has(this.run.kinds[kind].whole, head)) return;
     this.heads[kind] = head;
     this.send();
     this.write();
@@ -102,8 +107,9 @@ class Living {
 
   // The place in the address, for a link to it; a page inside another may have no address of its own.
   write() {
+    this.app?.show(this.at, this.heads);
     try {
-      history.replaceState(null, "", written(this.at, this.heads));
+      history.replaceState(null, "", written(this.at, this.heads) + (this.app?.written ?? ""));
     } catch {
       // then the link is that of the page around it
     }

@@ -13,6 +13,8 @@ export function csv({ rows, columns }, weights) {
   return [["", ...columns].map(cell).join(","), ...lines, ""].join("\r\n");
 }
 
+const MOST = 256 * 256; // cells of a table
+
 function line(cells) {
   const row = element("tr");
   row.append(...cells);
@@ -43,13 +45,17 @@ export class Numbers {
   }
 
   get weights() {
-    return this.run.weights(this.name, this.head).map((each) => each.toFixed(3));
+    return this.run.weights(this.name, this.head).map((each) => each.toFixed(this.run.decimals(this.name)));
   }
 
   // Written only while it is open.
   write() {
     if (!this.root.open) return;
     const { rows, columns } = this.names;
+    if (rows.length * columns.length > MOST) {
+      this.body.replaceChildren("Too many for a table; the CSV file has them all.");
+      return;
+    }
     const { weights } = this;
     const table = element("table");
     table.append(element("caption", "", this.title));

@@ -10,12 +10,17 @@ import { decode } from "../linked_view-7/values.js";
 
 // From so many cells on, one picture is quicker than a rectangle for each.
 const MANY = 2500;
+// Pixels of the largest canvas that every browser draws.
+const LARGEST = 2 ** 24;
 const MODES = new Set(["lines", "text", undefined]);
 
 // Whether these traces can be drawn here: others, such as curves with a legend, are left to plotly.js.
 export function canDraw(traces) {
   return traces.every(({ type, mode, name }) => type === "heatmap" || (type === "scatter" && MODES.has(mode) && !name));
 }
+
+// Pixels for each px of a picture: as many as asked for, unless no canvas holds them.
+export const scaleOf = (width, height, asked) => Math.min(asked, Math.sqrt(LARGEST / (width * height)));
 
 export class Canvas {
   constructor(node) {
@@ -40,39 +45,14 @@ export class Canvas {
 
   paint() {
     const { width, height, font } = this.layout;
-    const scale = window.devicePixelRatio || 1;
+    const scale = scaleOf(width, height, window.devicePixelRatio || 1);
     Object.assign(this.canvas, { width: Math.round(width * scale), height: Math.round(height * scale) });
     place(this.canvas, { width, height });
-    const pen = this.canvas.getContext("2d");
-    const tools = { pen, scale, font };
-    for (const shape of this.layout.shapes ?? []) if (shape.fillcolor) this.rectangle(tools, shape);
-    for (const trace of this.traces) this.trace(tools, trace);
-    for (const shape of this.layout.shapes ?? []) if (shape.line.width) this.rectangle(tools, shape);
+    paint({ pen: this.canvas.getContext("2d"), scale, font }, this.traces, this.layout, this.axes);
   }
 
-  trace(tools, trace) {
-    const axes = this.axesFor(trace);
-    if (trace.type === "heatmap") cells(tools, trace, axes);
-    else if (trace.mode === "text") numbers(tools, trace, axes);
-    else if (trace.mode === "markers") return; // unseen targets of the pointer
-    else if (trace.fill) hatch(tools, trace, axes);
-    else line(tools, trace, axes);
-  }
-
-  axesFor({ xaxis = "x", yaxis = "y" }) {
-    return { x: this.axes[xaxis], y: this.axes[yaxis] };
-  }
-
-  rectangle({ pen, scale }, { x0, x1, y0, y1, fillcolor, line: { width, color } }) {
-    const { x, y } = this.axesFor({});
-    const box = [x.at(x0), y.at(y0), x.at(x1) - x.at(x0), y.at(y1) - y.at(y0)].map((each) => each * scale);
-    if (fillcolor) {
-      pen.fillStyle = fillcolor;
-      pen.fillRect(...box);
-    }
-    if (!width) return;
-    Object.assign(pen, { strokeStyle: color, lineWidth: width * scale });
-    pen.strokeRect(...box);
+  axesFor(trace) {
+    return axesFor(this.axes, trace);
   }
 
   // --- labels ------------------------------------------------------------------------------------------------
@@ -100,19 +80,10 @@ export class Canvas {
       node.append(element("span", "pic-upwards"));
       node.firstChild.append(label(text));
     } else node.append(label(text));
-    place(node, { ...this.spot(where), "font-size": font.size });
+    place(node, { ...spot(where, this.layout, this.axes), "font-size": font.size });
     if (bgcolor) Object.assign(node.style, { background: bgcolor, borderColor: bordercolor });
     node.classList.toggle("pic-box", Boolean(bgcolor));
     return node;
-  }
-
-  // The place of an annotation in px: x and y are values, or shares of the drawing area.
-  spot({ x, y, xref, yref, xshift = 0, yshift = 0 }) {
-    const { width, height, margin } = this.layout;
-    const [wide, high] = [width - margin.l - margin.r, height - margin.t - margin.b];
-    const left = xref === "paper" ? margin.l + x * wide : this.axes.x.at(x);
-    const top = yref === "paper" ? margin.t + (1 - y) * high : this.axes.y.at(y);
-    return { left: left + xshift, top: top - yshift };
   }
 
   // --- the pointer -------------------------------------------------------------------------------------------
@@ -173,8 +144,16 @@ function index(value, start, step, count) {
   return found >= 0 && found < count ? found : null;
 }
 
+// The place of an annotation in px: x and y are values, or shares of the drawing area.
+export function spot({ x, y, xref, yref, xshift = 0, yshift = 0 }, { width, height, margin }, axes) {
+  const [wide, high] = [width - margin.l - margin.r, height - margin.t - margin.b];
+  const left = xref === "paper" ? margin.l + x * wide : axes.x.at(x);
+  const top = yref === "paper" ? margin.t + (1 - y) * high : axes.y.at(y);
+  return { left: left + xshift, top: top - yshift };
+}
+
 // A trace with its numbers read and its places filled in.
-function opened(trace) {
+export function opened(trace) {
   if (trace.type !== "heatmap") return trace;
   const values = decode(trace.z);
   const [rows, columns] = trace.z.shape.split(",").map(Number);
@@ -184,9 +163,37 @@ function opened(trace) {
 
 // --- what the traces draw -------------------------------------------------------------------------------------
 
+const axesFor = (axes, { xaxis = "x", yaxis = "y" }) => ({ x: axes[xaxis], y: axes[yaxis] });
+
+// Draws traces and frames with the pen of a canvas, or with one that writes shapes (`file.js`).
+export function paint(tools, traces, { shapes = [] }, axes) {
+  for (const shape of shapes) if (shape.fillcolor) rectangle(tools, shape, axes);
+  for (const trace of traces) draw(tools, trace, axesFor(axes, trace));
+  for (const shape of shapes) if (shape.line.width) rectangle(tools, shape, axes);
+}
+
+function draw(tools, trace, axes) {
+  if (trace.type === "heatmap") cells(tools, trace, axes);
+  else if (trace.mode === "text") numbers(tools, trace, axes);
+  else if (trace.mode === "markers") return; // unseen targets of the pointer
+  else if (trace.fill) hatch(tools, trace, axes);
+  else line(tools, trace, axes);
+}
+
+function rectangle({ pen, scale }, { x0, x1, y0, y1, fillcolor, line: { width, color } }, { x, y }) {
+  const box = [x.at(x0), y.at(y0), x.at(x1) - x.at(x0), y.at(y1) - y.at(y0)].map((each) => each * scale);
+  if (fillcolor) {
+    pen.fillStyle = fillcolor;
+    pen.fillRect(...box);
+  }
+  if (!width) return;
+  Object.assign(pen, { strokeStyle: color, lineWidth: width * scale });
+  pen.strokeRect(...box);
+}
+
 function cells({ pen, scale }, trace, { x, y }) {
   const { values, rows, columns, x0, dx, y0, dy, zmin, zmax, xgap, ygap } = trace;
-  if (rows * columns > MANY && !xgap && !ygap) return picture({ pen, scale }, trace, { x, y });
+  if (rows * columns > MANY && !xgap && !ygap && pen.drawImage) return picture({ pen, scale }, trace, { x, y });
   const colour = colours(trace.colorscale);
   const edge = (axis, start, step, i) => Math.round(axis.at(start + (i - 0.5) * step) * scale);
   const across = Array.from({ length: columns + 1 }, (_, i) => edge(x, x0, dx, i));

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import hashlib
 import html
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,6 +21,7 @@ from closed_form import CASES
 from figures.maps.heatmap import pool
 from linked import page, show
 from transformer import Translation, Translator, load_translator
+from ui.address.parameters import parse as parse_state
 
 from .conftest import PATIENCE, VIEWPORT, Visitor
 from .test_accessibility import AXE, RULES
@@ -24,6 +29,7 @@ from .test_accessibility import AXE, RULES
 SCRIPTS = "living-1"
 Open = Callable[..., Visitor]
 HOSTILE = "<script>hacked=1</script><img src=x onerror=hacked=1>"
+SVG = "{http://www.w3.org/2000/svg}"
 FOCUS = "document.querySelector('.lv').focus()"
 
 
@@ -136,6 +142,44 @@ def test_a_place_in_the_address_opens_there_and_is_followed(opened: Open, run: T
     visitor.until("document.querySelector('.lv-count').textContent.startsWith('step 5 ')")
 
 
+def test_a_reader_says_where_the_app_runs_and_gets_a_link_to_the_same_view(
+    opened: Open, run: Translation
+) -> None:
+    visitor = opened(page(run, place="step=2&cross=1.2"))
+    tab: Any = visitor.page
+    link, box = tab.get_by_text("Open in the app"), tab.get_by_label("The app runs at")
+    assert link.is_hidden()
+    for wrong in ("javascript:alert(1)", "no place at all", ""):
+        box.fill(wrong)
+        box.blur()
+        assert link.is_hidden()
+    box.fill("localhost:8501/")
+    box.blur()
+    assert link.is_visible()
+    assert tab.evaluate("location.hash").endswith("&app=http%3A%2F%2Flocalhost%3A8501")
+    tab.get_by_label("One forward").click()
+    visitor.until("document.querySelector('.living-app').href.includes('step=3')")
+    href = urlsplit(link.get_attribute("href"))
+    assert href[:3] == ("http", "localhost:8501", "/")
+    told = parse_state(parse_qs(href.query))[0]
+    assert (told.text, told.model, told.step, told.cross) == (run.source_text, run.model, 2, (0, 1))
+    tab.evaluate("location.hash = '#step=1&app=https://example.invalid/base'")
+    visitor.until("document.querySelector('.living-app').href.startsWith('https://example.invalid/base/?')")
+
+
+def test_a_place_of_the_app_is_one_that_a_browser_opens(call: Callable[..., Any]) -> None:
+    places = {
+        "https://example.invalid/base/": "https://example.invalid/base",
+        "http://user:word@localhost:1/?a#b": "http://localhost:1",
+        "example.invalid": "http://example.invalid",
+        "LOCALHOST:8501": "http://localhost:8501",
+        **dict.fromkeys(
+            ("", "javascript:alert(1)", "data:text/html,x", "file:///etc", "http://", "a b"), None
+        ),
+    }
+    assert {text: call("app.placeOf", text) for text in places} == places
+
+
 def test_the_file_plays_presents_and_lists_its_keys(opened: Open, run: Translation) -> None:
     visitor = opened(page(run, place="step=6"))
     tab: Any = visitor.page
@@ -168,11 +212,14 @@ def test_without_scripts_the_texts_are_read(opened: Open, run: Translation) -> N
     assert "scripts are blocked" in tab.inner_text("#digest")
 
 
-def test_hostile_texts_stay_texts(opened: Open, translator: Translator) -> None:
-    visitor = opened(page(translator.translate(HOSTILE, max_length=5)))
+def test_hostile_texts_stay_texts(opened: Open, translator: Translator, tmp_path: Path) -> None:
+    visitor = opened(page(translator.translate(f"{HOSTILE}\x01\uffff", max_length=5)))
     tab: Any = visitor.page
     assert tab.evaluate("window.hacked === undefined && document.images.length === 0")
     assert "<script>" in tab.inner_text("#texts")
+    svg = ElementTree.parse(saved(visitor, "encoder", "SVG", tmp_path)).getroot()
+    assert {each.tag.removeprefix(SVG) for each in svg.iter()} == {"svg", "title", "rect", "text"}
+    assert any("<" in (each.text or "") for each in svg.iter(f"{SVG}text"))
 
 
 def test_two_frames_of_a_notebook_have_cursors_of_their_own_and_its_theme(
@@ -212,6 +259,30 @@ def test_a_long_run_is_whole(opened: Open, translator: Translator) -> None:
     assert f"weight {run.weights('encoder', layers - 1, 0)[row, column]:.3f}" in said(visitor)
 
 
+def test_a_longer_run_has_tiles_and_some_heads_whole(
+    opened: Open, translator: Translator, tmp_path: Path
+) -> None:
+    run = translator.force("one " * 260, "two three")
+    visitor = opened(page(run, heads="encoder=1.2&encoder=2.1&cross=1.1"), "#encoder=2.2&cross=2.2")
+    tab: Any = visitor.page
+    offered = "[...document.querySelectorAll('[data-plot=encoder] option:enabled')].map(e => e.value)"
+    assert tab.evaluate(offered) == ["0.1", "1.0"]
+    shown = "[...document.querySelectorAll('.lv-head')].map(e => e.value)"
+    assert tab.evaluate(shown) == ["0.0", "1.0", "2.0"]
+    tiles = tab.locator("[data-tiles=encoder] canvas")
+    tiles.scroll_into_view_if_needed()
+    box = tiles.bounding_box()
+    side = (box["width"] - 34) / run.config.sizes["encoder"][1]
+    tab.mouse.click(box["x"] + 30 + side / 2, box["y"] + 26 + side / 2)  # one that is a tile
+    assert tab.evaluate(shown) == ["0.0", "1.0", "2.0"]
+    tab.mouse.click(box["x"] + 30 + side / 2, box["y"] + 26 + 3 * side / 2)
+    visitor.until("document.querySelector('[data-plot=encoder] .lv-head').value === '1.0'")
+    tab.eval_on_selector("[data-tiles=encoder] details", "node => (node.open = true)")
+    tab.get_by_text("Too many for a table").first.wait_for(timeout=PATIENCE)
+    assert tab.locator("[data-plot=encoder] .lv-saving-row button").all_text_contents() == ["PNG"]
+    assert saved(visitor, "encoder", "PNG", tmp_path).stat().st_size > 10_000
+
+
 def test_the_numbers_of_a_head_are_a_table_and_a_csv_file(
     opened: Open, run: Translation, tmp_path: Path
 ) -> None:
@@ -228,6 +299,84 @@ def test_the_numbers_of_a_head_are_a_table_and_a_csv_file(
     with (tmp_path / "cross.csv").open(encoding="utf-8", newline="") as file:
         _, *lines = csv.reader(file)
     assert [line[1:] for line in lines] == weights
+
+
+def saved(visitor: Visitor, kind: str, way: str, folder: Path) -> Path:
+    """The file of a map."""
+    tab: Any = visitor.page
+    if not tab.is_visible(f"[data-plot={kind}] .lv-saving-row"):
+        tab.click(f"[data-plot={kind}] .lv-saving summary")
+    with tab.expect_download() as given:
+        tab.click(f"[data-plot={kind}] .lv-saving-row button:text('{way}')")
+    given.value.save_as(path := folder / given.value.suggested_filename)
+    return Path(path)
+
+
+PIXELS = """kind => {
+  const canvas = document.querySelector(`[data-plot=${kind}] canvas`), pen = canvas.getContext("2d");
+  const from = canvas.getBoundingClientRect();
+  const sheet = document.querySelector(`[data-plot=${kind}] .lv-sheet`).getBoundingClientRect();
+  return (rows, columns) => Array.from({ length: rows * columns }, (_, i) => {
+    const x = sheet.left - from.left + ((i % columns) + 0.5) * sheet.width / columns;
+    const y = sheet.top - from.top + (Math.floor(i / columns) + 0.5) * sheet.height / rows;
+    return [...pen.getImageData(Math.round(x), Math.round(y), 1, 1).data];
+  });
+}"""
+
+
+def test_a_map_is_saved_as_svg_with_the_colours_and_labels_on_the_screen(
+    opened: Open, run: Translation, tmp_path: Path
+) -> None:
+    visitor = opened(page(run, place="cross=1.2"), color_scheme="dark")
+    path = saved(visitor, "cross", "SVG", tmp_path)
+    assert path.name == f"{run.model}-cross-1.2.svg"
+    svg = ElementTree.parse(path).getroot()
+    weights = run.weights("cross", 0, 1)
+    ground, *cells = svg.iter(f"{SVG}rect")
+    assert ground.get("fill") == "rgb(255,255,255)"
+    assert len(cells) == weights.size
+    pixels = visitor.page.evaluate(
+        f"([kind, ...size]) => ({PIXELS})(kind)(...size)", ["cross", *weights.shape]
+    )
+    for cell, (*drawn, opacity), weight in zip(cells, pixels, weights.flat, strict=True):
+        told = [int(each) for each in re.findall(r"\d+", cell.get("fill", ""))]
+        assert np.abs(np.subtract(told, drawn)).max() * opacity / 255 <= 1  # a canvas keeps such products
+        assert abs(float(cell.get("fill-opacity", "")) - opacity / 255) <= 0.005
+        assert abs(float(cell.get("fill-opacity", "")) - (0.08 + 0.92 * weight)) <= 0.006
+    texts = ["".join(each.itertext()) for each in svg.iter(f"{SVG}text")]
+    for token in run.source_tokens[:-1]:
+        assert token.strip("▁") in texts
+    assert all(part in " ".join(texts) for part in ("layer 1", "head 2", run.model))
+    assert svg.find(f"{SVG}image") is None
+
+
+def test_a_saved_png_shows_the_same_at_twice_the_size_and_a_masked_part_is_hatched(
+    opened: Open, run: Translation, tmp_path: Path
+) -> None:
+    visitor = opened(page(run))
+    svg = ElementTree.parse(saved(visitor, "decoder", "SVG", tmp_path)).getroot()
+    assert svg.find(f".//{SVG}clipPath/{SVG}path") is not None
+    count = len(run.decoder_input_tokens)
+    assert len(list(svg.iter(f"{SVG}rect"))) == 1 + count * (count + 1) // 2
+    data = saved(visitor, "decoder", "PNG", tmp_path).read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    size = [int.from_bytes(data[at : at + 4], "big") for at in (16, 20)]
+    assert size == [2 * int(svg.get(name, "")) for name in ("width", "height")]
+    url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    colours: Any = visitor.page.evaluate(COLOURS, url)
+    assert colours["corner"] == [255, 255, 255, 255]
+    assert colours["count"] > 10
+
+
+COLOURS = """async url => {
+  const image = Object.assign(new Image(), { src: url });
+  await image.decode();
+  const pen = new OffscreenCanvas(image.width, image.height).getContext("2d");
+  pen.drawImage(image, 0, 0);
+  const { data } = pen.getImageData(0, 0, image.width, image.height);
+  const found = new Set(new Uint32Array(data.buffer));
+  return { corner: [...data.slice(-4)], count: found.size };
+}"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -257,6 +406,7 @@ def test_a_phone_scrolls_only_downwards(opened: Open, closed_form_models: dict[s
     parts = "[...document.querySelectorAll('.stMain, .lv-cell, .lv-title')]"
     wide = f"{parts}.every(each => each.scrollWidth <= innerWidth)"
     assert tab.evaluate(wide)
+    assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight")
     assert html.escape(run.text) in tab.content()
 
 

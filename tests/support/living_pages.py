@@ -14,7 +14,11 @@ DATA = re.compile(r'<script type="text/plain" id="run" data-sha256="(\w+)" data-
 
 
 class Opened:
-    """What a page holds: its JSON, and the cells of every kind as (layers, heads, queries, keys)."""
+    """What a page holds: its JSON, and the cells of every kind as (layers, heads, queries, keys).
+
+    Of a long run: the tiles of all heads, (layers, heads, rows, columns), and the cells of some, (heads,
+    queries, keys).
+    """
 
     def __init__(self, page: str) -> None:
         found = DATA.search(page)
@@ -23,11 +27,17 @@ class Opened:
         content = zlib.decompress(base64.b64decode(self.text))
         length = int.from_bytes(content[:4], "little")
         self.run: dict[str, Any] = json.loads(content[4 : 4 + length])
+        self.tiles: dict[str, np.ndarray] = {}
         self.cells: dict[str, list[np.ndarray]] = {}
         rest = np.frombuffer(content[4 + length :], np.uint8)
         for kind, told in self.run["kinds"].items():
-            shape = (*told["size"], *told["shape"])
-            count = 4 if told["scored"] else 2
+            if "whole" in told:
+                tiles = (*told["size"], *told["tile"])
+                self.tiles[kind] = rest[: np.prod(tiles)].reshape(tiles)
+                rest = rest[np.prod(tiles) :]
+            shape = (len(told["whole"]),) if "whole" in told else told["size"]
+            shape = (*shape, *told["shape"])
+            count = 1 + told["fine"] + 2 * told["scored"]
             size = int(np.prod(shape))
             self.cells[kind] = [rest[i * size : (i + 1) * size].reshape(shape) for i in range(count)]
             rest = rest[count * size :]
@@ -35,9 +45,9 @@ class Opened:
 
     def weights(self, kind: str) -> np.ndarray:
         """(layers, heads, queries, keys) weights in thousandths."""
-        levels, beside = (each.astype(int) for each in self.cells[kind][:2])
+        levels, *more = (each.astype(int) for each in self.cells[kind])
         near = (1000 * np.maximum(levels - 1, 0) / 254 + 0.5).astype(int)
-        return near + beside - 128
+        return near + more[0] - 128 if self.run["kinds"][kind]["fine"] else near
 
     def scores(self, kind: str) -> np.ndarray:
         """(layers, heads, queries, keys) scores in hundredths."""

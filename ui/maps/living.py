@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import streamlit as st
+
 from linked.living.page import Known, written
+from transformer.runs.language.generation import Generation
 from ui.address import State
+from ui.address.parameters import as_params
 from ui.server import catalogue, measured, runs
 from ui.server.opened import Opened
+from ui.shell import doors
 
 
 def living_page(
     opened: Opened,  # the sentence, with its whole trace
     now: State,  # whose heads and cursor the page opens at
+    app: str = "",  # where this app runs
 ) -> bytes:
     """The content of the HTML file; raises as `linked.page`."""
     run, name = opened.translation, opened.asked.model
@@ -25,8 +33,28 @@ def living_page(
         runs.aligner(name) if "cross" in opened.kinds else None,
         measured.roles(name),
         opened.glosses,
+        app,
+        _query(opened, now),
     )
     return written(run, known, place(opened.kinds, now)).encode()
+
+
+def where() -> str:
+    """The address of this app, as the visitor's browser calls it; empty if that is not known."""
+    url = (st.context.url or "").rstrip("/")
+    above, _, last = url.rpartition("/")
+    return above if last in doors.PAGES else url
+
+
+def _query(opened: Opened, now: State) -> dict[str, str]:
+    """What an address says of the run itself."""
+    asked, run = opened.asked, opened.translation
+    told: dict[str, Any] = {
+        name: getattr(now, name) for name in ("language", "temperature", "top_k", "top_p")
+    }
+    told |= {"model": asked.model, "decode": asked.decode, "target": asked.target, "changes": asked.changes}
+    told |= {"prompt": run.prompt} if isinstance(run, Generation) else {"text": asked.text}
+    return as_params(State(**told))
 
 
 def place(kinds: tuple[str, ...], now: State) -> str:

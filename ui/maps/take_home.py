@@ -16,7 +16,7 @@ from figures import next_token
 from figures.base import captions, labels
 from figures.maps.export import marked
 from lenses.words.reading import ReadView
-from linked.living.page import MOST
+from linked.living.page import MOST, WHOLE
 from transformer.exports.view import Measured, Selection, save_view
 from transformer.runs.translation import Translation
 from transformer.trace.view import HeadMap
@@ -26,7 +26,7 @@ from ui.controls.export import offer, popover
 from ui.controls.file_names import file_name
 from ui.maps.as_python import calls
 from ui.maps.explorer import Scene
-from ui.maps.living import living_page
+from ui.maps.living import living_page, where
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue
 from ui.server.opened import Opened
@@ -145,8 +145,9 @@ def _run(opened: Opened, now: State, look: Looking, looks: Looks) -> None:
         measured = _measured(look, view)
         files["JSON"] = "json", "application/json", lambda: view_file(run, view, selection, model, measured)
         files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, model)
-    files["Living page"] = "html", "text/html", lambda: living_page(opened, now)
-    long = max(len(run.source_tokens), len(run.target_tokens)) > MOST
+    app = where()  # while the page runs: a file is made later
+    files["Living page"] = "html", "text/html", lambda: living_page(opened, now, app)
+    longest = max(len(run.source_tokens), len(run.target_tokens))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("This run")
         for label, (suffix, kind, make) in files.items():
@@ -157,10 +158,13 @@ def _run(opened: Opened, now: State, look: Looking, looks: Looks) -> None:
                 kind,
                 key=f"{KEY}.file.{suffix}",
                 on_click="ignore",
-                disabled=suffix == "html" and long,
+                disabled=suffix == "html" and longest > MOST,
             )
     page = "The living page is this view with all heads as one HTML file, without a server or a model"
-    page += f"; it holds runs of at most {MOST} tokens a side." if long else "."
+    if longest > MOST:
+        page += f"; it holds runs of at most {MOST:,} tokens a side."
+    else:
+        page += "; in a run as long as this, only the heads shown here are whole." if longest > WHOLE else "."
     if not run.source_tokens:
         st.caption(page)
         return

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ import pytest
 from living_pages import Opened
 from random_models import random_language_model
 
+from figures.maps.heatmap import levels, pool
 from lenses.words.read_audit import read_checked
 from lenses.words.reading import Reading
 from linked import PageError, page
-from linked.living.page import POLICY, SCORED
+from linked.living.page import FINE, POLICY, SCORED, WHOLE
+from linked.living.scripts import script, style
 from linked.view import followed
 from linked.view.home import head_map
 from transformer import Sampling, Translation, Translator, load_translator, save_trace
@@ -92,7 +95,7 @@ def shown(opened: Opened, run: Translation, kind: str, head: tuple[int, int]) ->
     figure = json.loads(expected["figure"])
     assert figure["data"][0]["z"]["shape"] == ", ".join(map(str, view.weights.shape))
     figure["data"][0] |= {"z": None, "customdata": None}
-    assert opened.feed(kind, *head) == {"off": False, **expected, "figure": figure}
+    assert opened.feed(kind, *head) == {"off": False, **expected, "acts": ["png", "svg"], "figure": figure}
 
 
 def test_the_feeds_are_those_that_the_app_sends(en_pt: Translator):
@@ -160,9 +163,44 @@ def test_scores_stay_out_of_pages_of_long_runs_and_these_say_so(translator: Tran
     assert "scores before the mask are in pages of up to" in " ".join(made.run["said"]["proof"])
 
 
+def test_a_long_run_has_the_steps_of_the_colours(translator: Translator):
+    run = translator.force("one " * FINE, "two")
+    made = Opened(page(run))
+    assert np.abs(made.weights("encoder")[1, 0] / 1000 - run.weights("encoder", 1, 0)).max() < 0.0025
+    assert "[0]:.2f}" in json.dumps(made.feed("encoder", 1, 0)["figure"])
+    assert "in the steps of the colours" in made.run["said"]["proof"][-1]
+
+
+def test_a_longer_one_has_tiles_of_all_heads_and_the_chosen_ones_whole(translator: Translator):
+    run = translator.force("one " * WHOLE, "two")
+    made = Opened(page(run, place="step=2&cross=1.1", heads="encoder=2.2&encoder=1.1"))
+    whole = {"encoder": [[0, 0], [1, 1]], "decoder": [[2, 0]], "cross": [[0, 0]]}
+    assert {kind: told["whole"] for kind, told in made.run["kinds"].items()} == whole
+    assert made.run["place"]["heads"] == {"encoder": [1, 1], "decoder": [2, 0], "cross": [0, 0]}
+    for kind, (layers, heads) in run.config.sizes.items():
+        for layer, head in np.ndindex(layers, heads):
+            view = run.head(kind, layer, head)
+            pooled = pool(levels(view.weights, view.mask), 32)[0]
+            assert (made.tiles[kind][layer, head] == pooled).all()
+            own = made.run["kinds"][kind]["own"][layer][head]
+            assert (own is not None) is ([layer, head] in whole[kind])
+        for at, weights in zip(whole[kind], made.weights(kind), strict=True):
+            assert np.abs(weights / 1000 - run.weights(kind, *at)).max() < 0.0025
+    assert made.run["kinds"]["encoder"]["shared"]["choice"]["only"] == whole["encoder"]
+    assert "whole in this file: L1 H1, L2 H2;" in made.run["kinds"]["encoder"]["tiles"]["caption"]
+    assert "here each is a pooled tile" in made.run["said"]["proof"][-1]
+
+
+@pytest.mark.parametrize("heads", ["cross=9.1", "cross=1", "step=2", "cross=0.1"])
+def test_a_head_that_a_run_has_not_is_named(translator: Translator, heads: str):
+    with pytest.raises(PageError, match=re.escape(f"no head {heads};")):
+        page(translator.force("one", "two"), heads=heads)
+
+
 def test_a_run_that_no_page_can_hold_is_refused(translator: Translator):
-    with pytest.raises(PageError, match="at most 256 tokens"):
-        page(translator.force("one " * 300, "two"))
+    long = replace(translator.force("one", "two"), source_tokens=("one",) * 1025)
+    with pytest.raises(PageError, match="at most 1,024 tokens a side; this one has 1,025"):
+        page(long)
     with pytest.raises(NotCapturedError):
         page(translator.translate("one", max_length=3, capture=False))
 
@@ -183,3 +221,18 @@ def test_the_pages_beside_the_documents_are_small_and_unaltered():
         opened = Opened(path.read_text(encoding="utf-8"))
         assert opened.digest == hashlib.sha256(opened.text.encode()).hexdigest()
         assert "✓ verified" in opened.run["said"]["proof"][1]
+
+
+BESIDE = {
+    "en-de": "The woman who wrote the book is my sister.",
+    "en-pt": "He lives in a big white house.",
+}
+"""The pages beside the documents."""
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_page_beside_the_documents_has_the_scripts_of_today(name: str):
+    made = (MODEL.parents[2] / f"docs/pages/{name}.html").read_text(encoding="utf-8")
+    current = all(part in made for part in (f"<style>\n{style()}\n</style>", f"\n{script()}\n</script>"))
+    again = f'python -m linked --model assets/models/{name} "{BESIDE[name]}" --output docs/pages/{name}.html'
+    assert current, f"The page is behind the scripts; write it again: {again}"
