@@ -65,6 +65,7 @@ class ModelConfig:
     scaled_output: bool = False  # what the output projection reads is divided by √d_model
     output_bias: bool = False  # a learned bias is added to the logits
     max_positions: int = 2048  # longest sequence that has positions, in tokens
+    first_position: int = 0  # position of the first token in the table of the positional encoding
     pad_id: int = 0  # Id of the padding token. One past the last piece: padding is no piece.
     # Id of the token that the decoder starts with. One past the last piece: it starts with no token, whose
     # embedding is zero.
@@ -77,6 +78,7 @@ class ModelConfig:
         for name, limit in LIMITS.items():
             if hasattr(self, name) and not (name == "head_width" and self.head_width is None):
                 _check_whole(name, getattr(self, name), 1, limit)
+        _check_whole("first_position", self.first_position, 0, 16)
         for name in ("eos_id", "unk_id"):
             _check_whole(name, getattr(self, name), 0, self.vocab_size - 1)
         _check_whole("eos_id", self.eos_id, 0, self.n_target_pieces - 1)
@@ -154,6 +156,11 @@ class ModelConfig:
         return ()
 
     @property
+    def names_pair(self) -> bool:
+        """Whether a text begins with two of the pieces that name a language."""
+        return False
+
+    @property
     def tables(self) -> int:
         """Numbers in the tables of embeddings and of the output projection."""
         return self.vocab_size * self.d_model
@@ -214,6 +221,8 @@ class TransformerConfig(ModelConfig):
         target_vocab_size: Number of target pieces, if the target has its own vocabulary.
         languages: Pieces such as ``>>fra<<``, separated by blanks; one at the start of a source text names
             the target language.
+        language_pair: A text begins with two of them: its own, which the encoder reads, and that of the
+            output, with which the decoder begins.
         task: What the output is: a translation of the text, or whatever the text asks for.
         prompts: Beginnings of texts that say what to do, such as "summarize: ", a line each.
 
@@ -228,6 +237,7 @@ class TransformerConfig(ModelConfig):
     decoder_unit: DecoderUnit = "self_attention"
     target_vocab_size: int | None = None
     languages: str = ""
+    language_pair: bool = False
     task: Task = "translate"
     prompts: str = ""
 
@@ -255,6 +265,11 @@ class TransformerConfig(ModelConfig):
     def language_pieces(self) -> tuple[str, ...]:
         """The pieces that name a target language; empty for a model with only one."""
         return tuple(self.languages.split())
+
+    @property
+    def names_pair(self) -> bool:
+        """Whether a text begins with two of the pieces that name a language."""
+        return self.language_pair
 
     @property
     def prompt_texts(self) -> tuple[str, ...]:

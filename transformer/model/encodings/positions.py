@@ -85,7 +85,8 @@ class Sinusoidal(PositionalEncoding):
 
     def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         inclusive = config.sine_layout == "inclusive"
-        table = sinusoidal_table(config.max_positions, config.d_model, inclusive=inclusive).float()
+        first, length = config.first_position, config.max_positions
+        table = sinusoidal_table(first + length, config.d_model, inclusive=inclusive)[first:].float()
         if config.sine_layout != "interleaved":
             table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
         self.register_buffer("table", table, persistent=False)
