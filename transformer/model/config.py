@@ -33,7 +33,7 @@ LIMITS = {
 """Largest value accepted for each size; a config beyond these is a mistake or an attack."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ModelConfig:
     """Base of the configs of this package; ValueError if a size is out of ``LIMITS`` or fields disagree."""
 
@@ -73,6 +73,12 @@ class ModelConfig:
     eos_id: int = 2  # id of the token that ends a sentence
     unk_id: int = 3  # id of the unknown piece
     trained_length: int | None = None  # longest sequence seen in training, in tokens; None if unknown
+
+    def __repr__(self) -> str:
+        """The entries that differ from their defaults."""
+        values = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
+        told = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
+        return f"{type(self).__name__}({told})"
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
@@ -205,7 +211,7 @@ class ModelConfig:
         return cls(**values)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TransformerConfig(ModelConfig):
     """Sizes and choices of an encoder-decoder Transformer (Vaswani et al. 2017, section 3 and table 3).
 
@@ -301,7 +307,7 @@ class TransformerConfig(ModelConfig):
 RELATIVE = tuple(encoding.name for encoding in ENCODINGS.values() if encoding.relative)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LanguageModelConfig(ModelConfig):
     """Sizes and choices of a causal language model: a decoder without cross-attention (Radford et al. 2018).
 
@@ -350,7 +356,7 @@ SCORE_RULES: dict[Score, ScoreName] = {
 """The rule that is left of each score once states and memory are projected."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RecurrentConfig(ModelConfig):
     """Sizes and choices of a recurrent encoder-decoder with attention (Bahdanau et al. 2015).
 
