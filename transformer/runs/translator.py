@@ -64,7 +64,7 @@ class TranslationCall(Call[EncoderDecoder, Translation]):
 
     no_means = NO_MEANS
     too_long = "This text has {:,} tokens: longer than any text in this model's training ({:,})."
-    cut = "The translation was cut at {:,} tokens, so it is incomplete."
+    cut = "The output was cut at {:,} tokens, so it is incomplete."
     ended = "The output ended before this change could act: {}."
 
     def __init__(
