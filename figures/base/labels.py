@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
+from transformer.text.words import is_language
+
 WORD_START = "▁"
 JOINED = "‿"
 """Sign before a piece that begins without a space, as phoneticians write a link without a break."""
@@ -100,7 +102,7 @@ def escape(text: str) -> str:
 
 def is_special(token: str) -> bool:
     """Whether a token is one of the model's own marks, such as `</s>`, and not text."""
-    return token in SPECIAL_TOKENS
+    return token in SPECIAL_TOKENS or is_language(token)
 
 
 def _visible(character: str) -> str:

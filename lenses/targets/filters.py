@@ -59,7 +59,9 @@ def filtered_steps(
 def _allowed(translator: Translator, translation: Translation, log_probs: Tensor) -> Iterator[Tensor]:
     config, ids = translator.config, translation.target_ids
     find = translator.equipment.wording.token_id
-    rules = steered(translator.rules, translation.interventions, find, config.eos_id)
+    rules = steered(
+        translator.rules_for(translation.source_text), translation.interventions, find, config.eos_id
+    )
     limit = translator.limit(len(translation.source_tokens))
     for step, row in enumerate(log_probs):
         yield rules.allowed(row[None], [(config.bos_id, *ids[:step])], [step + 1 >= limit], step)

@@ -13,7 +13,8 @@ from transformer.text import words
 
 def direction(tokens: Sequence[str]) -> str:
     """`rtl` if most letters run from right to left, otherwise `ltr`."""
-    classes = [unicodedata.bidirectional(character) for token in tokens for character in token]
+    texts = (token for token in tokens if not words.is_language(token))
+    classes = [unicodedata.bidirectional(character) for token in texts for character in token]
     right = sum(each in {"R", "AL"} for each in classes)
     return "rtl" if right > sum(each == "L" for each in classes) else "ltr"
 

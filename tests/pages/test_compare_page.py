@@ -204,7 +204,7 @@ def test_a_head_that_is_not_there_becomes_the_nearest_and_the_page_says_so():
 
 def test_what_was_cut_on_the_other_side_is_told():
     at = run(PAGE, model="random", text="one two", against="sentence", other="nine ten")
-    assert "B: The translation was cut at" in words(at)
+    assert "B: The output was cut at" in words(at)
 
 
 @pytest.mark.parametrize("text", ["one", "."])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from app_pages import PAGES, run
+from m2m_models import write_m2m
 from marian_models import write_marian
 from random_models import random_language_model
 from t5_models import write_t5
@@ -28,6 +29,10 @@ def write_opus(folder: Path, tokenizer: Tokenizer) -> None:
 
 def write_prompted(folder: Path, tokenizer: Tokenizer) -> None:
     write_t5(folder / "t5", feed_forward="gated-gelu", tied=False)
+
+
+def write_pairs(folder: Path, tokenizer: Tokenizer) -> None:
+    write_m2m(folder / "nllb", kind="nllb")
 
 
 def write_damaged(folder: Path, tokenizer: Tokenizer) -> None:
@@ -52,6 +57,7 @@ MODELS: dict[str, Callable[[Path, Tokenizer], None] | None] = {
     "writer": write_own_writer,
     "opus": write_opus,
     "t5": write_prompted,
+    "nllb": write_pairs,
     "damaged": write_damaged,
     "aliases": write_aliases,
     "nothing": None,

@@ -53,7 +53,7 @@ def _write(
     values: Json = {"log_prob": round(total, 6), "tokens": count, "mean": round(total / count, 6)}
     columns = [f"{total:.6f}", str(count), f"{total / count:.6f}"]
     if arguments.tokens:
-        ids = (*translator.target_ids(pair.target), translator.config.eos_id)
+        ids = translator.written_ids(pair.source, pair.target)
         pieces, each = translator.pieces(ids), [round(value, 6) for value in log_probs]
         values |= {"target_tokens": pieces, "log_probs": each}
         columns += [" ".join(pieces), " ".join(f"{value:.6f}" for value in each)]

@@ -32,6 +32,7 @@ class SearchRules:
     forbidden: tuple[tuple[int, ...], ...] = ()  # sequences of ids that the output must not contain
     # id of the only token allowed at the last position before the limit; None allows any
     forced_end: int | None = None
+    forced_start: int | None = None  # id of the only token allowed first; None allows any
     # whether the probabilities that remain without forbidden tokens are rescaled to sum to 1 before scoring
     renormalize: bool = False
 
@@ -54,6 +55,8 @@ class SearchRules:
         step: int = 0,  # the step of the output, from 0
     ) -> Tensor:
         """(rows, pieces) to choose from: -inf if forbidden; ``log_probs`` itself if no rule applies."""
+        if step == 0 and self.forced_start is not None:
+            return _only(log_probs, self.forced_start)
         if not self.forbidden and not (self.forced_end is not None and any(last)):
             return log_probs
         allowed = log_probs.clone()
@@ -67,6 +70,13 @@ class SearchRules:
 
     def _forbidden_after(self, ending: tuple[int, ...]) -> list[int]:
         return [s[-1] for s in self.forbidden if len(s) == 1 or ending[-(len(s) - 1) :] == s[:-1]]
+
+
+def _only(log_probs: Tensor, token: int) -> Tensor:
+    """Nothing but one token to choose, which costs nothing."""
+    allowed = log_probs.new_full(log_probs.shape, -float("inf"))
+    allowed[:, token] = 0.0
+    return allowed
 
 
 FREE = SearchRules()

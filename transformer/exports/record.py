@@ -25,7 +25,7 @@ from transformer.interventions.checking import check
 from transformer.model.config import ModelConfig, config_from
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Alternative, DecodeStep, Translation
-from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, unknown_text
+from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, is_language, unknown_text
 from transformer.trace.view import Window
 
 MOST_JSON = 4 * 2**20
@@ -189,10 +189,19 @@ def run_from_dict(values: Any) -> Translation:
 def _spell(pieces: Sequence[str], written: str) -> bool:
     """True if pieces have the letters and digits of a text; `<unk>` stands for any text.
 
-    Vocabularies differ in what they do to spaces, punctuation and forms of letters.
+    Vocabularies differ in what they do to spaces, punctuation and forms of letters. A language may be named
+    in a text and be a piece of the output, or the other way round.
     """
     if UNK in pieces:
         return True
+    texts = " ".join(word for word in written.split() if not is_language(word))
+    if texts != written or any(map(is_language, pieces)):
+        bare = [piece for piece in pieces if not is_language(piece)]
+        return _spell_letters(pieces, written) or _spell_letters(bare, texts)
+    return _spell_letters(pieces, written)
+
+
+def _spell_letters(pieces: Sequence[str], written: str) -> bool:
     spelled = b"".join(
         bytes([int(piece[3:5], 16)]) if _BYTE.fullmatch(piece) else (unknown_text(piece) or piece).encode()
         for piece in pieces

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from transformer.families.family import Family
 from transformer.families.firefox.family import Firefox
+from transformer.families.m2m.family import M2M
 from transformer.families.marian.family import Marian
 from transformer.families.own import Own
 from transformer.families.t5.family import T5
 from transformer.storage.description import CONFIG_FILE
 
-FAMILIES: tuple[Family, ...] = (Firefox(), Marian(), T5(), Own())
+FAMILIES: tuple[Family, ...] = (Firefox(), Marian(), T5(), M2M(), Own())
 """The last one takes what no other does."""
 
 

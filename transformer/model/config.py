@@ -33,7 +33,7 @@ LIMITS = {
 """Largest value accepted for each size; a config beyond these is a mistake or an attack."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ModelConfig:
     """Base of the configs of this package; ValueError if a size is out of ``LIMITS`` or fields disagree."""
 
@@ -65,6 +65,7 @@ class ModelConfig:
     scaled_output: bool = False  # what the output projection reads is divided by √d_model
     output_bias: bool = False  # a learned bias is added to the logits
     max_positions: int = 2048  # longest sequence that has positions, in tokens
+    first_position: int = 0  # position of the first token in the table of the positional encoding
     pad_id: int = 0  # Id of the padding token. One past the last piece: padding is no piece.
     # Id of the token that the decoder starts with. One past the last piece: it starts with no token, whose
     # embedding is zero.
@@ -73,10 +74,17 @@ class ModelConfig:
     unk_id: int = 3  # id of the unknown piece
     trained_length: int | None = None  # longest sequence seen in training, in tokens; None if unknown
 
+    def __repr__(self) -> str:
+        """The entries that differ from their defaults."""
+        values = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
+        told = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
+        return f"{type(self).__name__}({told})"
+
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
             if hasattr(self, name) and not (name == "head_width" and self.head_width is None):
                 _check_whole(name, getattr(self, name), 1, limit)
+        _check_whole("first_position", self.first_position, 0, 16)
         for name in ("eos_id", "unk_id"):
             _check_whole(name, getattr(self, name), 0, self.vocab_size - 1)
         _check_whole("eos_id", self.eos_id, 0, self.n_target_pieces - 1)
@@ -154,6 +162,11 @@ class ModelConfig:
         return ()
 
     @property
+    def names_pair(self) -> bool:
+        """Whether a text begins with two of the pieces that name a language."""
+        return False
+
+    @property
     def tables(self) -> int:
         """Numbers in the tables of embeddings and of the output projection."""
         return self.vocab_size * self.d_model
@@ -198,7 +211,7 @@ class ModelConfig:
         return cls(**values)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TransformerConfig(ModelConfig):
     """Sizes and choices of an encoder-decoder Transformer (Vaswani et al. 2017, section 3 and table 3).
 
@@ -214,6 +227,8 @@ class TransformerConfig(ModelConfig):
         target_vocab_size: Number of target pieces, if the target has its own vocabulary.
         languages: Pieces such as ``>>fra<<``, separated by blanks; one at the start of a source text names
             the target language.
+        language_pair: A text begins with two of them: its own, which the encoder reads, and that of the
+            output, with which the decoder begins.
         task: What the output is: a translation of the text, or whatever the text asks for.
         prompts: Beginnings of texts that say what to do, such as "summarize: ", a line each.
 
@@ -228,6 +243,7 @@ class TransformerConfig(ModelConfig):
     decoder_unit: DecoderUnit = "self_attention"
     target_vocab_size: int | None = None
     languages: str = ""
+    language_pair: bool = False
     task: Task = "translate"
     prompts: str = ""
 
@@ -255,6 +271,11 @@ class TransformerConfig(ModelConfig):
     def language_pieces(self) -> tuple[str, ...]:
         """The pieces that name a target language; empty for a model with only one."""
         return tuple(self.languages.split())
+
+    @property
+    def names_pair(self) -> bool:
+        """Whether a text begins with two of the pieces that name a language."""
+        return self.language_pair
 
     @property
     def prompt_texts(self) -> tuple[str, ...]:
@@ -286,7 +307,7 @@ class TransformerConfig(ModelConfig):
 RELATIVE = tuple(encoding.name for encoding in ENCODINGS.values() if encoding.relative)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LanguageModelConfig(ModelConfig):
     """Sizes and choices of a causal language model: a decoder without cross-attention (Radford et al. 2018).
 
@@ -335,7 +356,7 @@ SCORE_RULES: dict[Score, ScoreName] = {
 """The rule that is left of each score once states and memory are projected."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RecurrentConfig(ModelConfig):
     """Sizes and choices of a recurrent encoder-decoder with attention (Bahdanau et al. 2015).
 

@@ -10,15 +10,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from transformer.model.config import ModelConfig
 
 
 class RmsNorm(nn.Module):
-    """x / √(mean x² + ε) · γ over the last axis (Zhang and Sennrich 2019): no mean, no β.
-
-    The mean of the squares is taken in float32, whatever the type of x.
-    """
+    """x / √(mean x² + ε) · γ over the last axis (Zhang and Sennrich 2019): no mean, no β."""
 
     bias: None
 
@@ -30,8 +28,7 @@ class RmsNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, width) → (…, width)."""
-        square = x.float().square().mean(-1, keepdim=True)
-        return self.weight * (x * torch.rsqrt(square + self.eps)).to(x.dtype)
+        return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
 
 
 StreamNorm = nn.LayerNorm | RmsNorm

@@ -14,6 +14,8 @@ from transformer.model.encodings.biases import ALL_HEADS, BiasRule, Heads
 from transformer.model.masks import AttentionMask, Focus
 from transformer.model.sites import ScoreName
 
+MOST_KEPT = 1 << 18
+"""Most numbers of a bias that a rule keeps for the next layer."""
 MOST_SUMS = 1 << 24
 """Most sums of query and key, number by number, that additive scores hold at a time."""
 
@@ -41,9 +43,17 @@ def fused_attention(
 
 def bias_matrix(rule: BiasRule, query: Tensor, key: Tensor, first_query: int) -> Tensor:
     """(batch or 1, heads, queries, keys): the rule's bias for these queries and all keys."""
+    place = query.dtype, query.device, torch.is_inference_mode_enabled()
+    asked = first_query, query.shape[2], key.shape[2], *place
+    last = rule.last
+    if last is not None and last[0] == asked:  # the layers of a stack share the rule
+        return last[1]
     rows = torch.arange(first_query, first_query + query.shape[2], device=query.device)
     bias = rule.scores(query, rows, torch.arange(key.shape[2], device=query.device)).to(query.dtype)
-    return bias if bias.dim() == 4 else bias[None]  # the fused kernel takes no mask of three dimensions
+    bias = bias if bias.dim() == 4 else bias[None]  # the fused kernel takes no mask of three dimensions
+    if not rule.divided and not bias.requires_grad and bias.numel() <= MOST_KEPT:
+        rule.last = asked, bias
+    return bias
 
 
 def attention_scores(query: Tensor, key: Tensor, bias: Tensor | None = None) -> Tensor:

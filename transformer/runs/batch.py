@@ -16,6 +16,7 @@ from transformer.model.config import ModelConfig
 from transformer.model.masks import token_mask
 from transformer.model.sites import AttentionKind, Place
 from transformer.runs.translator import Translator
+from transformer.runs.wording import InputError
 from transformer.text.words import PAD
 from transformer.trace.audit import audit
 from transformer.trace.heads import head_view
@@ -68,7 +69,10 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[BatchEntry,
     recorder = Recorder(Capture())
     request = TranslationRequest(translator.model, src_ids, recorder)
     limits = [translator.limit(len(row)) for row in sources]
-    hypotheses = finish(decode(request, limits, rules=translator.rules))
+    rules, *others = [translator.rules_for(text) for text in texts]
+    if any(each != rules for each in others):
+        raise InputError("The texts of a batch ask for several languages; let all of them ask for one.")
+    hypotheses = finish(decode(request, limits, rules=rules))
     written = pad([each.token_ids for each in hypotheses], config.pad_id).to(translator.device)
     inputs = [(config.bos_id, *each.token_ids[:-1]) for each in hypotheses]
     read = pad(inputs, config.pad_id).to(translator.device)

@@ -207,7 +207,9 @@ class Given(NamedTuple):
     unread: tuple[str, ...] = ()  # what the vocabulary has no piece for, in sentences
 
 
-def given_text(wording: Wording, written: str | Sequence[int] | Sequence[str]) -> Given:
+def given_text(
+    wording: Wording, written: str | Sequence[int] | Sequence[str], start: int | None = None
+) -> Given:
     """A whole output: a text, which then ends with ``</s>``, or all of its tokens as ids or pieces.
 
     Raises:
@@ -216,7 +218,9 @@ def given_text(wording: Wording, written: str | Sequence[int] | Sequence[str]) -
     """
     if isinstance(written, str):
         cut, end = wording.cut_target(written), wording.config.eos_id
-        return Given((*cut.ids, end), (*cut.pieces, *wording.pieces((end,))), cut.notes())
+        first = () if start is None else (start,)  # a piece that the text does not have, such as a language
+        named = (*wording.pieces(first), *cut.pieces, *wording.pieces((end,)))
+        return Given((*first, *cut.ids, end), named, cut.notes())
     ids = tuple(map(wording.token_id, written))
     pieces = zip(written, wording.pieces(ids), strict=True)
     return Given(ids, tuple(token if isinstance(token, str) else piece for token, piece in pieces))

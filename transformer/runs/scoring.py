@@ -32,7 +32,7 @@ def forced_log_probs(translator: Translator, pairs: Sequence[SentencePair]) -> l
         OverflowedError: The model's numbers overflow.
     """
     end = translator.config.eos_id
-    ids = [((*translator.ids(p.source), end), (*translator.target_ids(p.target), end)) for p in pairs]
+    ids = [((*translator.ids(p.source), end), translator.written_ids(p.source, p.target)) for p in pairs]
     found: list[tuple[float, ...]] = [()] * len(pairs)
     width = CPU_WIDTH if translator.device.type == "cpu" else 1
     for places in batches([max(map(len, both)) for both in ids], width):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ class TranslationCall(Call[EncoderDecoder, Translation]):
 
     no_means = NO_MEANS
     too_long = "This text has {:,} tokens: longer than any text in this model's training ({:,})."
-    cut = "The translation was cut at {:,} tokens, so it is incomplete."
+    cut = "The output was cut at {:,} tokens, so it is incomplete."
     ended = "The output ended before this change could act: {}."
 
     def __init__(
@@ -205,7 +206,7 @@ class Translator(Answering[EncoderDecoder]):
         """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and finally the
         translation."""
         changes = as_interventions(interventions)
-        own = with_penalty(self.rules, length_penalty, length_offset)
+        own = with_penalty(self.rules_for(text), length_penalty, length_offset)
         rules = steered(own, changes, self._wording.token_id, self.config.eos_id)
         search = Search(self._beam_size(beam_size, sample), sample, rules, tree)
 
@@ -238,7 +239,7 @@ class Translator(Answering[EncoderDecoder]):
             InputError: A text is empty or too long.
             InterventionError: A change does not fit the model, the text or the target.
         """
-        given = self._target(target)
+        given = self._target(target, self._wording.cut(text).start)
         changes = as_interventions(interventions)
         self._check_written(changes, given.ids)
         count = len(given.ids)
@@ -279,9 +280,20 @@ class Translator(Answering[EncoderDecoder]):
         """The outputs of a padded batch, with their log-probabilities; raises as ``translate_all``."""
         if not texts:
             return ()
-        rows = [(*self.ids(text), self.config.eos_id) for text in texts]
+        cuts = [self._wording.cut(text) for text in texts]
+        found: dict[int, Hypothesis] = {}
+        for start in dict.fromkeys(cut.start for cut in cuts):  # texts into one language share a batch
+            places = [place for place, cut in enumerate(cuts) if cut.start == start]
+            rows = [(*cuts[place].ids, self.config.eos_id) for place in places]
+            done = self._searched(rows, _begun(self.rules, start), beam_size, max_length)
+            found |= dict(zip(places, done, strict=True))
+        return tuple(found[place] for place in range(len(texts)))
+
+    def _searched(
+        self, rows: Sequence[Sequence[int]], rules: SearchRules, beam_size: int | None, max_length: int | None
+    ) -> tuple[Hypothesis, ...]:
         limits = [self.limit(len(row), max_length) for row in rows]
-        search = Search(self._beam_size(beam_size), None, self.rules, False)
+        search = Search(self._beam_size(beam_size), None, rules, False)
 
         def answer() -> Iterator[tuple[Hypothesis, ...]]:
             request = TranslationRequest(self.model, pad(rows, self.config.pad_id).to(self.device))
@@ -305,6 +317,14 @@ class Translator(Answering[EncoderDecoder]):
             InputError: The translation is empty or has too many tokens.
         """
         return self._wording.cut_target(text).ids
+
+    def rules_for(self, text: str) -> SearchRules:
+        """The model's rules, with the piece that the output for a text begins with; raises as ``ids``."""
+        return _begun(self.rules, self._wording.cut(text).start)
+
+    def written_ids(self, source: str, target: str) -> tuple[int, ...]:
+        """All ids of a translation of a text, as the model would write them; raises as ``target_ids``."""
+        return self._target(target, self._wording.cut(source).start).ids
 
     def unread(self, text: str) -> tuple[str, ...]:
         """What the vocabulary has no piece for in a source text, in sentences; raises as ``ids``."""
@@ -343,11 +363,11 @@ class Translator(Answering[EncoderDecoder]):
             raise ValueError(f"max_length is {max_length}; it must be from 1 to {longest:,}.")
         return max_length
 
-    def _target(self, target: str | Sequence[int] | Sequence[str]) -> Given:
-        """A whole target, ``</s>`` included."""
+    def _target(self, target: str | Sequence[int] | Sequence[str], start: int | None = None) -> Given:
+        """A whole target, ``</s>`` included, and before a text the piece that it begins with."""
         if not target and not isinstance(target, str):
             raise InputError("The translation is empty; give it at least one token.")
-        return given_text(self._wording, target)
+        return given_text(self._wording, target, start)
 
     def _check_written(self, changes: Sequence[Intervention], target_ids: Sequence[int]) -> None:
         written = list(zip(self.pieces(target_ids), target_ids, strict=True))
@@ -359,6 +379,10 @@ class Translator(Answering[EncoderDecoder]):
         if beam_size is not None:
             return beam_size
         return self.rules.beam_size if sample is None else 1
+
+
+def _begun(rules: SearchRules, start: int | None) -> SearchRules:
+    return rules if start is None else replace(rules, forced_start=start)
 
 
 def load_translator(

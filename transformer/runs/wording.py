@@ -39,6 +39,11 @@ class Wording:
         found = self.tokenizer.cut(text)
         ids, languages = found.ids, self.config.language_pieces
         named = bool(ids) and self._source_pieces[ids[0]] in languages
+        if self.config.names_pair and found.start is None:
+            raise InputError(
+                f"This model knows {len(languages)} languages; begin the text with the one that it is in and "
+                f"the one that you want, such as {' '.join(languages[:2])}."
+            )
         if len(languages) > 1 and not named:
             raise InputError(
                 f"This model translates into {len(languages)} languages; begin the text with the one "

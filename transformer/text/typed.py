@@ -52,6 +52,7 @@ class Cut:
     words: tuple[int, ...]  # for each piece, the word of the typed text that it stands in, from 0
     unknown: tuple[str, ...]  # characters read as unknown, each once, in order
     spelled: tuple[str, ...]  # characters spelled in bytes, each once, in order
+    start: int | None = None  # id of the piece that the output begins with, if the text names one
 
     def notes(self) -> tuple[str, ...]:
         """Sentences for the reader: what the vocabulary has no piece for."""

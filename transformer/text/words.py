@@ -31,6 +31,7 @@ _JOINER = "\u200d"
 _SKIN_TONES = "".join(map(chr, range(0x1F3FB, 0x1F400)))
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 _UNKNOWN_PIECE = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
+_LANGUAGE = re.compile(r">>[^\s<>]+<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}")
 _LONGEST_UNKNOWN = 100
 
 
@@ -48,9 +49,14 @@ class Group:
         return range(self.start, self.stop)
 
 
+def is_language(piece: str) -> bool:
+    """True if a piece names a language: `>>fra<<`, `__fr__`, `fra_Latn`, `fr_XX`."""
+    return _LANGUAGE.fullmatch(piece) is not None
+
+
 def is_special(piece: str) -> bool:
-    """True if a piece stands for no text: `<pad>`, `<s>`, `</s>`, `<unk>`."""
-    return piece in SPECIAL_PIECES
+    """True if a piece stands for no text: `<pad>`, `<s>`, `</s>`, `<unk>`, or a language."""
+    return piece in SPECIAL_PIECES or is_language(piece)
 
 
 def _stands_alone(piece: str) -> bool:

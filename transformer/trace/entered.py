@@ -75,7 +75,7 @@ def _positions(trace: AttentionTrace, basis: Network | ModelConfig | None, side:
 
 def sinusoids(config: ModelConfig, first: int, length: int) -> NDArray[np.float64]:
     """(length, d_model) the formula of section 3.5, number by number, in the layout of the config."""
-    width = config.d_model
+    width, first = config.d_model, first + config.first_position
     period = max(1, width - 2 * (config.sine_layout == "inclusive"))
     angles = np.arange(first, first + length)[:, None] / BASE ** (np.arange(0, width, 2) / period)
     sines, cosines = np.sin(angles), np.cos(angles[:, : width // 2])  # an odd width has one sine more

@@ -56,6 +56,8 @@ LANGUAGES = {
     "pt": "Portuguese",
 }
 """English names of languages by their codes."""
+_USUAL = ("eng_", "__en__", "en_"), ("deu_", "__de__", "de_")
+"""How the pieces of English and German begin."""
 _NO_NAMES = ("", ".", "..")
 KINDS = tuple(str(kind) for kind in AttentionKind)
 NEEDS_MODEL = "This needs the model, which an imported file does not hold: choose a model on the left."
@@ -382,13 +384,36 @@ def languages(name: str) -> tuple[str, ...]:
 def addressed(name: str, text: str, language: str | None) -> str:
     """The text for a model of several languages: one that names no language gets the chosen one in front."""
     pieces = languages(name)
-    return text if not pieces or text.startswith(pieces) else f"{language_of(name, language)} {text}"
+    return text if not pieces or named_in(name, text) else f"{language_of(name, language)} {text}"
+
+
+def named_in(name: str, text: str) -> str | None:
+    """The language, or the two languages, that a text itself names for a model; None if it names none."""
+    pieces = languages(name)
+    if pairs(name):
+        first = text.split()[:2]
+        return " ".join(first) if len(first) == 2 and set(first) <= set(pieces) else None
+    return next((piece for piece in pieces if text.startswith(piece)), None)
+
+
+def pairs(name: str) -> bool:
+    """Whether a model is told the language of the text, too."""
+    return bool(languages(name)) and _config(name).names_pair
 
 
 def language_of(name: str, language: str | None) -> str:
-    """The target language: the chosen one if the model knows it, otherwise the model's first."""
+    """The target language: the chosen one if the model knows it, otherwise the model's first.
+
+    For a model that is told both, the two of them; usually from English into German.
+    """
     pieces = languages(name)
-    return language if language in pieces else pieces[0]
+    if not pairs(name):
+        return language if language in pieces else pieces[0]
+    asked = (language or "").split()
+    if len(asked) == 2 and set(asked) <= set(pieces):
+        return " ".join(asked)
+    usual = [next((each for each in pieces if each.startswith(of)), "") for of in _USUAL]
+    return " ".join(usual if all(usual) else pieces[:2])
 
 
 def task(name: str | None) -> str:

@@ -160,7 +160,7 @@ REFUSED: dict[str, tuple[Intervention, str]] = {
     "self-attention": (do.ablate("encoder", 0, 0), "no encoder self-attention"),
     "masked self-attention": (do.mask("decoder", forbid=[(1, 0)]), "no decoder self-attention"),
     "sub-layer": (do.drop_sublayer("decoder", 0, "feed_forward"), "no feed-forward network"),
-    "LayerNorm": (do.drop_norm("encoder"), "no LayerNorm in the encoder"),
+    "LayerNorm": (do.drop_norm("encoder"), "no norm in the encoder"),
     "LayerNorm of a sub-layer": (do.drop_norm("decoder", 0, "cross_attention"), "no cross-attention"),
     "positions": (do.no_positions("encoder"), "no positions in the encoder"),
     "stream": (

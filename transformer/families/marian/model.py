@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from transformer.families.family import every_part
+from transformer.families.fairseq import OUTPUT, SHARED, SOURCE, TARGET, layer_names, roles
 from transformer.families.marian.config import marian_config
 from transformer.families.marian.vocabulary import language_pieces, read_vocabulary
 from transformer.families.pieces import PublishedVocabulary
@@ -31,32 +31,6 @@ from transformer.storage.directory import Checkpoint, check_sizes
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.tensors import StoredTensor, stored_tensors, weight_files
 from transformer.text.words import PAD, UNK
-
-_ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
-ENCODER_PARTS = {
-    **{f"self_attention.{part}": f"self_attn.{part}" for part in _ATTENTION},
-    "self_attention_residual.norm": "self_attn_layer_norm",
-    "feed_forward.inner": "fc1",
-    "feed_forward.outer": "fc2",
-    "feed_forward_residual.norm": "final_layer_norm",
-}
-DECODER_PARTS = ENCODER_PARTS | {
-    **{f"cross_attention.{part}": f"encoder_attn.{part}" for part in _ATTENTION},
-    "cross_attention_residual.norm": "encoder_attn_layer_norm",
-}
-"""Maps our part of a layer to theirs; each part has a ``weight`` and a ``bias``."""
-
-SHARED = "model.shared.weight"
-SOURCE = "model.encoder.embed_tokens.weight"
-TARGET = "model.decoder.embed_tokens.weight"
-OUTPUT = "lm_head.weight"
-TIED = {
-    (True, True): ((SHARED, SOURCE, TARGET, OUTPUT),),
-    (True, False): ((SHARED, SOURCE, TARGET), (OUTPUT,)),
-    (False, True): ((SOURCE,), (TARGET, OUTPUT)),
-    (False, False): ((SOURCE,), (TARGET,), (OUTPUT,)),
-}
-"""By (shared, tied) embeddings: the groups of names of one table; a file may hold any of a group."""
 
 BIAS = "final_logits_bias"
 POSITIONS = {
@@ -90,15 +64,6 @@ def load_marian(path: str | Path) -> Checkpoint:
     return Checkpoint(config, model, vocabulary, heads, card, rules, notes)
 
 
-def layer_names(config: TransformerConfig) -> dict[str, str]:
-    """Maps our name of every weight inside the layers to theirs."""
-    return {
-        f"{stack}.layers.{layer}.{ours}.{kind}": f"model.{stack}.layers.{layer}.{theirs}.{kind}"
-        for stack, layer, ours, theirs in every_part(config, ENCODER_PARTS, DECODER_PARTS)
-        for kind in ("weight", "bias")
-    }
-
-
 def resolve(
     config: TransformerConfig, stored: Mapping[str, StoredTensor], directory: Path
 ) -> tuple[TransformerConfig, dict[str, str]]:
@@ -108,9 +73,7 @@ def resolve(
     CheckpointError if a weight is missing, or there is one that no model of this config has.
     """
     names = layer_names(config)
-    groups = TIED[config.shared_embeddings, config.tied_embeddings]
-    roles = [(role, *next(group for group in groups if role in group)) for role in (SOURCE, TARGET, OUTPUT)]
-    chosen = tables(directory, roles, stored)
+    chosen = tables(directory, roles(config), stored)
     source, target, output = chosen
     names |= table_names(chosen)
     if BIAS in stored:

@@ -24,6 +24,8 @@ class BiasRule:
     """Axes of the table: `heads`, `d_head`, an odd number of `distances` (−reach to reach), or a number."""
     divided: ClassVar[bool] = False
     """True if the bias is a product with the query, divided by √d_k as q · k is."""
+    last: tuple[object, Tensor] | None = None
+    """The matrix that was asked for last, and for what, if it is small and no product with the query."""
 
     def __init__(
         self,

@@ -85,7 +85,8 @@ class Sinusoidal(PositionalEncoding):
 
     def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         inclusive = config.sine_layout == "inclusive"
-        table = sinusoidal_table(config.max_positions, config.d_model, inclusive=inclusive).float()
+        first, length = config.first_position, config.max_positions
+        table = sinusoidal_table(first + length, config.d_model, inclusive=inclusive)[first:].float()
         if config.sine_layout != "interleaved":
             table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
         self.register_buffer("table", table, persistent=False)
@@ -141,12 +142,19 @@ class Buckets(PositionalEncoding):
         distances = torch.arange(-T5_MAX_DISTANCE, T5_MAX_DISTANCE + 1)
         places = t5_buckets(distances, causal=causal, buckets=T5_BUCKETS, max_distance=T5_MAX_DISTANCE)
         self.register_buffer("places", places, persistent=False)
+        self._rule: tuple[object, DistanceRule] | None = None
 
     def initialise(self) -> None:
         nn.init.normal_(self.weight, std=0.1)
 
     def bias(self, layer: int) -> DistanceRule:
-        return DistanceRule(self.weight[:, self.places])
+        """One rule for all layers while nothing is learned, so that the layers share its matrix."""
+        weight = self.weight
+        changed = None if weight.is_inference() else weight._version
+        now = weight.data_ptr(), changed, weight.dtype, weight.device, torch.is_inference_mode_enabled()
+        if weight.requires_grad or self._rule is None or self._rule[0] != now:
+            self._rule = now, DistanceRule(weight[:, self.places])
+        return self._rule[1]
 
 
 class Rotary(PositionalEncoding):

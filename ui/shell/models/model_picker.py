@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from transformer.hub.files import size
@@ -14,6 +16,7 @@ from ui.controls import plain
 from ui.controls.pickers import choose
 from ui.server import catalogue, imported, runs
 from ui.server.hub_models import desk
+from ui.server.language_names import language_name
 from ui.shell import doors, menu, waiting
 from ui.shell.fitting import fit_model
 from ui.shell.models import hub_picker
@@ -121,16 +124,25 @@ def _pick_language(name: str, now: State) -> None:
     pieces = catalogue.languages(name)
     if not pieces:
         return
-    text = now.text or ""
-    named = next((piece for piece in pieces if text.startswith(piece)), None)
+    named = catalogue.named_in(name, now.text or "")
     chosen = named or catalogue.language_of(name, now.language)
-    choose(
-        "language",
-        "Translate into",
-        {piece: piece.strip("<>") for piece in pieces},
-        chosen,
-        lambda piece: session.change(language=piece, **session.FRESH),
-        labelled=True,
-        disabled=named is not None,
-        help="This model translates into several languages, so each text starts with the one you choose.",
-    )
+    found = {piece: language_name(piece) for piece in pieces}
+    more = {"labelled": True, "disabled": named is not None}
+    if not catalogue.pairs(name):
+        told = "This model translates into several languages, so each text starts with the one you choose."
+        choose("language", "Translate into", found, chosen, _take_language, help=told, **more)
+        return
+    sides = chosen.split()
+    sorted_names = dict(sorted(found.items(), key=lambda item: item[1]))
+    for side, label in enumerate(("Translate from", "Into")):
+        told = "This model is told both languages: the text begins with its own, the output with the other."
+        take = partial(_take_side, sides, side)
+        choose(f"language.{side}", label, sorted_names, sides[side], take, help=told, **more)
+
+
+def _take_language(language: str) -> None:
+    session.change(language=language, **session.FRESH)
+
+
+def _take_side(sides: list[str], side: int, language: str) -> None:
+    _take_language(" ".join([*sides[:side], language, *sides[side + 1 :]]))

@@ -325,11 +325,12 @@ def _b(config: ModelConfig, number: int) -> str:
 
 def _inner(config: ModelConfig, wide: int) -> str:
     """LaTeX of the inner units u: activated, or a gate times a value."""
-    act = {"relu": r"\max(0, \cdot)"}.get(config.activation, rf"\mathrm{{{_act(config)}}}")
+    named = {"relu": r"\max(0, \cdot)", "gelu_tanh": r"\mathrm{gelu}_{\tanh}"}
+    act = named.get(config.activation, rf"\mathrm{{{config.activation}}}")
     x = rf"\underset{{1 \times {config.d_model}}}{{x}}"
     shape, units = rf"{config.d_model} \times {wide}", rf"\underset{{1 \times {wide}}}{{u}}"
     if config.gated:
-        gate = rf"\mathrm{{{_act(config)}}}(x\, W_g{_b(config, 0)})"
+        gate = rf"{act}(x\, W_g{_b(config, 0)})"
         return rf"{units} = {gate} \odot {x}\,\underset{{{shape}}}{{W_1}}{_b(config, 1)}"
     return rf"{x}\,\underset{{{shape}}}{{W_1}}{_b(config, 1)}\;\xrightarrow{{{act}}}\;{units}"
 

@@ -1,0 +1,183 @@
+"""M2M-100 and NLLB-200 models against transformers' own, on checkpoints made here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from m2m_models import PAIRS, reference, reference_ids, write_m2m
+
+from lenses import alti, attribution, carried, score_parts
+from lenses.inside.inside import look_inside
+from transformer import AttentionKind, Capture, Translator, load_translator
+from transformer.decode.beam import beam_search
+from transformer.decode.request import TranslationRequest
+from transformer.decode.steps import finish
+from transformer.exports.npz import load_trace, save_trace
+from transformer.runs.batch import run_batch
+from transformer.runs.scoring import forced_log_probs
+from transformer.runs.wording import InputError
+from transformer.storage.files import CheckpointError
+from transformer.text.pairs import SentencePair
+
+TEXT = "the cat sleeps in the old house while two dogs ran over the hills ."
+TARGET = "die Katze schläft und das Haus ist klein"
+MARGIN = 1e-3
+"""If the reference prefers a token by less than this, either choice is right."""
+
+CASES: dict[str, dict[str, Any]] = {
+    "M2M-100": {},
+    "NLLB": {"kind": "nllb", "seed": 1},
+    "one layer": {"encoder_layers": 1, "decoder_layers": 1, "heads": 1, "seed": 2},
+    "deep encoder, gelu": {"encoder_layers": 4, "decoder_layers": 1, "activation": "gelu", "kind": "nllb"},
+    "shards": {"shards": True},
+    "bfloat16": {"dtype": torch.bfloat16},
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same directory, opened by this package and by the reference."""
+
+    directory: Path
+    kind: str
+    translator: Translator
+    model: Any
+
+    @property
+    def text(self) -> str:
+        return f"{PAIRS[self.kind]} {TEXT}"
+
+    def source(self) -> torch.Tensor:
+        return torch.tensor([reference_ids(self.directory, self.kind, TEXT)])
+
+    @property
+    def target(self) -> int:
+        """The id of the language that is asked for."""
+        return self.translator.tokenizer.source.ids[PAIRS[self.kind].split()[1]]
+
+    def generate(self, **options: Any) -> Any:
+        asked = {"forced_bos_token_id": self.target, "do_sample": False, "return_dict_in_generate": True}
+        return self.model.generate(self.source(), use_cache=False, **asked | options)
+
+
+@pytest.fixture(scope="module", params=CASES)
+def pair(request, tmp_path_factory):
+    directory = write_m2m(tmp_path_factory.mktemp("m2m"), **CASES[request.param])
+    kind = CASES[request.param].get("kind", "m2m")
+    return Pair(directory, kind, load_translator(directory), reference(directory))
+
+
+def largest(ours, theirs):
+    return float((torch.as_tensor(ours) - theirs).abs().max())
+
+
+def test_logits_encoder_output_and_every_attention_are_the_reference_s(pair):
+    forced = pair.translator.force(pair.text, TARGET, capture=Capture(residual=True))
+    assert [*pair.translator.ids(pair.text), 2] == pair.source()[0].tolist()
+    assert forced.steps[0].token_id == pair.target
+    read = torch.tensor([[2, *(step.token_id for step in forced.steps[:-1])]])
+    with torch.no_grad():
+        expected = pair.model(input_ids=pair.source(), decoder_input_ids=read, output_attentions=True)
+        assert largest(pair.translator.model(pair.source(), read), expected.logits) <= 1e-4
+        memory = pair.translator.model.encode(pair.source())
+    assert largest(memory, expected.encoder_last_hidden_state) <= 1e-4
+    theirs = {
+        AttentionKind.ENCODER: expected.encoder_attentions,
+        AttentionKind.DECODER: expected.decoder_attentions,
+        AttentionKind.CROSS: expected.cross_attentions,
+    }
+    for kind, layers in theirs.items():
+        assert len(forced.attention.layers[kind]) == len(layers)
+        for layer, weights in enumerate(layers):
+            assert largest(forced.attention.weights(kind, layer), weights[0]) <= 1e-4
+    assert forced.attention.audit().passed
+
+
+def test_greedy_search_begins_with_the_language_and_writes_what_the_reference_writes(pair):
+    expected = pair.generate(num_beams=1, output_logits=True)
+    margins = [float(row[0].topk(2).values.diff().abs()) for row in expected.logits]
+    sure = next((step for step, each in enumerate(margins) if step and each < MARGIN), len(margins))
+    ours = pair.translator.translate(pair.text, beam_size=1)
+    written = [step.token_id for step in ours.steps]
+    assert sure > 2
+    assert written[:sure] == expected.sequences[0, 1:].tolist()[:sure]
+    assert written[0] == pair.target
+    assert ours.steps[0].forced
+    assert ours.attention.audit().passed
+    (other,) = pair.translator.hypotheses([pair.text], beam_size=1)
+    assert list(other.token_ids) == written
+
+
+def test_a_beam_of_four_finds_what_the_reference_s_finds_with_its_score(pair):
+    expected = pair.generate(num_beams=4, output_scores=True, num_return_sequences=2)
+    scores = expected.sequences_scores.tolist()
+    ours = pair.translator.translate(pair.text)
+    if scores[0] - scores[1] > MARGIN:
+        written = expected.sequences[0, 1:].tolist()
+        end = written.index(2) + 1 if 2 in written else len(written)
+        assert [step.token_id for step in ours.steps] == written[:end]
+    request = TranslationRequest(pair.translator.model, pair.source())
+    (found,) = finish(beam_search(request, 19, 4, pair.translator.rules_for(pair.text)))
+    assert found.score == pytest.approx(scores[0], abs=1e-4)
+
+
+@pytest.fixture(scope="module")
+def nllb(tmp_path_factory):
+    return load_translator(write_m2m(tmp_path_factory.mktemp("nllb"), kind="nllb"))
+
+
+def test_every_measure_sums_to_what_the_model_computed(nllb, tmp_path):
+    forced = nllb.force(f"eng_Latn deu_Latn {TEXT}", TARGET, capture=Capture(residual=True))
+    assert attribution(nllb.model, forced, 2, forced.steps[2].token_id).audit.passed
+    assert alti(nllb.model, forced).audit.passed
+    for kind in AttentionKind:
+        assert carried(nllb.model, forced, kind, 0, 1).audit.passed
+        assert score_parts(nllb.model, forced, (kind, 1, 1), 2, 1).audit.passed
+        assert look_inside(nllb.model, forced, (kind, 1, 1), 2).audit.passed
+    save_trace(forced, tmp_path / "trace.npz", nllb.model)
+    assert load_trace(tmp_path / "trace.npz").attention.audit().passed
+
+
+def test_texts_into_several_languages_are_translated_and_scored_together(nllb):
+    texts = [f"eng_Latn {code} two dogs" for code in ("deu_Latn", "fra_Latn", "deu_Latn")]
+    found = nllb.hypotheses(texts, beam_size=1)
+    starts = [nllb.pieces(each.token_ids)[0] for each in found]
+    assert starts == ["deu_Latn", "fra_Latn", "deu_Latn"]
+    (scored,) = forced_log_probs(nllb, [SentencePair(texts[1], "zwei Hunde")])
+    assert scored == pytest.approx(nllb.force(texts[1], "zwei Hunde").log_probs, abs=1e-4)
+    with pytest.raises(InputError, match="ask for several languages"):
+        run_batch(nllb, texts)
+    assert run_batch(nllb, texts[::2])[0].target_tokens[0] == "deu_Latn"
+
+
+@pytest.mark.parametrize("text", ["two dogs", "eng_Latn two dogs", "deu two dogs", "eng_Latn xyz_Latn dogs"])
+def test_a_text_without_both_languages_is_refused_in_one_sentence(nllb, text):
+    with pytest.raises(InputError, match="knows 202 languages; begin the text with the one that it is in"):
+        nllb.translate(text)
+    with pytest.raises(InputError, match="The text is empty"):
+        nllb.translate("eng_Latn deu_Latn")
+
+
+REFUSED = {
+    "layers after": ({"normalize_before": False}, "normalize_before = False; only True"),
+    "learned positions": ({"static_position_embeddings": False}, "static_position_embeddings = False"),
+    "heads of the decoder": ({"decoder_attention_heads": 2}, "only models with equal values"),
+    "rows": ({"vocab_size": 100}, "pieces with its languages, but config.json has 100 rows|shape"),
+    "depth": ({"encoder_layers": 3}, "that config.json asks for"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_supported_is_named(tmp_path, name):
+    values, message = REFUSED[name]
+    with pytest.raises(CheckpointError, match=message):
+        load_translator(write_m2m(tmp_path, config=values))
+
+
+def test_what_old_files_hold_besides_is_ignored_and_said(tmp_path):
+    translator = load_translator(write_m2m(tmp_path, old=True))
+    assert any("which no model reads; it is ignored" in note for note in translator.notes)
