@@ -8,10 +8,17 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from transformer.commands.program import Parser, run_program
+from transformer.interventions import Intervention
 from transformer.runs.translation import Translation
 
+if TYPE_CHECKING:
+    from linked.living.page import Known
+
+Changes = Sequence[Intervention]
+Run = Callable[[str, Changes], Translation]
 Make = Callable[[str], tuple[Translation, str]]
 """Makes the run of a text, and its page."""
 
@@ -35,6 +42,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--place", default="", metavar="PLACE", help=text)
     text = "heads that are whole in a page of more than 256 tokens: cross=3.5&cross=1.2; else those of PLACE"
     parser.add_argument("--heads", default="", metavar="HEADS", help=text)
+    parser.add_argument("--beside", metavar="TEXT", help="another text, whose run stands beside the first")
+    text = "directory of another model; its run stands beside the first, of the same text without --beside"
+    parser.add_argument("--beside-model", metavar="DIR", help=text)
+    text = (
+        "changes of the run, as an address of the app has them; without --beside, it stands beside as it is"
+    )
+    parser.add_argument("--changes", default="", metavar="CHANGES", help=text)
     add_beam(parser)
     add_device(parser)
     return parser
@@ -57,31 +71,45 @@ def _write(arguments: argparse.Namespace) -> int:
 
 
 def _maker(arguments: argparse.Namespace) -> Make:
-    """Opens the model, once for all texts."""
-    from linked.living.page import Known, written
+    """Opens the models, once for all texts."""
+    from linked.living.page import written
+    from transformer.commands.arguments import line_text
+    from transformer.interventions import read_text
+
+    changes, text = read_text(arguments.changes), arguments.beside and line_text(arguments.beside)
+    run, known = other, theirs = _opened(Path(arguments.model), arguments)
+    if arguments.beside_model:
+        other, theirs = _opened(Path(arguments.beside_model), arguments)
+
+    def make(own: str) -> tuple[Translation, str]:
+        found, beside = run(own, changes), None
+        if text or arguments.beside_model or changes:
+            beside = other(text or own, ()), theirs
+        return found, written(found, known, arguments.place, arguments.heads, beside)
+
+    return make
+
+
+def _opened(directory: Path, arguments: argparse.Namespace) -> tuple[Run, Known]:
+    """What makes the run of a text with a model, and what is known of the model."""
+    from linked.living.page import Known
     from transformer.runs.language.generator import load_language_model
     from transformer.runs.translator import load_translator
 
-    directory = Path(arguments.model)
     scored = {name: getattr(arguments, name) for name in ("length_penalty", "length_offset")}
     if _continues(directory):
         writer = load_language_model(directory, arguments.device)
-        known = Known.of(writer, directory)
 
-        def run(text: str) -> Translation:
-            return writer.generate(text, arguments.beam_size, **scored)
-    else:
-        translator = load_translator(directory, arguments.device)
-        known = Known.of(translator, directory)
+        def write(text: str, changes: Changes) -> Translation:
+            return writer.generate(text, arguments.beam_size, interventions=changes, **scored)
 
-        def run(text: str) -> Translation:
-            return translator.translate(text, arguments.beam_size, **scored)
+        return write, Known.of(writer, directory)
+    translator = load_translator(directory, arguments.device)
 
-    def make(text: str) -> tuple[Translation, str]:
-        found = run(text)
-        return found, written(found, known, arguments.place, arguments.heads)
+    def translate(text: str, changes: Changes) -> Translation:
+        return translator.translate(text, arguments.beam_size, interventions=changes, **scored)
 
-    return make
+    return translate, Known.of(translator, directory)
 
 
 def _continues(directory: Path) -> bool:

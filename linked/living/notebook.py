@@ -43,7 +43,11 @@ def show(
     directory: str | Path | None = None,
     place: str = "",
     heads: str = "",
+    beside: Translation | None = None,
+    beside_model: Translator | TextGenerator | None = None,
+    beside_directory: str | Path | None = None,
     height: int = 720,
 ) -> Shown:
     """The linked view of a run for a notebook; arguments and errors as in ``page``, ``height`` in px."""
-    return Shown(page(run, model, directory=directory, place=place, heads=heads), height)
+    other = {"beside": beside, "beside_model": beside_model, "beside_directory": beside_directory}
+    return Shown(page(run, model, directory=directory, place=place, heads=heads, **other), height)  # type: ignore[arg-type]

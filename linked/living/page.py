@@ -28,6 +28,7 @@ from lenses.words.read_audit import read_checked
 from lenses.words.reading import Reading
 from linked.living import packed, scripts
 from linked.living.address import address
+from linked.living.beside import in_words, told_apart, unchanged
 from linked.view import SIDES, Gloss, colour_note, followed, glossed, strips_feed, tell
 from linked.view.home import HOME, LARGEST, TOUR, head_map, next_feed
 from transformer.model.sites import AttentionKind, Head
@@ -89,8 +90,14 @@ def page(
     directory: str | Path | None = None,
     place: str = "",
     heads: str = "",
+    beside: Translation | None = None,
+    beside_model: Translator | TextGenerator | None = None,
+    beside_directory: str | Path | None = None,
 ) -> str:
     """One HTML file with the linked view of a run: every head of every layer, without a server.
+
+    Two runs stand side by side on one cursor. A changed run lists its changes; with its model, the run
+    without them stands beside it.
 
     With more than 256 tokens on a side, every head is a pooled tile, and only some are whole.
 
@@ -102,17 +109,68 @@ def page(
         place: Where the page opens, as its address says it: ``step=7&cross=3.5``, counted from 1.
         heads: Those that are whole in a long run: ``cross=3.5&cross=1.2``, by default those of ``place`` and
             those that open first.
+        beside: Another run, of this model or of another.
+        beside_model: The model of ``beside``, if it is another.
+        beside_directory: That model's directory.
 
     Raises:
         NotCapturedError: Attention was not recorded.
         PageError: The run has more than 1,024 tokens on a side, or ``heads`` names one that it has not.
         CellError: Its weights are not numbers from 0 to 1.
     """
-    return written(run, Known.of(model, directory), place, heads)
+    known = Known.of(model, directory)
+    if beside is not None:
+        same = beside_model is None and beside.model == run.model
+        other = known if same else Known.of(beside_model, beside_directory)
+        return written(run, known, place, heads, (beside, other))
+    if run.interventions and model is not None:
+        return written(run, known, place, heads, (unchanged(run, model), known))
+    return written(run, known, place, heads)
 
 
-def written(run: Translation, known: Known, place: str = "", heads: str = "") -> str:
-    """``page`` of a run with what is known of its model."""
+def written(
+    run: Translation,
+    known: Known,
+    place: str = "",
+    heads: str = "",
+    beside: tuple[Translation, Known] | None = None,
+) -> str:
+    """``page`` of a run, or of two, with what is known of their models."""
+    sides, names = [(run, known)], [""]
+    if beside is not None:
+        sides, names = [*sides, (beside[0], replace(beside[1], glosses=None))], told_apart(run, beside[0])
+    steps = max(len(each.target_tokens) for each, _ in sides)
+    parts = []
+    for number, (name, (each, model)) in enumerate(zip(names, sides, strict=True)):
+        pair = {"paired": True, "steps": steps} if beside else {}
+        parts.append(
+            _side(each, model, place, heads * (not number), name, f"-{number + 1}" * bool(number), pair)
+        )
+    return _FRAME.format(
+        policy=html.escape(POLICY),
+        title=_safe(" | ".join(" → ".join(_texts(each))[: 120 // len(sides)] for each, _ in sides)),
+        style=scripts.style(),
+        pair=" living-pair" * bool(beside),
+        sides="\n".join(side for side, _ in parts),
+        runs="\n".join(data for _, data in parts),
+        script=scripts.script(),
+    )
+
+
+def _texts(run: Translation) -> list[str]:
+    return [text for text in (run.source_text * bool(run.source_tokens), run.text) if text]
+
+
+def _side(
+    run: Translation,
+    known: Known,
+    place: str,
+    heads: str,
+    name: str,  # what tells the run from the one beside it
+    number: str,  # end of its ids
+    pair: Mapping[str, object],  # what its view is told of the one beside it
+) -> tuple[str, str]:
+    """The HTML of a run, and its data."""
     if run.attention is None:
         raise NotCapturedError("Attention was not recorded; translate with capture=True.")
     longest = max(len(run.source_tokens), len(run.target_tokens))
@@ -124,27 +182,28 @@ def written(run: Translation, known: Known, place: str = "", heads: str = "") ->
         str(kind): _Kind(run, str(kind), known, asked[kind] or shown[kind], longest)
         for kind in map(str, run.config.sites)
     }
-    texts = [text for text in (run.source_text * bool(run.source_tokens), run.text) if text]
-    proof = _proof(run, known, kinds)
+    said = {"texts": _texts(run), "proof": _proof(run, known, kinds)}
+    if run.interventions:
+        said["changes"] = [f"Changed: {in_words(each, run)}." for each in run.interventions]
+    spec = {"view": f"{HOME.view}{number}", **pair}
     values = {
-        **_shown(run, known, kinds),
+        **_shown(run, known, kinds, spec),
         "app": address(run, known.app, known.query),
-        "said": {"texts": texts, "proof": proof},
+        "said": said,
         "kinds": {name: kind.values for name, kind in kinds.items()},
     }
     arrays = [array for kind in kinds.values() for array in kind.arrays]
     data = base64.b64encode(packed.packed(values, arrays)).decode()
-    return _FRAME.format(
-        policy=html.escape(POLICY),
-        title=_safe(" → ".join(texts)[:120]),
-        style=scripts.style(),
-        texts="\n".join(f'<p dir="auto">{_safe(text)}</p>' for text in texts),
-        proof="\n".join(f"<p>{_safe(line)}</p>" for line in proof),
-        digest=hashlib.sha256(data.encode()).hexdigest(),
-        place=_safe(place),
-        data=data,
-        script=scripts.script(),
+    lines = {
+        what: "\n".join(f'<p dir="auto">{_safe(text)}</p>' for text in said.get(what, ()))
+        for what in ("texts", "changes", "proof")
+    }
+    head = f'<h2 class="living-name">{_safe(name)}<span id="end{number}" role="status"></span></h2>\n' * bool(
+        name
     )
+    digest = hashlib.sha256(data.encode()).hexdigest()
+    told = f'id="run{number}" data-sha256="{digest}" data-place="{_safe(place)}"'
+    return _SIDE.format(n=number, head=head, **lines), f'<script type="text/plain" {told}>{data}</script>'
 
 
 def _safe(text: str) -> str:
@@ -263,7 +322,9 @@ def _differs(feed: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, An
     return {name: value for name, value in feed.items() if value != shared[name]}
 
 
-def _shown(run: Translation, known: Known, kinds: Mapping[str, _Kind]) -> dict[str, Any]:
+def _shown(
+    run: Translation, known: Known, kinds: Mapping[str, _Kind], spec: Mapping[str, object]
+) -> dict[str, Any]:
     """The view's content, the feeds that are no maps, and the place where it opens."""
     focus = "cross" if "cross" in kinds else next(iter(kinds))
     sides = ("source", "target") if run.source_tokens else ("target",)
@@ -288,7 +349,7 @@ def _shown(run: Translation, known: Known, kinds: Mapping[str, _Kind]) -> dict[s
     )
     return {
         "spec": {
-            "view": HOME.view,
+            **spec,
             "layout": HOME.style,
             "strips": sides,
             "plots": [name for name in HOME.plots if name in present],
@@ -337,6 +398,22 @@ def _written(kinds: Collection[_Kind]) -> str:
     return found
 
 
+_SIDE = """<div class="living-side">
+{head}<div id="texts{n}" class="living-texts">
+{texts}
+</div>
+<div id="changes{n}" class="living-changes">
+{changes}
+</div>
+<div id="view{n}"></div>
+<section id="heads{n}" class="living-heads" aria-label="All heads"></section>
+<footer class="living-proof">
+<div id="proof{n}">
+{proof}
+</div>
+<p id="digest{n}" role="status">Not checked: scripts are blocked here, so only these texts are shown.</p>
+</footer>
+</div>"""
 _FRAME = """<!doctype html>
 <html lang="en">
 <head>
@@ -349,20 +426,10 @@ _FRAME = """<!doctype html>
 </style>
 </head>
 <body>
-<main class="stMain"><div class="stVerticalBlock">
-<div id="texts" class="living-texts">
-{texts}
-</div>
-<div id="view"></div>
-<section id="heads" class="living-heads" aria-label="All heads"></section>
-<footer class="living-proof">
-<div id="proof">
-{proof}
-</div>
-<p id="digest" role="status">Not checked: scripts are blocked here, so only these texts are shown.</p>
-</footer>
+<main class="stMain"><div class="stVerticalBlock{pair}">
+{sides}
 </div></main>
-<script type="text/plain" id="run" data-sha256="{digest}" data-place="{place}">{data}</script>
+{runs}
 <script type="module">
 {script}
 </script>

@@ -48,7 +48,8 @@ export class Flow {
     const { drawn } = cell;
     if (!cell.values || !drawn || drawn.off || drawn !== cell.data || drawn.columns !== "source") return [];
     const row = cell.row();
-    const to = this.placeOf("target", [view.at.step, view.at.step + 1]);
+    const step = view.position("step");
+    const to = this.placeOf("target", [step, step + 1]);
     if (row < 0 || !to) return [];
     return cell.drawn.spans.columns.flatMap((span, column) => {
       const [weight, from] = [cell.weight(row, column), this.placeOf("source", span)];

@@ -132,6 +132,7 @@ class Lane {
   }
 
   run(from, duration) {
+    if (this.root.hidden) return;
     for (const each of this.bar.getAnimations()) each.cancel();
     const frames = [{ transform: `scaleX(${from})` }, { transform: `scaleX(${this.now})` }];
     this.bar.animate(frames, { duration, easing: "cubic-bezier(.25,.6,.3,1)" });

@@ -47,6 +47,7 @@ export class Stage {
     const large = name === this.view.spec.focus;
     const found = look(large ? 14 : 12);
     if (NARROW.matches) return found;
+    if (this.view.spec.paired) return { ...found, smallest: 1 };
     return { ...found, smallest: 1, largest: large ? found.largest : this.cell ?? found.largest };
   }
 
@@ -55,9 +56,19 @@ export class Stage {
     const { grid, cells, spec, presenting } = this.view;
     if (presenting.on) return;
     const width = grid.clientWidth;
-    grid.classList.toggle("lv-wide", !NARROW.matches);
-    if (NARROW.matches) this.rooms = everywhere(cells, [width, 1.25 * width]);
+    const halved = Boolean(spec.paired) && !NARROW.matches;
+    grid.classList.toggle("lv-wide", !NARROW.matches && !halved);
+    grid.classList.toggle("lv-halved", halved);
+    if (halved) this.halve(width, cells, spec.focus);
+    else if (NARROW.matches) this.rooms = everywhere(cells, [width, 1.25 * width]);
     else this.spread(width, cells, spec.focus);
+  }
+
+  // Beside another run: the map of the sentence over two of half its width, and the next token under them.
+  halve(width, cells, focus) {
+    const half = (width - SIZES.gap) / 2;
+    const high = Math.max(0.6 * innerHeight, LEAST); // the same in both, whatever stands over them
+    this.rooms = { ...everywhere(cells, [half, 1.25 * half]), [focus]: [width, high], next: [width, null] };
   }
 
   spread(width, cells, focus) {

@@ -281,7 +281,8 @@ class View {
 
   sizes() {
     const strips = this.current("strips");
-    return { steps: strips?.steps ?? 0, sources: strips?.names.source.length ?? 0 };
+    const steps = this.spec.steps ?? strips?.steps ?? 0; // beside a longer run, the cursor goes on to its end
+    return { steps, sources: strips?.names.source.length ?? 0 };
   }
 
   sourceNow() {
@@ -289,7 +290,8 @@ class View {
   }
 
   position(axis) {
-    return { step: this.at.step, source: this.sourceNow() }[axis] ?? null;
+    const last = (this.current("strips")?.steps ?? 1) - 1;
+    return { step: Math.min(this.at.step, last), source: this.sourceNow() }[axis] ?? null;
   }
 
   // The highlighted key: the picked one, or the one at the other cursor; null in self-attention.
@@ -389,7 +391,7 @@ class View {
   }
 
   announce() {
-    const place = { step: this.at.step, source: this.sourceNow() };
+    const place = { step: this.position("step"), source: this.sourceNow() };
     const { names } = this.current("strips");
     this.live.textContent = `${placeName(this.spec.cursor, place, names)} ${this.focus.says()}`;
   }

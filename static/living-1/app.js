@@ -24,7 +24,7 @@ export function addressOf(place, { page, query }, at, heads) {
 }
 
 export class App {
-  constructor(run, changed) {
+  constructor(run, number, changed) {
     Object.assign(this, { run: run.app, place: placeOf(run.app.at), changed });
     this.links = ["Open in the app", "Open this view there"].map((text) =>
       element("a", "living-app", text, { target: "_blank", rel: "noopener noreferrer", hidden: "" }),
@@ -34,10 +34,10 @@ export class App {
     this.box.addEventListener("change", () => this.take(this.box.value));
     asking.append(this.box);
     const [above, below] = this.links;
-    document.getElementById("texts").append(above);
+    document.getElementById(`texts${number}`).append(above);
     const line = element("p", "living-asks");
     line.append(asking, below);
-    document.getElementById("proof").after(line);
+    document.getElementById(`proof${number}`).after(line);
   }
 
   // The place as the address has it; an empty part if it is not known.

@@ -15,19 +15,23 @@ const TOO_OLD = "This browser is too old to unpack the run; any browser from 202
 // Px of a printed sheet in landscape, A4 or Letter, and of the texts over the view.
 const [SHEET, SPARE] = [[975, 700], 80];
 
+const part = (name, number) => document.getElementById(`${name}${number}`);
+
+// A run of the page; `all` are the runs that stand side by side, and `number` ends the ids of its parts.
 class Living {
-  constructor(run, host) {
-    Object.assign(this, { run, host, ack: 0, present: false });
+  constructor(run, number, all) {
+    Object.assign(this, { run, all, host: part("view", number), ended: part("end", number), ack: 0, present: false });
     this.heads = { ...run.place.heads };
     this.at = { step: run.place.step, source: run.place.source };
     this.tiles = Object.keys(run.kinds).map((name) => new Heads(run, name, (kind, head) => this.choose(kind, head)));
-    this.app = run.app && new App(run, () => this.write());
-    document.getElementById("heads").append(...this.tiles.map(({ root }) => root));
+    this.app = run.app && new App(run, number, () => this.placed());
+    part("heads", number).append(...this.tiles.map(({ root }) => root));
   }
 
   start(place) {
     this.go(place);
     this.go(location.hash);
+    if (this !== this.all[0]) this.join(this.all[0]);
     for (const [name, each] of Object.entries(this.run.shown)) {
       if (name !== "strips") feed({ data: { ...each, name, view: this.run.spec.view } });
     }
@@ -44,10 +48,43 @@ class Living {
   // Takes a place from the address; what it does not name stays as it is.
   go(hash) {
     const { kinds, shown } = this.run;
-    const found = placeIn(hash, kinds, shown.strips);
+    const found = placeIn(hash, kinds, { ...shown.strips, steps: this.steps });
     Object.assign(this.heads, found.heads);
     this.at = { ...this.at, ...found.at };
     this.app?.read(hash);
+  }
+
+  // Steps of the longest run of the page.
+  get steps() {
+    return Math.max(...this.all.map(({ run }) => run.shown.strips.steps));
+  }
+
+  // Follows another run: its step, its heads where this run has them, and its source token if both read the same.
+  join({ at, run, heads }) {
+    const alike = `${run.shown.strips.names.source}` === `${this.run.shown.strips.names.source}`;
+    this.at = { step: at.step, source: alike ? at.source : this.at.source };
+    for (const [kind, head] of Object.entries(heads)) this.take(kind, head);
+  }
+
+  // Chooses a head, if this file has its map.
+  take(kind, head) {
+    const { size, whole } = this.run.kinds[kind] ?? { size: [0, 0] };
+    if (head[0] < size[0] && head[1] < size[1] && has(whole, head)) this.heads[kind] = head;
+  }
+
+  // Shows what was asked of this run in all of them.
+  tell() {
+    for (const each of this.all) {
+      if (each !== this) each.join(this);
+      each.send();
+    }
+    this.all[0].write();
+  }
+
+  // The reader said where the app runs; that holds of every run of the page.
+  placed() {
+    for (const { app } of this.all) if (app) app.place = this.app.place;
+    this.tell();
   }
 
   // Sends the maps that changed, and the cursor.
@@ -64,6 +101,8 @@ class Living {
     const { ink: color, family } = this.look();
     this.app?.show(this.at, this.heads);
     for (const each of this.tiles) each.show(this.heads[each.name], { color, family });
+    const { steps } = this.run.shown.strips;
+    if (this.ended) this.ended.textContent = this.at.step < steps ? "" : ` · ended after step ${steps}`;
   }
 
   look() {
@@ -75,17 +114,14 @@ class Living {
   hear({ step, source, seq, head, present }) {
     this.ack = seq;
     this.at = { step, source };
-    if (head) this.heads[head[0]] = head.slice(1);
+    if (head) this.take(head[0], head.slice(1));
     if (present !== undefined && present !== this.present) this.fill(present);
-    queueMicrotask(() => this.send());
-    this.write();
+    queueMicrotask(() => this.tell());
   }
 
   choose(kind, head) {
-    if (!has(this.run.kinds[kind].whole, head)) return;
-    this.heads[kind] = head;
-    this.send();
-    this.write();
+    this.take(kind, head);
+    this.tell();
   }
 
   // Presenting fills the screen where the browser allows it; else the window.
@@ -98,7 +134,7 @@ class Living {
 
   // A printed page has the arrangement of the screen, as small as one sheet needs.
   shrink() {
-    const { clientWidth: wide } = this.host;
+    const { clientWidth: wide } = this.host.closest(".stVerticalBlock");
     const high = this.host.offsetHeight + document.querySelector(".living-proof").offsetHeight + SPARE;
     const { style } = document.documentElement;
     style.setProperty("--wide", `${wide}px`);
@@ -123,25 +159,29 @@ function say(node, lines) {
 
 // Whether the run is what was written; told after the first picture, which does not wait for it.
 function check(packed) {
-  const digest = document.getElementById("digest");
+  const digest = part("digest", packed.id.slice(3));
   const whole = sha256(packed.textContent) === packed.dataset.sha256;
   digest.textContent = whole ? WHOLE : ALTERED;
   digest.classList.toggle("lv-failed", !whole);
 }
 
 async function open() {
-  const packed = document.getElementById("run");
-  const host = document.getElementById("view");
+  const packed = [...document.querySelectorAll("script[data-sha256]")];
   try {
-    const run = await unpacked(packed.textContent);
+    const runs = await Promise.all(packed.map((each) => unpacked(each.textContent)));
     document.documentElement.classList.add("living");
-    for (const [id, lines] of Object.entries(run.said)) say(document.getElementById(id), lines);
-    new Living(run, host).start(`#${packed.dataset.place}`);
+    const all = [];
+    for (const [i, run] of runs.entries()) {
+      const number = packed[i].id.slice(3);
+      for (const [id, lines] of Object.entries(run.said)) say(part(id, number), lines);
+      all.push(new Living(run, number, all));
+    }
+    for (const each of all) each.start(`#${packed[0].dataset.place}`);
   } catch (error) {
-    host.textContent = window.DecompressionStream ? UNREAD : TOO_OLD;
+    part("view", "").textContent = window.DecompressionStream ? UNREAD : TOO_OLD;
     console.warn("living page", error);
   }
-  requestAnimationFrame(() => setTimeout(() => check(packed)));
+  requestAnimationFrame(() => setTimeout(() => packed.forEach(check)));
 }
 
 open();

@@ -113,6 +113,42 @@ def test_the_file_steps_changes_heads_and_says_the_weights_of_the_run(opened: Op
     assert "cross=1.2" in tab.evaluate("location.hash")
 
 
+def test_two_runs_move_on_one_cursor_and_the_shorter_says_where_it_ended(
+    opened: Open, translator: Translator, run: Translation
+) -> None:
+    short = translator.translate("one two", max_length=4)
+    tab: Any = opened(page(short, place="step=2&cross=1.2", beside=run)).page
+    sides = [tab.locator(".living-side").nth(i) for i in range(2)]
+    steps = len(short.target_tokens), len(run.target_tokens)
+    assert steps[0] < steps[1]
+    heads = "[...document.querySelectorAll('[data-plot=cross] .lv-head')].map(e => e.value).join()"
+    sheets = "[...document.querySelectorAll('[data-plot=cross] .lv-sheet')]"
+    ended = "[...document.querySelectorAll('.living-name')].map(e => e.textContent).join()"
+    assert tab.evaluate(heads) == "0.1,0.1"
+    tab.evaluate(FOCUS)
+    for step in range(3, steps[1] + 1):
+        tab.keyboard.press("ArrowRight")
+        waiting.until(lambda step=step: f"step {step} of" in sides[1].locator(".lv-count").text_content())
+        told = f" · ended after step {steps[0]}" * (step > steps[0])
+        waiting.until(lambda told=told: tab.evaluate(ended) == f"A{told},B")
+        rows = tab.evaluate(f"{sheets}.map(e => +e.style.getPropertyValue('--row'))")
+        assert rows == [min(step, length) - 1 for length in steps]
+    sides[1].locator("[data-plot=cross] .lv-head").select_option("1.0")
+    waiting.until(lambda: tab.evaluate(heads) == "1.0,1.0")
+    for side, each in zip(sides, (short, run), strict=True):
+        side.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
+        box = side.locator("[data-plot=cross] .lv-sheet").bounding_box()
+        rows, columns = len(each.target_tokens), len(each.source_tokens)
+        tab.mouse.move(box["x"] + 1.5 * box["width"] / columns, box["y"] + 2.5 * box["height"] / rows)
+        weight = f"weight {each.weights('cross', 1, 0)[2, 1]:.3f}"
+        waiting.until(lambda weight=weight: weight in said_by(tab))
+    assert "cross=2.1" in tab.evaluate("location.hash")
+
+
+def said_by(tab: Any) -> str:
+    return " ".join(tab.locator(".pic-tip:not([hidden])").all_inner_texts())
+
+
 def test_a_click_on_a_tile_opens_its_head_and_one_on_a_cell_moves_the_cursor(
     opened: Open, run: Translation
 ) -> None:
@@ -380,8 +416,9 @@ COLOURS = """async url => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_file_is_accessible(opened: Open, run: Translation, scheme: str) -> None:
-    tab: Any = opened(page(run), color_scheme=scheme, bypass_csp=True).page
+@pytest.mark.parametrize("two", [False, True])
+def test_the_file_is_accessible(opened: Open, run: Translation, scheme: str, two: bool) -> None:
+    tab: Any = opened(page(run, beside=run if two else None), color_scheme=scheme, bypass_csp=True).page
     tab.evaluate(AXE.axe_script)
     found = tab.evaluate("given => axe.run(document, given)", RULES)
     assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]] == []

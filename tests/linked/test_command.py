@@ -6,6 +6,7 @@ import pytest
 from living_pages import Opened
 
 from linked.__main__ import main
+from transformer import interventions as do
 from transformer import load_translator
 
 TEXTS = ("one two three", "<b>four</b>")
@@ -33,6 +34,26 @@ def test_lines_of_a_file_become_pages(closed_form_models: dict[str, Path], tmp_p
     assert {path.name for path in folder.iterdir()} == {"1.html", "3.html", "index.html"}
     index = (folder / "index.html").read_text(encoding="utf-8")
     assert '<a href="3.html">&lt;b&gt;four&lt;/b&gt;</a>' in index
+
+
+def test_another_text_or_model_or_the_unchanged_run_stands_beside(
+    closed_form_models: dict[str, Path], tmp_path: Path
+):
+    one, other, path = closed_form_models["copy"], closed_form_models["reverse"], tmp_path / "run.html"
+    changes = do.write_text([do.ablate("cross", 0, 1)])
+    text, more = TEXTS[0], "three two"
+    ways = {
+        ("--beside", more): load_translator(one).translate(more),
+        ("--beside-model", str(other)): load_translator(other).translate(text),
+        ("--changes", changes): load_translator(one).translate(text),
+    }
+    for given, run in ways.items():
+        assert main(["--model", str(one), text, "--output", str(path), "--device", "cpu", *given]) == 0
+        page = path.read_text(encoding="utf-8")
+        assert Opened(page, "-2").run["said"]["texts"] == [
+            each for each in (run.source_text, run.text) if each
+        ]
+        assert ("gives no output" in str(Opened(page).run["said"].get("changes"))) == ("--changes" in given)
 
 
 @pytest.mark.parametrize("given", [[], ["one", "--file", "texts.txt"]])

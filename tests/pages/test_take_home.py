@@ -6,7 +6,9 @@ import io
 import json
 from pathlib import Path
 
+import app_pages
 import jsonschema
+import living_pages
 import numpy as np
 import plotly.graph_objects as go
 import pytest
@@ -15,16 +17,23 @@ from closed_form import CASES, KNOWN
 from streamlit.testing.v1 import AppTest
 
 from figures.base.quantity import MEASURES
+from transformer import interventions as do
 from transformer import load_trace, load_translator
 from transformer.exports.npz import model_digest
 from transformer.exports.view import Measured, Selection
+from ui.address import State
+from ui.maps.living import living_page
 from ui.maps.take_home import KEY, PAPER, trace_file, view_file
+from ui.server import runs
+from ui.server.opened import Opened
+from ui.server.runs import Asked
 
 KINDS = {
     "encoder": "pages/encoder_self_attention.py",
     "decoder": "pages/decoder_self_attention.py",
     "cross": "pages/cross_attention.py",
 }
+OFF = do.ablate("cross", 0, 1)
 SCHEMA = json.loads((ROOT / "assets" / "trace.schema.json").read_text())
 
 
@@ -138,6 +147,18 @@ def test_a_figure_of_no_head_or_without_room_is_answered_in_one_sentence():
 def test_the_whole_run_is_offered_as_json_npz_and_living_page():
     at = opened("pages/cross_attention.py", step="2")
     assert [button.label for button in at.download_button] == ["HTML", "JSON", "NPZ", "Living page"]
+
+
+def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
+    text = CASES["copy"].sentence
+    run, changed = (Asked("copy", text, "greedy", None, changes) for changes in ((), (OFF,)))
+    app_pages.run()
+    opened = Opened(changed, runs.traced(changed, runs.Untold()), None)
+    made = living_page(opened, State(step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0))).decode()
+    assert living_pages.Opened(made).run["said"]["changes"] == [f"Changed: {OFF}."]
+    beside = living_pages.Opened(made, "-2").run
+    assert "changes" not in beside["said"]
+    assert beside["said"]["texts"][1] == runs.translate(run, runs.Untold()).text
 
 
 def test_what_keys_carried_is_in_the_json_file_if_the_maps_show_it(closed_form_models: dict[str, Path]):

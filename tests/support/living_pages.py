@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-DATA = re.compile(r'<script type="text/plain" id="run" data-sha256="(\w+)" data-place="([^"]*)">([^<]*)<')
+DATA = r'<script type="text/plain" id="run{}" data-sha256="(\w+)" data-place="([^"]*)">([^<]*)<'
 
 
 class Opened:
@@ -20,8 +20,8 @@ class Opened:
     queries, keys).
     """
 
-    def __init__(self, page: str) -> None:
-        found = DATA.search(page)
+    def __init__(self, page: str, number: str = "") -> None:
+        found = re.search(DATA.format(number), page)
         assert found is not None
         self.digest, self.place, self.text = found.groups()
         content = zlib.decompress(base64.b64decode(self.text))

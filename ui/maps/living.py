@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -36,7 +37,12 @@ def living_page(
         app,
         _query(opened, now),
     )
-    return written(run, known, place(opened.kinds, now)).encode()
+    beside = None
+    if opened.asked.changes and catalogue.has_model(name):
+        asked = replace(opened.asked, changes=())
+        base = Opened(asked, runs.traced(asked, runs.Untold()), None)
+        beside = base.translation, replace(known, query=_query(base, now))
+    return written(run, known, place(opened.kinds, now), beside=beside).encode()
 
 
 def where() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -11,16 +10,8 @@ from typing import Any
 import streamlit as st
 
 from figures.base import labels
-from transformer.interventions import (
-    Choose,
-    DropSource,
-    EditSource,
-    Forbid,
-    Hide,
-    Intervention,
-    Prefix,
-    ablate,
-)
+from linked.living.beside import OF_TOKENS, in_words
+from transformer.interventions import Intervention, ablate
 from transformer.model.sites import Head
 from transformer.runs.translation import Translation
 from ui.address import State, session
@@ -33,9 +24,6 @@ _MOST = 8
 """Most changes with a button of their own."""
 _LONGEST = 90
 """Most letters of a translation on a button."""
-_QUOTED = re.compile("“(.+?)”")
-_OF_TOKENS = (Choose, Forbid, Prefix, EditSource, DropSource)
-"""Changes of what the model reads and writes, which leave its arithmetic as it is."""
 Holds = Callable[[Intervention], bool]
 """Whether a change holds on a page."""
 Tell = Callable[[State, Opened | None, Holds], None]
@@ -54,7 +42,7 @@ def none(_change: Intervention) -> bool:
 
 def of_tokens(change: Intervention) -> bool:
     """For a page that shows the model's own arithmetic: what the model reads and writes may be changed."""
-    return isinstance(change, _OF_TOKENS)
+    return isinstance(change, OF_TOKENS)
 
 
 def held(now: State, holds: Holds) -> State:
@@ -146,13 +134,7 @@ def said(
     run: Translation | None = None,  # the changed run, if there is one; it knows the words behind positions
 ) -> str:
     """A change as people read it, as Markdown."""
-    told = str(change)
-    if isinstance(change, _OF_TOKENS):
-        told = _QUOTED.sub(lambda token: f"“{labels.piece(token[1])}”", told)
-    if isinstance(change, Hide) and run is not None and change.source_token < len(run.source_tokens):
-        where = f"source token {labels.count(change.source_token)}"
-        told = told.replace(where, f"{where}, “{labels.piece(run.source_tokens[change.source_token])}”,")
-    return plain(told)
+    return plain(in_words(change, run))
 
 
 def keep_first(count: int) -> None:
