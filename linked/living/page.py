@@ -25,10 +25,11 @@ from figures.maps.overview import LARGEST_TILE
 from lenses.heads.roles import surveyed
 from lenses.words.alignment import Aligner
 from lenses.words.read_audit import read_checked
-from lenses.words.reading import Reading
+from lenses.words.reading import Reading, ReadView
 from linked.living import packed, scripts
 from linked.living.address import address
 from linked.living.beside import in_words, told_apart, unchanged
+from linked.living.readings import readings
 from linked.view import SIDES, Gloss, colour_note, followed, glossed, strips_feed, tell
 from linked.view.home import HOME, LARGEST, TOUR, head_map, next_feed
 from transformer.model.sites import AttentionKind, Head
@@ -252,10 +253,13 @@ class _Kind:
         self.arrays = [levels, *([beside] if longest <= FINE else ()), *(scored or ())]
         roles = known.roles.get(kind, ())
 
-        def feed(at: Head) -> dict[str, Any]:
-            view = views[at] if scored else replace(views[at], scores=None)
+        def map_of(view: ReadView) -> Mapping[str, Any]:
+            view = view if scored else replace(view, scores=None)
             largest = LARGEST * max(1, math.ceil(max(lengths) / WINDOW))
-            found = head_map(run.model, run, view, lengths, first, roles, largest=largest, most=MOST)
+            return head_map(run.model, run, view, lengths, first, roles, largest=largest, most=MOST)
+
+        def feed(at: Head) -> dict[str, Any]:
+            found = map_of(views[at])
             figure = json.loads(found["figure"])
             figure["data"][0] |= {"z": None, "customdata": None}
             if longest > FINE:
@@ -277,6 +281,9 @@ class _Kind:
             "shared": shared,
             "own": [[own.get((layer, head)) for head in range(heads)] for layer in range(layers)],
         }
+        one = views[self.whole[0]].mask
+        if longest <= FINE and all((each.mask == one).all() for each in views.values()):
+            self.values["readings"] = readings(run.map(kind, 0, 0), map_of)
         read = (views.get(at) or run.map(kind, *at) for at in every)  # one at a time: a long run is large
         tiles = [Tile.of(each.weights, each.mask) for each in read]
         if longest > WHOLE:

@@ -20,6 +20,9 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) ([A-Za-z_$
 _LEFT = re.compile(r"^\s*(?:import|export)\b.*$|\bimport\s*[.(].*$", re.M)
 """Imports and exports in any other form."""
 _COMMENT = re.compile(r"^\s*//.*\n", re.M)
+_INDENT = re.compile(r"^ +", re.M)
+_LONG_TEXT = re.compile(r"^[^`\n]*(?:`[^`\n]*`[^`\n]*)*`[^`\n]*$", re.M)
+"""A text in back quotes over several lines, in which indents count."""
 
 
 class JoinError(ValueError):
@@ -35,7 +38,7 @@ def static() -> Path:
 @cache
 def style() -> str:
     """The style of a page, as one text."""
-    return "\n".join((static() / name).read_text("utf-8") for name in STYLES)
+    return "\n".join(_INDENT.sub("", (static() / name).read_text("utf-8")) for name in STYLES)
 
 
 @cache
@@ -87,7 +90,8 @@ def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, lis
 
     body, exports = _IMPORT.sub(taken, source), _EXPORT.findall(source)
     body = _COMMENT.sub("", _EXPORT.sub("", body))
-    if (left := _LEFT.search(body)) is not None:
+    body = _INDENT.sub("", body)
+    if (left := _LEFT.search(body) or _LONG_TEXT.search(body)) is not None:
         raise JoinError(f"{name} cannot be joined with other scripts: {left[0].strip()}")
     if re.search(r"</script|<!--", body, re.I):
         raise JoinError(f"{name} holds what ends a script in a page.")

@@ -1,6 +1,7 @@
 // The run in the file: texts of every head, and their cells as bytes (`linked/living/packed.py` writes both).
 
 import { bytesOf } from "../linked_view-7/values.js";
+import { merged, read } from "./reading.js";
 
 // Reads the run: four bytes with the length of its JSON, the JSON, and the cells of all kinds.
 export async function unpacked(text) {
@@ -23,6 +24,14 @@ export function written(bytes, dtype, shape) {
 const near = (level) => Math.floor((1000 * (Math.max(level, 1) - 1) + 127) / 254);
 
 const weight = ({ levels, beside }, i) => (near(levels[i]) + (beside ? beside[i] - 128 : 0)) / 1000;
+
+// A feed whose figure has its cells: colour levels (rows × columns), and numbers of every cell.
+function filled(feed, levels, bytes, shape) {
+  const figure = JSON.parse(feed.figure);
+  figure.data[0].z = written(levels, "u1", shape.slice(0, 2));
+  figure.data[0].customdata = written(bytes, "f4", shape);
+  return { ...feed, figure: JSON.stringify(figure) };
+}
 
 class Run {
   constructor(run, cells) {
@@ -83,14 +92,28 @@ class Run {
   }
 
   // The feed of a head's map, as Python sends it to the app.
-  map(name, head) {
+  map(name, head, reading = "") {
     const kind = this.kinds[name];
     const feed = { ...kind.shared, ...kind.own[head[0]][head[1]], name, view: this.spec.view };
-    const figure = JSON.parse(feed.figure);
+    const part = kind.readings?.[reading];
+    if (part) return this.read(feed, part, kind, head);
     const { bytes, channels } = this.numbers(kind, head);
-    figure.data[0].z = written(this.levels(name, head), "u1", kind.shape);
-    figure.data[0].customdata = written(bytes, "f4", [...kind.shape, channels]);
-    return { ...feed, figure: JSON.stringify(figure) };
+    return filled(feed, this.levels(name, head), bytes, [...kind.shape, channels]);
+  }
+
+  // The same in words, or without special tokens.
+  read(feed, part, kind, head) {
+    const { spans } = part.feed;
+    const cells = merged({ weights: this.weights(feed.name, head), levels: this.levels(feed.name, head) }, kind.shape[1], spans);
+    const { bytes, channels } = this.numbers(kind, head);
+    const all = new Float32Array(bytes.buffer);
+    const own = part.words ? 1 : channels;
+    const shape = [spans.rows.length, spans.columns.length];
+    const places = spans.rows.flatMap(([i]) => spans.columns.map(([j]) => i * kind.shape[1] + j));
+    const numbers = Float32Array.from({ length: own * places.length }, (_, i) =>
+      i % own ? all[places[Math.floor(i / own)] * channels + 1] : cells.weights[i / own],
+    );
+    return filled(read(feed, part, cells), Uint8Array.from(cells.levels), new Uint8Array(numbers.buffer), [...shape, own]);
   }
 
   // The strips; the source token follows the head of cross-attention that is shown.
