@@ -9,8 +9,9 @@ import html
 import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -29,6 +30,7 @@ from lenses.words.reading import Reading, ReadView
 from linked.living import packed, scripts
 from linked.living.address import address
 from linked.living.beside import in_words, told_apart, unchanged
+from linked.living.memory import Memory, MemoryKind, memory_of
 from linked.living.readings import readings
 from linked.view import SIDES, Gloss, colour_note, followed, glossed, strips_feed, tell
 from linked.view.home import HOME, LARGEST, TOUR, head_map, next_feed
@@ -69,6 +71,8 @@ class Known:
     glosses: Mapping[int, Gloss] | None = None
     app: str = ""  # where the app runs, if that is known
     query: Mapping[str, str] | None = None  # as in `address`
+    # returns what is left of each token in a recurrent unit; None if the decoder has none
+    memory: Callable[[Translation], Memory | None] = lambda _run: None
 
     @classmethod
     def of(cls, model: Translator | TextGenerator | None, directory: str | Path | None) -> Known:
@@ -81,7 +85,10 @@ class Known:
         opens = {kind: (int(at[0]), int(at[1])) for kind, at in heads.get("default", {}).items()}
         best = heads.get("aligner")
         aligner = best and Aligner(tuple((layer, head) for layer, head in best["heads"]), best["rows"])
-        return cls(sha256, opens, aligner, {} if directory is None else surveyed(Path(directory)))
+        roles: Roles = {} if directory is None else surveyed(Path(directory))
+        if model is None:
+            return cls(sha256, opens, aligner, roles)
+        return cls(sha256, opens, aligner, roles, memory=partial(memory_of, model))
 
 
 def page(
@@ -179,10 +186,12 @@ def _side(
         raise PageError(f"A page holds runs of at most {MOST:,} tokens a side; this one has {longest:,}.")
     asked = _named(heads, run.config.sizes)
     shown = _named(place, run.config.sizes, strict=False)
-    kinds = {
+    kinds: dict[str, _Kind | MemoryKind] = {
         str(kind): _Kind(run, str(kind), known, asked[kind] or shown[kind], longest)
         for kind in map(str, run.config.sites)
     }
+    if (memory := known.memory(run)) is not None:
+        kinds["decoder"] = MemoryKind(run, memory, longest <= FINE, MOST)
     said = {"texts": _texts(run), "proof": _proof(run, known, kinds)}
     if run.interventions:
         said["changes"] = [f"Changed: {in_words(each, run)}." for each in run.interventions]
@@ -330,7 +339,7 @@ def _differs(feed: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, An
 
 
 def _shown(
-    run: Translation, known: Known, kinds: Mapping[str, _Kind], spec: Mapping[str, object]
+    run: Translation, known: Known, kinds: Mapping[str, _Kind | MemoryKind], spec: Mapping[str, object]
 ) -> dict[str, Any]:
     """The view's content, the feeds that are no maps, and the place where it opens."""
     focus = "cross" if "cross" in kinds else next(iter(kinds))
@@ -340,7 +349,7 @@ def _shown(
         told = tell(run, known.aligner, kinds["cross"].opens)
         glosses = glossed(told.glosses, known.aligner) if known.glosses is None else dict(known.glosses)
     present = {*kinds, "controls", "next"}
-    stops = [stop for stop in TOUR if stop[0] in present]
+    stops = [stop for stop in TOUR if stop[0] in {*run.config.sites, "controls", "next"}]
     tour = [
         {"plot": plot, "text": text, "step": told.step if i else None} for i, (plot, text) in enumerate(stops)
     ]
@@ -374,7 +383,7 @@ def _shown(
     }
 
 
-def _proof(run: Translation, known: Known, kinds: Mapping[str, _Kind]) -> list[str]:
+def _proof(run: Translation, known: Known, kinds: Mapping[str, _Kind | MemoryKind]) -> list[str]:
     """Provenance, one line each: model and way of decoding, audit, changes, what this page cannot do."""
     sha256 = known.sha256 or run.model_sha256
     origin = f"weights SHA-256 {sha256}" if sha256 else "the hash of its weights was not given"
@@ -393,9 +402,9 @@ def _proof(run: Translation, known: Known, kinds: Mapping[str, _Kind]) -> list[s
     ]
 
 
-def _written(kinds: Collection[_Kind]) -> str:
+def _written(kinds: Collection[_Kind | MemoryKind]) -> str:
     """How exactly, and of which heads."""
-    if all(kind.values["scored"] for kind in kinds):
+    if all(kind.values["scored"] or isinstance(kind, MemoryKind) for kind in kinds):
         return "with three decimals, scores before the mask with two"
     fine = all(kind.values["fine"] for kind in kinds)
     found = f"{'with three decimals' if fine else 'in the steps of the colours, 1/254'}; "

@@ -30,14 +30,15 @@ def readings(
     view: HeadMap,  # any head of a kind whose heads have one mask
     feed: Callable[[ReadView], Mapping[str, Any]],  # the feed of its map
 ) -> dict[str, dict[str, Any]]:
-    """For each reading that changes maps of a kind, what its feeds have in place of those as recorded."""
+    """For each reading with maps of its own, what its feeds have in place of those as recorded."""
     plain = feed(read_checked(view, Reading()))
-    found = {}
+    known, found = [plain["spans"]], {}
     for name, reading in READINGS.items():
         read = read_checked(view, reading)
         own = feed(read)
-        if own["spans"] == plain["spans"]:
+        if own["spans"] in known:
             continue
+        known.append(own["spans"])
         figure = json.loads(own["figure"])
         figure["data"][0] |= {"z": None, "customdata": None}
         caption = own["caption"].partition("{step}")[2]

@@ -70,13 +70,13 @@ export class Brief {
     return this.choice;
   }
 
-  select(kind, { label, size: [layers, heads], roles, only }) {
+  select(kind, { label, size: [layers, heads], roles, only, names }) {
     const choice = element("select", "lv-head", undefined, { "aria-label": label, title: label });
     for (let layer = 0; layer < layers; layer++) {
       const group = element("optgroup", "", undefined, { label: `layer ${layer + 1}` });
       for (let head = 0; head < heads; head++) {
         const role = roles[layer]?.[head];
-        const name = `L${layer + 1} H${head + 1}${role ? ` · ${role}` : ""}`;
+        const name = names?.[layer] ?? `L${layer + 1} H${head + 1}${role ? ` · ${role}` : ""}`;
         const there = !only || only.some((each) => `${each}` === `${[layer, head]}`);
         group.append(element("option", "", name, { value: `${layer}.${head}`, ...(!there && { disabled: "" }) }));
       }

@@ -33,6 +33,12 @@ function filled(feed, levels, bytes, shape) {
   return { ...feed, figure: JSON.stringify(figure) };
 }
 
+// What the file has for a reading; both switches do what one does if the other changes nothing.
+function readingOf({ readings }, name) {
+  const both = name === "words special";
+  return readings?.[name] ?? (both ? (readings?.words ?? readings?.special) : undefined);
+}
+
 class Run {
   constructor(run, cells) {
     Object.assign(this, run);
@@ -95,7 +101,7 @@ class Run {
   map(name, head, reading = "") {
     const kind = this.kinds[name];
     const feed = { ...kind.shared, ...kind.own[head[0]][head[1]], name, view: this.spec.view };
-    const part = kind.readings?.[reading];
+    const part = readingOf(kind, reading);
     if (part) return this.read(feed, part, kind, head);
     const { bytes, channels } = this.numbers(kind, head);
     return filled(feed, this.levels(name, head), bytes, [...kind.shape, channels]);

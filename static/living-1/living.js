@@ -75,7 +75,7 @@ class Living {
       bar.append(button);
       this.buttons[name] = button;
     }
-    if (bar.firstChild) this.host.after(bar);
+    this.host.after(bar);
   }
 
   // A reading is named by the switches that are on, in their order.

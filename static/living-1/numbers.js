@@ -35,7 +35,8 @@ export class Numbers {
 
   show(head) {
     this.head = head;
-    this.title = `Numbers of layer ${head[0] + 1}, head ${head[1] + 1}`;
+    const layers = this.run.kinds[this.name].shared.choice.names; // of what has no heads
+    this.title = `Numbers of ${layers?.[head[0]] ?? `layer ${head[0] + 1}, head ${head[1] + 1}`}`;
     this.told.textContent = this.title;
     this.write();
   }

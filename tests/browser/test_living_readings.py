@@ -13,6 +13,7 @@ import pytest
 import waiting
 from living_pages import Opened
 
+from lenses.inside.unit_memory import unit_memory
 from lenses.words.read_audit import read_checked
 from lenses.words.reading import read_view
 from linked import page
@@ -20,6 +21,7 @@ from linked.living.readings import READINGS
 from linked.view.home import head_map
 from transformer import Translation, Translator, load_translator
 from transformer import interventions as do
+from transformer.runs.retrace import retrace
 
 from .test_living import Open, opened, said  # noqa: F401
 
@@ -130,3 +132,18 @@ def test_a_run_whose_heads_have_masks_of_their_own_has_no_switches(translator: T
     kinds = Opened(page(run)).run["kinds"]
     assert "readings" not in kinds["cross"]
     assert kinds["encoder"]["readings"]
+
+
+def test_the_memory_of_a_unit_follows_the_cursor(opened: Open) -> None:  # noqa: F811
+    model = load_translator(MODEL.parent / "firefox-en-pt")
+    run = model.translate("The house is old.")
+    visitor = opened(page(run, model, place="step=3"))
+    tab: Any = visitor.page
+    tab.select_option("[data-plot=decoder] .lv-head", "0.0")
+    tab.click("[data-tiles=decoder] summary:has-text('Numbers of layer 1')")
+    share = unit_memory(model.model, retrace(model, run), 0).share
+    tab.locator("[data-plot=decoder] canvas").scroll_into_view_if_needed()
+    tab.mouse.move(*visitor.centre("decoder", 3, 1))
+    waiting.until(lambda: f"weight in the state {share[3, 1]:.3f}" in said(visitor))
+    row = "+document.querySelector('[data-plot=decoder] .lv-sheet').style.getPropertyValue('--row')"
+    assert tab.evaluate(row) == 2

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
+from linked.living.memory import memory_of
 from linked.living.page import Known, written
 from transformer.runs.language.generation import Generation
 from ui.address import State
@@ -23,11 +25,12 @@ def living_page(
 ) -> bytes:
     """The content of the HTML file; raises as `linked.page`."""
     run, name = opened.translation, opened.asked.model
-    sha256 = None
+    sha256, memory = None, {}
     if catalogue.has_model(name):
         from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
 
         sha256 = model_digest(catalogue.model(name).model)
+        memory = {"memory": partial(memory_of, catalogue.model(name))}
     known = Known(
         sha256,
         {kind: runs.default_head(name, kind) for kind in opened.kinds},
@@ -36,6 +39,7 @@ def living_page(
         opened.glosses,
         app,
         _query(opened, now),
+        **memory,
     )
     beside = None
     if opened.asked.changes and catalogue.has_model(name):
