@@ -49,6 +49,8 @@ def _parser() -> argparse.ArgumentParser:
         "changes of the run, as an address of the app has them; without --beside, it stands beside as it is"
     )
     parser.add_argument("--changes", default="", metavar="CHANGES", help=text)
+    text = "what cells can say beside the weight; effect takes a run of the model for every cell of a head"
+    parser.add_argument("--measure", action="append", default=[], choices=("carried", "effect"), help=text)
     add_beam(parser)
     add_device(parser)
     return parser
@@ -85,7 +87,7 @@ def _maker(arguments: argparse.Namespace) -> Make:
         found, beside = run(own, changes), None
         if text or arguments.beside_model or changes:
             beside = other(text or own, ()), theirs
-        return found, written(found, known, arguments.place, arguments.heads, beside)
+        return found, written(found, known, arguments.place, arguments.heads, beside, arguments.measure)
 
     return make
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,11 +44,17 @@ def show(
     directory: str | Path | None = None,
     place: str = "",
     heads: str = "",
+    measures: Sequence[str] = (),
     beside: Translation | None = None,
     beside_model: Translator | TextGenerator | None = None,
     beside_directory: str | Path | None = None,
     height: int = 720,
 ) -> Shown:
     """The linked view of a run for a notebook; arguments and errors as in ``page``, ``height`` in px."""
-    other = {"beside": beside, "beside_model": beside_model, "beside_directory": beside_directory}
+    other = {
+        "measures": measures,
+        "beside": beside,
+        "beside_model": beside_model,
+        "beside_directory": beside_directory,
+    }
     return Shown(page(run, model, directory=directory, place=place, heads=heads, **other), height)  # type: ignore[arg-type]

@@ -30,6 +30,7 @@ from lenses.words.reading import Reading, ReadView
 from linked.living import packed, scripts
 from linked.living.address import address
 from linked.living.beside import in_words, told_apart, unchanged
+from linked.living.measured import Measure, Measuring, measured, why_not
 from linked.living.memory import Memory, MemoryKind, memory_of
 from linked.living.readings import readings
 from linked.view import SIDES, Gloss, colour_note, followed, glossed, strips_feed, tell
@@ -73,6 +74,7 @@ class Known:
     query: Mapping[str, str] | None = None  # as in `address`
     # returns what is left of each token in a recurrent unit; None if the decoder has none
     memory: Callable[[Translation], Memory | None] = lambda _run: None
+    measure: Measure | None = None  # what puts a measure in the place of weights
 
     @classmethod
     def of(cls, model: Translator | TextGenerator | None, directory: str | Path | None) -> Known:
@@ -88,7 +90,7 @@ class Known:
         roles: Roles = {} if directory is None else surveyed(Path(directory))
         if model is None:
             return cls(sha256, opens, aligner, roles)
-        return cls(sha256, opens, aligner, roles, memory=partial(memory_of, model))
+        return cls(sha256, opens, aligner, roles, memory=partial(memory_of, model), measure=Measuring(model))
 
 
 def page(
@@ -98,6 +100,7 @@ def page(
     directory: str | Path | None = None,
     place: str = "",
     heads: str = "",
+    measures: Sequence[str] = (),
     beside: Translation | None = None,
     beside_model: Translator | TextGenerator | None = None,
     beside_directory: str | Path | None = None,
@@ -117,23 +120,26 @@ def page(
         place: Where the page opens, as its address says it: ``step=7&cross=3.5``, counted from 1.
         heads: Those that are whole in a long run: ``cross=3.5&cross=1.2``, by default those of ``place`` and
             those that open first.
+        measures: What cells can say beside the weight, measured with the model: "carried" of every head,
+            "effect" (a run of the model for every cell) of the heads at which the page opens.
         beside: Another run, of this model or of another.
         beside_model: The model of ``beside``, if it is another.
         beside_directory: That model's directory.
 
     Raises:
         NotCapturedError: Attention was not recorded.
-        PageError: The run has more than 1,024 tokens on a side, or ``heads`` names one that it has not.
+        PageError: The run has more than 1,024 tokens on a side, ``heads`` names one that it has not, or it
+            cannot be measured.
         CellError: Its weights are not numbers from 0 to 1.
     """
     known = Known.of(model, directory)
     if beside is not None:
         same = beside_model is None and beside.model == run.model
         other = known if same else Known.of(beside_model, beside_directory)
-        return written(run, known, place, heads, (beside, other))
+        return written(run, known, place, heads, (beside, other), measures)
     if run.interventions and model is not None:
-        return written(run, known, place, heads, (unchanged(run, model), known))
-    return written(run, known, place, heads)
+        return written(run, known, place, heads, (unchanged(run, model), known), measures)
+    return written(run, known, place, heads, measures=measures)
 
 
 def written(
@@ -142,6 +148,7 @@ def written(
     place: str = "",
     heads: str = "",
     beside: tuple[Translation, Known] | None = None,
+    measures: Sequence[str] = (),
 ) -> str:
     """``page`` of a run, or of two, with what is known of their models."""
     sides, names = [(run, known)], [""]
@@ -151,9 +158,11 @@ def written(
     parts = []
     for number, (name, (each, model)) in enumerate(zip(names, sides, strict=True)):
         pair = {"paired": True, "steps": steps} if beside else {}
-        parts.append(
-            _side(each, model, place, heads * (not number), name, f"-{number + 1}" * bool(number), pair)
-        )
+        own = measures
+        if number and why_not(each, measures, model.measure is not None):
+            own = ()  # the run beside may be one that cannot be measured
+        ends = f"-{number + 1}" * bool(number)
+        parts.append(_side(each, model, place, heads * (not number), name, ends, own, pair))
     return _FRAME.format(
         policy=html.escape(POLICY),
         title=_safe(" | ".join(" → ".join(_texts(each))[: 120 // len(sides)] for each, _ in sides)),
@@ -176,6 +185,7 @@ def _side(
     heads: str,
     name: str,  # what tells the run from the one beside it
     number: str,  # end of its ids
+    measures: Sequence[str],
     pair: Mapping[str, object],  # what its view is told of the one beside it
 ) -> tuple[str, str]:
     """The HTML of a run, and its data."""
@@ -184,10 +194,12 @@ def _side(
     longest = max(len(run.source_tokens), len(run.target_tokens))
     if longest > MOST:
         raise PageError(f"A page holds runs of at most {MOST:,} tokens a side; this one has {longest:,}.")
+    if measures and (why := why_not(run, measures, known.measure is not None)):
+        raise PageError(why)
     asked = _named(heads, run.config.sizes)
     shown = _named(place, run.config.sizes, strict=False)
     kinds: dict[str, _Kind | MemoryKind] = {
-        str(kind): _Kind(run, str(kind), known, asked[kind] or shown[kind], longest)
+        str(kind): _Kind(run, str(kind), known, asked[kind] or shown[kind], longest, measures)
         for kind in map(str, run.config.sites)
     }
     if (memory := known.memory(run)) is not None:
@@ -244,7 +256,13 @@ class _Kind:
     """
 
     def __init__(
-        self, run: Translation, kind: str, known: Known, chosen: Sequence[Head], longest: int
+        self,
+        run: Translation,
+        kind: str,
+        known: Known,
+        chosen: Sequence[Head],
+        longest: int,
+        measures: Sequence[str],
     ) -> None:
         layers, heads = run.config.sizes[kind]
         site = run.config.sites[AttentionKind(kind)]
@@ -300,6 +318,13 @@ class _Kind:
             self.values |= {"whole": self.whole, "tile": tiles[0].values.shape}
         lines = [tiles[layer * heads : (layer + 1) * heads] for layer in range(layers)]
         self.values["tiles"] = self._tiles(run, kind, lines, roles)
+        for name in measures:
+            assert known.measure is not None
+            wanted = every if name == "carried" else [*dict.fromkeys([*chosen, self.opens])]
+            maps = {at: run.map(kind, *at) for at in wanted}
+            made, more = measured(maps, partial(known.measure, run, name), map_of, shared)
+            self.values.setdefault("measures", {})[name] = made
+            self.arrays += more
         if kind == "cross":
             follow = dict(zip(self.whole, map(followed, weights), strict=True))
             self.values["follow"] = [

@@ -33,6 +33,14 @@ function filled(feed, levels, bytes, shape) {
   return { ...feed, figure: JSON.stringify(figure) };
 }
 
+// Bytes as numbers of four bytes each, wherever they start.
+const floats = (bytes) => new Float32Array(bytes.slice().buffer);
+
+function takeMeasure(measure, [rows, columns], take) {
+  const count = (measure.heads?.length ?? 0) * rows * columns;
+  Object.assign(measure, { levels: take(count), beside: take(count), numbers: floats(take(4 * count)) });
+}
+
 // What the file has for a reading; both switches do what one does if the other changes nothing.
 function readingOf({ readings }, name) {
   const both = name === "words special";
@@ -51,6 +59,7 @@ class Run {
       kind.levels = take(count);
       if (kind.fine) kind.beside = take(count);
       if (kind.scored) kind.scores = [take(count), take(count)];
+      for (const measure of Object.values(kind.measures ?? {})) takeMeasure(measure, kind.shape, take);
     }
   }
 
@@ -98,13 +107,29 @@ class Run {
   }
 
   // The feed of a head's map, as Python sends it to the app.
-  map(name, head, reading = "") {
+  map(name, head, reading = "", measure = "weight") {
     const kind = this.kinds[name];
+    const measured = this.measured(name, head, kind.measures?.[measure]);
+    if (measured) return measured;
     const feed = { ...kind.shared, ...kind.own[head[0]][head[1]], name, view: this.spec.view };
     const part = readingOf(kind, reading);
     if (part) return this.read(feed, part, kind, head);
     const { bytes, channels } = this.numbers(kind, head);
     return filled(feed, this.levels(name, head), bytes, [...kind.shape, channels]);
+  }
+
+  // The same with a measure in the place of the weight; undefined if this head was not measured.
+  measured(name, head, measure) {
+    const at = measure?.heads?.findIndex((each) => `${each}` === `${head}`) ?? -1;
+    if (at < 0) return undefined;
+    const { shared, shape } = this.kinds[name];
+    const [start, count] = [at * shape[0] * shape[1], shape[0] * shape[1]];
+    const both = Float32Array.from({ length: 2 * count }, (_, i) => {
+      const cell = start + Math.floor(i / 2);
+      return i % 2 ? measure.numbers[cell] : weight(measure, cell);
+    });
+    const feed = { ...shared, ...measure.own[at], name, view: this.spec.view };
+    return filled(feed, measure.levels.slice(start, start + count), new Uint8Array(both.buffer), [...shape, 2]);
   }
 
   // The same in words, or without special tokens.

@@ -18,13 +18,15 @@ const [SHEET, SPARE] = [[975, 700], 80];
 
 const SWITCHES = { words: "Words", special: "Hide special tokens" };
 
+const MEASURES = { weight: "Weight", carried: "Carried", effect: "Effect" };
+
 const part = (name, number) => document.getElementById(`${name}${number}`);
 
 // A run of the page; `all` are the runs that stand side by side, and `number` ends the ids of its parts.
 class Living {
   constructor(run, number, all) {
     Object.assign(this, { run, all, host: part("view", number), ended: part("end", number), ack: 0, present: false });
-    Object.assign(this, { reading: "", buttons: {} });
+    Object.assign(this, { reading: "", measure: "weight", buttons: {} });
     this.heads = { ...run.place.heads };
     this.at = { step: run.place.step, source: run.place.source };
     this.tiles = Object.keys(run.kinds).map((name) => new Heads(run, name, (kind, head) => this.choose(kind, head)));
@@ -75,6 +77,17 @@ class Living {
       bar.append(button);
       this.buttons[name] = button;
     }
+    const measures = Object.values(this.run.kinds).flatMap((kind) => Object.keys(kind.measures ?? {}));
+    if (measures.length) bar.append(element("span", "", "Cells say"));
+    for (const name of measures.length ? ["weight", ...new Set(measures)] : []) {
+      const button = element("button", "lv-button", MEASURES[name], { type: "button", "aria-pressed": "false" });
+      button.addEventListener("click", () => {
+        this.measure = name;
+        this.tell();
+      });
+      bar.append(button);
+      this.buttons[name] = button;
+    }
     this.host.after(bar);
   }
 
@@ -89,8 +102,8 @@ class Living {
   }
 
   // Follows another run: its reading, its step, its heads where this run has them, and its source token if both read the same.
-  join({ at, run, heads, reading }) {
-    this.reading = reading;
+  join({ at, run, heads, reading, measure }) {
+    Object.assign(this, { reading, measure });
     const alike = `${run.shown.strips.names.source}` === `${this.run.shown.strips.names.source}`;
     this.at = { step: at.step, source: alike ? at.source : this.at.source };
     for (const [kind, head] of Object.entries(heads)) this.take(kind, head);
@@ -120,11 +133,12 @@ class Living {
   // Sends the maps that changed, and the cursor.
   send() {
     for (const [kind, head] of Object.entries(this.heads)) {
-      if (this.sent[kind] === `${head} ${this.reading}`) continue;
-      this.sent[kind] = `${head} ${this.reading}`;
+      const asked = `${head} ${this.reading} ${this.measure}`;
+      if (this.sent[kind] === asked) continue;
+      this.sent[kind] = asked;
       if (kind === "cross" || !this.stripped) feed({ data: this.run.strips(this.heads) });
       this.stripped = true;
-      feed({ data: this.run.map(kind, head, this.reading) });
+      feed({ data: this.run.map(kind, head, this.reading, this.measure) });
     }
     const data = { ...this.run.spec, ...this.at, ack: this.ack, present: this.present };
     show({ data, parentElement: this.host, setStateValue: (_, event) => this.hear(event), setTriggerValue() {} });
@@ -132,7 +146,8 @@ class Living {
     this.app?.show(this.at, this.heads);
     for (const each of this.tiles) each.show(this.heads[each.name], { color, family });
     for (const [name, button] of Object.entries(this.buttons)) {
-      button.setAttribute("aria-pressed", String(this.reading.split(" ").includes(name)));
+      button.setAttribute("aria-pressed", String([...this.reading.split(" "), this.measure].includes(name)));
+      button.disabled = name in SWITCHES && this.measure !== "weight"; // a measure is shown by pieces
     }
     const { steps } = this.run.shown.strips;
     if (this.ended) this.ended.textContent = this.at.step < steps ? "" : ` · ended after step ${steps}`;

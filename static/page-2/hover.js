@@ -1,12 +1,13 @@
 // What is said of a cell under the pointer, from the template that Python wrote for plotly.js. Pure functions.
 
-const FIELD = /%\{(\w+)(?:\[(\d+)\])?(?::\.(\d)f)?\}/g;
+const FIELD = /%\{(\w+)(?:\[(\d+)\])?(?::(\+?\.\d)f)?\}/g;
 const MINUS = "−";
 
-// A number with so many decimals, with a true minus sign.
-export function number(value, decimals) {
-  const text = decimals === undefined ? `${value}` : value.toFixed(Number(decimals));
-  return text.replace("-", MINUS);
+// A number in a form such as `.2`, two decimals, or `+.2`, a sign always; with a true minus sign.
+export function number(value, form) {
+  if (!form) return `${value}`.replace("-", MINUS);
+  const text = value.toFixed(Number(form.at(-1)));
+  return form.startsWith("+") && !text.startsWith("-") ? `+${text}` : text.replace("-", MINUS);
 }
 
 // The text for the cell of a row and a column.
@@ -16,12 +17,12 @@ export function said(trace, row, column, { x, y }) {
   const fields = {
     x: () => x.name(trace.x0 + column * trace.dx),
     y: () => y.name(trace.y0 + row * trace.dy),
-    z: (_, decimals) => number(trace.values[at], decimals),
+    z: (_, form) => number(trace.values[at], form),
     text: () => trace.text[row][column],
-    customdata: (i, decimals) => number(trace.custom[at * channels + Number(i ?? 0)], decimals),
+    customdata: (i, form) => number(trace.custom[at * channels + Number(i ?? 0)], form),
   };
   const template = trace.hovertemplate.replace(/<extra>(.*?)<\/extra>/s, (_, extra) => (extra ? `<br>${extra}` : ""));
-  const own = template.replace(FIELD, (_, name, i, decimals) => fields[name](i, decimals));
+  const own = template.replace(FIELD, (_, name, i, form) => fields[name](i, form));
   const named = trace.name && !trace.hovertemplate.includes("<extra>");
   return named ? `${own}<br>${trace.name}` : own;
 }

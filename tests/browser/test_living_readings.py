@@ -14,6 +14,8 @@ import waiting
 from living_pages import Opened
 
 from lenses.inside.unit_memory import unit_memory
+from lenses.measures.carried import carried
+from lenses.measures.maps import effect_in
 from lenses.words.read_audit import read_checked
 from lenses.words.reading import read_view
 from linked import page
@@ -22,6 +24,7 @@ from linked.view.home import head_map
 from transformer import Translation, Translator, load_translator
 from transformer import interventions as do
 from transformer.runs.retrace import retrace
+from transformer.trace.view import Window
 
 from .test_living import Open, opened, said  # noqa: F401
 
@@ -147,3 +150,27 @@ def test_the_memory_of_a_unit_follows_the_cursor(opened: Open) -> None:  # noqa:
     waiting.until(lambda: f"weight in the state {share[3, 1]:.3f}" in said(visitor))
     row = "+document.querySelector('[data-plot=decoder] .lv-sheet').style.getPropertyValue('--row')"
     assert tab.evaluate(row) == 2
+
+
+def test_cells_say_what_keys_carried_and_did(opened: Open) -> None:  # noqa: F811
+    model = load_translator(MODEL)
+    run = model.translate("The house is old.")
+    visitor = opened(page(run, model, measures=("carried", "effect")))
+    tab: Any = visitor.page
+    head = (model.heads or {})["default"]["cross"]
+    again = retrace(model, run)
+    norms = carried(model.model, again, "cross", *head).norms
+    whole = Window(0, len(run.target_tokens), 0, len(run.source_tokens))
+    effects = effect_in(model, again, "cross", *head, whole)
+    words = tab.get_by_role("button", name="Hide special tokens")
+    for name, told in (
+        ("Carried", f"length {norms[1, 2]:.3f}"),
+        ("Effect", f"Δ log p {effects[1, 2]:+.3f} nats".replace("-", "−")),
+        ("Weight", f"weight {run.weights('cross', *head)[1, 2]:.3f}"),
+    ):
+        tab.get_by_role("button", name=name, exact=True).click()
+        tab.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
+        tab.mouse.move(5, 5)
+        tab.mouse.move(*visitor.centre("cross", 1, 2))
+        waiting.until(lambda told=told: told in said(visitor))
+        assert words.is_disabled() == (name != "Weight")

@@ -89,8 +89,9 @@ def test_escaped_labels_become_what_was_escaped(call: Call) -> None:
 
 
 def test_numbers_carry_a_true_minus_sign(call: Call) -> None:
-    assert call("hover.number", -1.234, "2") == "−1.23"
+    assert call("hover.number", -1.234, ".2") == "−1.23"
     assert call("hover.number", 3, None) == "3"
+    assert [call("hover.number", each, "+.1") for each in (1.25, -1, 0)] == ["+1.3", "−1.0", "+0.0"]
 
 
 # --- canvas.js: what plotly.js would show -------------------------------------------------------------------

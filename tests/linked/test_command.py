@@ -21,7 +21,9 @@ def test_a_text_becomes_a_page(closed_form_models: dict[str, Path], tmp_path: Pa
     opened = Opened(path.read_text(encoding="utf-8"))
     assert opened.run["said"]["texts"] == [text for text in (run.source_text, run.text) if text]
     assert opened.place == "step=2"
-    assert main([*given, TEXTS[0], "--beam-size", "2"]) == 0
+    assert "measures" not in opened.run["kinds"]["cross"]
+    assert main([*given, TEXTS[0], "--beam-size", "2", "--measure", "carried"]) == 0
+    assert "measures" in Opened(path.read_text(encoding="utf-8")).run["kinds"]["cross"]
     assert "beam-2" in path.read_text(encoding="utf-8")
 
 

@@ -158,7 +158,19 @@ def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
     assert living_pages.Opened(made).run["said"]["changes"] == [f"Changed: {OFF}."]
     beside = living_pages.Opened(made, "-2").run
     assert "changes" not in beside["said"]
+    assert "measures" not in beside["kinds"]["cross"]
     assert beside["said"]["texts"][1] == runs.translate(run, runs.Untold()).text
+
+
+def test_the_living_page_has_the_measure_that_the_maps_show():
+    app_pages.run()
+    asked = Asked("copy", CASES["copy"].sentence, "greedy", None)
+    opened = Opened(asked, runs.traced(asked, runs.Untold()), None)
+    for measure in MEASURES:
+        now = State(step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0), measure=measure)
+        made = living_pages.Opened(living_page(opened, now).decode())
+        found = made.run["kinds"]["cross"].get("measures", {})
+        assert [*found] == [measure] * (measure != "weight")
 
 
 def test_what_keys_carried_is_in_the_json_file_if_the_maps_show_it(closed_form_models: dict[str, Path]):

@@ -29,6 +29,7 @@ class Opened:
         self.run: dict[str, Any] = json.loads(content[4 : 4 + length])
         self.tiles: dict[str, np.ndarray] = {}
         self.cells: dict[str, list[np.ndarray]] = {}
+        self.measures: dict[str, dict[str, list[np.ndarray]]] = {}  # shares as levels and beside, numbers
         rest = np.frombuffer(content[4 + length :], np.uint8)
         for kind, told in self.run["kinds"].items():
             if "whole" in told:
@@ -41,6 +42,14 @@ class Opened:
             size = int(np.prod(shape))
             self.cells[kind] = [rest[i * size : (i + 1) * size].reshape(shape) for i in range(count)]
             rest = rest[count * size :]
+            self.measures[kind] = {}
+            for name, measure in told.get("measures", {}).items():
+                shape = (len(measure["heads"]), *told["shape"])
+                size = int(np.prod(shape))
+                cells = [rest[i * size : (i + 1) * size].reshape(shape) for i in range(2)]
+                numbers = np.frombuffer(rest[2 * size : 6 * size].tobytes(), "<f4").reshape(shape)
+                self.measures[kind][name] = [*cells, numbers]
+                rest = rest[6 * size :]
         assert not len(rest)
 
     def weights(self, kind: str) -> np.ndarray:

@@ -13,6 +13,7 @@ from linked.living.page import Known, written
 from transformer.runs.language.generation import Generation
 from ui.address import State
 from ui.address.parameters import as_params
+from ui.maps.looking import lacking
 from ui.server import catalogue, measured, runs
 from ui.server.opened import Opened
 from ui.shell import doors
@@ -25,12 +26,17 @@ def living_page(
 ) -> bytes:
     """The content of the HTML file; raises as `linked.page`."""
     run, name = opened.translation, opened.asked.model
-    sha256, memory = None, {}
+    sha256 = None
+    of_model: dict[str, Any] = {}
     if catalogue.has_model(name):
         from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
+        from ui.maps.measures import in_place
 
         sha256 = model_digest(catalogue.model(name).model)
-        memory = {"memory": partial(memory_of, catalogue.model(name))}
+        of_model = {
+            "memory": partial(memory_of, catalogue.model(name)),
+            "measure": lambda _run, measure, view: in_place(opened, view, measure),
+        }
     known = Known(
         sha256,
         {kind: runs.default_head(name, kind) for kind in opened.kinds},
@@ -39,14 +45,20 @@ def living_page(
         opened.glosses,
         app,
         _query(opened, now),
-        **memory,
+        **of_model,
     )
     beside = None
     if opened.asked.changes and catalogue.has_model(name):
         asked = replace(opened.asked, changes=())
         base = Opened(asked, runs.traced(asked, runs.Untold()), None)
         beside = base.translation, replace(known, query=_query(base, now))
-    return written(run, known, place(opened.kinds, now), beside=beside).encode()
+    at, measures = place(opened.kinds, now), _measures(opened, now)
+    return written(run, known, at, beside=beside, measures=measures).encode()
+
+
+def _measures(opened: Opened, now: State) -> tuple[str, ...]:
+    """The measure of the visitor's maps, if the run can be measured."""
+    return () if now.measure == "weight" or lacking(opened, now.measure) else (now.measure,)
 
 
 def where() -> str:
