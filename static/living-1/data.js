@@ -135,7 +135,8 @@ class Run {
   // The same in words, or without special tokens.
   read(feed, part, kind, head) {
     const { spans } = part.feed;
-    const cells = merged({ weights: this.weights(feed.name, head), levels: this.levels(feed.name, head) }, kind.shape[1], spans);
+    const recorded = { weights: this.weights(feed.name, head), levels: this.levels(feed.name, head) };
+    const cells = merged(recorded, kind.shape[1], spans);
     const { bytes, channels } = this.numbers(kind, head);
     const all = new Float32Array(bytes.buffer);
     const own = part.words ? 1 : channels;
@@ -144,7 +145,8 @@ class Run {
     const numbers = Float32Array.from({ length: own * places.length }, (_, i) =>
       i % own ? all[places[Math.floor(i / own)] * channels + 1] : cells.weights[i / own],
     );
-    return filled(read(feed, part, cells), Uint8Array.from(cells.levels), new Uint8Array(numbers.buffer), [...shape, own]);
+    const told = read(feed, part, cells);
+    return filled(told, Uint8Array.from(cells.levels), new Uint8Array(numbers.buffer), [...shape, own]);
   }
 
   // The strips; the source token follows the head of cross-attention that is shown.

@@ -1,12 +1,12 @@
 // A run in a file: gives the linked view its feeds, and answers what the app's server answers there. No network.
 
-import { element } from "../linked_view-7/dom.js";
 import { feed, show } from "../linked_view-7/view.js";
 import { App } from "./app.js";
 import { unpacked } from "./data.js";
 import { sha256 } from "./digest.js";
 import { Heads } from "./heads.js";
 import { has, placeIn, written } from "./place.js";
+import { Switches } from "./switches.js";
 import { followTheme } from "./theme.js";
 
 const WHOLE = "Unaltered since it was written.";
@@ -16,22 +16,18 @@ const TOO_OLD = "This browser is too old to unpack the run; any browser from 202
 // Px of a printed sheet in landscape, A4 or Letter, and of the texts over the view.
 const [SHEET, SPARE] = [[975, 700], 80];
 
-const SWITCHES = { words: "Words", special: "Hide special tokens" };
-
-const MEASURES = { weight: "Weight", carried: "Carried", effect: "Effect" };
-
 const part = (name, number) => document.getElementById(`${name}${number}`);
 
 // A run of the page; `all` are the runs that stand side by side, and `number` ends the ids of its parts.
 class Living {
   constructor(run, number, all) {
     Object.assign(this, { run, all, host: part("view", number), ended: part("end", number), ack: 0, present: false });
-    Object.assign(this, { reading: "", measure: "weight", buttons: {} });
+    this.switches = new Switches(run, () => this.tell());
+    this.host.after(this.switches.root);
     this.heads = { ...run.place.heads };
     this.at = { step: run.place.step, source: run.place.source };
     this.tiles = Object.keys(run.kinds).map((name) => new Heads(run, name, (kind, head) => this.choose(kind, head)));
     this.app = run.app && new App(run, number, () => this.placed());
-    this.switches();
     part("heads", number).append(...this.tiles.map(({ root }) => root));
   }
 
@@ -66,44 +62,10 @@ class Living {
     return Math.max(...this.all.map(({ run }) => run.shown.strips.steps));
   }
 
-  // The switches for reading maps in words and without special tokens, if the file can.
-  switches() {
-    const able = Object.values(this.run.kinds).flatMap(({ readings }) => Object.keys(readings ?? {}));
-    const bar = element("div", "lv-controls living-switches");
-    for (const [name, text] of Object.entries(SWITCHES)) {
-      if (!able.includes(name)) continue;
-      const button = element("button", "lv-button", text, { type: "button", "aria-pressed": "false" });
-      button.addEventListener("click", () => this.turn(name));
-      bar.append(button);
-      this.buttons[name] = button;
-    }
-    const measures = Object.values(this.run.kinds).flatMap((kind) => Object.keys(kind.measures ?? {}));
-    if (measures.length) bar.append(element("span", "", "Cells say"));
-    for (const name of measures.length ? ["weight", ...new Set(measures)] : []) {
-      const button = element("button", "lv-button", MEASURES[name], { type: "button", "aria-pressed": "false" });
-      button.addEventListener("click", () => {
-        this.measure = name;
-        this.tell();
-      });
-      bar.append(button);
-      this.buttons[name] = button;
-    }
-    this.host.after(bar);
-  }
-
-  // A reading is named by the switches that are on, in their order.
-  turn(name) {
-    const on = new Set(this.reading.split(" "));
-    if (!on.delete(name)) on.add(name);
-    this.reading = Object.keys(SWITCHES)
-      .filter((each) => on.has(each))
-      .join(" ");
-    this.tell();
-  }
-
-  // Follows another run: its reading, its step, its heads where this run has them, and its source token if both read the same.
-  join({ at, run, heads, reading, measure }) {
-    Object.assign(this, { reading, measure });
+  // Follows another run: its reading, its step, its heads where this run has them, and its source token if both read
+  // the same.
+  join({ at, run, heads, switches: { reading, measure } }) {
+    Object.assign(this.switches, { reading, measure });
     const alike = `${run.shown.strips.names.source}` === `${this.run.shown.strips.names.source}`;
     this.at = { step: at.step, source: alike ? at.source : this.at.source };
     for (const [kind, head] of Object.entries(heads)) this.take(kind, head);
@@ -132,25 +94,26 @@ class Living {
 
   // Sends the maps that changed, and the cursor.
   send() {
-    for (const [kind, head] of Object.entries(this.heads)) {
-      const asked = `${head} ${this.reading} ${this.measure}`;
-      if (this.sent[kind] === asked) continue;
-      this.sent[kind] = asked;
-      if (kind === "cross" || !this.stripped) feed({ data: this.run.strips(this.heads) });
-      this.stripped = true;
-      feed({ data: this.run.map(kind, head, this.reading, this.measure) });
-    }
+    this.sendMaps(this.switches);
     const data = { ...this.run.spec, ...this.at, ack: this.ack, present: this.present };
     show({ data, parentElement: this.host, setStateValue: (_, event) => this.hear(event), setTriggerValue() {} });
     const { ink: color, family } = this.look();
     this.app?.show(this.at, this.heads);
     for (const each of this.tiles) each.show(this.heads[each.name], { color, family });
-    for (const [name, button] of Object.entries(this.buttons)) {
-      button.setAttribute("aria-pressed", String([...this.reading.split(" "), this.measure].includes(name)));
-      button.disabled = name in SWITCHES && this.measure !== "weight"; // a measure is shown by pieces
-    }
+    this.switches.show();
     const { steps } = this.run.shown.strips;
     if (this.ended) this.ended.textContent = this.at.step < steps ? "" : ` · ended after step ${steps}`;
+  }
+
+  sendMaps({ reading, measure }) {
+    for (const [kind, head] of Object.entries(this.heads)) {
+      const asked = `${head} ${reading} ${measure}`;
+      if (this.sent[kind] === asked) continue;
+      this.sent[kind] = asked;
+      if (kind === "cross" || !this.stripped) feed({ data: this.run.strips(this.heads) });
+      this.stripped = true;
+      feed({ data: this.run.map(kind, head, reading, measure) });
+    }
   }
 
   look() {

@@ -17,7 +17,7 @@ export function percent(share) {
   return value > 0 && value < 1 ? `${fixed(value, 1)} %` : `${fixed(value)} %`;
 }
 
-// (rows × columns) weights and colour levels of a head of (queries × keys), and the weight of each row on hidden columns.
+// (rows × columns) weights and colour levels of a head of (queries × keys), and each row's weight on hidden columns.
 export function merged({ weights, levels }, keys, { rows, columns }) {
   const found = { weights: [], levels: [], aside: [] };
   const whole = weights.map((each) => Math.round(1000 * each)); // sums of whole numbers are exact
@@ -70,7 +70,8 @@ export function told({ weights, levels, aside }, { openings, keys, special }, fe
   const notes = feed.off ? {} : Object.fromEntries(lines.map((row, i) => [i, note(row, i)]).filter(([, text]) => text));
   const order = weights.map((_, i) => i).sort((a, b) => weights[b] - weights[a] || a - b);
   const strongest = order.slice(0, STRONGEST).filter((i) => weights[i] > 0);
-  const cell = (i) => `${rows[Math.floor(i / columns.length)]}, ${columns[i % columns.length]}: ${fixed(weights[i], 2)}`;
+  const row = (i) => rows[Math.floor(i / columns.length)];
+  const cell = (i) => `${row(i)}, ${columns[i % columns.length]}: ${fixed(weights[i], 2)}`;
   const title = `${feed.alt.split(",")[0]}, ${phrase}`;
   const alt = `${title}: ${rows.length} queries by ${columns.length} keys. Strongest links: `;
   return { sentences: lines.map(sentence), notes, alt: `${alt}${strongest.map(cell).join("; ") || "none"}.` };

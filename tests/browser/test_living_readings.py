@@ -26,6 +26,7 @@ from transformer import interventions as do
 from transformer.runs.retrace import retrace
 from transformer.trace.view import Window
 
+from .test_accessibility import AXE, RULES
 from .test_living import Open, opened, said  # noqa: F401
 
 MODEL = Path(__file__).parents[2] / "assets/models/en-de"
@@ -174,3 +175,21 @@ def test_cells_say_what_keys_carried_and_did(opened: Open) -> None:  # noqa: F81
         tab.mouse.move(*visitor.centre("cross", 1, 2))
         waiting.until(lambda told=told: told in said(visitor))
         assert words.is_disabled() == (name != "Weight")
+
+
+def test_switches_hold_of_both_runs_and_are_accessible(opened: Open) -> None:  # noqa: F811
+    model = load_translator(MODEL)
+    runs = [model.translate(text) for text in TEXTS]
+    one = page(runs[0], model, beside=runs[1], measures=("carried",))
+    narrow = {"width": 390, "height": 844}
+    tab: Any = opened(one, bypass_csp=True, color_scheme="dark", viewport=narrow).page
+    tab.get_by_role("button", name="Words").nth(1).click()
+    for number, run in enumerate(runs):
+        read = read_checked(run.map("encoder", 0, 0), READINGS["words"])
+        told = f"{len(read.rows)} queries by {len(read.columns)} keys"
+        body = tab.locator("[data-plot=encoder] .lv-body").nth(number)
+        waiting.until(lambda body=body, told=told: told in body.get_attribute("aria-label"))
+    assert tab.evaluate("document.querySelector('.stMain').scrollWidth <= innerWidth")
+    tab.evaluate(AXE.axe_script)
+    found = tab.evaluate("given => axe.run(document, given)", RULES)
+    assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]] == []
