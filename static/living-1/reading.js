@@ -65,7 +65,8 @@ export function told({ weights, levels, aside }, { openings, keys, special }, fe
   const note = (row, i) => {
     const rests = Object.keys(special).find((at) => row[at] > RESTS_FROM);
     const whole = rests && `over half of this row's weight lies on ${special[rests]}, not on a word`;
-    return [whole, aside[i] > 0 && `${percent(aside[i])} of this row lies on hidden tokens`].filter(Boolean).join(" · ");
+    const hidden = aside[i] > 0 && `${percent(aside[i])} of this row lies on hidden tokens`;
+    return [whole, hidden].filter(Boolean).join(" · ");
   };
   const notes = feed.off ? {} : Object.fromEntries(lines.map((row, i) => [i, note(row, i)]).filter(([, text]) => text));
   const order = weights.map((_, i) => i).sort((a, b) => weights[b] - weights[a] || a - b);
