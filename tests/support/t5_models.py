@@ -29,7 +29,7 @@ PREFIX = "translate English to German: "
 
 
 @cache
-def pieces(seed: int = 0) -> bytes:
+def pieces(seed: int = 0, symbols: tuple[str, ...] = ()) -> bytes:
     """A sentencepiece model of about 120 pieces, its ids in T5's order: padding, end, unknown."""
     draw = random.Random(seed)
     written = io.BytesIO()
@@ -45,6 +45,7 @@ def pieces(seed: int = 0) -> bytes:
         eos_id=1,
         unk_id=2,
         bos_id=-1,
+        user_defined_symbols=list(symbols),
         num_threads=1,
         minloglevel=2,
     )
@@ -64,6 +65,7 @@ def write_t5(
     dtype: torch.dtype = torch.float32,
     shards: bool = False,
     old: bool = False,
+    symbols: tuple[str, ...] = (),
     **sizes: int,
 ) -> Path:
     """Makes and saves a model; ``sizes`` replace ``SIZES``.
@@ -76,10 +78,11 @@ def write_t5(
     configs = {"t5": T5Config, "mt5": MT5Config}
     models = {"t5": T5ForConditionalGeneration, "mt5": MT5ForConditionalGeneration}
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "spiece.model").write_bytes(pieces())
+    model_of_pieces = pieces(symbols=symbols)
+    (directory / "spiece.model").write_bytes(model_of_pieces)
     extra = 0 if kind == "mt5" else EXTRA
     (directory / "tokenizer_config.json").write_text(json.dumps({"extra_ids": extra}))
-    count = sentencepiece.SentencePieceProcessor(model_proto=pieces()).get_piece_size()
+    count = sentencepiece.SentencePieceProcessor(model_proto=model_of_pieces).get_piece_size()
     made = configs[kind](
         vocab_size=count + EXTRA + 6,  # more rows than pieces, as published models have
         feed_forward_proj=feed_forward,

@@ -38,6 +38,9 @@ ROLES = (SOURCE, SHARED, TARGET), (TARGET, SHARED, SOURCE), (OUTPUT, SHARED, TAR
 IGNORED = re.compile(r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight")
 """A table of positions of cross-attention in old files, which no model reads."""
 
+INTO = re.compile(r"<2[a-z]{2,3}(_[A-Za-z]+)?>")
+"""Pieces of MADLAD with which a text says into which language it shall be translated."""
+
 
 def load_t5(path: str | Path) -> Checkpoint:
     """Reads a model directory in the format of transformers and the Hub.
@@ -58,6 +61,11 @@ def load_t5(path: str | Path) -> Checkpoint:
                 f"config.json in {directory} gives {piece} the id {number}, but the vocabulary has "
                 f"{vocabulary.source.ids[piece]}; the files belong to different models."
             )
+    if into := [piece for piece in vocabulary.source.ids if INTO.fullmatch(piece)]:  # MADLAD translates
+        usual = [f"<2{code}>" for code in ("de", "en", "es", "fr", "pt", "zh")]
+        config = replace(
+            config, task="translate", prompts="\n".join(f"{each} " for each in usual if each in into)
+        )
     rules, notes = search_rules(directory, values, config)
     stored = {name: stored[name] for name in names.values()}
     model = read_weights(directory, config, names, stored, turned=_buckets().values())

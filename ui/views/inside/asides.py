@@ -90,7 +90,7 @@ def _breaks(scores: np.ndarray, mask: np.ndarray, dtype: type[np.floating]) -> b
     return not abs(total - 1) < 0.05
 
 
-def seven_matrices(d_model: int, heads: int) -> None:
+def seven_matrices(d_model: int, heads: int, d_k: int) -> None:
     """Two heads as seven matrices, with real numbers, and the count for a layer of this model."""
     toy = two_heads()
     st.markdown(_told(toy))
@@ -98,7 +98,7 @@ def seven_matrices(d_model: int, heads: int) -> None:
         names = [f"W_{number}^{each}" for each in "QKV"]
         st.latex(r"\quad ".join(map(_equation, names, head.matrices)))
     st.latex(_equation("W^O", toy.w_o))
-    st.markdown(_counted(toy, d_model, heads))
+    st.markdown(_counted(toy, d_model, heads, d_k))
 
 
 def _told(toy: TwoHeads) -> str:
@@ -112,7 +112,10 @@ def _told(toy: TwoHeads) -> str:
     )
 
 
-def _counted(toy: TwoHeads, d_model: int, heads: int) -> str:
+def _counted(toy: TwoHeads, d_model: int, heads: int, d_k: int) -> str:
+    inner = heads * d_k
+    square = f"{d_model}²" if inner == d_model else f"{d_model} · {inner}"
+    counted = f"4 · {square} = {4 * d_model * inner:,}"
     matrices = len(toy.matrices)
     width = toy.x.shape[1]
     output = ", ".join(f"{number:.2f}" for number in toy.output[1])
@@ -121,7 +124,7 @@ def _counted(toy: TwoHeads, d_model: int, heads: int) -> str:
         f"matrices, {toy.numbers} numbers. One head of width {width} needs four matrices, and also 4 · "
         f"{width}² = {4 * width**2} numbers: more heads need no more numbers. The verb's output is "
         f"({output}): it now carries the marks of both nouns.\n\nThis layer has {heads} heads: 3 · {heads} + "
-        f"1 = {3 * heads + 1} matrices with 4 · {d_model}² = {4 * d_model**2:,} numbers, without the biases."
+        f"1 = {3 * heads + 1} matrices with {counted} numbers, without any biases."
     )
 
 

@@ -201,7 +201,7 @@ def _matrix(look: Look, parts: Parts) -> None:
 
 def _seven(look: Look) -> None:
     with _explained("Two heads are seven matrices"):
-        asides.seven_matrices(look.sizes[0], look.sizes[2])
+        asides.seven_matrices(look.sizes[0], look.sizes[2], look.sizes[1])
 
 
 _DRAWN: dict[str, Callable[[Look, Parts], None]] = {

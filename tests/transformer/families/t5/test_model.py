@@ -253,3 +253,10 @@ def test_an_end_in_a_list_and_rules_that_are_not_applied(tmp_path):
     assert any("min_length = 5" in note for note in translator.notes)
     assert any("no_repeat_ngram_size = 3" in note for note in translator.notes)
     assert json.loads((directory / "config.json").read_text())["eos_token_id"] == [1]
+
+
+def test_a_madlad_translates_and_offers_languages_that_its_vocabulary_names(tmp_path):
+    translator = load_translator(write_t5(tmp_path, symbols=("<2de>", "<2pt>", "<2xx_Latn>")))
+    assert translator.config.task == "translate"
+    assert translator.config.prompt_texts == ("<2de> ", "<2pt> ")
+    assert "<2de>" in translator.translate("<2de> the house").source_tokens
