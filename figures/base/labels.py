@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-from transformer.text.words import is_language
-
 WORD_START = "▁"
 JOINED = "‿"
 """Sign before a piece that begins without a space, as phoneticians write a link without a break."""
@@ -22,6 +20,8 @@ SIGNS = f"“{JOINED}” marks letters or digits that begin without a space; “
 _UNKNOWN = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
 """A token that the model reads as `<unk>`, with the text for which it has no piece."""
 SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>", "◌"})
+_LANGUAGE = re.compile(r">>[^\s<>]+<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}")
+"""A piece that names a language."""
 CUT = 12
 ROOM = 6.5
 """Widest label of an axis, in multiples of its font size: a word of about twelve letters."""
@@ -102,7 +102,7 @@ def escape(text: str) -> str:
 
 def is_special(token: str) -> bool:
     """Whether a token is one of the model's own marks, such as `</s>`, and not text."""
-    return token in SPECIAL_TOKENS or is_language(token)
+    return token in SPECIAL_TOKENS or _LANGUAGE.fullmatch(token) is not None
 
 
 def _visible(character: str) -> str:

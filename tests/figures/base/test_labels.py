@@ -5,6 +5,7 @@ import math
 import pytest
 
 from figures.base import labels
+from transformer.text import words
 
 
 @pytest.mark.parametrize(
@@ -124,3 +125,8 @@ def test_an_interval_of_at_most_two_points_has_a_decimal(
     share: tuple[float, float, float], texts: tuple[str, str, str]
 ) -> None:
     assert labels.hundredths(*share, "+") == texts
+
+
+@pytest.mark.parametrize("token", [">>fra<<", "__fr__", "fra_Latn", "fr_XX", "</s>", "▁a", "fr", "▁fra_Latn"])
+def test_the_models_own_marks_are_those_that_its_vocabulary_knows(token: str) -> None:
+    assert labels.is_special(token) is words.is_special(token)

@@ -142,7 +142,7 @@ class Buckets(PositionalEncoding):
         distances = torch.arange(-T5_MAX_DISTANCE, T5_MAX_DISTANCE + 1)
         places = t5_buckets(distances, causal=causal, buckets=T5_BUCKETS, max_distance=T5_MAX_DISTANCE)
         self.register_buffer("places", places, persistent=False)
-        self._rule: tuple[object, DistanceRule] | None = None
+        self._rule: tuple[object, Tensor, DistanceRule] | None = None
 
     def initialise(self) -> None:
         nn.init.normal_(self.weight, std=0.1)
@@ -150,11 +150,12 @@ class Buckets(PositionalEncoding):
     def bias(self, layer: int) -> DistanceRule:
         """One rule for all layers while nothing is learned, so that the layers share its matrix."""
         weight = self.weight
-        changed = None if weight.is_inference() else weight._version
-        now = weight.data_ptr(), changed, weight.dtype, weight.device, torch.is_inference_mode_enabled()
-        if weight.requires_grad or self._rule is None or self._rule[0] != now:
-            self._rule = now, DistanceRule(weight[:, self.places])
-        return self._rule[1]
+        now = weight.dtype, weight.device, torch.is_inference_mode_enabled()
+        known = self._rule is not None and self._rule[0] == now and torch.equal(self._rule[1], weight)
+        if weight.requires_grad or not known:
+            self._rule = now, weight.detach().clone(), DistanceRule(weight[:, self.places])
+        assert self._rule is not None
+        return self._rule[2]
 
 
 class Rotary(PositionalEncoding):
