@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lenses.again.carried import read_by_keys
 from lenses.again.cells import FEW, compared
+from lenses.again.effects import LIMIT as EFFECT_LIMIT
 from lenses.again.plain import carried_on, exactly, output_columns, plain_part
 from lenses.inside.weights import multi_head
+from lenses.measures.maps import LEAST
 from lenses.measures.stream import BIASES, recorded
 from lenses.measures.way_back import WayBack
+from transformer.interventions import hide
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
 from transformer.trace.report import AuditReport
 from transformer.trace.view import Array
 
@@ -89,3 +95,28 @@ def audit_way_back(
         values = [float(drawn[each]) for each in places]
         told = told.joined(compared(name, places, values, again, seed, LIMIT, count))
     return told
+
+
+def audit_hidden(
+    translator: Translator,
+    run: Translation,
+    step: int,
+    effects: Array,  # (source,) Δ log p of the token of the step without each source position, as drawn
+    count: int = 2,  # runs to make again, those of the largest effects first
+) -> AuditReport:
+    """Whether effects are those of their positions: the same runs as interventions, each run verified."""
+
+    def again(places: list[int]) -> list[float]:
+        found = []
+        for place in places:
+            made = translator.force(run.source_text, run.target_ids, interventions=[hide(place)])
+            change = made.log_probs[step] - run.log_probs[step]
+            found.append(change if made.audit().passed else np.nan)
+        return found
+
+    places, seed = [*range(len(effects))], recorded(run).hash
+    found = compared(
+        "effects, hidden", places, effects.tolist(), again, seed, EFFECT_LIMIT, count, floor=LEAST
+    )
+    made = min(count, len(effects))
+    return replace(found, claim=f"from {len(effects):,} runs, {made} made again and verified")

@@ -14,6 +14,7 @@ from lenses.measures.alti import alti
 from lenses.measures.attribution import attribution
 from lenses.measures.carried import Carried, carried
 from lenses.measures.effect import Cut, Effects, effect
+from lenses.measures.way_back import Picture, way_back
 from lenses.measures.words import word_effect
 from transformer import Capture, interventions, load_translator
 from transformer.model.sites import AttentionKind
@@ -248,3 +249,24 @@ def test_the_parts_of_a_score_sum_to_it(traced, kind: str):
         drawn = named_charts(at)[f"score by {side}"]["data"][0]
         assert array(drawn["x"]).sum() == pytest.approx(score, abs=1e-3)
     assert f"is {score:.2f}.".replace("-", "−") in words(at)
+
+
+def test_the_way_back_is_drawn_place_by_place(traced):
+    translator, translation = traced
+    step = translation.steps[1]
+    rival = next(each for each in step.alternatives if each.token_id != step.token_id)
+    at = opened(view="why", rival=rival.token)
+    back = way_back(translator.model, translation, 1, step.token_id, rival.token_id)
+    picture = Picture(back)
+    chart = named_charts(at)["way back"]["data"]
+    drawn = [float(text.rsplit(" ", 1)[1].replace("−", "-")) for text in chart[-1]["text"]]
+    np.testing.assert_allclose(drawn, [node.value for node in picture.nodes], atol=0.006)
+    assert len(chart[-2]["hovertext"]) == len(picture.edges)
+    notes = named_charts(at)["part and effect"]["data"][0]["hovertext"]
+    cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(translation.source_tokens))]
+    effects = Effects(translator, translation).of(cuts)[:, 1]
+    for row, values in zip(notes, (back.source.sum((0, 1)), effects), strict=True):
+        np.testing.assert_allclose(
+            [number(note) if ": 0" not in note else 0 for note in row], values, atol=0.006
+        )
+    assert "verified" in words(at)

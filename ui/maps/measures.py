@@ -309,6 +309,16 @@ def back(asked: Asked, translation: Translation, step: int, against: int) -> Way
     return _once(asked, translation, ("back", step, against), make)
 
 
+def without_source(asked: Asked, translation: Translation, step: int) -> Array:
+    """(source,) Δ log p of the token of a step, in nats, each source position hidden from cross-attention."""
+
+    def make(model: Translator, run: Translation) -> Array:
+        cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(run.source_tokens))]
+        return np.asarray(Effects(model, run).of(cuts)[:, step], np.float32)
+
+    return _once(asked, translation, ("without source", step), make)
+
+
 def scored(
     asked: Asked, translation: Translation, kind: str, chosen: Head, cell: tuple[int, int]
 ) -> ScoreParts:

@@ -168,7 +168,7 @@ PAGES: dict[str, Page] = {
             "why": Entry(
                 "why this token?",
                 "The model prefers one token to another by a difference of logits. With the σ of every "
-                "norm held fixed, it is a sum over what wrote the decoder's stream.",
+                "norm held fixed, it is a sum, from place to place, back to the source words.",
             ),
             "score": Entry("why this score?", "A head looks where q·k is large. Who wrote what it compares?"),
             "sources": Entry(

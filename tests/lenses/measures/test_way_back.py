@@ -11,7 +11,8 @@ from random_models import random_translator
 
 from lenses.again.carried import read_by_keys
 from lenses.again.plain import carried_on, exactly, output_columns
-from lenses.again.way_back import audit_way_back
+from lenses.again.way_back import audit_hidden, audit_way_back
+from lenses.measures.effect import Cut, Effects
 from lenses.measures.stream import TOKEN as TOKEN_WRITER
 from lenses.measures.stream import UnmeasuredError, Writer
 from lenses.measures.way_back import Picture, WayBack, way_back
@@ -109,3 +110,11 @@ def test_what_has_no_way_back_is_refused(run):
     forced = model.force("one two", "two", capture=RESIDUAL, interventions=changed)
     with pytest.raises(UnmeasuredError):
         way_back(model.model, forced, 0, TOKEN)
+
+
+def test_effects_of_hidden_positions_are_runs_of_their_own(run):
+    model, translation = run
+    cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(translation.source_tokens))]
+    effects = np.asarray(Effects(model, translation).of(cuts)[:, STEP], np.float32)
+    assert audit_hidden(model, translation, STEP, effects, len(effects)).passed
+    assert not audit_hidden(model, translation, STEP, np.roll(effects, 1), len(effects)).passed

@@ -9,8 +9,9 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.labels import number
+from figures.maps.measures import Row, measures_map
 from figures.pages.way_back import Line, Place, way_graph
-from lenses.again.way_back import audit_way_back
+from lenses.again.way_back import audit_hidden, audit_way_back
 from lenses.measures.stream import Writer
 from lenses.measures.way_back import Node, Picture, Way, WayBack
 from transformer import Translation, Translator
@@ -66,6 +67,41 @@ def show(opened: Opened, step: int, against: int, pair: str) -> None:
         formula=_FORMULA,
         audit=measures.checked(opened.asked, run, ("way", step, against), drawn, proof),
         scrolls=760,
+    )
+    _effects(opened, found, step, pair)
+
+
+def _effects(opened: Opened, found: WayBack, step: int, pair: str) -> None:
+    """What stands at each source position, and what happens without it: two numbers."""
+    run = opened.translation
+    if len(run.source_tokens) > measures.MOST_TOKENS:
+        return
+    parts, effects = found.source.sum((0, 1)), measures.without_source(opened.asked, run, step)
+    names = labels.names(run.source_tokens)
+    most, needs = int(np.argmax(np.abs(parts))), int(np.argmin(effects))
+    token, read, needed = map(
+        word, (run.target_tokens[step], run.source_tokens[most], run.source_tokens[needs])
+    )
+    same = "It is the same position" if most == needs else f"The model needs {needed} most instead"
+    st.markdown(
+        f"**A part is no effect.** The largest part is read at {read} "
+        f"({number(float(parts[most]), '+.2f')}). {same}: without it, log p of {token} changes by "
+        f"{number(float(effects[needs]), '+.2f')} nats, as the model then also attends elsewhere."
+    )
+    rows = [Row("part, read there", parts, True), Row("effect, without it", effects, True)]
+
+    def proof(model: Translator, again: Translation) -> AuditReport:
+        return audit_hidden(model, again, step, effects)
+
+    panel(
+        "part and effect",
+        lambda ink: measures_map(rows, names, ink),
+        f"{pair} at step {labels.count(step)}, by source position: its part, and Δ log p of the token with "
+        f"the position hidden from all heads of cross-attention, in nats · {run.model}",
+        lambda: [["measure", *names], *([row.name, *map(float, row.values)] for row in rows)],
+        audit=measures.checked(opened.asked, run, ("part and effect", step), [effects, parts], proof),
+        inked=True,
+        scrolls=160 + 40 * len(names) if len(names) > 8 else False,
     )
 
 
