@@ -9,6 +9,7 @@ import pytest
 from app_pages import feeds, run
 from m2m_models import write_m2m
 
+from figures.base.labels import is_special
 from transformer.families.m2m.languages import M2M, NLLB
 from ui.server import catalogue
 from ui.server.language_names import language_name
@@ -34,6 +35,7 @@ def test_every_language_has_a_name_of_its_own() -> None:
         names = [language_name(piece) for piece in pieces]
         assert len(set(names)) == len(names)
         assert not set(names) & {piece.strip("_").split("_")[0] for piece in pieces} - {"Akan"}
+        assert all(map(is_special, pieces))
     assert language_name("zho_Hant") == "Chinese (traditional)"
     assert language_name(">>xyz<<") == "xyz"
 
