@@ -139,7 +139,7 @@ def piece(token: str) -> str:
     between words, so there a missing space says nothing.
     """
     first = token[:1]
-    joined = first.isdigit() or first.lower() != first.upper()
+    joined = not is_special(token) and (first.isdigit() or first.lower() != first.upper())
     return JOINED * joined + display(token)
 
 

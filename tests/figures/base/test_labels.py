@@ -130,3 +130,4 @@ def test_an_interval_of_at_most_two_points_has_a_decimal(
 @pytest.mark.parametrize("token", [">>fra<<", "__fr__", "fra_Latn", "fr_XX", "</s>", "▁a", "fr", "▁fra_Latn"])
 def test_the_models_own_marks_are_those_that_its_vocabulary_knows(token: str) -> None:
     assert labels.is_special(token) is words.is_special(token)
+    assert not labels.is_special(token) or labels.piece(token) == token
