@@ -45,7 +45,8 @@ def _extra_ids(directory: Path) -> int:
     """Number of extra ids that the tokenizer's settings ask for; CheckpointError if it is not one."""
     path = directory / SETTINGS_FILE
     settings = read_json(path) if path.exists() else {}
-    listed = [each for each in settings.get("additional_special_tokens") or [] if _EXTRA.fullmatch(str(each))]
+    special = settings.get("additional_special_tokens")
+    listed = [each for each in special if _EXTRA.fullmatch(str(each))] if isinstance(special, list) else ()
     count = settings.get("extra_ids", len(listed) or EXTRA_IDS)
     if type(count) is not int or not 0 <= count <= 10_000:
         raise CheckpointError(f"{path} says extra_ids = {count!r:.80}; it must be from 0 to 10,000.")

@@ -63,3 +63,11 @@ def test_more_pieces_than_rows_are_refused(tmp_path):
     (tmp_path / "spiece.model").write_bytes(pieces())
     with pytest.raises(CheckpointError, match=r"pieces with its extra ids, but config\.json has 50 rows"):
         read_vocabulary(tmp_path, 50)
+
+
+@pytest.mark.parametrize("listed", [7, True, 1.5, {"a": 1}, ["<extra_id_0>", 3]], ids=str)
+def test_special_tokens_of_a_damaged_file_count_only_as_a_list(tmp_path, listed):
+    (tmp_path / "spiece.model").write_bytes(pieces())
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"additional_special_tokens": listed}))
+    found = [piece for piece in read_vocabulary(tmp_path, 1000).source.ids if piece.startswith("<extra_id")]
+    assert len(found) == (1 if isinstance(listed, list) else 100)
