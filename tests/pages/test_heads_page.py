@@ -155,8 +155,8 @@ def test_reading_can_be_stopped_and_taken_up_again(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(surveys, "sample", lambda _: LINES * 10)
     with taken():
         at = ask(run(PAGE, kind="encoder"))
-        (bar,) = at.get("progress")
-        assert bar.proto.text == "First in the queue: the next free turn is yours."
+        first = "First in the queue: the next free turn is yours."
+        until(at, lambda at: at.get("progress")[0].proto.text == first)
         next(each for each in at.button if each.label == "Stop").click().run()
     assert "Stopped after 0 of" in told(at)
     assert "No sentence was read before you stopped" in told(at).replace("\\", "")
