@@ -261,7 +261,7 @@ PAGES: dict[str, Page] = {
     ),
     "open_file": Page(
         "Open a file",
-        "Runs that you saved under “Export”, shown again and checked, with or without their model.",
+        "Runs that you saved as NPZ under “Export”, shown again and checked, with or without their model.",
         LESSONS,
         icon=":material/folder_open:",
     ),
