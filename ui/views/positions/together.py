@@ -84,8 +84,8 @@ def told(name: str, moved: np.ndarray) -> str:
     depends = (
         "The score depends on the distance alone: every diagonal is one colour."
         if share < _NOTHING
-        else "The score depends on more than the distance: it differs between two pairs of words that are equally "
-        f"far apart. The spread within a distance is {labels.number(share)} of the spread of all scores."
+        else "The score depends on more than the distance: pairs of words that are equally far apart differ. "
+        f"The spread within a distance is {labels.number(share)} of the spread of all scores."
     )
     itself = " The token itself scores higher still." if moved.diagonal().mean() > max(back) else ""
     return (
