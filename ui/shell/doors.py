@@ -79,7 +79,7 @@ PAGES: dict[str, Page] = {
     ),
     "decoder_self_attention": Page(
         "Decoder self-attention",
-        "Every target token reads itself and the tokens before it; the mask hides those to come.",
+        "Every target token reads itself and those before it; the mask hides those to come.",
         "masks",
         icon=":material/output:",
     ),
@@ -92,7 +92,7 @@ PAGES: dict[str, Page] = {
     ),
     "heads": Page(
         "Heads over sentences",
-        "What each head does over hundreds of sentences: its role, its examples, its statistics.",
+        "What each head does over hundreds of sentences: role, examples, statistics.",
         "inside_a_head",
         icon=":material/library_books:",
     ),
