@@ -71,9 +71,10 @@ def _end(rows: Sequence[Row]) -> float:
 
 
 def _said(value: float, signed: bool) -> str:
+    """A cell's number: "0" is a zero, up to rounding, and "0.00" is more than that."""
     if value != value:
         return "–"
-    return "0" if abs(value) < 0.005 else labels.number(value, "+.2f" if signed else ".2f")
+    return "0" if abs(value) < labels.ROUNDING else labels.number(value, "+.2f" if signed else ".2f")
 
 
 def effect_dots(weights: np.ndarray, effects: np.ndarray, notes: Sequence[str], hue: str) -> go.Figure:

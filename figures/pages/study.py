@@ -220,11 +220,10 @@ def _looks(chart: ChartLike, among: Sequence[str]) -> list[tuple[str, str, str]]
 
 
 def number(value: object, digits: int = 3) -> str:
-    """A number with at most so many digits after the point; empty for None."""
+    """A number with at most so many digits after the point; empty for None. Only a zero is "0"."""
     if not isinstance(value, int | float):
         return ""
-    text = f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
-    return "0" if not float(text.replace(",", "")) else text.replace("-", "−")
+    return labels.number(value, ",d" if isinstance(value, int) else f",.{digits}f") if value else "0"
 
 
 def _digits(chart: ChartLike) -> int:

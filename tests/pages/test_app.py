@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from figures.base import labels
 from transformer.runs.translator import Translator
 from ui.address.parameters import KEEP
-from ui.server.examples import examples
+from ui.server.examples import examples, text_on
 from ui.shell import doors
 
 
@@ -132,6 +132,12 @@ def test_a_text_that_cannot_be_translated_keeps_the_page(text: str, sentence: st
     assert not at.exception
     assert sentence in said(at).replace("\\", "")
     assert at.text_input[0].value == text
+    back = [each for each in at.button if each.label == "Back to the example"]
+    assert len(back) == (not text.strip())
+    if back:
+        back[0].click().run()
+        assert not at.error
+        assert at.text_input[0].value == text_on("copy", None)
     at.text_input[0].set_value("one two").run()
     assert not at.error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qs
 
 import pytest
@@ -57,6 +58,14 @@ def test_the_page_opens_on_the_experiments_in_order_and_on_the_changes_if_there_
     places = [told.index(f"{i}. {each.question}") for i, each in enumerate(EXPERIMENTS, start=1)]
     assert places == sorted(places)
     assert EXPERIMENTS[0].not_proved not in words(run(PAGE, model="en-de", changes="hide_2"))
+
+
+@bundled
+def test_a_card_names_a_source_token_by_its_word():
+    links = [each.proto.label for each in run(PAGE, model="en-de").get("page_link")]
+    hidden = [each for each in links if "hidden from cross" in each.replace("\u2060", "")]
+    assert hidden
+    assert all(re.search(r"“\w+” \(source token \d+\)", each) for each in hidden), hidden
 
 
 def test_a_model_without_measured_heads_is_not_asked():

@@ -66,7 +66,7 @@ def test_the_score_comes_when_all_was_seen_and_then_no_answer_changes():
     at.session_state["lesson_notes"] |= {"before": dict.fromkeys(range(1, 8), note)}
     options(at)[0].click().run()
     assert [each.disabled for each in options(at)] == [True] * len(options(at))
-    assert "how many you got right" in words(at)
+    assert "which you got right" in words(at)
 
 
 def test_the_page_lists_the_checks_and_says_both_scores():
@@ -79,7 +79,25 @@ def test_the_page_lists_the_checks_and_says_both_scores():
         name: {i: {**note, "right": i < right} for i in range(8)}
         for name, right in zip(CHECKS, (4, 7), strict=True)
     }
-    assert words(at.run()).count("before 4 → after 7 of 8 right") == 2
+    told = words(at.run()).replace("\\", "")
+    assert told.count("before 4 → after 7 of 8 right") == 2
+    wrong = [told.count(f"Step {i} was not right: Q? You chose x.") for i in range(1, 9)]
+    assert wrong == [0, 0, 0, 0, 1, 1, 1, 2]
+    assert "Step 8 was not answered" not in told
+    at.session_state["lesson_notes"] = {"after": {i: {**note, "right": True} for i in range(7)} | {7: None}}
+    assert "Step 8 was not answered" in words(at.run())
+
+
+def test_the_check_before_is_offered_until_a_lesson_is_begun():
+    at = run("pages/lessons.py")
+
+    def offered() -> bool:
+        return any("check what you know" in each.proto.label for each in at.get("page_link"))
+
+    assert offered()
+    at.session_state["lesson_notes"] = {"map": {0: None}}
+    at.run()
+    assert not offered()
 
 
 def test_a_class_is_shown_from_its_files_and_damaged_ones_are_named():

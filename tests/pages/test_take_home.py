@@ -94,6 +94,8 @@ def test_every_way_of_drawing_a_head_can_be_taken_home(params: dict[str, str]):
 def test_the_figure_is_chosen_where_there_are_several():
     at = opened(step="2")
     choice = next(each for each in at.get("button_group") if each.label == "Figure")
+    assert choice.value == "cross"
+    assert "only the NPZ opens again" in captions(at)
     choice.set_value("next").run()
     assert not at.exception
     figure = figures(at)[0]

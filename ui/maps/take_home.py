@@ -73,9 +73,9 @@ def _for_paper() -> bool:
 
 
 def _maps(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
-    """The maps on the screen, with the cursor marked."""
+    """The maps on the screen, with the cursor marked; the kind that the page is about comes first."""
     plots = scene.laid_out(now, looks).plots
-    return {kind: _map(scene, looks[kind]) for kind in scene.kinds if kind in plots}
+    return {kind: _map(scene, looks[kind]) for kind in scene.kinds[::-1] if kind in plots}
 
 
 def _map(scene: Scene, look: Looking) -> Picture:
@@ -172,7 +172,7 @@ def _run(opened: Opened, now: State, look: Looking, looks: Looks) -> None:
         f"The JSON file holds tokens, steps, candidates, your selection and the {view.kind} matrix"
         f"{', also in the measure of the maps' * (look.measure != 'weight')}. "
         f"The NPZ file holds the whole trace. {page} "
-        "You can open NPZ again here and in Python, even without the model."
+        "Of these files, only the NPZ opens again here and in Python, even without the model."
     )
     menu.link("open_file", icon=":material/folder_open:", width="content")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.study import FOLDER, documents, read
+from lab.twins.titles import title
 from ui.server import catalogue
 from ui.server.stores import kept, once
 
@@ -21,6 +22,19 @@ def known() -> dict[str, Path]:
         return found
 
     return once(known, look)
+
+
+def question(name: str) -> str:
+    """The question of a document; one beside a model calls the model as the list of models does."""
+    asked: str = study(known()[name])["study"].question
+    model, _, _ = name.rpartition("/")
+    if not model:
+        return asked
+    folder, _, own = model.rpartition("/")
+    called = catalogue.find(model).title
+    if folder == catalogue.TWINS:
+        called = called.replace(own, title(own))
+    return asked.replace(f"“{own}”", f"“{called}”")
 
 
 def missing(name: str) -> str:

@@ -79,7 +79,7 @@ PAGES: dict[str, Page] = {
     ),
     "decoder_self_attention": Page(
         "Decoder self-attention",
-        "Every target token reads itself and the tokens before it; the mask hides those to come.",
+        "Every target token reads itself and those before it; the mask hides those to come.",
         "masks",
         icon=":material/output:",
     ),
@@ -92,7 +92,7 @@ PAGES: dict[str, Page] = {
     ),
     "heads": Page(
         "Heads over sentences",
-        "What each head does over hundreds of sentences: its role, its examples, its statistics.",
+        "What each head does over hundreds of sentences: role, examples, statistics.",
         "inside_a_head",
         icon=":material/library_books:",
     ),
@@ -157,7 +157,7 @@ PAGES: dict[str, Page] = {
     "explanation": Page(
         "Explanation",
         "A weight, what it carried, and what it did are three numbers.",
-        "training",
+        "positions",
         icon=":material/balance:",
         sections={
             "weights": Entry(
@@ -181,14 +181,14 @@ PAGES: dict[str, Page] = {
     "train_here": Page(
         "Train here",
         "A small model learns a small task on this server, while you watch.",
-        "positions",
+        "training",
         icon=":material/exercise:",
         draws="the model that is being trained",
     ),
     "training": Page(
         "Training",
         "What a model is shown, what its loss asks for, and how its own training went.",
-        "train_here",
+        "recurrent",
         icon=":material/model_training:",
         sections={
             "shown": Entry(
@@ -216,7 +216,7 @@ PAGES: dict[str, Page] = {
     "positions": Page(
         "Positions",
         "How a model that reads all tokens at once knows their order.",
-        "recurrent",
+        "train_here",
         icon=":material/straighten:",
         draws="formulas, and twins that differ in their positions only",
         sections={
@@ -261,7 +261,7 @@ PAGES: dict[str, Page] = {
     ),
     "open_file": Page(
         "Open a file",
-        "Runs that you saved under “Export”, shown again and checked, with or without their model.",
+        "Runs that you saved as NPZ under “Export”, shown again and checked, with or without their model.",
         LESSONS,
         icon=":material/folder_open:",
     ),

@@ -26,7 +26,8 @@ _STYLE = """
 <style>
 .stMainBlockContainer { padding: 1.1rem 2rem 2rem; max-width: 1500px; }
 .stMainBlockContainer > .stVerticalBlock, .st-key-linked .stVerticalBlock { gap: .55rem; }
-.stAppHeader { height: 1.6rem; min-height: 1.6rem; background: transparent; }
+.stAppHeader { height: 1.6rem; min-height: 1.6rem; }
+@media (min-width: 641px) { .stAppHeader { background: transparent; } }
 .stSidebar [data-testid="stSidebarHeader"] {
   position: absolute; right: .6rem; top: .4rem; z-index: 2; height: auto; min-height: 0; margin: 0;
 }
@@ -103,6 +104,8 @@ _STYLE = """
   .headline { flex-wrap: nowrap; }
   .headline h1 { white-space: nowrap; }
   .headline p { min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+  .st-key-heading:has(.st-key-beside a) .headline { flex-wrap: wrap; }
+  .st-key-heading:has(.st-key-beside a) .headline p { white-space: normal; line-height: 1.35; }
   /* These lines take room that was empty, so that nothing moves when they come. */
   .stMainBlockContainer:has(.lv-home)
     [data-testid="stLayoutWrapper"]:has(> :is(.st-key-changed, .st-key-better)) {

@@ -59,10 +59,8 @@ def finding(
     name: str,  # the study, as `ui.server.studies` names it
 ) -> None:
     """Draws a link to what was found over many sentences, if there is such a study."""
-    path = studies.known().get(name)
-    if path is not None:
-        question = studies.study(path)["study"].question
-        link("findings", f"Measured: {question}", ":material/biotech:", "content", study=name)
+    if name in studies.known():
+        link("findings", f"Measured: {studies.question(name)}", ":material/biotech:", "content", study=name)
 
 
 def draw() -> None:

@@ -49,7 +49,7 @@ def open_sentence_page(
             given = asked.target or target(model, asked.text)
             opened = sentence.open_sentence(model, replace(asked, target=given))
     now = session.current()
-    frame.show_notices(now, () if opened is None else opened.translation.notes)
+    frame.show_notices(now, () if opened is None else (*opened.translation.notes, *sentence.short(opened)))
     tell(now, opened, changes)
     if opened is not None:
         strip.ask(opened)

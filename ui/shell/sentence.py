@@ -20,9 +20,12 @@ from ui.server.runs import Asked
 from ui.shell import sampling, waiting
 from ui.shell.fitting import fit_heads, fit_position, noticed
 
+_LONG = 60
+"""Source tokens from which on a much shorter output is worth a line."""
 
-def new_text(text: str) -> None:
-    """Takes a new sentence; the app chooses where the cursor starts."""
+
+def new_text(text: str | None) -> None:
+    """Takes a new sentence, or the first example for None; the app chooses where the cursor starts."""
     session.change(text=text, target=None, **session.FRESH)
 
 
@@ -127,11 +130,23 @@ def open_sentence(model: str, now: State) -> Opened | None:
         return None
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
+        if not text.strip():
+            st.button("Back to the example", icon=":material/undo:", on_click=new_text, args=(None,))
         return None
     example = None if asked.target is not None or asked.changes else examples.example_of(model, text)
     opened = Opened(asked, translation, example)
     _fit(now, opened, model)
     return opened
+
+
+def short(opened: Opened) -> tuple[str, ...]:
+    """A sentence if a model ended a long text with a translation of less than half its tokens."""
+    run = opened.translation
+    read, written = len(run.source_tokens), len(run.target_tokens)
+    ended = run.method != "forced" and run.target_tokens[-1] == "</s>"
+    if not ended or read < _LONG or 2 * written >= read or catalogue.task(opened.asked.model) != "translate":
+        return ()
+    return (f"The translation ended after {written:,} tokens; the source has {read:,}.",)
 
 
 def _translate(asked: Asked) -> Translation:

@@ -203,8 +203,8 @@ def entropy(at: Asking) -> Measured:
         "scale": _scaled,
     }
     of, names, values = ways[at.question.among](at)
-    asks = f"In {of}: which has the smallest entropy?"
     places = _spread(-values)
+    asks = f"In {of}: which has the {'smaller' if len(places) == 2 else 'smallest'} entropy?"
     chosen = values[places]
     return _measured(
         asks, [names[i] for i in places], list(chosen), " nats", int(np.argmin(chosen)) if places else 0
@@ -398,7 +398,7 @@ def difference(at: Asking) -> Measured:
         return sum(model.force(at.run.source_text, target, capture=False, interventions=changed).log_probs)
 
     costs = [log_prob() - log_prob(each) for each in made]
-    asks = "What costs the translation the most log-probability?"
+    asks = f"Which costs the translation {'more' if len(made) == 2 else 'the most'} log-probability?"
     return _largest(asks, [_words(at, each) for each in changes], costs, " nats")
 
 

@@ -51,5 +51,6 @@ def test_numbers_in_coloured_cells_have_the_ink_of_the_theme():
     assert draw(chart, ink="#ffffff").data[0].textfont.color == "#ffffff"
 
 
-def test_a_number_rounded_to_zero_has_no_sign():
-    assert (number(-0.0001), number(-1.5, 1), number(None)) == ("0", "−1.5", "")
+def test_a_number_rounded_to_zero_has_no_sign_and_only_a_zero_is_0():
+    assert (number(-0.0001), number(0.0), number(-1.5, 1), number(None)) == ("0.000", "0", "−1.5", "")
+    assert (number(0), number(-1200)) == ("0", "−1,200")

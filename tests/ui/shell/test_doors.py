@@ -52,6 +52,10 @@ def test_who_follows_the_links_from_home_sees_every_page():
     assert set(seen) == set(doors.PAGES)
 
 
+def test_the_pages_on_training_follow_one_another_as_in_the_menu():
+    assert [doors.after(each) for each in ("positions/sentence", "train_here")] == ["train_here", "training"]
+
+
 def test_a_section_with_a_door_of_its_own_gives_the_page_its_heading():
     assert doors.heading("what_if/causal") == ("Causal trace", doors.place("what_if/causal").told)
     assert doors.heading("training/loss") == ("Training", doors.PAGES["training"].told)

@@ -73,7 +73,7 @@ BUILD = "build"
 _RIGHT = ":material/check: **Right.**"
 _BUILDING = ":gray[Move the sliders below: every query is graded as you set it.]"
 _TAKEN = ":gray[Noted. You can choose another until you have seen all questions of the check.]"
-_LOCKED = ":gray[Noted. You have seen all questions: the page Lessons says how many you got right.]"
+_LOCKED = ":gray[Noted. You have seen all questions: the page Lessons says which you got right.]"
 _place: ContextVar[DeltaGenerator | None] = ContextVar("lesson_question", default=None)
 
 

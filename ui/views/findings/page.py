@@ -27,7 +27,7 @@ def show() -> None:
     if now.study in known:
         with refusals():
             menu.link("findings", "All findings", ":material/arrow_back:", "content", study="")
-            study.show(studies.study(known[now.study]))
+            study.show(studies.study(known[now.study]), studies.question(now.study))
         return
     if now.study:
         inform(_lacking(now.study))
@@ -63,5 +63,5 @@ def _list(known: dict[str, Path]) -> None:
             st.markdown(f"##### {topic}")
             for each, name in entries:
                 with st.container(gap=None):
-                    menu.link("findings", each.question, width="content", study=name)
+                    menu.link("findings", studies.question(name), width="content", study=name)
                     st.caption(plain(each.finding))

@@ -14,9 +14,9 @@ from ui.controls import command, panel, plain
 from ui.controls.text import data
 
 
-def show(found: dict[str, Any]) -> None:
+def show(found: dict[str, Any], question: str) -> None:
     study: Study = found["study"]
-    st.subheader(study.question, anchor=False)
+    st.subheader(question, anchor=False)
     st.markdown(f"**{study.finding}**")
     drawn, series = 0, [_series(part) for part in study.parts if isinstance(part, Chart)]
     for text, parts in groupby(study.parts, lambda part: isinstance(part, str)):

@@ -49,8 +49,11 @@ def show() -> None:
     pick_model(now)
     frame.show_notices(session.current())
     lessons, wrong = every()
-    _go_on(lessons, now.lesson)
     before, after = checks().values()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _go_on(lessons, now.lesson)
+        if not any(map(_done, lessons.values())) and (first := _done(before)) < len(before.steps):
+            link(before, first, "First, check what you know", ":material/quiz:")
     _row(before)
     for number, lesson in enumerate(lessons.values(), start=1):
         _row(lesson, f"{number}. ")
@@ -97,6 +100,8 @@ def _row(
         with st.container():
             link(lesson, 0, f"{number}{lesson.title}")
             st.caption(plain(lesson.purpose))
+            if lesson.is_check and _done(lesson) >= len(lesson.steps):
+                st.caption(_wrong(lesson))
         hour = f" · {_HOUR}" * lesson.first_hour
         st.caption(f"{lesson.minutes} min{hour} · {_state(lesson)}", width=320)
 
@@ -111,6 +116,19 @@ def _state(lesson: Lesson) -> str:
     notes = [note for note in session.lesson_notes()[lesson.name].values() if note is not None]
     right = f" · {sum(note['right'] for note in notes)} of {len(notes)} answers right" * bool(notes)
     return f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
+
+
+def _wrong(check: Lesson) -> str:
+    """Which questions of a check that is done were not answered right; not what is right."""
+    notes = session.lesson_notes()[check.name]
+    told = [
+        f"Step {step + 1} was not right: {note['asked']} You chose {note['chose']}."
+        if note
+        else f"Step {step + 1} was not answered."
+        for step, note in sorted(notes.items())
+        if not (note and note["right"])
+    ]
+    return "  \n".join(map(plain, told)) or "Every answer was right."
 
 
 def _score() -> str:

@@ -84,8 +84,8 @@ def told(name: str, moved: np.ndarray) -> str:
     depends = (
         "The score depends on the distance alone: every diagonal is one colour."
         if share < _NOTHING
-        else f"Cells of one distance differ too, {labels.number(share)} times as much as all cells: the "
-        "score also depends on the place itself."
+        else "The score depends on more than the distance: pairs of words that are equally far apart differ. "
+        f"The spread within a distance is {labels.number(share)} of the spread of all scores."
     )
     itself = " The token itself scores higher still." if moved.diagonal().mean() > max(back) else ""
     return (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from contextlib import suppress
 
 import streamlit as st
 
+from figures.base import labels
 from lab.experiments.questions import EXPERIMENTS, Experiment, Variants
 from transformer import interventions as do
 from transformer.interventions import Intervention
@@ -68,6 +71,8 @@ def _put(model: str, experiment: Experiment) -> Put | None:
 
 def _card(number: int, experiment: Experiment, found: Put, model: str) -> None:
     variants, target = found
+    translator = catalogue.translator(model)
+    pieces = translator.source_pieces(translator.ids(experiment.text))
     st.markdown(f"**{number}. {experiment.question}**")
     st.markdown(f":gray[{plain(experiment.text)}]")
     for variant, changes in variants.items():
@@ -75,14 +80,19 @@ def _card(number: int, experiment: Experiment, found: Put, model: str) -> None:
         fresh = {**session.FRESH, "changes": changes, "text": experiment.text, "target": target}
         st.page_link(
             "pages/what_if.py",
-            label=f"{named}{_said(changes)}",
+            label=f"{named}{_said(changes, pieces)}",
             icon=":material/science:",
             query_params=link(session.current(), **fresh, model=model, decode="greedy"),
         )
     st.caption(f"What this does not prove: {experiment.not_proved}")
 
 
-def _said(changes: tuple[Intervention, ...]) -> str:
-    """The changes in words, as Markdown; of several, the first."""
+def _said(changes: tuple[Intervention, ...], pieces: Sequence[str]) -> str:
+    """The changes in words, as Markdown; of several, the first. A source token is named by its piece."""
+
+    def named(place: re.Match[str]) -> str:
+        return f"“{plain(labels.piece(pieces[int(place[1]) - 1]))}” ({place[0]})"
+
     first, *more = changes
-    return said(first) + (f", and {len(more)} more changes" if more else "")
+    told = re.sub(r"source token (\d+)", named, said(first))
+    return told + (f", and {len(more)} more changes" if more else "")
