@@ -12,6 +12,15 @@ from transformer.model.config import ModelConfig, TransformerConfig
 from transformer.storage.description import CONFIG_FILE, check_parameters
 from transformer.storage.files import MAX_SHARDS, PYTORCH, SAFETENSORS, CheckpointError, read_json
 
+ACTIVATIONS = {"swish": "silu", "silu": "silu", "gelu": "gelu", "relu": "relu"}
+"""Our names of activations by theirs."""
+
+PAIRS: dict[str, tuple[str, object]] = {
+    "decoder_ffn_dim": ("encoder_ffn_dim", 4096),
+    "decoder_attention_heads": ("encoder_attention_heads", 16),
+}
+"""Decoder entries that must equal the encoder's: our stacks share one width and one number of heads."""
+
 _SHARD = {
     SAFETENSORS: re.compile(r"model-\d{5}-of-\d{5}\.safetensors"),
     PYTORCH: re.compile(r"pytorch_model-\d{5}-of-\d{5}\.bin"),

@@ -5,8 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from transformer.families.marian.config import ACTIVATIONS, PAIRS
-from transformer.families.published import Json, built, one_of, require, require_pairs, taken
+from transformer.families.published import (
+    ACTIVATIONS,
+    PAIRS,
+    Json,
+    built,
+    one_of,
+    require,
+    require_pairs,
+    taken,
+)
 from transformer.model.config import TransformerConfig
 
 FIELDS: dict[str, tuple[str, Any]] = {

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transformer.families.published import Json, built, one_of, require, require_pairs, taken
+from transformer.families.published import (
+    ACTIVATIONS,
+    PAIRS,
+    Json,
+    built,
+    one_of,
+    require,
+    require_pairs,
+    taken,
+)
 from transformer.model.config import TransformerConfig
 
 FIELDS = {
@@ -24,14 +33,6 @@ FIELDS = {
     "eos_id": ("eos_token_id", 0),
 }
 """Maps our field to their name and the reference's default, used if config.json lacks the entry."""
-
-ACTIVATIONS = {"swish": "silu", "silu": "silu", "gelu": "gelu", "relu": "relu"}
-
-PAIRS: dict[str, tuple[str, object]] = {
-    "decoder_ffn_dim": ("encoder_ffn_dim", 4096),
-    "decoder_attention_heads": ("encoder_attention_heads", 16),
-}
-"""Decoder entries that must equal the encoder's: our stacks share one width and one number of heads."""
 
 REQUIRED: dict[str, object] = {
     "normalize_before": False,

@@ -70,6 +70,8 @@ def show(opened: Opened, now: State) -> None:
         st.markdown("#### From this token back")
         way.show(opened, step, rival.token_id, pair)
         st.markdown("#### All that wrote the last stream")
+    else:
+        inform("The way back to the source words needs a decoder with self-attention; this one has a unit.")
     panel(
         "parts",
         lambda: part_bars(names, values),
@@ -179,7 +181,7 @@ def _side(
         f"tokens.{kind}",
         lambda ink: measures_map(rows, names, ink),
         f"{asked}: what all heads of {captions.KIND_NAMES[kind].lower()} add through each token on the "
-        f"direct path, and {rows[-1].name} · {opened.asked.model}",
+        f"direct path, b_V with it, and {rows[-1].name} · {opened.asked.model}",
         lambda: [["measure", *names], *([row.name, *map(float, row.values)] for row in rows)],
         audit=audit,
         inked=True,

@@ -96,8 +96,9 @@ def _effects(opened: Opened, found: WayBack, step: int, pair: str) -> None:
     panel(
         "part and effect",
         lambda ink: measures_map(rows, names, ink),
-        f"{pair} at step {labels.count(step)}, by source position: its part, and Δ log p of the token with "
-        f"the position hidden from all heads of cross-attention, in nats · {run.model}",
+        f"{pair} at step {labels.count(step)}, by source position: its part, without b_V, which belongs to "
+        f"no position, and Δ log p of the token with the position hidden from all heads "
+        f"of cross-attention, in nats · {run.model}",
         lambda: [["measure", *names], *([row.name, *map(float, row.values)] for row in rows)],
         audit=measures.checked(opened.asked, run, ("part and effect", step), [effects, parts], proof),
         inked=True,
