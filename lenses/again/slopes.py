@@ -52,7 +52,7 @@ def audit_saliency(
         leaves = {side: shares[:, None, None] * each for side, each in own.items()}
         for row, ((_, side, at), factor) in enumerate(longer):
             leaves[side][row, at] *= factor
-        ends = logit_differences(translator, run, step, tokens, leaves).double().numpy()
+        ends = logit_differences(translator, run, step, tokens, leaves, found.held).double().numpy()
         return [
             _nearest(end, float(found.shares[point]), float(found.along[sides.index(side)][point, at]))
             for end, (point, side, at) in zip(ends.reshape(-1, len(_BY)), cells, strict=True)

@@ -2,12 +2,15 @@
 
 Of z_A − z_B by the token embeddings. Gradient × input says what a small change would do; integrated
 gradients (Sundararajan et al. 2017) follow the line from embeddings of zeros, and their sum is the
-difference between its ends, which is audited ("completeness").
+difference between its ends, which is audited ("completeness"). With attention weights and the σ of every norm
+held fixed, gradient × input is relevance propagation (Ali et al. 2022): it goes through feed-forward networks,
+too, and what it leaves to positions and biases is the rest.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,9 +18,11 @@ from torch import Tensor
 
 from lenses.inside.parts import embedding_trace
 from lenses.measures.stream import Tell, recorded, silent
+from transformer.model.norms import StreamNorm, centred, shift, spread
+from transformer.model.scores import attention_weights
 from transformer.model.sites import Side
 from transformer.model.transformer import Transformer
-from transformer.model.watching.observer import Bystander, Entered
+from transformer.model.watching.observer import Attended, AttentionInputs, Bystander, Entered, Norm
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.trace.report import AuditReport, Check
@@ -45,17 +50,41 @@ class Saliency:
     along: tuple[Array, Array]
     shares: Array
     weights: Array
+    held: bool  # whether attention weights and the σ of every norm were held fixed
 
 
 class _Leaves(Bystander):
     """Puts embeddings in the place of the tokens' own, and keeps the positions."""
 
-    def __init__(self, leaves: dict[Side, Tensor]) -> None:
-        self._leaves = leaves
+    leaves: dict[Side, Tensor]
 
     def embedding(self, entered: Entered) -> Tensor:
-        own = self._leaves[entered.side]
+        own = self.leaves[entered.side]
         return own if entered.positions is None else own + entered.positions
+
+
+class _Held(_Leaves):
+    """Keeps attention weights and the σ of every norm from the first pass, and holds them in all others."""
+
+    def __init__(self) -> None:
+        self._weights, self._spreads = dict[Any, Tensor](), dict[Any, Tensor]()
+
+    def attention(self, asked: AttentionInputs) -> Attended:
+        place = asked.kind, asked.layer
+        if place not in self._weights:
+            self._weights[place] = attention_weights(asked.scores(), asked.visible(), asked.focus)
+        return Attended(self._weights[place].to(asked.value.dtype) @ asked.value)
+
+    def norm(self, place: Any, own: Norm) -> Norm:
+        if not isinstance(own, StreamNorm):  # the end of a post-norm stack
+            return own
+
+        def held(x: Tensor) -> Tensor:
+            by = self._spreads.setdefault(place, spread(own, x))
+            scaled: Tensor = own.weight * centred(own, x) / by + shift(own)
+            return scaled
+
+        return held
 
 
 def saliency(
@@ -66,11 +95,12 @@ def saliency(
     against: int | None = None,  # id of the token whose logit is subtracted; None for none
     integrated: bool = True,  # integrated gradients; otherwise gradient × input
     tell: Tell = silent,  # hears what share is done
+    held: bool = False,  # whether weights and σ are held fixed: with gradient × input, relevance propagation
 ) -> Saliency:
     """Contributions of source and prefix to a logit difference, by gradients of the token embeddings.
 
     Contrastive if a second token is given (Yin and Neubig 2022); integrated gradients run from embeddings of
-    zeros (Sundararajan et al. 2017).
+    zeros (Sundararajan et al. 2017); relevance propagation holds weights and σ (Ali et al. 2022).
 
     Returns:
         (source,) and (step + 1,) contributions in nats.
@@ -93,16 +123,17 @@ def saliency(
     }
     rows = torch.tensor([ids], device=translator.device), torch.tensor([read], device=translator.device)
     shares, weights = _line() if integrated else _ONE
-    along = _gradients(model, own, rows, (token, against), shares, tell)
+    observer = _observer(model, own, rows, held)
+    along = _gradients(model, own, rows, (token, against), shares, observer, tell)
     source, prefix = (weights @ each for each in along)
-    ends = [_end(model, own, rows, (token, against), share) for share in (0.0, 1.0)]
+    ends = [_end(model, own, rows, (token, against), share, observer) for share in (0.0, 1.0)]
     checks: tuple[Check, ...] = ()
     if integrated:
         missed = abs(float(source.sum() + prefix.sum()) - (ends[1] - ends[0]))
         checks = (Check("completeness", missed / max(1.0, *map(abs, ends)), LIMIT),)
     audit = AuditReport(checks, told=(_COMPLETE,), claim="sums up") if checks else AuditReport(())
     first, second, *line = map(read_only, (*along, shares, weights))
-    return Saliency(read_only(source), read_only(prefix), ends[1], audit, (first, second), *line)
+    return Saliency(read_only(source), read_only(prefix), ends[1], audit, (first, second), *line, held)
 
 
 Asked = tuple[int, int | None]
@@ -120,12 +151,24 @@ def _line() -> tuple[Tensor, Tensor]:
     return torch.tensor(shares, dtype=torch.float32), torch.tensor(weights, dtype=torch.float32)
 
 
+def _observer(
+    model: Transformer, own: dict[Side, Tensor], rows: tuple[Tensor, Tensor], held: bool
+) -> _Leaves:
+    """Takes embeddings; if weights and σ are to be held, it has kept those of the run."""
+    if not held:
+        return _Leaves()
+    observer = _Held()
+    _end(model, own, rows, (0, None), 1.0, observer)
+    return observer
+
+
 def _gradients(
     model: Transformer,
     own: dict[Side, Tensor],
     rows: tuple[Tensor, Tensor],
     asked: Asked,
     shares: Tensor,
+    observer: _Leaves,
     tell: Tell,
 ) -> list[Tensor]:
     """Gradient · embedding at every point and token of each side, (points, length)."""
@@ -137,7 +180,8 @@ def _gradients(
             side: (some[:, None, None] * each).to(device).requires_grad_() for side, each in own.items()
         }
         with torch.enable_grad():
-            found = torch.autograd.grad(_difference(model, leaves, rows, asked).sum(), list(leaves.values()))
+            ends = _difference(model, leaves, rows, asked, observer)
+            found = torch.autograd.grad(ends.sum(), list(leaves.values()))
         tell(float(some[-1]) ** (1 / 3))
         for kept, each, tokens in zip(parts, found, own.values(), strict=True):
             kept.append((each.cpu() * tokens).sum(-1))
@@ -145,31 +189,52 @@ def _gradients(
 
 
 def _end(
-    model: Transformer, own: dict[Side, Tensor], rows: tuple[Tensor, Tensor], asked: Asked, share: float
+    model: Transformer,
+    own: dict[Side, Tensor],
+    rows: tuple[Tensor, Tensor],
+    asked: Asked,
+    share: float,
+    observer: _Leaves,
 ) -> float:
     leaves: dict[Side, Tensor] = {side: (share * each)[None].to(rows[0].device) for side, each in own.items()}
     with torch.no_grad():
-        return float(_difference(model, leaves, rows, asked)[0])
+        return float(_difference(model, leaves, rows, asked, observer)[0])
 
 
 @torch.inference_mode()
 def logit_differences(
-    translator: Translator, run: Translation, step: int, asked: Asked, leaves: dict[Side, Tensor]
+    translator: Translator,
+    run: Translation,
+    step: int,
+    asked: Asked,
+    leaves: dict[Side, Tensor],
+    held: bool = False,
 ) -> Tensor:
-    """(rows,) z_A − z_B at a step, with embeddings (rows, length, d_model) in the place of its own."""
+    """(rows,) z_A − z_B at a step, with embeddings (rows, length, d_model) in the place of its own.
+
+    With weights and σ ``held``, those of the run.
+    """
     device, model = translator.device, translator.model
     assert isinstance(model, Transformer)
     ids = [*translator.ids(run.source_text), translator.config.eos_id]
     read = [translator.config.bos_id, *run.target_ids[:step]]
     rows = torch.tensor([ids], device=device), torch.tensor([read], device=device)
-    return _difference(model, {side: each.to(device) for side, each in leaves.items()}, rows, asked).cpu()
+    own: dict[Side, Tensor] = {side: recorded(run).embeddings[side].tokens for side in leaves}
+    own["decoder"] = own["decoder"][: step + 1]
+    observer = _observer(model, own, rows, held)
+    given: dict[Side, Tensor] = {side: each.to(device) for side, each in leaves.items()}
+    return _difference(model, given, rows, asked, observer).cpu()
 
 
 def _difference(
-    model: Transformer, leaves: dict[Side, Tensor], rows: tuple[Tensor, Tensor], asked: Asked
+    model: Transformer,
+    leaves: dict[Side, Tensor],
+    rows: tuple[Tensor, Tensor],
+    asked: Asked,
+    observer: _Leaves,
 ) -> Tensor:
     """(points,) z_A − z_B of the last row."""
-    observer, count = _Leaves(leaves), len(leaves["encoder"])
+    observer.leaves, count = leaves, len(leaves["encoder"])
     memory = model.encode(rows[0].expand(count, -1), observer=observer)
     features = model.decode(rows[1].expand(count, -1), memory, observer=observer)[:, -1]
     logits, (token, against) = model.logits(features).float(), asked

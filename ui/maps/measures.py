@@ -294,7 +294,7 @@ def reasons(
         token = run.steps[step].token_id
         return Reasons(
             attribution(model.model, run, step, token, against),
-            saliency(model, run, step, token, against, integrated, tell),
+            saliency(model, run, step, token, against, integrated, tell, held=not integrated),
         )
 
     return _once(asked, translation, (step, against, integrated), make)

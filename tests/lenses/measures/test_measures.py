@@ -10,13 +10,14 @@ import torch
 from firefox_files import random_model as firefox_model
 from firefox_files import write_firefox
 from random_models import random_translator
+from t5_models import write_t5
 
 from lenses.measures.attribution import attribution
 from lenses.measures.carried import carried
 from lenses.measures.effect import WAYS, Cut, Effects, effect
 from lenses.measures.gradients import saliency
 from lenses.measures.score_parts import score_parts
-from lenses.measures.stream import UnmeasuredError, parts
+from lenses.measures.stream import UnmeasuredError, parts, recorded
 from transformer import Capture, interventions
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.sites import AttentionKind
@@ -214,15 +215,53 @@ def test_gradients_against_finite_differences(run: Run):
             assert values[place] == pytest.approx(_slope(run, side, place), abs=2e-2, rel=5e-2)
 
 
-def _slope(run: Run, side: str, place: int, small: float = 1e-2) -> float:
-    """Change of z_9 − z_6 if one token's embedding is a little longer."""
-    from transformer.model.watching.observer import Bystander
+def test_relevance_propagation_against_finite_differences_of_a_model_with_fixed_weights_and_norms(run: Run):
+    model, translation = run
+    found = saliency(model, translation, 2, 9, 6, integrated=False, held=True)
+    for side, values in (("encoder", found.source), ("decoder", found.prefix)):
+        for place in (0, 1):
+            assert values[place] == pytest.approx(_slope(run, side, place, held=True), abs=2e-2, rel=5e-2)
+
+
+def test_without_biases_and_added_positions_relevance_sums_to_the_logit(tmp_path: Path):
+    write_t5(tmp_path, feed_forward="relu")
+    model = load_translator(tmp_path)
+    translation = model.translate("one two", capture=Capture(residual=True))
+    found = saliency(model, translation, 0, 9, 6, integrated=False, held=True)
+    assert float(found.source.sum() + found.prefix.sum()) == pytest.approx(found.total, rel=1e-3)
+    free = saliency(model, translation, 0, 9, 6, integrated=False)
+    assert float(free.source.sum() + free.prefix.sum()) != pytest.approx(found.total, rel=1e-1)
+
+
+def _slope(run: Run, side: str, place: int, small: float = 1e-2, held: bool = False) -> float:
+    """Change of z_9 − z_6 if one token's embedding is a little longer, perhaps with the run's weights and σ."""
+    from transformer.model.watching.observer import Attended, Bystander
 
     model, translation = run
+    spreads: dict = {}
 
     class Longer(Bystander):
         def __init__(self, share: float) -> None:
             self.share = share
+
+        def attention(self, asked):
+            if not held:
+                return super().attention(asked)
+            rows, keys = asked.query.shape[2], asked.key.shape[2]
+            weights = recorded(translation).weights(asked.kind, asked.layer)[:, :rows, :keys]
+            return Attended(torch.as_tensor(weights.copy())[None] @ asked.value)
+
+        def norm(self, place, own):
+            if not held or not isinstance(own, torch.nn.LayerNorm):
+                return own
+
+            def fixed(x):
+                middle = x.mean(-1, keepdim=True)
+                if self.share == 0:
+                    spreads[place] = (x.var(-1, correction=0, keepdim=True) + own.eps).sqrt()
+                return (x - middle) / spreads[place] * own.weight + own.bias
+
+            return fixed
 
         def embedding(self, entered):
             total = entered.total.clone()
@@ -233,13 +272,13 @@ def _slope(run: Run, side: str, place: int, small: float = 1e-2) -> float:
     ids = torch.tensor([[*model.ids(translation.source_text), model.config.eos_id]])
     read = torch.tensor([[model.config.bos_id, *translation.target_ids[:2]]])
     ends = []
-    for share in (small, -small):
+    for share in (0, small, -small):
         with torch.inference_mode():
             memory = model.model.encode(ids, observer=Longer(share))
             features = model.model.decode(read, memory, observer=Longer(share))[0, -1]
             z = model.model.logits(features).double()
         ends.append(float(z[9] - z[6]))
-    return (ends[0] - ends[1]) / (2 * small)
+    return (ends[1] - ends[2]) / (2 * small)
 
 
 def test_integrated_gradients_are_complete(run: Run):
