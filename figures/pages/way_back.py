@@ -24,6 +24,7 @@ class Place(NamedTuple):
     column: int  # from 0, the right one: what is split
     name: str
     value: float  # nats
+    data: Any = None  # what a click on it gives, as the `customdata` of a point
 
 
 class Line(NamedTuple):
@@ -32,6 +33,7 @@ class Line(NamedTuple):
     start: int  # the places, by number
     end: int
     value: float  # nats
+    data: Any = None  # as of a place
 
 
 def way_graph(
@@ -116,7 +118,15 @@ def _middles(
         "marker": {"size": 12, "opacity": 0},
         "hovertext": [labels.escape(each) for each in said],
         "hoverinfo": "text",
+        "customdata": [each.data for each in lines],
+        **_whole(0),
     }
+
+
+def _whole(opacity: float) -> dict[str, Any]:
+    """Nothing fades when another place is clicked."""
+    own = {"marker": {"opacity": opacity}}
+    return {"selected": own, "unselected": own}
 
 
 def _dots(spots: Sequence[tuple[float, float]], places: Sequence[Place]) -> dict[str, Any]:
@@ -137,4 +147,6 @@ def _dots(spots: Sequence[tuple[float, float]], places: Sequence[Place]) -> dict
         },
         "hovertext": [labels.escape(f"{each} nats") for each in texts],
         "hoverinfo": "text",
+        "customdata": [each.data for each in places],
+        **_whole(1),
     }

@@ -2,9 +2,9 @@
 
 Of z_A − z_B by the token embeddings. Gradient × input says what a small change would do; integrated
 gradients (Sundararajan et al. 2017) follow the line from embeddings of zeros, and their sum is the
-difference between its ends, which is audited ("completeness"). With attention weights and the σ of every norm
-held fixed, gradient × input is relevance propagation (Ali et al. 2022): it goes through feed-forward networks,
-too, and what it leaves to positions and biases is the rest.
+difference between its ends, which is audited ("completeness"). With attention weights and the σ of every
+norm held fixed, gradient × input is relevance propagation (Ali et al. 2022): it goes through feed-forward
+networks, too, and what it leaves to positions and biases is the rest.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def saliency(
         missed = abs(float(source.sum() + prefix.sum()) - (ends[1] - ends[0]))
         checks = (Check("completeness", missed / max(1.0, *map(abs, ends)), LIMIT),)
     audit = AuditReport(checks, told=(_COMPLETE,), claim="sums up") if checks else AuditReport(())
-    first, second, *line = map(read_only, (*along, shares, weights))
-    return Saliency(read_only(source), read_only(prefix), ends[1], audit, (first, second), *line, held)
+    first, second, at, by = map(read_only, (*along, shares, weights))
+    return Saliency(read_only(source), read_only(prefix), ends[1], audit, (first, second), at, by, held)
 
 
 Asked = tuple[int, int | None]

@@ -390,6 +390,15 @@ def visitor(app: str, profile: object) -> Iterator[Visitor]:
     assert visitor.errors == []
 
 
+def box_of(place: Any) -> dict[str, float]:
+    """Where an element of a page lies; one that is just being drawn again has no box, and is waited for."""
+    for _ in range(100):
+        place.wait_for(timeout=PATIENCE)
+        if box := place.bounding_box():
+            return box
+    raise AssertionError(f"{place} stays without a box.")
+
+
 def case_link(name: str, **params: str) -> dict[str, str]:
     """Parameters that open the sentence of a closed-form model."""
     return {"model": name, "text": CASES[name].sentence, **params}

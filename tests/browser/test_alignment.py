@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .conftest import PATIENCE, Visitor, playwright_api
+from .conftest import PATIENCE, Visitor, box_of, playwright_api
 
 CELLS = ".js-plotly-plot .nsewdrag"
 
@@ -12,7 +12,7 @@ def click(visitor: Visitor, row: int, column: int, shape: tuple[int, int], name:
     visitor.page.wait_for_selector(CELLS, timeout=PATIENCE)
     hover = visitor.page.locator(".hoverlayer .hovertext").filter(has_text=name)
     for _ in range(100):
-        box = visitor.page.locator(CELLS).first.bounding_box()
+        box = box_of(visitor.page.locator(CELLS).first)
         x, y = (column + 0.5) / shape[1] * box["width"], (row + 0.5) / shape[0] * box["height"]
         visitor.page.mouse.move(box["x"] + x - 3, box["y"] + y)
         visitor.page.mouse.move(box["x"] + x, box["y"] + y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .conftest import Visitor, case_link
+from .conftest import Visitor, box_of, case_link
 
 
 def test_a_click_on_a_box_opens_the_part_and_back_returns(visitor: Visitor) -> None:
@@ -10,7 +10,7 @@ def test_a_click_on_a_box_opens_the_part_and_back_returns(visitor: Visitor) -> N
     visitor.until("document.querySelector('.st-key-anatomy-norms .js-plotly-plot')")
     first = visitor.page.locator(".js-plotly-plot .nsewdrag").first
     first.scroll_into_view_if_needed()
-    box = first.bounding_box()
+    box = box_of(first)
     rows = 11
     slot = box["height"] / (rows + 0.65)
     x = box["x"] + box["width"] * (2.0 + 1.0) / 4.2

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from .conftest import PATIENCE, Visitor
+from .conftest import PATIENCE, Visitor, box_of
 
 TEXT, OTHER = "one two three", "one two nine"
 BARS = """() => {
@@ -25,7 +25,7 @@ def open_trace(visitor: Visitor) -> None:
 
 def centre(visitor: Visitor, plot: int, row: float, column: float) -> tuple[float, float]:
     """A place of a map, given as shares of its height and width."""
-    box = visitor.page.locator(".stPlotlyChart .nsewdrag").nth(plot).bounding_box()
+    box = box_of(visitor.page.locator(".stPlotlyChart .nsewdrag").nth(plot))
     return box["x"] + column * box["width"], box["y"] + row * box["height"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .conftest import PATIENCE, Visitor
+from .conftest import PATIENCE, Visitor, box_of
 
 
 def open_heads(visitor: Visitor, **params: str) -> None:
@@ -22,7 +22,7 @@ def open_heads(visitor: Visitor, **params: str) -> None:
 def test_a_click_chooses_a_head_and_an_example_opens_its_view(visitor: Visitor) -> None:
     open_heads(visitor, model="copy", kind="encoder", encoder="1.1")
     assert visitor.page.locator("h5", has_text="L1 H1 · next token").count() == 1
-    box = visitor.page.locator(".stPlotlyChart .nsewdrag").bounding_box()
+    box = box_of(visitor.page.locator(".stPlotlyChart .nsewdrag"))
     visitor.page.mouse.click(box["x"] + 0.75 * box["width"], box["y"] + box["height"] / 2)
     visitor.page.wait_for_selector("h5:has-text('L1 H2 · previous token')", timeout=PATIENCE)
     visitor.has(encoder="1.2")

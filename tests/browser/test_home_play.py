@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from closed_form import CASES
 
-from .conftest import PATIENCE, Visitor, case_link
+from .conftest import PATIENCE, Visitor, box_of, case_link
 
 COUNT_ENTRIES = """() => {
   const push = history.pushState;
@@ -124,7 +124,7 @@ def presented_map_fills(visitor: Visitor, height: int) -> None:
     names = visitor.page.locator("[data-plot=cross] .xtick").count()
     visitor.page.get_by_role("button", name="Present").click()
     visitor.until(f"parseFloat(getComputedStyle({label}).fontSize) >= 1.95 * {usual}")
-    box = visitor.page.locator("[data-plot=cross] .lv-plot").bounding_box()
+    box = box_of(visitor.page.locator("[data-plot=cross] .lv-plot"))
     assert box["height"] > 0.65 * height
     assert box["y"] + box["height"] <= height
     assert visitor.page.locator("[data-plot=cross] .xtick").count() == names

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from closed_form import CASES
 
-from .conftest import PATIENCE, Visitor, case_link
+from .conftest import PATIENCE, Visitor, box_of, case_link
 
 PAGE = "inside_a_head"
 KEYS = "[data-picture=keys]"
@@ -31,7 +31,7 @@ def hover(visitor: Visitor, picture: str, across: float, down: float) -> str:
     """The text under the pointer, at shares of a drawing's width and height."""
     plot = visitor.page.locator(f"{picture} .pic-plot")
     plot.scroll_into_view_if_needed()
-    box = plot.bounding_box()
+    box = box_of(plot)
     visitor.page.mouse.move(box["x"] + across * box["width"], box["y"] + down * box["height"])
     visitor.page.wait_for_selector(f"{picture} .pic-tip:not([hidden])")
     return str(visitor.page.inner_text(f"{picture} .pic-tip"))

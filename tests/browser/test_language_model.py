@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import Visitor, case_link
+from .conftest import Visitor, box_of, case_link
 
 PAGE = "language_model"
 LINK = {"model": "language/writer", "prompt": "one two three"}
@@ -42,7 +42,7 @@ def test_a_link_opens_text_step_and_head_and_a_click_on_a_tile_another_head(visi
     head = "head => document.querySelector('.lv-decoder .lv-title').textContent.includes(head)"
     visitor.until(head, "L2 H3")
     tiles = visitor.page.locator("[data-plot=overview] .nsewdrag")
-    box = tiles.bounding_box()
+    box = box_of(tiles)
     tiles.click(position={"x": 0.875 * box["width"], "y": 0.75 * box["height"]})
     visitor.has(decoder="2.4")
     visitor.until(head, "L2 H4")

@@ -9,7 +9,7 @@ import pytest
 
 from ui.server.lessons.files import every, find
 
-from .conftest import Visitor, case_link
+from .conftest import Visitor, box_of, case_link
 
 LESSON = find("map")
 assert LESSON is not None
@@ -74,7 +74,7 @@ def test_the_maps_begin_in_the_window_under_every_step_of_the_home_page(visitor:
     for step in (1, 7):
         visitor.open(**case_link("copy", lesson=f"map.{step}"))
         arrived(visitor, step)
-        top = visitor.page.locator(".lv-map, [data-plot]").first.bounding_box()["y"]
+        top = box_of(visitor.page.locator(".lv-map, [data-plot]").first)["y"]
         assert top < HEIGHT - 200
 
 
@@ -138,7 +138,7 @@ def test_on_a_phone_the_strip_takes_a_few_lines(visitor: Visitor) -> None:
     visitor.has(lesson="map.2")
     options = visitor.page.locator(".st-key-lesson-options button").last
     options.wait_for()
-    assert visitor.page.locator(".st-key-lesson").bounding_box()["height"] <= 240
+    assert box_of(visitor.page.locator(".st-key-lesson"))["height"] <= 240
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
@@ -158,14 +158,14 @@ def test_a_query_is_built_and_graded_without_a_jump_and_opens_again(visitor: Vis
     page.goto(f"{visitor.base}/inside_a_head?{urlencode(view)}")
     picture = page.locator(".st-key-build-row .main-svg, [class*=st-key-build] .main-svg").first
     picture.wait_for()
-    before = picture.bounding_box()["y"]
+    before = box_of(picture)["y"]
     for name, value in (("a", "6"), ("b", "-5"), ("length", "10")):
         box = page.locator(f"input[type=number][aria-label^='{name[0]} ·']")
         box.fill(value)
         box.press("Enter")
         visitor.has(**{name: value})
     visitor.until("document.querySelector('.st-key-lesson-question').innerText.includes('Right.')")
-    assert picture.bounding_box()["y"] == before
+    assert box_of(picture)["y"] == before
     page.reload()
     visitor.until("document.body.innerText.includes('Reached.')")
     assert page.locator("input[type=number][aria-label^='l ·']").input_value() == "10.00"
@@ -178,7 +178,7 @@ def test_a_lesson_goes_on_while_it_is_presented(visitor: Visitor) -> None:
     visitor.until(
         "getComputedStyle(document.querySelector('.st-key-lesson-text p')).visibility === 'visible'"
     )
-    assert shown.bounding_box()["y"] > HEIGHT / 2
+    assert box_of(shown)["y"] > HEIGHT / 2
     click(visitor, "Next")
     visitor.until("document.querySelector('.st-key-lesson')?.innerText.includes('step 4 of')")
     visitor.has(present="yes", lesson="map.4")

@@ -23,7 +23,7 @@ from linked import page, show
 from transformer import Translation, Translator, load_translator
 from ui.address.parameters import parse as parse_state
 
-from .conftest import PATIENCE, VIEWPORT, Visitor
+from .conftest import PATIENCE, VIEWPORT, Visitor, box_of
 from .test_accessibility import AXE, RULES
 
 SCRIPTS = "living-1"
@@ -137,7 +137,7 @@ def test_two_runs_move_on_one_cursor_and_the_shorter_says_where_it_ended(
     waiting.until(lambda: tab.evaluate(heads) == "1.0,1.0")
     for side, each in zip(sides, (short, run), strict=True):
         side.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
-        box = side.locator("[data-plot=cross] .lv-sheet").bounding_box()
+        box = box_of(side.locator("[data-plot=cross] .lv-sheet"))
         rows, columns = len(each.target_tokens), len(each.source_tokens)
         tab.mouse.move(box["x"] + 1.5 * box["width"] / columns, box["y"] + 2.5 * box["height"] / rows)
         weight = f"weight {each.weights('cross', 1, 0)[2, 1]:.3f}"
@@ -156,7 +156,7 @@ def test_a_click_on_a_tile_opens_its_head_and_one_on_a_cell_moves_the_cursor(
     tab: Any = visitor.page
     tiles = tab.locator("[data-tiles=encoder] canvas")
     tiles.scroll_into_view_if_needed()
-    box = tiles.bounding_box()
+    box = box_of(tiles)
     tab.mouse.click(box["x"] + 30 + 10, box["y"] + 26 + 10)
     visitor.until("document.querySelector('[data-plot=encoder] .lv-head').value === '0.0'")
     tab.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
@@ -307,7 +307,7 @@ def test_a_longer_run_has_tiles_and_some_heads_whole(
     assert tab.evaluate(shown) == ["0.0", "1.0", "2.0"]
     tiles = tab.locator("[data-tiles=encoder] canvas")
     tiles.scroll_into_view_if_needed()
-    box = tiles.bounding_box()
+    box = box_of(tiles)
     side = (box["width"] - 34) / run.config.sizes["encoder"][1]
     tab.mouse.click(box["x"] + 30 + side / 2, box["y"] + 26 + side / 2)  # one that is a tile
     assert tab.evaluate(shown) == ["0.0", "1.0", "2.0"]

@@ -6,7 +6,7 @@ import pytest
 
 from ui.shell import doors
 
-from .conftest import Visitor, case_link
+from .conftest import Visitor, box_of, case_link
 
 CLICKS = ("cross_attention", "masks", "glossary", "inside_a_head", doors.HOME)
 MOST_BYTES = 3_200
@@ -80,7 +80,7 @@ def test_a_copied_link_holds_the_place_after_another_page_drew_the_menu_again(vi
 def test_the_menu_fits_a_small_screen(visitor: Visitor) -> None:
     visitor.page.set_viewport_size(SMALL)
     visitor.open(**case_link("copy"))
-    box = visitor.link("recurrent").bounding_box()
+    box = box_of(visitor.link("recurrent"))
     room_for_four_more = 4 * box["height"]
     assert box["y"] + box["height"] + room_for_four_more < SMALL["height"]
 

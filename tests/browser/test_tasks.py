@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from .conftest import PATIENCE, Visitor, case_link
+from .conftest import PATIENCE, Visitor, box_of, case_link
 
 
 @dataclass
@@ -92,8 +92,8 @@ def test_the_causal_mask_with_its_reason_takes_one_click(hand: Hand) -> None:
     reason = hand.visitor.page.get_by_text("Why −∞?")
     reason.wait_for(timeout=PATIENCE)
     hand.visitor.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
-    assert reason.bounding_box()["y"] < 500
-    assert hand.visitor.page.locator(".stPlotlyChart .main-svg").first.bounding_box()["y"] < 600
+    assert box_of(reason)["y"] < 500
+    assert box_of(hand.visitor.page.locator(".stPlotlyChart .main-svg").first)["y"] < 600
     assert hand.clicks == 1
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from closed_form import CASES, KNOWN
 
-from .conftest import Visitor, case_link
+from .conftest import Visitor, box_of, case_link
 
 RANDOM = {"model": "random", "text": "one seventeen two three", "words": "yes"}
 LONG = " ".join(["one two three four five six eight nine ten"] * 6)
@@ -117,7 +117,7 @@ def test_a_word_is_one_row_whose_pieces_light_up_together(visitor: Visitor) -> N
         ".lv-hovered .lv-word", "es => es.map(e => e.firstChild.textContent)"
     )
     assert "".join(hovered).replace("‿", "").removeprefix("◦") == "seventeen"
-    top = visitor.page.locator("[data-plot=encoder] .lv-row").bounding_box()
+    top = box_of(visitor.page.locator("[data-plot=encoder] .lv-row"))
     assert abs(top["y"] + top["height"] / 2 - visitor.centre("encoder", 1, 0)[1]) < 2
     assert "from a verified trace" in text_of(visitor, "[data-plot=encoder] .lv-caption")
 
@@ -138,7 +138,7 @@ def test_a_click_on_the_whole_matrix_moves_the_window(visitor: Visitor) -> None:
     place = "[data-plot=whole] .lv-window"
     before = visitor.page.eval_on_selector(place, "e => parseFloat(e.style.top)")
     overview = visitor.page.locator("[data-plot=whole] .nsewdrag")
-    box = overview.bounding_box()
+    box = box_of(overview)
     overview.click(position={"x": box["width"] * 0.9, "y": box["height"] * 0.9})
     visitor.until(
         "!document.querySelector('[data-plot=encoder] .lv-caption').textContent.includes('queries 1–16')"

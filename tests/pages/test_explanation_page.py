@@ -14,6 +14,7 @@ from lenses.measures.alti import alti
 from lenses.measures.attribution import attribution
 from lenses.measures.carried import Carried, carried
 from lenses.measures.effect import Cut, Effects, effect
+from lenses.measures.gradients import saliency
 from lenses.measures.way_back import Picture, way_back
 from lenses.measures.words import word_effect
 from transformer import Capture, interventions, load_translator
@@ -169,24 +170,52 @@ def test_rank_correlation_by_hand():
     assert tied.value == pytest.approx(0.9486833)
 
 
-def test_shares_of_the_source_are_those_of_the_lens_and_rollout_stands_beside_them(traced):
+@pytest.mark.parametrize("view", ["why", "sources", "score"])
+def test_shares_of_the_source_are_those_of_the_lens_and_rollout_stands_beside_them(traced, view: str):
     translator, translation = traced
     found = alti(translator.model, translation).source
-    at = opened(view="sources")
+    at = opened(view=view)
     drawn = named_charts(at)
     source, prefix, rolled = (array(each["y"]) for each in drawn["source share"]["data"])
     np.testing.assert_allclose(source, found.sum(1), atol=1e-5)
     np.testing.assert_allclose(source + prefix, 1, atol=1e-5)
     np.testing.assert_allclose(rolled, 1 - 2.0**-translation.config.n_decoder_layers, atol=1e-6)
-    assert f"source share is {rolled[0]:.3f} at every step" in words(at)
+    told = " ".join(each.value for each in at.caption).replace("\\", "")
+    assert f"whose {rolled[0]:.3f} is the same for every step" in told
     notes = drawn["source tokens"]["data"][0]["hovertext"]
     assert [round(number(note), 2) for note in notes[1]] == pytest.approx(found[1].tolist(), abs=0.0051)
+    assert f"by ALTI+, {percent(float(found[1].sum()))} of what predicts it comes from the source" in words(
+        at
+    )
+
+
+def test_by_token_stand_part_effect_relevance_and_share(traced):
+    translator, translation = traced
+    step = translation.steps[1]
+    rival = next(each for each in step.alternatives if each.token_id != step.token_id)
+    asked = 1, step.token_id, rival.token_id
+    back = way_back(translator.model, translation, *asked)
+    relevance = saliency(translator, translation, *asked, integrated=False, held=True)
+    shares = alti(translator.model, translation)
+    cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(translation.source_tokens))]
+    effects = Effects(translator, translation).of(cuts)[:, 1]
+    at = opened(view="why", rival=rival.token)
+    for kind, rows in (
+        ("cross", (back.source.sum((0, 1)), effects, relevance.source, shares.source[1])),
+        ("decoder", (back.prefix.sum((0, 1)), relevance.prefix, shares.prefix[1][:2])),
+    ):
+        notes = named_charts(at)[f"tokens.{kind}"]["data"][0]["hovertext"]
+        for said, values in zip(notes, rows, strict=True):
+            shown = [number(note) for note in said]
+            np.testing.assert_allclose(shown, values, atol=0.006)
+    rest = relevance.total - float(relevance.source.sum() + relevance.prefix.sum())
+    assert f"and {rest:+.2f} belongs to positions and biases".replace("-", "−") in words(at)
 
 
 def test_the_first_step_and_the_end_are_told_apart(traced):
     translator, translation = traced
     found = alti(translator.model, translation).source.sum(1)
-    told = words(opened(view="sources"))
+    told = words(opened(view="why"))
     assert f"has no prefix but a start, has {percent(float(found[0]))}" in told
     ends = translation.target_tokens[-1] == "</s>"
     inner = found[1 : len(found) - ends]
@@ -242,13 +271,13 @@ def test_two_keys_together_are_a_run_of_their_own(traced):
 def test_the_parts_of_a_score_sum_to_it(traced, kind: str):
     _, translation = traced
     key = {"source": "1"} if kind != "decoder" else {}
-    at = opened(view="score", kind=kind, **{kind: "2.3"}, **key, **({} if kind == "cross" else {"key": "1"}))
+    at = opened(view="why", kind=kind, **{kind: "2.3"}, **key, **({} if kind == "cross" else {"key": "1"}))
     row = 0 if kind == "encoder" else 1
     score = float(translation.head(kind, 1, 2).scores[row, 0])
     for side in ("query", "key"):
         drawn = named_charts(at)[f"score by {side}"]["data"][0]
         assert array(drawn["x"]).sum() == pytest.approx(score, abs=1e-3)
-    assert f"is {score:.2f}.".replace("-", "−") in words(at)
+    assert f"is {score:.2f}, its weight".replace("-", "−") in words(at)
 
 
 def test_the_way_back_is_drawn_place_by_place(traced):
@@ -262,11 +291,18 @@ def test_the_way_back_is_drawn_place_by_place(traced):
     drawn = [float(text.rsplit(" ", 1)[1].replace("−", "-")) for text in chart[-1]["text"]]
     np.testing.assert_allclose(drawn, [node.value for node in picture.nodes], atol=0.006)
     assert len(chart[-2]["hovertext"]) == len(picture.edges)
-    notes = named_charts(at)["part and effect"]["data"][0]["hovertext"]
-    cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(translation.source_tokens))]
-    effects = Effects(translator, translation).of(cuts)[:, 1]
-    for row, values in zip(notes, (back.source.sum((0, 1)), effects), strict=True):
-        np.testing.assert_allclose(
-            [number(note) if ": 0" not in note else 0 for note in row], values, atol=0.006
-        )
     assert "verified" in words(at)
+
+
+def test_every_place_and_line_of_the_way_back_can_be_chosen(traced):
+    _, translation = traced
+    *_, middles, dots = named_charts(opened(view="why"))["way back"]["data"]
+    chosen = [each for each in [*middles["customdata"], *dots["customdata"]] if each]
+    assert {each[0] for each in chosen} == {"encoder", "decoder", "cross"}
+    fields = {"encoder": ("source", "key"), "decoder": ("step", "key"), "cross": ("step", "source")}
+    for kind, *head, row, key in chosen[:: len(chosen) // 4]:
+        cell = {name: str(at + 1) for name, at in zip(fields[kind], (row, key), strict=True)}
+        said = words(opened(view="why", kind=kind, **{kind: f"{head[0] + 1}.{head[1] + 1}"}, **cell))
+        score = f"{float(translation.head(kind, *head).scores[row, key]):.2f}".replace("-", "−")
+        weight = percent(float(translation.weights(kind, *head)[row, key]))
+        assert f"is {score}, its weight {weight}" in said

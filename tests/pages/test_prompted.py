@@ -21,7 +21,6 @@ PLACES = (
     ("whole_model", {"part": "encoder-forward"}),
     ("whole_model", {"part": "output"}),
     ("masks", {}),
-    ("explanation", {"view": "score"}),
     ("explanation", {"view": "why"}),
     ("app", {}),
 )

@@ -23,6 +23,8 @@ MOVED = {
     "explanation/faithful": ("findings", "{model}/faithfulness"),
 }
 """Page and study by the page and view of an old address; `{model}` stands for the model of the address."""
+MERGED = {"score": "why", "sources": "why"}
+"""Sections by the `view` of old ones that became a part of them."""
 GONE = {
     "relations": "Which grammatical relations a head follows is no longer measured here: roles, under "
     "“statistics”, say what each head looks at.",

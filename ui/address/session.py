@@ -16,7 +16,7 @@ import streamlit as st
 
 from linked.view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
 from transformer.model.sites import Head
-from ui.address.gone import GONE, MOVED, RENAMED
+from ui.address.gone import GONE, MERGED, MOVED, RENAMED
 from ui.address.parameters import KEEP, as_params, carried, parse
 from ui.address.state import KINDS, PLACE, TEXTS, State, elsewhere
 
@@ -70,7 +70,8 @@ def adopt(
         if unwritten:
             _write(current())
         return
-    state, unreadable = parse(params)
+    merged = [MERGED[view] for view in params.get("view", ()) if view in MERGED]
+    state, unreadable = parse({**params, "view": merged} if merged else params)
     by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
     if by_menu and "state" in st.session_state:
         named = {name: getattr(state, name) for name in KINDS if name in params}

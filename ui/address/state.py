@@ -55,7 +55,7 @@ STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "
 VIEWS = (
     *("batch", "trained", "alignment", "together", "sentence"),
     *("experiments", "changes", "causal"),
-    *("why", "score", "sources"),
+    "why",
     "sampling",
     *("loss", "schedule", "history", "birth", "here"),
     *("surprisal", "lengths"),

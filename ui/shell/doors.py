@@ -168,13 +168,8 @@ PAGES: dict[str, Page] = {
             "why": Entry(
                 "why this token?",
                 "The model prefers one token to another by a difference of logits. With the σ of every "
-                "norm held fixed, it is a sum, from place to place, back to the source words.",
-            ),
-            "score": Entry("why this score?", "A head looks where q·k is large. Who wrote what it compares?"),
-            "sources": Entry(
-                "source or prefix?",
-                "Each token is predicted from the source and from what is written already. How much from "
-                "which?",
+                "norm held fixed, it is a sum, from place to place, back to the source words; so is the "
+                "score q·k of every read on the way.",
             ),
         },
     ),

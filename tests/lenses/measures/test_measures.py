@@ -234,7 +234,7 @@ def test_without_biases_and_added_positions_relevance_sums_to_the_logit(tmp_path
 
 
 def _slope(run: Run, side: str, place: int, small: float = 1e-2, held: bool = False) -> float:
-    """Change of z_9 − z_6 if one token's embedding is a little longer, perhaps with the run's weights and σ."""
+    """Change of z_9 − z_6 if a token's embedding is a little longer, perhaps with the run's weights and σ."""
     from transformer.model.watching.observer import Attended, Bystander
 
     model, translation = run

@@ -5,14 +5,9 @@ from __future__ import annotations
 from ui.address import session
 from ui.server.opened import Opened
 from ui.shell import menu, sections
-from ui.views.explanation import reasons, scores, sources, weights
+from ui.views.explanation import reasons, weights
 
-_SECTIONS = {
-    "weights": weights.show,
-    "why": reasons.show,
-    "score": scores.show,
-    "sources": sources.show,
-}
+_SECTIONS = {"weights": weights.show, "why": reasons.show}
 
 
 def show(opened: Opened) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,20 +9,19 @@ import streamlit as st
 
 from figures.base import captions, labels
 from figures.base.bars import percent
-from figures.maps.measures import Row, measures_map, part_bars
-from lenses.again.slopes import audit_saliency
-from lenses.again.written import audit_attribution, through_keys
+from figures.maps.measures import part_bars
+from lenses.again.written import audit_attribution
 from lenses.measures.attribution import Attribution
 from transformer import AttentionKind, Translation, Translator
 from transformer.runs.translation import Alternative, DecodeStep
 from transformer.trace.report import AuditReport
-from transformer.trace.view import Array
 from ui.address import State, session
 from ui.controls import Table, inform, panel, part, pickers, plain
 from ui.maps import measures
+from ui.maps.looking import cells_of
 from ui.server.opened import Opened
 from ui.shell import waiting
-from ui.views.explanation import way
+from ui.views.explanation import scores, sources, tokens, way
 
 _SHOWN = 14
 """Parts that have a bar of their own."""
@@ -31,9 +29,7 @@ _SEEING = (
     "The decoder's last stream is a sum: the token that was read, its position, every head, every "
     "feed-forward network, and biases. With the σ of every norm held fixed, the logit of a token is "
     "linear in it, so the difference of two logits is the sum of such parts. It is the direct path only: "
-    "what a later layer makes of what a head wrote is counted for the later layer. Integrated gradients "
-    "follow both logits from embeddings of zeros to the real ones; they see all paths, but their numbers "
-    "depend on where the line begins."
+    "what a later layer makes of what a head wrote is counted for the later layer."
 )
 _FORMULA = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B) + b"
 _SCALED = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B) / \sqrt{d_{model}}"
@@ -64,14 +60,19 @@ def show(opened: Opened, now: State) -> None:
         asked, run = opened.asked, opened.translation
         found = measures.reasons(asked, run, step, rival.token_id, now.integrated, tell)
     st.markdown(_sentence(found.attribution, written, rival))
-    names, values = _parts(found.attribution)
     pair = f"z(“{captions.quote(written.token)}”) − z(“{captions.quote(rival.token)}”)"
+    back = None
     if "decoder" in opened.kinds:
-        st.markdown("#### From this token back")
-        way.show(opened, step, rival.token_id, pair)
-        st.markdown("#### All that wrote the last stream")
+        followed = measures.back(asked, run, step, rival.token_id)
+        back = followed, way.show(opened, followed, step, rival.token_id, pair)
+        reads = way.reads(followed, step)
     else:
         inform("The way back to the source words needs a decoder with self-attention; this one has a unit.")
+        reads = _read_most(found.attribution, step)
+    _why_there(opened, now, reads)
+    tokens.show(opened, found, back, step, rival.token_id, pair)
+    st.markdown("#### All that wrote the last stream")
+    names, values = _parts(found.attribution)
     panel(
         "parts",
         lambda: part_bars(names, values),
@@ -82,7 +83,36 @@ def show(opened: Opened, now: State) -> None:
         formula=_SCALED if run.config.scaled_output else _FORMULA,
         audit=_audit_of_parts(opened, found.attribution, step, rival),
     )
-    _tokens(opened, found, step, rival, pair)
+    if back is not None:
+        st.markdown("#### From the source, or from what was written before?")
+        sources.show(opened, back[0], found.saliency, step)
+
+
+def _read_most(found: Attribution, step: int) -> list[way.ReadCell]:
+    """What the heads of cross-attention that add most read most."""
+    parts = found.keys[AttentionKind.CROSS]
+    order = np.argsort(-np.abs(parts).max(-1), axis=None, kind="stable")[:12]
+    places = [divmod(int(at), parts.shape[1]) for at in order]
+    return [way.ReadCell("cross", place, step, int(np.argmax(np.abs(parts[place])))) for place in places]
+
+
+def _why_there(opened: Opened, now: State, reads: list[way.ReadCell]) -> None:
+    """One read: the one that the cursor names, or else the first."""
+    chosen = reads[0]
+    if now.kind in opened.kinds:
+        kind, head = now.kind, getattr(now, now.kind)
+        row, key = cells_of(opened, now)[kind][0], now.source if kind == "cross" else now.key
+        keys = opened.translation.weights(kind, *head)[row]
+        chosen = way.ReadCell(
+            kind, head, row, int(np.argmax(keys)) if key is None else min(key, len(keys) - 1)
+        )
+    st.markdown("#### Why does a head read there?")
+    offered = {each: way.name(opened.translation, each) for each in dict.fromkeys([*reads, chosen])}
+    with st.container(width=420):
+        pickers.choose(
+            "read", "A read", offered, chosen, lambda read: way.ReadCell(*read).choose(), texts=True
+        )
+    scores.show(opened, *chosen)
 
 
 def _audit_of_parts(
@@ -90,33 +120,15 @@ def _audit_of_parts(
     found: Attribution,
     step: int,
     rival: Alternative,
-    kind: str = "",
-    keys: Array | None = None,
 ) -> AuditReport:
-    """The checks of the parts, and of their sums by key, if these are drawn."""
-    tokens = opened.translation.steps[step].token_id, rival.token_id
+    pair = opened.translation.steps[step].token_id, rival.token_id
 
     def proof(model: Translator, run: Translation) -> AuditReport:
-        own = audit_attribution(model.model, run, step, tokens, found)
-        own = replace(found.audit, claim="").joined(own)
-        return own if keys is None else own.joined(through_keys(found, AttentionKind(kind), keys))
+        own = audit_attribution(model.model, run, step, pair, found)
+        return replace(found.audit, claim="").joined(own)
 
-    drawn = [found.values, *found.keys.values(), *([] if keys is None else [keys])]
-    return measures.checked(opened.asked, opened.translation, ("parts", step, *tokens, kind), drawn, proof)
-
-
-def _audit_of_tokens(
-    opened: Opened, found: measures.Reasons, step: int, rival: Alternative, integrated: bool
-) -> AuditReport:
-    """The checks of the gradients."""
-    tokens, own = (opened.translation.steps[step].token_id, rival.token_id), found.saliency
-
-    def proof(model: Translator, run: Translation) -> AuditReport:
-        return replace(own.audit, claim="").joined(audit_saliency(model, run, step, tokens, own))
-
-    drawn = own.source, own.prefix, *own.along
-    key = "gradients", step, *tokens, integrated
-    return measures.checked(opened.asked, opened.translation, key, drawn, proof)
+    drawn = [found.values, *found.keys.values()]
+    return measures.checked(opened.asked, opened.translation, ("parts", step, *pair), drawn, proof)
 
 
 def _sentence(found: Attribution, written: DecodeStep, rival: Alternative) -> str:
@@ -145,45 +157,3 @@ def _parts(found: Attribution) -> tuple[list[str], np.ndarray]:
 def _table(found: Attribution) -> Table:
     pairs = zip(found.writers, found.values, strict=True)
     return [["part", "nats"], *([str(writer), float(value)] for writer, value in pairs)]
-
-
-def _tokens(opened: Opened, found: measures.Reasons, step: int, rival: Alternative, pair: str) -> None:
-    """The same difference by source token and by token written before."""
-    run, asked = opened.translation, f"{pair} at step {labels.count(step)}"
-    name = "integrated gradients" if found.saliency.audit.checks else "gradient × input"
-    gradients = _audit_of_tokens(opened, found, step, rival, bool(found.saliency.audit.checks))
-    read, own = run.decoder_input_tokens[: step + 1], found.saliency
-    sides = (
-        ("#### By source token", "cross", run.source_tokens, own.source),
-        ("#### By what was read before", "decoder", read, own.prefix),
-    )
-    for title, kind, tokens, values in sides:
-        st.markdown(title)
-        rows, audit = [Row(name, values, True)], gradients
-        through = measures.through(found.attribution, kind)
-        if through is not None:
-            rows.insert(0, Row("through attention", through[: len(tokens)], True))
-            parts = _audit_of_parts(opened, found.attribution, step, rival, kind, through)
-            audit = gradients.joined(replace(parts, claim=""))
-        _side(kind, tokens, rows, asked, opened, audit)
-
-
-def _side(
-    kind: str,
-    tokens: Sequence[str],
-    rows: list[Row],
-    asked: str,
-    opened: Opened,
-    audit: AuditReport,
-) -> None:
-    names = labels.names(tokens)
-    panel(
-        f"tokens.{kind}",
-        lambda ink: measures_map(rows, names, ink),
-        f"{asked}: what all heads of {captions.KIND_NAMES[kind].lower()} add through each token on the "
-        f"direct path, b_V with it, and {rows[-1].name} · {opened.asked.model}",
-        lambda: [["measure", *names], *([row.name, *map(float, row.values)] for row in rows)],
-        audit=audit,
-        inked=True,
-        scrolls=160 + 40 * len(tokens) if len(tokens) > 8 else False,
-    )

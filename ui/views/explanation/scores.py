@@ -1,4 +1,4 @@
-"""Why this score: q·k of one cell, split over what wrote the stream of the query and that of the key."""
+"""Why a head reads there: q·k of one cell, split over what wrote the stream of the query and of the key."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 
 from figures.base import captions, labels
+from figures.base.bars import percent
 from figures.base.labels import number
 from figures.maps.measures import Row, measures_map, part_bars
 from lenses.again.written import audit_score
@@ -16,11 +17,12 @@ from lenses.measures.stream import Writer
 from transformer import AttentionKind, Translation, Translator
 from transformer.model.sites import Head
 from transformer.trace.report import AuditReport
-from ui.address import State, session
-from ui.controls import Table, options, panel, part, pickers, plain
+from ui.address import session
+from ui.address.parameters import link
+from ui.controls import Table, panel, plain
 from ui.maps import measures
-from ui.maps.looking import cells_of
 from ui.server.opened import Opened
+from ui.shell.models.needs import PAGES
 
 _SHOWN, _WRITERS = 12, 16
 _SEEING = (
@@ -37,41 +39,31 @@ _FORMULA = (
 _UNDIVIDED = r"q_i \cdot k_j = \sum_{a, b} (W_Q\, x_i^{(a)}) \cdot (W_K\, x_j^{(b)})"
 
 
-@part
-def show(opened: Opened, now: State) -> None:
-    now = session.current()
-    usual = "cross" if "cross" in opened.kinds else opened.kinds[0]
-    kind = now.kind if now.kind in opened.kinds else usual
-    head: Head = getattr(now, kind)
-    row = cells_of(opened, now)[kind][0]
-    tokens = opened.translation.labels(kind).keys
-    largest = int(np.argmax(opened.translation.weights(kind, *head)[row]))
-    chosen = now.key if kind != "cross" else now.source
-    key = largest if chosen is None else min(chosen, len(tokens) - 1)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        pickers.kind_picker(kind, opened.kinds)
-        with st.container(width=220):
-            pickers.head_picker(kind, head, opened.asked.model)
-        with st.container(width=205):
-            pickers.row_picker(opened, kind, row)
-        with st.container(width=205):
-            named = options.rows("key", tokens)
-            field = "source" if kind == "cross" else "key"
-            pickers.choose("explanation.key", "Key", named, key, field, texts=True)
-    found = measures.scored(opened.asked, opened.translation, kind, head, (row, key))
-    which = AttentionKind(kind), *head
-    site = opened.translation.config.sites[which[0]]
+def show(opened: Opened, kind: str, head: Head, row: int, key: int) -> None:
+    """Draws one cell of one head: its weight, and its score as a sum."""
+    run, which = opened.translation, (AttentionKind(kind), *head)
+    found = measures.scored(opened.asked, run, kind, head, (row, key))
+    site = run.config.sites[which[0]]
 
-    def proof(model: Translator, run: Translation) -> AuditReport:
-        own = audit_score(model.model, run, which, (row, key), found)
+    def proof(model: Translator, again: Translation) -> AuditReport:
+        own = audit_score(model.model, again, which, (row, key), found)
         return replace(found.audit, claim="").joined(own)
 
     drawn = (found.values, np.array([found.bias, found.score]))
-    audit = measures.checked(opened.asked, opened.translation, ("score", *which, row, key), drawn, proof)
-    named_by = opened.translation.labels(kind)
-    names = labels.names(named_by.predicted or () if kind == "cross" else named_by.queries)
-    where = f"{plain(names[row])} → {plain(labels.names(tokens)[key])}"
-    st.markdown(told(found, where))
+    audit = measures.checked(opened.asked, run, ("score", *which, row, key), drawn, proof)
+    named = run.labels(kind)
+    names = labels.names(named.predicted or () if kind == "cross" else named.queries)
+    where = f"{plain(names[row])} → {plain(labels.names(named.keys)[key])}"
+    weight = percent(float(run.weights(kind, *head)[row, key]))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(told(found, where, weight), width="stretch")
+        st.page_link(
+            PAGES[which[0]],
+            label="Its map",
+            icon=":material/grid_on:",
+            query_params=link(session.current(), view=None, **{kind: head}),
+            width="content",
+        )
     head_name = f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · score of {where}"
     for column, axis, side in zip(st.columns(2, gap="large"), (1, 0), ("query", "key"), strict=True):
         shown, values = _summed(found, axis)
@@ -86,19 +78,19 @@ def show(opened: Opened, now: State) -> None:
                 formula=_FORMULA if site.score == "scaled_dot" else _UNDIVIDED,
                 audit=audit,
             )
-    st.markdown("#### What wrote the query, by what wrote the key")
     rows, columns = _strongest(found)
     panel(
         "score pairs",
         lambda ink: measures_map(rows, columns, ink),
-        "Rows: writers of the query's stream; columns: of the key's; those with the largest parts",
+        f"{head_name}. Rows: writers of the query's stream; columns: of the key's; those with the largest "
+        "parts",
         audit=audit,
         inked=True,
         scrolls=180 + 56 * len(columns),
     )
 
 
-def told(found: ScoreParts, where: str) -> str:
+def told(found: ScoreParts, where: str, weight: str) -> str:
     """The largest pair of writers, in words."""
     at = np.unravel_index(int(np.argmax(np.abs(found.values))), found.values.shape)
     value = number(float(found.values[at]), "+.2f")
@@ -107,8 +99,9 @@ def told(found: ScoreParts, where: str) -> str:
     )
     bias = f" Positions add {number(found.bias, '+.2f')}." if found.bias else ""
     return (
-        f"The score of **{where}** is {number(found.score, '.2f')}. Its largest part is {value} ({sign}): "
-        f"**{found.queries[at[0]]}** of the query with **{found.keys[at[1]]}** of the key.{bias}"
+        f"The score of **{where}** is {number(found.score, '.2f')}, its weight {weight}. The largest part of "
+        f"the score is {value} ({sign}): **{found.queries[at[0]]}** of the query with "
+        f"**{found.keys[at[1]]}** of the key.{bias}"
     )
 
 

@@ -1,28 +1,25 @@
-"""How much of each prediction comes from the source, and how much from what is written already."""
+"""How much of a prediction comes from the source, and how much from what is written already."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from figures.base import labels, style
 from figures.base.bars import percent
+from figures.base.labels import number
 from figures.maps.measures import Row, measures_map, share_bars
 from lenses.again.flow import audit_rollout, audit_shares
 from lenses.measures.alti import Shares
-from lenses.measures.comparisons import rollout, value_zeroing
+from lenses.measures.comparisons import rollout
+from lenses.measures.gradients import Saliency
+from lenses.measures.way_back import WayBack
 from transformer import Translation, Translator
-from transformer.storage.description import FAITHFULNESS_FILE
 from transformer.trace.report import AuditReport
-from ui.address import State
-from ui.controls import inform, panel, plain
+from ui.controls import panel, plain
 from ui.maps import measures
-from ui.server import measured
-from ui.server.analyses import retraced
-from ui.server.catalogue import translator
 from ui.server.opened import Opened
 
 _SEEING = (
@@ -38,42 +35,56 @@ _FORMULA = (
     r"c_{ij} = \max\!\left(0,\ \lVert y_i \rVert_1 - \lVert y_i - T_i(x_j) \rVert_1\right), \qquad "
     r"y_i = \sum_j T_i(x_j) + b"
 )
-_RECURRENT = (
-    "These shares follow attention through every layer of the decoder; this decoder reads what it has "
-    "written by a recurrent unit, so they are not defined for it."
-)
 _SHOWN = 24
 """Most columns of the map of tokens."""
 
 
-def show(opened: Opened, _now: State) -> None:
-    if "decoder" not in opened.kinds:
-        inform(_RECURRENT)
-        return
+def show(opened: Opened, back: WayBack, relevance: Saliency, step: int) -> None:
+    """Draws the shares of every step; says what three measures give for the one at the cursor."""
     found = measures.sources(opened.asked, opened.translation)
     run = opened.translation
     steps, source = labels.names(run.target_tokens), found.source.sum(1)
-    rolled = rollout(run)[0].sum(1)
-
-    def proof(model: Translator, again: Translation) -> AuditReport:
-        own = audit_shares(model.model, again, found).joined(audit_rollout(again, rolled))
-        return replace(found.audit, claim="").joined(own)
-
-    drawn = (found.source, found.prefix, rolled)
-    audit = measures.checked(opened.asked, run, ("sources",), drawn, proof)
-    st.markdown(told(steps, source))
+    rolled, audit = rollout(run)[0].sum(1), proved(opened)
+    st.markdown(f"{at_step(steps[step], float(source[step]), back, relevance)}\n\n{told(steps, source)}")
     panel(
         "source share",
         lambda: share_bars(steps, source, ("rollout", rolled), (style.HUES["cross"], style.HUES["decoder"])),
-        f"Shares of source and prefix in each prediction (ALTI+), and attention rollout · {run.model}",
+        "Shares of source and prefix in each prediction (ALTI+), and attention rollout, whose "
+        f"{float(rolled[0]):.3f} is the same for every step of every sentence (1 − 2⁻ᴸ with L decoder "
+        f"layers: an assumption, not the model) · {run.model}",
         lambda: [["step", "source", "rollout"], *zip(steps, source.tolist(), rolled.tolist(), strict=True)],
         seeing=_SEEING,
         formula=_FORMULA,
         audit=audit,
     )
     _tokens(opened, found, steps, audit)
-    st.markdown("#### Two measures beside it")
-    st.markdown(beside(opened, rolled))
+
+
+def proved(opened: Opened) -> AuditReport:
+    """The checks of all shares, and of rollout beside them."""
+    found, rolled = measures.sources(opened.asked, opened.translation), rollout(opened.translation)[0].sum(1)
+
+    def proof(model: Translator, again: Translation) -> AuditReport:
+        own = audit_shares(model.model, again, found).joined(audit_rollout(again, rolled))
+        return replace(found.audit, claim="").joined(own)
+
+    drawn = (found.source, found.prefix, rolled)
+    return measures.checked(opened.asked, opened.translation, ("sources",), drawn, proof)
+
+
+def at_step(token: str, share: float, back: WayBack, relevance: Saliency) -> str:
+    """What three measures say of one prediction."""
+    parts = [float(each.sum()) for each in (back.source, back.prefix)]
+    ways = [float(each.sum()) for each in (relevance.source, relevance.prefix)]
+    rest = number(relevance.total - sum(ways), "+.2f")
+    name = "relevance propagation" if relevance.held else "integrated gradients"
+    left = "positions and biases" if relevance.held else "the start of the line"
+    first, second = ([number(each, "+.2f") for each in pair] for pair in (parts, ways))
+    return (
+        f"**{plain(token)}**: by ALTI+, {percent(share)} of what predicts it comes from the source. Of the "
+        f"difference of logits, heads read {first[0]} nats at the source and {first[1]} in the prefix on the "
+        f"direct path; by {name}, {second[0]} and {second[1]}, and {rest} belongs to {left}."
+    )
 
 
 def told(steps: list[str], source: np.ndarray) -> str:
@@ -117,37 +128,4 @@ def _tokens(opened: Opened, found: Shares, steps: list[str], audit: AuditReport)
         audit=audit,
         inked=True,
         scrolls=160 + 40 * len(columns),
-    )
-
-
-def beside(opened: Opened, rolled: np.ndarray) -> str:
-    """Rollout and value zeroing, each with the number that shows what it is worth here."""
-    model, run = translator(opened.asked.model).model, retraced(opened.asked, opened.translation)
-    layers = run.config.sites["encoder"].n_layers  # type: ignore[index]
-    distances = [value_zeroing(model, run, "encoder", layer) for layer in range(layers)]
-    largest, median = max(float(each.max()) for each in distances), float(np.median(np.stack(distances)))
-    return (
-        "**Attention rollout** (Abnar & Zuidema 2020) gives every residual ½ and every row of weights ½. Its "
-        f"source share is {float(rolled[0]):.3f} at every step of every sentence (1 − 2⁻ᴸ with L decoder "
-        "layers): the assumption, not the model.\n\n"
-        "**Value zeroing** (Mohebbi et al. 2023) measures by how much a layer's output turns without the "
-        f"value of one token, as 1 − cos. In this encoder the median is {median:.4f} and the largest "
-        f"{largest:.3f}: drawn as shares of a row, small differences look as large as any."
-        f"{worth(measured.described(opened.asked.model, FAITHFULNESS_FILE).get('measures', {}))}"
-    )
-
-
-def worth(measures: dict[str, Any]) -> str:
-    """What a token loses without the source token that value zeroing puts first, beside other orders."""
-    if "value zeroing" not in measures:
-        return ""
-
-    def lost(name: str) -> str:
-        return f"{-measures[name]['deleted'][0]['value']['value']:.2f}"
-
-    return (
-        f" In cross-attention its order is worth something: over many sentences, a token loses "
-        f"{lost('value zeroing')} nats when the source token that it puts first is hidden, "
-        f"{lost('weights, last layer')} by the weights of the last layer, {lost('carried')} by what was "
-        f"carried, {lost('effect')} by the exact effect and {lost('random')} by chance."
     )
