@@ -20,6 +20,7 @@ from lab.models.scores import CORPORA, SAMPLE, Corpora, Sample, scores
 from lab.models.showcase import claims, first
 from lab.studies.faithfulness import faithfulness
 from lab.studies.importance import importance
+from lab.studies.way_back import way_back
 from lab.studies.weight_effect import weight_effect
 from lenses.words.familiarity import read_measure
 from transformer.storage.description import EXAMPLES_FILE, SCORES_FILE, read_config
@@ -34,6 +35,7 @@ COMMANDS = (
     importance,
     faithfulness,
     weight_effect,
+    way_back,
     familiarity,
     scores,
     history,
@@ -81,6 +83,7 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
         Part(importance, ["--data", pairs], [pairs]),
         Part(faithfulness, ["--data", pairs], [pairs]),
         Part(weight_effect, ["--data", pairs], [pairs]),
+        Part(way_back, ["--data", pairs], [pairs]),
         Part(familiarity, doubted, [*fit, *test, *data.judged]),
         Part(scores, [*folders, *_compared_before(directory)], [corpora]),
         Part(history, ["--log", log], [log]),

@@ -120,7 +120,7 @@ def test_parts_without_their_data_are_skipped_with_the_file_that_is_missing(
         "first",
     ):
         assert f"{name}: skipped, because " in said
-    assert "Made survey, means, importance, faithfulness, weight-effect of" in said
+    assert "Made survey, means, importance, faithfulness, weight-effect, way-back of" in said
     assert "screenshots" in said.splitlines()[-1]
     own = {name for name, own in marks(directory).items() if own}
     measured = {
@@ -129,6 +129,7 @@ def test_parts_without_their_data_are_skipped_with_the_file_that_is_missing(
         "importance.json",
         "faithfulness.json",
         "weight_effect.json",
+        "way_back.json",
     }
     assert own == measured
 

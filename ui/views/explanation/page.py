@@ -13,5 +13,5 @@ _SECTIONS = {"weights": weights.show, "why": reasons.show}
 def show(opened: Opened) -> None:
     now = session.current()
     sections.draw("explanation", _SECTIONS, now, opened, now)
-    for study in ("faithfulness", "weight-effect"):
+    for study in ("faithfulness", "weight-effect", "way-back"):
         menu.finding(f"{opened.asked.model}/{study}")
