@@ -15,7 +15,7 @@ from transformer.interventions import Intervention
 from transformer.runs.translation import Translation
 
 if TYPE_CHECKING:
-    from linked.living.page import Known
+    from linked.living.known import Known
 
 Changes = Sequence[Intervention]
 Run = Callable[[str, Changes], Translation]
@@ -51,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--changes", default="", metavar="CHANGES", help=text)
     text = "what cells can say beside the weight; effect takes a run of the model for every cell of a head"
     parser.add_argument("--measure", action="append", default=[], choices=("carried", "effect"), help=text)
+    text = "a step, from 1, of which the page shows the way back to the source words"
+    parser.add_argument("--why", action="append", default=[], type=int, metavar="STEP", help=text)
     add_beam(parser)
     add_device(parser)
     return parser
@@ -87,14 +89,15 @@ def _maker(arguments: argparse.Namespace) -> Make:
         found, beside = run(own, changes), None
         if text or arguments.beside_model or changes:
             beside = other(text or own, ()), theirs
-        return found, written(found, known, arguments.place, arguments.heads, beside, arguments.measure)
+        more = arguments.measure, arguments.why
+        return found, written(found, known, arguments.place, arguments.heads, beside, *more)
 
     return make
 
 
 def _opened(directory: Path, arguments: argparse.Namespace) -> tuple[Run, Known]:
     """What makes the run of a text with a model, and what is known of the model."""
-    from linked.living.page import Known
+    from linked.living.known import Known
     from transformer.runs.language.generator import load_language_model
     from transformer.runs.translator import load_translator
 

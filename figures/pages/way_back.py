@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -42,13 +43,7 @@ def way_graph(
     lines: Sequence[Line],
 ) -> go.Figure:
     """Draws the columns from right to left, so that what was read stands left of who read it."""
-    counts = [sum(each.column == column for each in places) for column in range(len(titles))]
-    rows, seen = max(counts), [0] * len(titles)
-    spots = []
-    for each in places:
-        at = seen[each.column]
-        seen[each.column] += 1
-        spots.append((len(titles) - 1 - each.column, (at + 0.5) * rows / counts[each.column]))
+    spots, rows = _spots(len(titles), places)
     layout = {
         "xaxis": {
             "range": [-0.45, len(titles) - 0.55],
@@ -67,6 +62,59 @@ def way_graph(
     }
     traces = [*_lines(spots, lines), _middles(spots, places, lines), _dots(spots, places)]
     return style.figure(style.spec(traces, layout))
+
+
+def _spots(columns: int, places: Sequence[Place]) -> tuple[list[tuple[float, float]], int]:
+    """Where each place lies, in columns from the left and rows from the top; and how many rows there are."""
+    counts = [sum(each.column == column for each in places) for column in range(columns)]
+    rows, seen = max(counts), [0] * columns
+    spots = list[tuple[float, float]]()
+    for each in places:
+        at = seen[each.column]
+        seen[each.column] += 1
+        spots.append((columns - 1 - each.column, (at + 0.5) * rows / counts[each.column]))
+    return spots, rows
+
+
+def way_svg(
+    titles: Sequence[str],  # as in `way_graph`
+    places: Sequence[Place],
+    lines: Sequence[Line],
+    width: int = 190,  # px of a column
+) -> str:
+    """The same columns as a picture of their own, whose letters have the colour of the text around it."""
+    spots, rows = _spots(len(titles), places)
+    at = [((x + 0.5) * width, _TOP + y * _ROW) for x, y in spots]
+    largest = max((abs(each.value) for each in lines), default=1.0) or 1.0
+    drawn = [_letters((len(titles) - 0.5 - i) * width, 14, each) for i, each in enumerate(titles)]
+    for each in sorted(lines, key=lambda line: abs(line.value)):
+        (a, b), (c, d) = at[each.start], at[each.end]
+        middle = (a + c) / 2
+        curve = f"M{a:.0f} {b:.0f}C{middle:.0f} {b:.0f} {middle:.0f} {d:.0f} {c:.0f} {d:.0f}"
+        drawn.append(
+            f'<path d="{curve}" fill="none" '
+            f'stroke="{_hue(each.value)}" stroke-opacity=".5" '
+            f'stroke-width="{max(0.5, _WIDEST * abs(each.value) / largest):.1f}">'
+            f"<title>{html.escape(_said(places, each))}</title></path>"
+        )
+    for (x, y), place in zip(at, places, strict=True):
+        drawn.append(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4" fill="{_hue(place.value)}"/>')
+        drawn.append(_letters(x, y - 8, f"{place.name} {labels.number(place.value, '+.2f')}"))
+    size = f"0 0 {width * len(titles)} {_TOP + _ROW * rows + _BOTTOM}"
+    alt = "The way back, from the source words on the left to the logit on the right"
+    begin = f'<svg viewBox="{size}" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{alt}">'
+    return f"{begin}{''.join(drawn)}</svg>"
+
+
+def _letters(x: float, y: float, text: str) -> str:
+    return (
+        f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="middle" font-size="12" fill="currentColor">'
+        f"{html.escape(text)}</text>"
+    )
+
+
+def _hue(value: float) -> str:
+    return style.POSITIVE if value > 0 else style.NEGATIVE
 
 
 def _lines(spots: Sequence[tuple[float, float]], lines: Sequence[Line]) -> list[dict[str, Any]]:
@@ -106,21 +154,21 @@ def _middles(
     """What hovering over a line finds: its middle."""
     middles = [_curve(spots[each.start], spots[each.end])[len(_CURVE) // 2] for each in lines]
     points = np.array(middles, np.float32).reshape(-1, 2)
-    said = [
-        f"{places[each.end].name} → {places[each.start].name}: {labels.number(each.value, '+.3f')} nats"
-        for each in lines
-    ]
     return {
         "type": "scatter",
         "mode": "markers",
         "x": points[:, 0],
         "y": points[:, 1],
         "marker": {"size": 12, "opacity": 0},
-        "hovertext": [labels.escape(each) for each in said],
+        "hovertext": [labels.escape(_said(places, each)) for each in lines],
         "hoverinfo": "text",
         "customdata": [each.data for each in lines],
         **_whole(0),
     }
+
+
+def _said(places: Sequence[Place], line: Line) -> str:
+    return f"{places[line.end].name} → {places[line.start].name}: {labels.number(line.value, '+.3f')} nats"
 
 
 def _whole(opacity: float) -> dict[str, Any]:
@@ -143,7 +191,7 @@ def _dots(spots: Sequence[tuple[float, float]], places: Sequence[Place]) -> dict
         "cliponaxis": False,
         "marker": {
             "size": 9,
-            "color": [style.POSITIVE if each.value > 0 else style.NEGATIVE for each in places],
+            "color": [_hue(each.value) for each in places],
         },
         "hovertext": [labels.escape(f"{each} nats") for each in texts],
         "hoverinfo": "text",

@@ -6,47 +6,32 @@ import base64
 import datetime
 import hashlib
 import html
-import json
-import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-import numpy as np
-
 import transformer
-from figures import Tile, overview_spec, to_json
-from figures.base import captions, labels
-from figures.maps.heatmap import LARGEST as WINDOW
-from figures.maps.overview import LARGEST_TILE
-from lenses.heads.roles import surveyed
+from figures.base import captions
 from lenses.words.alignment import Aligner
-from lenses.words.read_audit import read_checked
-from lenses.words.reading import Reading, ReadView
 from linked.living import packed, scripts
 from linked.living.address import address
 from linked.living.beside import in_words, told_apart, unchanged
-from linked.living.measured import Measure, Measuring, measured, why_not
-from linked.living.memory import Memory, MemoryKind, memory_of
-from linked.living.readings import readings
-from linked.view import SIDES, Gloss, colour_note, followed, glossed, strips_feed, tell
-from linked.view.home import HOME, LARGEST, TOUR, head_map, next_feed
-from transformer.model.sites import AttentionKind, Head
+from linked.living.kinds import FINE, MOST, SCORED, WHOLE, AttentionMaps
+from linked.living.known import Known
+from linked.living.measured import why_not
+from linked.living.memory import MemoryKind
+from linked.view import SIDES, glossed, strips_feed, tell
+from linked.view.home import HOME, TOUR, next_feed
+from transformer.model.sites import Head
 from transformer.runs.translation import NotCapturedError, Translation
 
 if TYPE_CHECKING:
     from transformer.runs.language.generator import TextGenerator
     from transformer.runs.translator import Translator
 
-Roles = Mapping[str, Sequence[Sequence[str]]]
-SCORED, FINE, WHOLE, MOST = 32, 128, 256, 1024
-"""Most tokens a side of a run whose page holds scores before the mask, which take more room than all else;
-weights with three decimals, and not in the steps of the colours; every head whole, and not most as pooled
-tiles; and of any page. A map scrolls if it must."""
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
@@ -60,39 +45,6 @@ class PageError(ValueError):
     """A run cannot become a page."""
 
 
-@dataclass(frozen=True)
-class Known:
-    """What is known of a model beyond one of its runs."""
-
-    sha256: str | None = None  # of its weights
-    opens: Mapping[str, Head] = field(default_factory=dict)  # the head of each kind that opens first, from 0
-    aligner: Aligner | None = None  # where glosses come from
-    roles: Roles = field(default_factory=dict)  # of every head, by kind and layer
-    # source words under target words of one run, as in `strips_feed`; None for those of the aligner
-    glosses: Mapping[int, Gloss] | None = None
-    app: str = ""  # where the app runs, if that is known
-    query: Mapping[str, str] | None = None  # as in `address`
-    # returns what is left of each token in a recurrent unit; None if the decoder has none
-    memory: Callable[[Translation], Memory | None] = lambda _run: None
-    measure: Measure | None = None  # what puts a measure in the place of weights
-
-    @classmethod
-    def of(cls, model: Translator | TextGenerator | None, directory: str | Path | None) -> Known:
-        """What a model and its directory say."""
-        sha256, heads = None, {}
-        if model is not None:
-            from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
-
-            sha256, heads = model_digest(model.model), model.heads or {}
-        opens = {kind: (int(at[0]), int(at[1])) for kind, at in heads.get("default", {}).items()}
-        best = heads.get("aligner")
-        aligner = best and Aligner(tuple((layer, head) for layer, head in best["heads"]), best["rows"])
-        roles: Roles = {} if directory is None else surveyed(Path(directory))
-        if model is None:
-            return cls(sha256, opens, aligner, roles)
-        return cls(sha256, opens, aligner, roles, memory=partial(memory_of, model), measure=Measuring(model))
-
-
 def page(
     run: Translation,
     model: Translator | TextGenerator | None = None,
@@ -101,6 +53,7 @@ def page(
     place: str = "",
     heads: str = "",
     measures: Sequence[str] = (),
+    why: Sequence[int] = (),
     beside: Translation | None = None,
     beside_model: Translator | TextGenerator | None = None,
     beside_directory: str | Path | None = None,
@@ -122,6 +75,7 @@ def page(
             those that open first.
         measures: What cells can say beside the weight, measured with the model: "carried" of every head,
             "effect" (a run of the model for every cell) of the heads at which the page opens.
+        why: Steps, counted from 1, of which the page shows the way back to the source words.
         beside: Another run, of this model or of another.
         beside_model: The model of ``beside``, if it is another.
         beside_directory: That model's directory.
@@ -136,10 +90,10 @@ def page(
     if beside is not None:
         same = beside_model is None and beside.model == run.model
         other = known if same else Known.of(beside_model, beside_directory)
-        return written(run, known, place, heads, (beside, other), measures)
+        return written(run, known, place, heads, (beside, other), measures, why)
     if run.interventions and model is not None:
-        return written(run, known, place, heads, (unchanged(run, model), known), measures)
-    return written(run, known, place, heads, measures=measures)
+        return written(run, known, place, heads, (unchanged(run, model), known), measures, why)
+    return written(run, known, place, heads, measures=measures, why=why)
 
 
 def written(
@@ -149,6 +103,7 @@ def written(
     heads: str = "",
     beside: tuple[Translation, Known] | None = None,
     measures: Sequence[str] = (),
+    why: Sequence[int] = (),
 ) -> str:
     """``page`` of a run, or of two, with what is known of their models."""
     sides, names = [(run, known)], [""]
@@ -158,11 +113,11 @@ def written(
     parts = []
     for number, (name, (each, model)) in enumerate(zip(names, sides, strict=True)):
         pair = {"paired": True, "steps": steps} if beside else {}
-        own = measures
+        own, reasons = measures, () if number else why
         if number and why_not(each, measures, model.measure is not None):
             own = ()  # the run beside may be one that cannot be measured
         ends = f"-{number + 1}" * bool(number)
-        parts.append(_side(each, model, place, heads * (not number), name, ends, own, pair))
+        parts.append(_side(each, model, place, heads * (not number), name, ends, (own, reasons), pair))
     return _FRAME.format(
         policy=html.escape(POLICY),
         title=_safe(" | ".join(" → ".join(_texts(each))[: 120 // len(sides)] for each, _ in sides)),
@@ -185,12 +140,13 @@ def _side(
     heads: str,
     name: str,  # what tells the run from the one beside it
     number: str,  # end of its ids
-    measures: Sequence[str],
+    asked_of: tuple[Sequence[str], Sequence[int]],  # the measures, and the steps that are explained
     pair: Mapping[str, object],  # what its view is told of the one beside it
 ) -> tuple[str, str]:
     """The HTML of a run, and its data."""
     if run.attention is None:
         raise NotCapturedError("Attention was not recorded; translate with capture=True.")
+    measures, steps = asked_of
     longest = max(len(run.source_tokens), len(run.target_tokens))
     if longest > MOST:
         raise PageError(f"A page holds runs of at most {MOST:,} tokens a side; this one has {longest:,}.")
@@ -198,8 +154,8 @@ def _side(
         raise PageError(why)
     asked = _named(heads, run.config.sizes)
     shown = _named(place, run.config.sizes, strict=False)
-    kinds: dict[str, _Kind | MemoryKind] = {
-        str(kind): _Kind(run, str(kind), known, asked[kind] or shown[kind], longest, measures)
+    kinds: dict[str, AttentionMaps | MemoryKind] = {
+        str(kind): AttentionMaps(run, str(kind), known, asked[kind] or shown[kind], longest, measures)
         for kind in map(str, run.config.sites)
     }
     if (memory := known.memory(run)) is not None:
@@ -225,7 +181,22 @@ def _side(
     )
     digest = hashlib.sha256(data.encode()).hexdigest()
     told = f'id="run{number}" data-sha256="{digest}" data-place="{_safe(place)}"'
-    return _SIDE.format(n=number, head=head, **lines), f'<script type="text/plain" {told}>{data}</script>'
+    reasons = "\n".join(_reason(run, known, step) for step in steps)
+    return _SIDE.format(
+        n=number, head=head, why=reasons, **lines
+    ), f'<script type="text/plain" {told}>{data}</script>'
+
+
+def _reason(run: Translation, known: Known, step: int) -> str:
+    """Why the token of a step, from 1, was written."""
+    if known.why is None:
+        raise PageError("Why a token was written is found with the model, which this page was not given.")
+    if not 1 <= step <= len(run.steps):
+        raise PageError(f"There is no step {step}; this run has {len(run.steps)}.")
+    try:
+        return known.why(run, step - 1)
+    except ValueError as error:  # a recurrent decoder, or a changed run
+        raise PageError(str(error)) from error
 
 
 def _safe(text: str) -> str:
@@ -249,122 +220,11 @@ def _named(text: str, sizes: Mapping[str, Head], strict: bool = True) -> dict[st
     return found
 
 
-class _Kind:
-    """All heads of one kind of attention: what their feeds share, what each has alone, their cells.
-
-    In a long run only some heads are whole, and each is a tile.
-    """
-
-    def __init__(
-        self,
-        run: Translation,
-        kind: str,
-        known: Known,
-        chosen: Sequence[Head],
-        longest: int,
-        measures: Sequence[str],
-    ) -> None:
-        layers, heads = run.config.sizes[kind]
-        site = run.config.sites[AttentionKind(kind)]
-        lengths = len(run.tokens(site.query_side)), len(run.tokens(site.key_side))
-        first = known.opens.get(kind, (layers - 1, 0))
-        every = [(layer, head) for layer in range(layers) for head in range(heads)]
-        self.whole = sorted({*chosen} or {first}) if longest > WHOLE else every
-        self.opens = first if first in self.whole else chosen[0]
-        views = {at: read_checked(run.map(kind, *at), Reading()) for at in self.whole}
-        weights = np.array([each.weights for each in views.values()])
-        scored = None
-        if max(lengths) <= SCORED and all(each.scores is not None for each in views.values()):
-            scored = packed.scores(np.array([each.scores for each in views.values()]))
-        levels, beside = packed.cells(weights, np.array([each.mask for each in views.values()]))
-        self.arrays = [levels, *([beside] if longest <= FINE else ()), *(scored or ())]
-        roles = known.roles.get(kind, ())
-
-        def map_of(view: ReadView) -> Mapping[str, Any]:
-            view = view if scored else replace(view, scores=None)
-            largest = LARGEST * max(1, math.ceil(max(lengths) / WINDOW))
-            return head_map(run.model, run, view, lengths, first, roles, largest=largest, most=MOST)
-
-        def feed(at: Head) -> dict[str, Any]:
-            found = map_of(views[at])
-            figure = json.loads(found["figure"])
-            figure["data"][0] |= {"z": None, "customdata": None}
-            if longest > FINE:
-                figure["data"][0]["hovertemplate"] = figure["data"][0]["hovertemplate"].replace(
-                    ":.3f", ":.2f"
-                )
-            told: dict[str, Any] = {"off": False, **found, "acts": ["png", "svg"], "figure": to_json(figure)}
-            if longest > WHOLE:
-                told |= {"acts": ["png"], "choice": {**told["choice"], "only": self.whole}}
-            return told
-
-        shared = feed(self.whole[0])
-        own = {at: _differs(feed(at), shared) for at in self.whole}
-        self.values: dict[str, Any] = {
-            "size": (layers, heads),
-            "shape": lengths,
-            "scored": scored is not None,
-            "fine": longest <= FINE,
-            "shared": shared,
-            "own": [[own.get((layer, head)) for head in range(heads)] for layer in range(layers)],
-        }
-        one = views[self.whole[0]].mask
-        if longest <= FINE and all((each.mask == one).all() for each in views.values()):
-            self.values["readings"] = readings(run.map(kind, 0, 0), map_of)
-        read = (views.get(at) or run.map(kind, *at) for at in every)  # one at a time: a long run is large
-        tiles = [Tile.of(each.weights, each.mask) for each in read]
-        if longest > WHOLE:
-            self.arrays = [np.array([each.values for each in tiles]), *self.arrays]
-            self.values |= {"whole": self.whole, "tile": tiles[0].values.shape}
-        lines = [tiles[layer * heads : (layer + 1) * heads] for layer in range(layers)]
-        self.values["tiles"] = self._tiles(run, kind, lines, roles)
-        for name in measures:
-            assert known.measure is not None
-            wanted = every if name == "carried" else [*dict.fromkeys([*chosen, self.opens])]
-            maps = {at: run.map(kind, *at) for at in wanted}
-            made, more = measured(maps, partial(known.measure, run, name), map_of, shared)
-            self.values.setdefault("measures", {})[name] = made
-            self.arrays += more
-        if kind == "cross":
-            follow = dict(zip(self.whole, map(followed, weights), strict=True))
-            self.values["follow"] = [
-                [follow.get((layer, head)) for head in range(heads)] for layer in range(layers)
-            ]
-
-    def _tiles(
-        self, run: Translation, kind: str, tiles: Sequence[Sequence[Tile]], roles: Sequence[Sequence[str]]
-    ) -> dict[str, Any]:
-        """The grid of all heads, whose cells the browser pools from those of the maps if these are whole."""
-        notes = {
-            (layer, head): role for layer, line in enumerate(roles) for head, role in enumerate(line) if role
-        }
-        figure = overview_spec(tiles, kind, self.opens, notes)
-        figure["data"][0]["z"] = None
-        self.audit = run.audit(*((AttentionKind(kind), layer) for layer in range(len(tiles))))
-        first, badge = tiles[0][0], captions.badge(self.audit, derived=True)
-        pooled = f"each cell is the maximum over {first.rows}×{first.columns} cells · " * first.pooled
-        layers, heads = len(tiles), len(tiles[0])
-        opens = "click a tile to open it"
-        if "whole" in self.values:
-            named = ", ".join(labels.head_name(*each) for each in self.whole)
-            opens = f"whole in this file: {named}; of the others it holds the tiles"
-        return {
-            "title": f"{captions.KIND_NAMES[kind]}: {layers} layer{'s' * (layers != 1)} of {heads} heads",
-            "hue": kind,
-            "figure": to_json(figure),
-            "most": LARGEST_TILE,
-            "alt": f"Tiles of {layers * heads} heads; each can be chosen above its map",
-            "caption": f"each tile is a head: queries down, keys across, {colour_note('linear')} · {pooled}"
-            f"{badge['text']} · {opens}",
-        }
-
-
-def _differs(feed: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in feed.items() if value != shared[name]}
-
-
 def _shown(
-    run: Translation, known: Known, kinds: Mapping[str, _Kind | MemoryKind], spec: Mapping[str, object]
+    run: Translation,
+    known: Known,
+    kinds: Mapping[str, AttentionMaps | MemoryKind],
+    spec: Mapping[str, object],
 ) -> dict[str, Any]:
     """The view's content, the feeds that are no maps, and the place where it opens."""
     focus = "cross" if "cross" in kinds else next(iter(kinds))
@@ -408,7 +268,7 @@ def _shown(
     }
 
 
-def _proof(run: Translation, known: Known, kinds: Mapping[str, _Kind | MemoryKind]) -> list[str]:
+def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps | MemoryKind]) -> list[str]:
     """Provenance, one line each: model and way of decoding, audit, changes, what this page cannot do."""
     sha256 = known.sha256 or run.model_sha256
     origin = f"weights SHA-256 {sha256}" if sha256 else "the hash of its weights was not given"
@@ -427,7 +287,7 @@ def _proof(run: Translation, known: Known, kinds: Mapping[str, _Kind | MemoryKin
     ]
 
 
-def _written(kinds: Collection[_Kind | MemoryKind]) -> str:
+def _written(kinds: Collection[AttentionMaps | MemoryKind]) -> str:
     """How exactly, and of which heads."""
     if all(kind.values["scored"] or isinstance(kind, MemoryKind) for kind in kinds):
         return "with three decimals, scores before the mask with two"
@@ -448,6 +308,7 @@ _SIDE = """<div class="living-side">
 </div>
 <div id="view{n}"></div>
 <section id="heads{n}" class="living-heads" aria-label="All heads"></section>
+{why}
 <footer class="living-proof">
 <div id="proof{n}">
 {proof}

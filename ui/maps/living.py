@@ -8,8 +8,10 @@ from typing import Any
 
 import streamlit as st
 
+from linked.living.known import Known
 from linked.living.memory import memory_of
-from linked.living.page import Known, written
+from linked.living.page import written
+from linked.living.ways import Explaining
 from transformer.runs.language.generation import Generation
 from ui.address import State
 from ui.address.parameters import as_params
@@ -36,6 +38,7 @@ def living_page(
         of_model = {
             "memory": partial(memory_of, catalogue.model(name)),
             "measure": lambda _run, measure, view: in_place(opened, view, measure),
+            "why": Explaining(catalogue.model(name)),
         }
     known = Known(
         sha256,
@@ -53,7 +56,9 @@ def living_page(
         base = Opened(asked, runs.traced(asked, runs.Untold()), None)
         beside = base.translation, replace(known, query=_query(base, now))
     at, measures = place(opened.kinds, now), _measures(opened, now)
-    return written(run, known, at, beside=beside, measures=measures).encode()
+    explained = now.view == "why" and "decoder" in opened.kinds and not opened.asked.changes
+    why = [(now.step or 0) + 1] if explained else []
+    return written(run, known, at, beside=beside, measures=measures, why=why).encode()
 
 
 def _measures(opened: Opened, now: State) -> tuple[str, ...]:

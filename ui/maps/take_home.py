@@ -16,7 +16,7 @@ from figures import next_token
 from figures.base import captions, labels
 from figures.maps.export import marked
 from lenses.words.reading import ReadView
-from linked.living.page import MOST, WHOLE
+from linked.living.kinds import MOST, WHOLE
 from transformer.exports.view import Measured, Selection, save_view
 from transformer.runs.translation import Translation
 from transformer.trace.view import HeadMap

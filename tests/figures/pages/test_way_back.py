@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
 import numpy as np
 
-from figures.pages.way_back import Line, Place, way_graph
+from figures.pages.way_back import Line, Place, way_graph, way_svg
 
 PLACES = [Place(0, "logit", 3.0), Place(1, "a", 4.0), Place(1, "<b>", -1.0), Place(2, "x", 4.0)]
 LINES = [Line(0, 1, 4.0), Line(0, 2, -1.0), Line(1, 3, 4.0)]
@@ -31,3 +33,23 @@ def test_lines_join_their_places_and_are_as_thick_as_their_numbers() -> None:
     ]
     assert "&lt;b&gt; −1.00" in dots.text
     assert figure.layout.xaxis.ticktext == ("left", "middle", "right")
+
+
+def test_the_picture_has_every_line_with_its_number_and_every_place_with_its_name() -> None:
+    drawn = ElementTree.fromstring(way_svg(("right", "middle", "left"), PLACES, LINES))
+    space = "{http://www.w3.org/2000/svg}"
+    texts = [each.text for each in drawn.findall(f"{space}text")]
+    assert texts == ["right", "middle", "left", "logit +3.00", "a +4.00", "<b> −1.00", "x +4.00"]
+    spots = [(each.get("cx"), each.get("cy")) for each in drawn.findall(f"{space}circle")]
+    wide = {}
+    for path in drawn.findall(f"{space}path"):
+        told = path.find(f"{space}title").text
+        ends = told.split(":")[0]
+        line = next(
+            each for each in LINES if ends == " → ".join(PLACES[at].name for at in (each.end, each.start))
+        )
+        curve = path.get("d").removeprefix("M").replace("C", " ").split()
+        assert tuple(curve[:2]) == spots[line.start]
+        assert tuple(curve[-2:]) == spots[line.end]
+        wide[line] = float(path.get("stroke-width"))
+    assert wide[LINES[0]] == wide[LINES[2]] == 4 * wide[LINES[1]]

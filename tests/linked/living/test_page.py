@@ -21,7 +21,8 @@ from figures.maps.heatmap import levels, pool
 from lenses.words.read_audit import read_checked
 from lenses.words.reading import Reading
 from linked import PageError, page
-from linked.living.page import FINE, POLICY, SCORED, WHOLE
+from linked.living.kinds import FINE, SCORED, WHOLE
+from linked.living.page import POLICY
 from linked.living.scripts import script, style
 from linked.view import followed
 from linked.view.home import head_map

@@ -9,21 +9,19 @@ import numpy as np
 import streamlit as st
 
 from figures.base import labels
-from figures.base.labels import number
 from figures.pages.way_back import Line, Place, way_graph
 from lenses.again.way_back import audit_way_back
 from lenses.measures.stream import Writer
-from lenses.measures.way_back import Edge, Node, Picture, Way, WayBack
+from lenses.measures.way_back import Edge, Node, Picture, WayBack
+from linked.view import ways
 from transformer import Translation, Translator
 from transformer.model.sites import Head
 from transformer.trace.report import AuditReport
 from ui.address import session
-from ui.controls import Table, panel, word
+from ui.controls import Table, panel, plain
 from ui.maps import measures
 from ui.server.opened import Opened
 
-_TITLES = ("logit", "written by", "read at", "written there by", "source words")
-_SHORT = {"cross_attention": "cross", "self_attention": "self", "feed_forward": "ff"}
 _KINDS = {"cross_attention": "cross", "self_attention": "decoder"}
 """The kind of attention of a head that wrote in the decoder."""
 _READS = 12
@@ -70,15 +68,15 @@ def show(opened: Opened, found: WayBack, step: int, against: int, pair: str) -> 
     """Draws the way back of a difference of two logits; returns its checks."""
     run = opened.translation
     picture = Picture(found)
-    st.markdown(_ways(run, found))
+    st.markdown(ways.strongest(run, found, "**", plain))
     reads = [_read(found, each, step) for each in picture.nodes]
     places = [
-        Place(each.column, _name(run, each, pair), each.value, read and read.data())
-        for each, read in zip(picture.nodes, reads, strict=True)
+        place._replace(data=read and read.data())
+        for place, read in zip(ways.places(run, picture, pair), reads, strict=True)
     ]
     lines = [
-        Line(each.start, each.end, each.value, (read := _along(picture, reads, each)) and read.data())
-        for each in picture.edges
+        line._replace(data=(read := _along(picture, reads, each)) and read.data())
+        for line, each in zip(ways.lines(picture), picture.edges, strict=True)
     ]
 
     def proof(model: Translator, again: Translation) -> AuditReport:
@@ -95,7 +93,7 @@ def show(opened: Opened, found: WayBack, step: int, against: int, pair: str) -> 
     audit = measures.checked(opened.asked, run, ("way", step, against), drawn, proof)
     panel(
         "way back",
-        lambda: way_graph(_TITLES, places, lines),
+        lambda: way_graph(ways.TITLES, places, lines),
         f"{pair} at step {labels.count(step)}, back to the source words; the {len(places)} largest places, "
         f"others of a column as one · {run.model}",
         lambda: _table(places, lines),
@@ -161,47 +159,6 @@ def name(run: Translation, read: ReadCell) -> str:
     at = f" at {labels.piece(named.queries[read.row])}" if read.kind == "encoder" else ""
     kind = "self" if read.kind == "decoder" else read.kind
     return f"{kind} {place}{at} reads {labels.piece(named.keys[read.key])} ({labels.count(read.key)})"
-
-
-def _ways(run: Translation, found: WayBack) -> str:
-    """The three strongest ways, in words."""
-    told = "; ".join(_way(run, each) for each in found.ways[:3])
-    return f"Its strongest single ways through heads: {told}."
-
-
-def _way(run: Translation, way: Way) -> str:
-    read = run.source_tokens if way.writer is not None else run.decoder_input_tokens
-    ends = ""
-    if way.writer is not None:
-        itself = way.writer.head is None
-        ends = f" ← {_writer(way.writer)}" + (
-            "" if itself or way.word is None else f" ← {word(run.source_tokens[way.word])}"
-        )
-    return f"{_writer(way.head)} ← {word(read[way.position])}{ends} (**{number(way.value, '+.2f')}**)"
-
-
-def _writer(writer: Writer | None) -> str:
-    """`cross 6.3`, `ff 2`, `token`."""
-    assert writer is not None
-    what, layer, head = writer
-    places = ".".join(str(each + 1) for each in (layer, head) if each is not None)
-    return f"{_SHORT.get(what, what)} {places}".strip()
-
-
-def _name(run: Translation, node: Node, pair: str) -> str:
-    if node.rest:
-        return {"heads": "other heads", "others": "all else" if node.column in (1, 3) else "others, biases"}[
-            node.rest
-        ]
-    if node.column == 0:
-        return pair
-    if node.column == 1:
-        return _writer(node.writer)
-    tokens = run.decoder_input_tokens if node.prefix else run.source_tokens
-    name = labels.piece(tokens[node.position or 0])
-    if node.column == 3:
-        return f"{_writer(node.writer)} at {name}"
-    return f"{name} (written)" if node.prefix else name
 
 
 def _table(places: list[Place], lines: list[Line]) -> Table:

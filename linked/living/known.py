@@ -1,0 +1,59 @@
+"""What a page knows of a model beyond one of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lenses.heads.roles import surveyed
+from lenses.words.alignment import Aligner
+from linked.living.measured import Measure, Measuring
+from linked.living.memory import Memory, memory_of
+from linked.living.ways import Explaining, Why
+from linked.view import Gloss
+from transformer.model.sites import Head
+from transformer.runs.translation import Translation
+
+if TYPE_CHECKING:
+    from transformer.runs.language.generator import TextGenerator
+    from transformer.runs.translator import Translator
+
+Roles = Mapping[str, Sequence[Sequence[str]]]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a model beyond one of its runs."""
+
+    sha256: str | None = None  # of its weights
+    opens: Mapping[str, Head] = field(default_factory=dict)  # the head of each kind that opens first, from 0
+    aligner: Aligner | None = None  # where glosses come from
+    roles: Roles = field(default_factory=dict)  # of every head, by kind and layer
+    # source words under target words of one run, as in `strips_feed`; None for those of the aligner
+    glosses: Mapping[int, Gloss] | None = None
+    app: str = ""  # where the app runs, if that is known
+    query: Mapping[str, str] | None = None  # as in `address`
+    # returns what is left of each token in a recurrent unit; None if the decoder has none
+    memory: Callable[[Translation], Memory | None] = lambda _run: None
+    measure: Measure | None = None  # what puts a measure in the place of weights
+    why: Why | None = None  # what says why a token was written
+
+    @classmethod
+    def of(cls, model: Translator | TextGenerator | None, directory: str | Path | None) -> Known:
+        """What a model and its directory say."""
+        sha256, heads = None, {}
+        if model is not None:
+            from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
+
+            sha256, heads = model_digest(model.model), model.heads or {}
+        opens = {kind: (int(at[0]), int(at[1])) for kind, at in heads.get("default", {}).items()}
+        best = heads.get("aligner")
+        aligner = best and Aligner(tuple((layer, head) for layer, head in best["heads"]), best["rows"])
+        roles: Roles = {} if directory is None else surveyed(Path(directory))
+        if model is None:
+            return cls(sha256, opens, aligner, roles)
+        found = cls(sha256, opens, aligner, roles, memory=partial(memory_of, model))
+        return replace(found, measure=Measuring(model), why=Explaining(model))
