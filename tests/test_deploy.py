@@ -30,8 +30,8 @@ from streamlit.web.server.starlette import starlette_routes as routes
 from waiting import until
 
 from transformer.hub.settings import HOSTED_VARIABLE
+from ui.server.hosting.bounds import METRICS as OWN_METRICS
 from ui.server.hosting.bounds import Bounds
-from ui.server.hosting.hosted import METRICS as OWN_METRICS
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

@@ -11,7 +11,8 @@ from ui.address.kinds import LARGEST_BEAM, MOST_DRAWS
 
 CHARACTERS, HYPOTHESES = f"{HOSTED_VARIABLE}_CHARACTERS", f"{HOSTED_VARIABLE}_BEAM"
 DRAWS, SECONDS = f"{HOSTED_VARIABLE}_DRAWS", f"{HOSTED_VARIABLE}_SECONDS"
-VISITORS = f"{HOSTED_VARIABLE}_VISITORS"
+VISITORS, METRICS = f"{HOSTED_VARIABLE}_VISITORS", f"{HOSTED_VARIABLE}_METRICS"
+KNOWN = (CHARACTERS, HYPOTHESES, DRAWS, SECONDS, VISITORS, METRICS)
 MOST = 1_000_000_000
 """The largest number that a variable may give."""
 
@@ -31,10 +32,15 @@ class Bounds:
         """The bounds of a hosted instance as the environment sets them; none if it is not hosted.
 
         Raises:
-            ValueError: a variable is not a number in its range.
+            ValueError: a variable is not a number in its range, or sets nothing: a bound that is misspelt
+                would leave its default unnoticed.
         """
         if not is_hosted():
             return cls()
+        for name in os.environ:
+            if name.startswith(f"{HOSTED_VARIABLE}_") and name not in KNOWN:
+                known = ", ".join(each.removeprefix(HOSTED_VARIABLE) for each in KNOWN)
+                raise ValueError(f"{name} sets nothing; after {HOSTED_VARIABLE} may stand {known}.")
         return cls(
             number(CHARACTERS, 300),
             min(number(HYPOTHESES, 4), LARGEST_BEAM),

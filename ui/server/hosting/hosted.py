@@ -12,11 +12,10 @@ import json
 import os
 from datetime import UTC, datetime
 
-from transformer.hub.settings import HOSTED_VARIABLE, is_hosted
+from transformer.hub.settings import is_hosted
 from ui.address.kinds import BEAM
-from ui.server.hosting.bounds import Bounds
+from ui.server.hosting.bounds import METRICS, Bounds
 
-METRICS = f"{HOSTED_VARIABLE}_METRICS"
 ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
 
 

@@ -97,6 +97,10 @@ def test_the_environment_sets_the_bounds(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv(CHARACTERS, "many")
     with pytest.raises(ValueError, match=CHARACTERS):
         Bounds.from_environment()
+    monkeypatch.delenv(CHARACTERS)
+    monkeypatch.setenv(old := f"{HOSTED_VARIABLE}_PER_MINUTE", "20")
+    with pytest.raises(ValueError, match=f"{old} sets nothing; .*_SECONDS"):
+        Bounds.from_environment()
 
 
 @pytest.mark.usefixtures("on")
