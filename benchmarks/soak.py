@@ -295,7 +295,7 @@ def main() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    os.environ |= {"TRANSFORMER_HOSTED": "on", hosted.METRICS: str(port), bounds.SECONDS: "1000"}
+    os.environ |= {"TRANSFORMER_HOSTED": "on", bounds.METRICS: str(port), bounds.SECONDS: "1000"}
     with tempfile.TemporaryFile("w+") as log, process("app.py", None, log=log) as (base, _):
         seen, looks = asyncio.run(soak(base, port, options))
         well = report(seen, looks, log)
