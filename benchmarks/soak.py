@@ -38,7 +38,7 @@ from benchmarks.app import process  # noqa: E402
 from benchmarks.load import sentences  # noqa: E402
 from benchmarks.session import FailedError, SaidError, Session  # noqa: E402
 from ui.server import stores  # noqa: E402
-from ui.server.hosting import bounds, hosted  # noqa: E402
+from ui.server.hosting import bounds  # noqa: E402
 from ui.shell import doors  # noqa: E402
 
 PLACES = [(name, view) for name, page in doors.PAGES.items() for view in page.sections or ("",)]
