@@ -15,6 +15,7 @@ from lenses.measures.attribution import attribution
 from lenses.measures.carried import Carried, carried
 from lenses.measures.effect import Cut, Effects, effect
 from lenses.measures.gradients import saliency
+from lenses.measures.score_parts import score_parts
 from lenses.measures.way_back import Picture, way_back
 from lenses.measures.words import word_effect
 from transformer import Capture, interventions, load_translator
@@ -208,6 +209,12 @@ def test_by_token_stand_part_effect_relevance_and_share(traced):
         for said, values in zip(notes, rows, strict=True):
             shown = [number(note) for note in said]
             np.testing.assert_allclose(shown, values, atol=0.006)
+    read, ways = (
+        [f"{float(each.sum()):+.2f}" for each in pair]
+        for pair in ((back.source, back.prefix), (relevance.source, relevance.prefix))
+    )
+    told = f"heads read {read[0]} nats at the source and {read[1]} in the prefix on the direct path"
+    assert f"{told}; by relevance propagation, {ways[0]} and {ways[1]}".replace("-", "−") in words(at)
     rest = relevance.total - float(relevance.source.sum() + relevance.prefix.sum())
     assert f"and {rest:+.2f} belongs to positions and biases".replace("-", "−") in words(at)
 
@@ -269,14 +276,17 @@ def test_two_keys_together_are_a_run_of_their_own(traced):
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_the_parts_of_a_score_sum_to_it(traced, kind: str):
-    _, translation = traced
+    translator, translation = traced
     key = {"source": "1"} if kind != "decoder" else {}
     at = opened(view="why", kind=kind, **{kind: "2.3"}, **key, **({} if kind == "cross" else {"key": "1"}))
     row = 0 if kind == "encoder" else 1
     score = float(translation.head(kind, 1, 2).scores[row, 0])
-    for side in ("query", "key"):
-        drawn = named_charts(at)[f"score by {side}"]["data"][0]
-        assert array(drawn["x"]).sum() == pytest.approx(score, abs=1e-3)
+    parts = score_parts(translator.model, translation, (kind, 1, 2), row, 0).values
+    for axis, side in ((1, "query"), (0, "key")):
+        drawn = array(named_charts(at)[f"score by {side}"]["data"][0]["x"])
+        assert drawn.sum() == pytest.approx(score, abs=1e-3)
+        largest = sorted(parts.sum(axis), key=abs)[-12:]
+        assert drawn[: len(largest)] == pytest.approx(sorted(largest, reverse=True), abs=1e-4)
     assert f"is {score:.2f}, its weight".replace("-", "−") in words(at)
 
 

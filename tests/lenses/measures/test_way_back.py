@@ -67,6 +67,20 @@ def test_the_edges_of_every_node_sum_to_it(found, most: int):
         assert len(alone) <= most
 
 
+def test_a_place_has_the_sum_of_what_was_read_at_its_position(found):
+    back = found[0]
+    picture = Picture(back, 2)
+    shown = [node.position for node in picture.nodes if node.column == 2 and not (node.prefix or node.rest)]
+    for node in picture.nodes:
+        if node.rest or node.position is None:
+            continue
+        if node.column == 2:
+            own = back.prefix if node.prefix else back.source
+            assert node.value == pytest.approx(float(own[:, :, node.position].sum()), rel=1e-5)
+        if node.column == 4:
+            assert node.value == pytest.approx(float(back.words[:, :, shown, node.position].sum()), rel=1e-5)
+
+
 def test_a_way_is_what_one_head_makes_of_what_another_read(run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("lenses.measures.way_back._TRIED", 1000)
     model, translation = run[0].model, run[1]
