@@ -100,7 +100,7 @@ def test_seeds_of_other_steps_and_models_without_snapshots_are_refused(
     closed_form_models: dict[str, Path],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (runs[1] / "snapshots" / "step-0000004.safetensors").unlink()
+    (runs[1] / "snapshots" / "step-0000000.safetensors").unlink()
     assert main([*command, "--model", str(runs[0]), "--seeds", str(runs[1])]) == 2
     assert "snapshots of other steps" in capsys.readouterr().err
     assert main([*command, "--model", str(closed_form_models["copy"])]) == 2

@@ -1,6 +1,7 @@
 """Snapshots of a run: the weights at a few steps, so that one can watch how heads come into being.
 
-They lie in the run's directory, one file of float16 weights a step; vocabulary and config are the run's.
+They lie in the run's directory, one file of float16 weights a step; vocabulary and config are the run's. The
+model itself is the last of them if its step is later than theirs, so that it need not lie there twice.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from transformer.storage.directory import Checkpoint, half_precision, load_checkpoint
+from transformer.storage.description import WEIGHTS_FILE
+from transformer.storage.directory import Checkpoint, half_precision, load_checkpoint, step_of
 from transformer.storage.files import CheckpointError, write_atomically
 from transformer.storage.tensors import serialize_tensors
 
@@ -42,13 +44,15 @@ def save_snapshot(
     """Writes the weights of a step, atomically; CheckpointError if one is not finite in float16."""
     (directory / FOLDER).mkdir(parents=True, exist_ok=True)
     notes = {"format": "pt", "step": str(step)}
-    write_atomically(snapshot_file(directory, step), serialize_tensors(stored(state), notes))
+    write_atomically(directory / _file(step), serialize_tensors(stored(state), notes))
 
 
 def snapshot_steps(directory: Path) -> tuple[int, ...]:
     """The steps of which a directory has snapshots, in their order; empty if it has none."""
     found = (_NAME.fullmatch(path.name) for path in (directory / FOLDER).glob("*.safetensors"))
-    return tuple(sorted(int(match[1]) for match in found if match))
+    steps = sorted(int(match[1]) for match in found if match)
+    last = step_of(directory) if steps and (directory / WEIGHTS_FILE).is_file() else None
+    return (*steps, last) if last is not None and last > steps[-1] else tuple(steps)
 
 
 def load_snapshot(directory: Path, step: int) -> Checkpoint:
@@ -57,12 +61,13 @@ def load_snapshot(directory: Path, step: int) -> Checkpoint:
     if step not in steps:
         known = ", ".join(f"{each:,}" for each in steps) or "none"
         raise CheckpointError(f"{directory.name} has no snapshot of step {step:,}; it has {known}.")
-    return load_checkpoint(directory, _file(step))
+    return load_checkpoint(directory, str(snapshot_file(directory, step).relative_to(directory)))
 
 
 def snapshot_file(directory: Path, step: int) -> Path:
     """The file of the snapshot of a step."""
-    return directory / _file(step)
+    path = directory / _file(step)
+    return path if path.is_file() else directory / WEIGHTS_FILE
 
 
 def _file(step: int) -> str:

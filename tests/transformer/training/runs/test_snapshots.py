@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,14 @@ def test_a_resumed_run_makes_the_snapshots_that_were_missing(
     assert snapshot_steps(tmp_path / "run") == (3, 6)
     here, there = (load_snapshot(each, 3).model.state_dict() for each in (tmp_path / "run", run))
     assert here.keys() == there.keys()
+
+
+def test_the_model_itself_is_the_last_snapshot(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run" / FOLDER / "step-0000006.safetensors").unlink()
+    assert snapshot_steps(tmp_path / "run") == (0, 1, 3, 6)
+    here, there = (load_snapshot(each, 6).model.state_dict() for each in (tmp_path / "run", run))
+    assert all(torch.equal(here[name], there[name]) for name in there)
 
 
 def test_a_step_without_a_snapshot_is_refused_and_those_there_are_named(run: Path) -> None:
