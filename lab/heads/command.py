@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from lab.heads.first_heads import kind_totals, measure_heads
-from lab.heads.shipped import as_json
+from lab.heads.shipped import write_survey
 from lab.heads.statistics import Totals
 from lab.heads.survey import Line, Surveyor
 from lab.measurement import Gold, Json, Pairs, Subject, about, command, measurement
@@ -13,7 +13,7 @@ from lenses.what_if.averages import Averager
 from lenses.words.gold_links import align_gold
 from transformer.commands.arguments import shown
 from transformer.model.sites import AttentionKind
-from transformer.storage.description import HEADS_FILE, MEANS_FILE, SURVEY_FILE, weights_hash
+from transformer.storage.description import HEADS_FILE, MEANS_FILE, SURVEY_FILE, model_digests
 from transformer.storage.means import write_means
 from transformer.text.links import read_gold
 from transformer.text.pairs import SentencePair, read_pairs
@@ -41,15 +41,23 @@ def heads(
     return {"data": told} | measure_heads(model.workers.each(totals, pairs), aligned)
 
 
-@measurement(SURVEY_FILE)
-def survey(model: Subject, data: Pairs, alignments: Gold) -> Json:
+@command()
+def survey(
+    model: Subject,
+    data: Pairs,
+    alignments: Gold,
+    brief: Annotated[bool, "leave out tokens and sentences, for a small file"] = False,
+) -> None:
     """Reads sentences as the page Heads does when asked, so that it shows the result at once."""
     lines = [Line(pair.source, pair.target) for pair in read_pairs(data)]
     gold = read_gold(alignments)
     surveyor = Surveyor(model.translator, lines, gold)
     for _ in surveyor.run():
         pass
-    return {"weights": weights_hash(model.directory)} | as_json(surveyor.survey(), lines, gold)
+    head = about("survey", model=model.directory, data=data, alignments=alignments, brief=brief)
+    digests = {"digests": model_digests(model.directory)}
+    write_survey(model.directory, surveyor.survey(), lines, gold, head | digests, brief)
+    print(f"Wrote {model.directory / SURVEY_FILE}.", flush=True)
 
 
 @command()

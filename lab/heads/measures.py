@@ -76,3 +76,45 @@ STATISTICS = (
     ),
 )
 """Every statistic of a head; with gold alignments, cross-attention also has `aer` and `aer_read`."""
+SENTENCES = 60
+"""First sentences of a survey, on which every head is also tried."""
+PROFILED = (
+    Statistic(
+        "stays",
+        "stays in place",
+        "Share of the weight in rows and columns of two words that stays where it was when they change "
+        "places.",
+    ),
+    Statistic(
+        "follows",
+        "goes along with words",
+        "Share of the weight in rows and columns of two words that goes along when they change places.",
+    ),
+    Statistic(
+        "dictionary",
+        "writes the word's translation",
+        "Share of rows that predict the token which the word with the largest weight raises most through W_O "
+        "W_V, on the direct path.",
+    ),
+    Statistic("dictionary_moved", "the same for the next word", "The same, for the next word of the source."),
+    Statistic(
+        "dictionary_other",
+        "the same through the next head",
+        "The same, with W_O W_V of the layer's next head.",
+    ),
+    Statistic(
+        "eos_value",
+        "length of the value of </s>",
+        "Length of what the value of </s> writes, over the mean length of the other keys'.",
+        "times",
+    ),
+)
+"""Statistics that only many sentences give; all but the last come from the first `SENTENCES`."""
+UNITS = ("words", "pieces")
+LISTS = ("weight", "lift", "selective")
+"""Keys by their share of the weight, keys by lift, queries by mean selectivity."""
+SORTED = (
+    *("role", "peak", "entropy", "mean_distance", "special_mass"),
+    *("previous_mass", "same_mass", "content_mass", "contribution"),
+)
+"""What orders the sentences of a head; `role` is how strongly they show its role."""

@@ -149,28 +149,49 @@ class Totals:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """All heads of one kind over one sentence."""
+
+    weights: Floats  # (layers, heads, queries, keys)
+    mask: Bools  # (layers, queries, keys), True = may attend
+    rows: dict[str, Floats]  # maps each statistic to (layers, heads, queries); NaN in rows that are left out
+    lengths: Floats | None  # (layers, heads, keys) length of what each key's value writes; None without W^O
+
+    @classmethod
+    def of(
+        cls, translation: Translation, kind: AttentionKind, projections: Projections | None = None
+    ) -> Reading:
+        """Reads a sentence; `contribution` and the lengths need W^O of the model."""
+        trace, keys = trace_of(translation), keys_of(translation, kind)
+        weights, masks, layers, lengths = [], [], [], []
+        for layer, record in enumerate(trace.layers[kind]):
+            mask = trace.mask(kind, layer, 0)
+            weights.append(trace.weights(kind, layer))
+            found = row_statistics(weights[-1], mask, keys)
+            if projections is not None:
+                out = projections(kind, layer)
+                added = np.linalg.norm(record.output.numpy() @ out, axis=-1)
+                found["contribution"] = np.where(mask.sum(-1) > 1, added, np.nan)
+                lengths.append(np.linalg.norm(record.value.numpy() @ out, axis=-1))
+            masks.append(mask)
+            layers.append(found)
+        rows = {name: np.stack([found[name] for found in layers]) for name in layers[0]}
+        return cls(np.stack(weights), np.stack(masks), rows, np.stack(lengths) if lengths else None)
+
+    def totals(self) -> Totals:
+        """The statistics, summed over the rows."""
+        return Totals(
+            {name: np.nansum(rows, axis=-1) for name, rows in self.rows.items()},
+            {name: int((~np.isnan(rows[0, 0])).sum()) for name, rows in self.rows.items()},
+        )
+
+
 def sentence_totals(
     translation: Translation, kind: AttentionKind, projections: Projections | None = None
 ) -> Totals:
     """The statistics of all heads of a kind over one sentence; `contribution` needs W^O of the model."""
-    trace = trace_of(translation)
-    keys = keys_of(translation, kind)
-    layers = []
-    for layer, record in enumerate(trace.layers[kind]):
-        mask = trace.mask(kind, layer, 0)
-        found = row_statistics(trace.weights(kind, layer), mask, keys)
-        if projections is not None:
-            added = record.output.numpy() @ projections(kind, layer)
-            found["contribution"] = np.where(mask.sum(-1) > 1, np.linalg.norm(added, axis=-1), np.nan)
-        layers.append(found)
-    names = list(layers[0])
-    rows = np.array([[found[name] for name in names] for found in layers])
-    sums = np.nansum(rows, axis=-1)
-    counts = (~np.isnan(rows[0, :, 0])).sum(-1)
-    return Totals(
-        {name: sums[:, place] for place, name in enumerate(names)},
-        dict(zip(names, counts.tolist(), strict=True)),
-    )
+    return Reading.of(translation, kind, projections).totals()
 
 
 def keys_of(translation: Translation, kind: AttentionKind) -> Keys:

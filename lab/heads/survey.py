@@ -5,20 +5,26 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.heads.first_heads import kind_totals
-from lab.heads.statistics import Floats, Totals
+from lab.heads.measures import LISTS, SENTENCES, SORTED, UNITS
+from lab.heads.profile import SHOWN, Profile, Profiler
+from lab.heads.statistics import Floats, Reading, Totals
+from lab.heads.trials import Trials
 from lenses.heads import roles
 from lenses.words.gold_links import CrossAlignments
 from transformer.model.sites import AttentionKind
+from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
 from transformer.text.links import GoldPair
 from transformer.text.pairs import DataError
+from transformer.trace.recorder import Capture
 from transformer.trace.value_norms import output_projections
+from transformer.trace.view import HeadLabels
 
 MOST_SENTENCES = 500
 MOST_TOKENS = 64
@@ -33,6 +39,13 @@ class Line:
 
     source: str
     target: str | None = None
+
+    def run(self, translator: Translator, residual: bool) -> Translation:
+        """Runs it, with the residual stream if asked for; InputError if it is too long for the model."""
+        capture = Capture(residual=residual)
+        if self.target is None:
+            return translator.translate(self.source, capture=capture)
+        return translator.force(self.source, self.target, capture=capture)
 
 
 def read_upload(content: bytes, translator: Translator) -> tuple[Line, ...]:
@@ -77,77 +90,79 @@ def as_line(pair: GoldPair) -> Line:
     return Line(" ".join(pair.source), " ".join(pair.target))
 
 
-@dataclass(frozen=True)
-class Example:
-    """A sentence of the survey, and how strongly it shows the role of a head: 1 at the threshold."""
+class Example(NamedTuple):
+    """A sentence of the survey, in an order of the sentences."""
 
-    line: Line
-    strength: float
+    line: Line  # the sentence
+    value: float  # by which the sentences are ordered; of a role, 1 at the threshold
+    row: int | None  # the row of the head that counts, from 0; None if no row is marked
+
+
+class Token(NamedTuple):
+    """A word or piece in a list of a head."""
+
+    text: str  # as people read it
+    seen: int  # occurrences, as a key or as a query
+    value: float  # share of the head's weight, or mean selectivity
+    ratio: float  # of the value to what even weights give, or to the head's mean
 
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Results of a survey so far; layers and heads count from 0."""
+    """Results of a survey so far, or of a file; layers and heads count from 0."""
 
     model: str  # name of the model
-    lines: tuple[Line, ...]  # the sentences read so far
-    # per kind, maps each statistic to (layers, heads), over all rows of all sentences; in cross-attention
-    # also `aer`, `aer_read` and `aer_diagonal` over the gold pairs, if there are any
-    means: dict[AttentionKind, dict[str, Floats]]
-    # the same per sentence, (sentences, layers, heads); NaN if a sentence has no value
-    by_line: dict[AttentionKind, dict[str, Floats]]
-    gold: tuple[GoldPair, ...]  # the gold pairs
-    gold_errors: Floats  # (pairs, layers, heads) alignment error of each pair
+    lines: tuple[Line, ...]  # the sentences read so far, then the gold pairs
+    profiles: dict[AttentionKind, Profile]  # the heads of each kind
+    sentences: int  # number of sentences read
+    forced: int  # number of those whose translation was given
+    pairs: int  # number of gold pairs
     skipped: int = 0  # number of sentences too long for the model
+    # share of the source (ALTI+) below which 5 %, 50 % and 95 % of the predictions stay; None if unknown
+    usual: tuple[float, float, float] | None = None
+    date: str = ""  # day of the measurement, of a file
 
     @property
-    def sentences(self) -> int:
-        """Number of sentences read."""
-        return len(self.lines)
+    def brief(self) -> bool:
+        """True if lists of tokens and sentences were left out."""
+        return not all(profile.tokens.size for profile in self.profiles.values())
 
     @property
-    def forced(self) -> int:
-        """Number of sentences whose translation was given."""
-        return sum(line.target is not None for line in self.lines)
+    def means(self) -> dict[AttentionKind, dict[str, Floats]]:
+        """Per kind, maps each statistic to (layers, heads), over all rows of all sentences.
 
-    @property
-    def pairs(self) -> int:
-        """Number of gold pairs."""
-        return len(self.gold)
+        In cross-attention also `aer`, `aer_read` and `aer_diagonal` over the gold pairs, if there are any.
+        """
+        return {kind: profile.means for kind, profile in self.profiles.items()}
 
     def roles(self, kind: AttentionKind) -> NDArray[np.str_]:
         """The role of every head (layers, heads)."""
-        return roles.assign(self.means[kind], kind)
+        return roles.assign(self.profiles[kind].means, kind)
 
     def stability(self, kind: AttentionKind, layer: int, head: int) -> float:
         """Share of the sentences (of the gold pairs, for the role alignment) that show the role of a head."""
-        role, shown = self._shown(kind, layer, head)
-        return float(roles.keeps(role, shown[~np.isnan(shown)]).mean())
+        return float(self.profiles[kind].kept[layer, head])
 
-    def examples(
-        self, kind: AttentionKind, layer: int, head: int, count: int = 3
-    ) -> tuple[list[Example], list[Example]]:
-        """The sentences that show the role of a head most and least; each list has the clearest first."""
-        role, shown = self._shown(kind, layer, head)
-        lines = self.lines
-        if role == roles.ALIGNMENT:
-            lines = tuple(map(as_line, self.gold))
-        usable = [i for i, line in enumerate(lines) if len(line.source.split()) >= SHORTEST_EXAMPLE]
-        order = sorted((i for i in usable if not np.isnan(shown[i])), key=lambda i: -shown[i])
-        found = [Example(lines[i], float(shown[i])) for i in order]
-        return found[:count], found[count:][::-1][:count]
+    def fifths(self, kind: AttentionKind, layer: int, head: int, order: str) -> list[list[Example]]:
+        """Sentences of each fifth of an order (`SORTED`), from the largest values to the smallest."""
+        found, place = self.profiles[kind], (SORTED.index(order), layer, head)
+        columns = (values[place].tolist() for values in (found.sentences, found.values, found.marked))
+        shown = [
+            None if number < 0 else Example(self.lines[number], value, None if row < 0 else row)
+            for number, value, row in zip(*columns, strict=True)
+        ]
+        size = SHOWN // 5
+        return [list(filter(None, shown[start : start + size])) for start in range(0, SHOWN, size)]
 
-    def _shown(self, kind: AttentionKind, layer: int, head: int) -> tuple[str, Floats]:
-        """The role of a head, and how strongly each sentence shows it; NaN if a sentence has no value."""
-        role = str(self.roles(kind)[layer, head])
-        if role == roles.ALIGNMENT:
-            diagonal_error = self.means[kind]["aer_diagonal"][layer, head]
-            means = {"aer": self.gold_errors[:, layer, head]}
-            means["aer_diagonal"] = np.full_like(means["aer"], diagonal_error)
-            return role, roles.shows(role, means, kind)
-        means = {name: values[:, layer, head] for name, values in self.by_line[kind].items()}
-        shown = roles.shows(role, means, kind)
-        return role, np.where(np.isnan(means["entropy"]), np.float32(np.nan), shown)
+    def tokens(self, kind: AttentionKind, layer: int, head: int, unit: str, by: str) -> list[Token]:
+        """A list of a head: of `UNITS` and `LISTS`, the first token first."""
+        found, place = self.profiles[kind], (UNITS.index(unit), LISTS.index(by), layer, head)
+        counts = found.counts[unit][by == "selective"]
+        return [
+            Token(found.vocabulary[unit][number], counts[number], *values)
+            for number, values in zip(found.tokens[place].tolist(), found.told[place].tolist(), strict=True)
+            if number >= 0
+        ]
 
 
 class Surveyor:
@@ -161,7 +176,12 @@ class Surveyor:
         self._translator, self._lines, self._gold = translator, tuple(lines), tuple(gold)
         self._projections = output_projections(translator.model)
         self._lock = threading.Lock()
-        self._totals = dict.fromkeys(translator.config.sites, Totals({}, {}))
+        sites = translator.config.sites
+        self._totals = dict.fromkeys(sites, Totals({}, {}))
+        self._trials = Trials(translator)
+        self._profilers = {
+            kind: Profiler(site.n_layers, translator.config.n_heads) for kind, site in sites.items()
+        }
         self._found: list[tuple[Line, dict[AttentionKind, Totals]]] = []
         self._skipped = 0
         self._alignments = CrossAlignments(translator.config)
@@ -193,34 +213,76 @@ class Surveyor:
                 self._aligned.append(todo)
             return
         line = todo
-        if line.target is None:
-            traced = self._translator.translate(line.source)
-        else:
-            traced = self._translator.force(line.source, line.target)
-        found = kind_totals(traced, self._projections)
+        tries = len(self._found) < SENTENCES
+        traced = line.run(self._translator, residual=tries)
+        readings = {kind: Reading.of(traced, kind, self._projections) for kind in self._totals}
+        found = {kind: reading.totals() for kind, reading in readings.items()}
+        tried = (self._trials.tried(traced, readings), self._trials.shares(traced)) if tries else ([], [])
         with self._lock:
             self._found.append((line, found))
+            self._trials.take(*tried)
             self._totals = {kind: total + found[kind] for kind, total in self._totals.items()}
+            for kind, reading in readings.items():
+                labels = traced.labels(kind)
+                self._profilers[kind].add(reading, rows_of(labels, kind), labels.keys)
 
     def survey(self) -> Survey:
         """The results so far; ValueError if no sentence has been read yet."""
         with self._lock:
-            found, totals = list(self._found), self._totals
-            gold = tuple(self._aligned)
-            errors, pairs = self._alignments.errors() if gold else {}, self._alignments.pair_errors()
-        if not found:
-            raise ValueError("No sentence has been read yet.")
-        means = {kind: total.means() for kind, total in totals.items()}
-        means[AttentionKind.CROSS] |= errors
-        return Survey(
-            self._translator.name,
-            tuple(line for line, _ in found),
-            means,
-            {kind: _stacked([totals[kind].means() for _, totals in found]) for kind in means},
-            gold,
-            pairs,
-            self._skipped,
-        )
+            if not self._found:
+                raise ValueError("No sentence has been read yet.")
+            lines = [line for line, _ in self._found]
+            errors = self._alignments.errors() if self._aligned else {}
+            return Survey(
+                self._translator.name,
+                (*lines, *map(as_line, self._aligned)),
+                {kind: self._profile(kind, errors) for kind in self._totals},
+                len(lines),
+                sum(line.target is not None for line in lines),
+                len(self._aligned),
+                self._skipped,
+                self._trials.usual,
+            )
+
+    def _profile(self, kind: AttentionKind, errors: dict[str, Floats]) -> Profile:
+        means = self._totals[kind].means() | self._profilers[kind].means() | self._trials.means(kind)
+        means |= errors if kind is AttentionKind.CROSS else {}
+        by_line = _stacked([totals[kind].means() for _, totals in self._found])
+        lines = [line for line, _ in self._found] + [as_line(pair) for pair in self._aligned]
+        short = np.array([len(line.source.split()) < SHORTEST_EXAMPLE for line in lines])
+        shown, kept = self._shown(kind, means, by_line)
+        orders = {name: values for name, values in by_line.items() if name in SORTED} | {"role": shown}
+        for name, values in orders.items():
+            orders[name] = np.where(short[: len(values), None, None], np.float32(np.nan), values)
+        return self._profilers[kind].profile(means, kept, orders)
+
+    def _shown(
+        self, kind: AttentionKind, means: dict[str, Floats], by_line: dict[str, Floats]
+    ) -> tuple[Floats, Floats]:
+        """How strongly each sentence (of the role alignment, each gold pair) shows the role of each head,
+        (sentences and pairs, layers, heads); and the share of them that show it, (layers, heads)."""
+        names = roles.assign(means, kind)
+        pair_errors, many = self._alignments.pair_errors() if self._aligned else None, len(self._found)
+        shown = np.full((many + len(self._aligned), *names.shape), np.nan, np.float32)
+        enough = np.zeros(shown.shape, bool)
+        for name in np.unique(names):
+            heads = names == name
+            if name == roles.ALIGNMENT and pair_errors is not None:
+                error = pair_errors[:, heads]
+                own = {"aer": error, "aer_diagonal": np.full_like(error, means["aer_diagonal"].flat[0])}
+                shown[many:, heads] = roles.shows(name, own, kind)
+            else:
+                own = {each: values[:, heads] for each, values in by_line.items()}
+                found = roles.shows(name, own, kind)
+                shown[:many, heads] = np.where(np.isnan(own["entropy"]), np.nan, found)
+            enough[:, heads] = roles.keeps(name, shown[:, heads])
+        return shown, (enough.sum(0) / np.maximum(1, (~np.isnan(shown)).sum(0))).astype(np.float32)
+
+
+def rows_of(labels: HeadLabels, kind: AttentionKind) -> tuple[str, ...]:
+    """The tokens that name the rows of a profile: those read, and in cross-attention those predicted."""
+    predicted = labels.predicted if kind is AttentionKind.CROSS else None
+    return labels.queries if predicted is None else predicted
 
 
 def _stacked(means: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:

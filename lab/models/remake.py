@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.heads.command import heads, means, survey
+from lab.heads.shipped import is_brief
 from lab.learning.history import Log, history
 from lab.measurement import Command, Model, command, parser_of
 from lab.models.card import card
@@ -78,7 +79,9 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
     folders = "--corpora", corpora, "--sample", sample
     return [
         Part(heads, ["--data", valid, "--alignments", gold], [valid, gold]),
-        Part(survey, ["--data", pairs, "--alignments", own], [pairs, own]),
+        Part(
+            survey, ["--data", pairs, "--alignments", own, *["--brief"] * is_brief(directory)], [pairs, own]
+        ),
         Part(means, ["--data", pairs], [pairs]),
         Part(importance, ["--data", pairs], [pairs]),
         Part(faithfulness, ["--data", pairs], [pairs]),

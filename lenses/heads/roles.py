@@ -6,17 +6,17 @@ previous token in most rows is a "previous token" head, whatever the model uses 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import SURVEY_FILE, model_digests
-from transformer.storage.typed import read_typed
+from transformer.storage.files import CheckpointError
+from transformer.storage.packed import Arrays, read_packed
 
 Floats = NDArray[np.float32]
 Means = Mapping[str, Floats]
@@ -164,21 +164,19 @@ def surveyed(directory: Path) -> dict[str, list[list[str]]]:
     """
     if not (path := directory / SURVEY_FILE).is_file():
         return {}
-    return read_typed(
-        path, lambda values: _roles(values) if values["digests"] == model_digests(directory) else {}
-    )
+    head, arrays = read_packed(path, only=tuple(f"{kind}.means" for kind in AttentionKind))
+    try:
+        if head["digests"] != model_digests(directory):
+            return {}
+        return {kind: _roles(words["means"], kind, arrays) for kind, words in head["kinds"].items()}
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error
 
 
-def _roles(survey: Mapping[str, Any]) -> dict[str, list[list[str]]]:
-    found: dict[str, list[list[str]]] = {}
-    for kind, grid in survey["heads"].items():
-        cells = [[each["statistics"] for each in layer] for layer in grid]
-        means = {
-            name: np.array([[each[name] for each in layer] for layer in cells], float) for name in cells[0][0]
-        }
-        names = assign(means, AttentionKind(kind)).tolist()
-        found[kind] = [["" if name == MIXED else name for name in layer] for layer in names]
-    return found
+def _roles(names: Sequence[str], kind: str, arrays: Arrays) -> list[list[str]]:
+    means = dict(zip(names, arrays[f"{kind}.means"], strict=True))
+    found = assign(means, AttentionKind(kind)).tolist()
+    return [["" if name == MIXED else name for name in layer] for layer in found]
 
 
 def shows(name: str, means: Means, kind: AttentionKind) -> Floats:

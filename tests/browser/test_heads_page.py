@@ -20,7 +20,7 @@ def open_heads(visitor: Visitor, **params: str) -> None:
 
 
 def test_a_click_chooses_a_head_and_an_example_opens_its_view(visitor: Visitor) -> None:
-    open_heads(visitor, model="copy", kind="encoder", encoder="1.1")
+    open_heads(visitor, model="copy", kind="encoder", encoder="1.1", facet="sentences")
     assert visitor.page.locator("h5", has_text="L1 H1 · next token").count() == 1
     box = box_of(visitor.page.locator(".stPlotlyChart .nsewdrag"))
     visitor.page.mouse.click(box["x"] + 0.75 * box["width"], box["y"] + box["height"] / 2)

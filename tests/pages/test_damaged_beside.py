@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from app_pages import run, words
 from lenses.heads.roles import surveyed
 from transformer.storage.description import model_digests
 from transformer.storage.files import CheckpointError
+from transformer.storage.packed import write_packed
 
 CONTENTS = ("{", "[]", "{}", "null", '{"examples": null}', '{"examples": []}', '{"examples": [{"label": 1}]}')
 
@@ -26,14 +26,12 @@ def test_damaged_examples_are_named_and_the_usual_ones_offered(own_models: Path,
     )
 
 
-@pytest.mark.parametrize(
-    "grid", [None, [], [[]], [[None]], [[{"statistics": None}]], [[{"statistics": {"entropy": "x"}}]]]
-)
-def test_a_damaged_survey_ends_no_page_and_is_named_where_it_is_shown(own_models: Path, grid: object):
+@pytest.mark.parametrize("kinds", [None, [], {"encoder": None}, {"encoder": {"means": ["entropy"]}}])
+def test_a_damaged_survey_ends_no_page_and_is_named_where_it_is_shown(own_models: Path, kinds: object):
     shutil.copytree(own_models / "copy", own_models / "damaged")
-    values = {"digests": model_digests(own_models / "damaged"), "sample": "x", "heads": {"encoder": grid}}
-    (own_models / "damaged" / "survey.json").write_text(json.dumps(values))
+    head = {"digests": model_digests(own_models / "damaged"), "sample": "x", "kinds": kinds}
+    write_packed(own_models / "damaged" / "survey.npz", head, {})
     for page in ("app.py", "pages/heads.py", "pages/compare.py"):
         run(page, model="damaged")
-    with pytest.raises(CheckpointError, match=r"survey\.json is damaged"):
+    with pytest.raises(CheckpointError, match=r"survey\.npz is damaged"):
         surveyed(own_models / "damaged")

@@ -316,3 +316,13 @@ def test_every_place_and_line_of_the_way_back_can_be_chosen(traced):
         score = f"{float(translation.head(kind, *head).scores[row, key]):.2f}".replace("-", "−")
         weight = percent(float(translation.weights(kind, *head)[row, key]))
         assert f"is {score}, its weight {weight}" in said
+
+
+def test_a_stretch_with_a_low_share_of_the_source_is_a_warning() -> None:
+    steps = ["a", "b", "c", "d", "e", "</s>"]
+    low = np.array([0.1, 0.9, 0.2, 0.3, 0.2, 0.1])
+    said = sources.detached(steps, low, 0.4)
+    assert "From “c” to “e”, 3 steps" in said
+    assert "40" in said
+    assert sources.detached(steps, np.array([0.1, 0.2, 0.3, 0.9, 0.2, 0.1]), 0.4) == ""
+    assert sources.detached(steps, low, 0.2) == ""

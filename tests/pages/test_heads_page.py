@@ -142,13 +142,66 @@ def test_a_bad_address_shows_the_nearest_view(params: dict[str, str]) -> None:
     assert "The roles" in told(read(**params))
 
 
-def test_examples_open_the_run_that_was_measured() -> None:
-    at = read(kind="encoder", encoder="1.2")
+def test_sentences_open_the_run_that_was_measured_at_the_row_that_counts() -> None:
+    at = read(kind="encoder", encoder="1.2", facet="sentences", sorted_by="entropy")
     links = [each.proto for each in at.get("page_link") if CASES["copy"].sentence in each.proto.label]
     assert links
     assert links[0].page.endswith("encoder_self_attention")
     assert "encoder=1.2" in links[0].query_string
     assert "text=one" in links[0].query_string
+    assert "source=" in links[0].query_string
+    assert "Highest fifth" in told(at)
+
+
+def test_tokens_and_distances_of_the_chosen_head_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole_sample(monkeypatch)
+    found = surveys.shipped("en-de")
+    assert found is not None
+    at = run(PAGE, model="en-de", kind="cross", cross="3.4", keys_by="lift", unit="pieces")
+    for by in ("lift", "selective"):
+        for each in found.tokens(AttentionKind.CROSS, 2, 3, "pieces", by):
+            assert f"| {each.ratio:.1f} times | {each.seen} |" in told(at)
+    at = run(PAGE, model="en-de", kind="cross", cross="3.4", facet="distances")
+    drawn = array(charts(at)[1]["data"][0]["y"])
+    assert drawn == pytest.approx(found.profiles[AttentionKind.CROSS].distances[2, 3], abs=1e-6)
+
+
+def test_all_heads_are_points_in_the_plane_of_two_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole_sample(monkeypatch)
+    found = surveys.shipped("en-de")
+    assert found is not None
+    chosen = {"across": "eos_mass", "up": "eos_value", "statistic": "dictionary", "heads_as": "points"}
+    at = run(PAGE, model="en-de", kind="cross", **chosen)
+    points = charts(at)[0]["data"][0]
+    means = found.means[AttentionKind.CROSS]
+    drawn = (points["x"], points["y"], points["marker"]["color"])
+    for values, name in zip(drawn, ("eos_mass", "eos_value", "dictionary"), strict=True):
+        assert array(values) == pytest.approx(means[name].ravel(), abs=1e-5)
+
+
+def test_queries_and_keys_are_points_and_one_shows_its_token_in_its_sentence() -> None:
+    address = {"model": "random", "facet": "points", "colour_by": "class"}
+    at = read(kind="encoder", encoder="1.2", point="2.2", **address)
+    assert "of the variance of q·k" in told(at)
+    names = [each.get("name") for each in charts(at)[1]["data"]]
+    assert "content words" in names
+    assert "As a key: one **two** " in told(at)
+    links = [each.proto for each in at.get("page_link") if CASES["copy"].sentence in each.proto.label]
+    assert "source=2" in links[-1].query_string
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"), [("cross", "raises most"), ("encoder", "asked of cross-attention")]
+)
+def test_what_a_head_writes_is_said_for_cross_attention(kind: str, says: str) -> None:
+    assert says in " ".join(told(read(model="random", kind=kind, facet="writes")).split("|"))
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_where_a_head_rests_is_measured(kind: str) -> None:
+    said = told(read(model="random", kind=kind, facet="sink"))
+    assert "of its weight on" in said
+    assert "nats" in said
 
 
 def test_reading_can_be_stopped_and_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +258,7 @@ def test_a_hostile_file_is_refused_and_the_sample_stays(name: str, content: byte
 
 
 def test_a_hostile_sentence_stays_text() -> None:
-    at = read(kind="encoder")
+    at = read(kind="encoder", facet="sentences")
     text = "<script>alert(1)</script> [a](javascript:1) **b** $x$ | one two three four"
     at.file_uploader[0].set_value(("<b>.txt", text.encode(), "text/plain")).run()
     until(at, lambda at: any("Over 1 sentence," in each.value for each in at.markdown))

@@ -17,7 +17,7 @@ CONFIG_FILE = "config.json"
 TOKENIZER_FILE = "tokenizer.model"
 CARD_FILE = "README.md"
 HEADS_FILE = "heads.json"
-SURVEY_FILE = "survey.json"
+SURVEY_FILE = "survey.npz"
 SCORES_FILE = "scores.json"
 FAMILIARITY_FILE = "familiarity.json"
 IMPORTANCE_FILE = "importance.json"
@@ -32,7 +32,7 @@ MEASURED = (
     *(HEADS_FILE, SURVEY_FILE, FAMILIARITY_FILE, SCORES_FILE, FAITHFULNESS_FILE),
     *(WEIGHT_EFFECT_FILE, WAY_BACK_FILE, IMPORTANCE_FILE, HISTORY_FILE, LANGUAGE_FILE, EXAMPLES_FILE),
 )
-"""The JSON files that measurements of a model, or of its training, write beside it."""
+"""The files, JSON but for the survey, that measurements of a model, or of its training, write beside it."""
 MEANS_FILE = "means.safetensors"
 Digests = dict[str, str]
 """SHA-256 by file."""

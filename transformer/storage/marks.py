@@ -1,6 +1,7 @@
 """The mark of a file beside a model that was measured on it: the SHA-256 of that model's files.
 
-JSON files hold them as `digests`; `means.safetensors` and the card hold the hash of the weights.
+JSON files and the survey hold them as `digests`; `means.safetensors` and the card hold the hash of the
+weights.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from transformer.storage.description import (
 )
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.means import WEIGHTS
+from transformer.storage.packed import read_packed
 from transformer.storage.typed import read_typed
 
 T = TypeVar("T")
@@ -57,7 +59,7 @@ def measured(directory: Path, name: str) -> dict[str, Any] | None:
     path = directory / name
     if not path.is_file():
         return None
-    values = read_json(path)
+    values = _head(path)
     return values if values.get(DIGESTS) == model_digests(directory) else None
 
 
@@ -66,9 +68,13 @@ def measured_as(directory: Path, name: str, read: Callable[[dict[str, Any]], T])
     return None if measured(directory, name) is None else read_typed(directory / name, read)
 
 
+def _head(path: Path) -> dict[str, Any]:
+    return read_packed(path, only=())[0] if path.suffix == ".npz" else read_json(path)
+
+
 def _mark_of(path: Path) -> object:
     if path.name in MEASURED:
-        return read_json(path).get(DIGESTS)
+        return _head(path).get(DIGESTS)
     if path.name == MEANS_FILE:
         return _of_means(path)
     found = _MARK.search(read_card(path.parent))

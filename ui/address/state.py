@@ -9,6 +9,7 @@ from typing import Any
 from figures.base.quantity import MEASURES
 from figures.base.style import SCALES
 from lab.heads import measures
+from lab.heads.measures import SORTED, UNITS
 from lenses.what_if.questions.question import GOALS
 from transformer.interventions import Intervention
 from transformer.model.config import SCORE_RULES
@@ -50,8 +51,10 @@ ORDERS = (
     *("contribution", "aer"),
 )
 """Statistics that can order and colour a grid of heads."""
-STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "keeps")
+STATISTICS = (*(each.name for each in (*measures.STATISTICS, *measures.PROFILED)), "aer", "aer_read", "keeps")
 """Every statistic of a head over many sentences."""
+FACETS = ("tokens", "distances", "sentences", "points", "writes", "sink")
+"""Sections about a head on the page "Heads over sentences"."""
 VIEWS = (
     *("batch", "trained", "alignment", "together", "sentence"),
     *("experiments", "changes", "causal"),
@@ -145,6 +148,15 @@ class State:
     mask: str | None = own(one_of("none", "zero", "after"))
     # the statistic that colours the page "Heads over sentences", as named in `heads.json`
     statistic: str | None = own(one_of(*STATISTICS))
+    facet: str = own(one_of(*FACETS), "tokens")  # what that page shows of a head
+    unit: str = own(one_of(*UNITS), "words")  # whether its lists hold words or pieces
+    keys_by: str = own(one_of("weight", "lift"), "weight")  # what orders its list of keys
+    sorted_by: str = own(one_of(*SORTED), "role")  # what orders its sentences
+    colour_by: str = own(one_of("side", "position", "class"), "side")  # what colours its queries and keys
+    point: Head | None = own(HEAD)  # one of them: 0 for a query, 1 for a key, and its number
+    heads_as: str = own(one_of("tiles", "points"), "tiles")  # how that page draws all heads
+    across: str | None = own(one_of(*STATISTICS))  # the statistic from left to right, of points
+    up: str | None = own(one_of(*STATISTICS))  # the statistic upwards
     sentences: str | None = own(TEXT, long=True)  # the batch of the Masks page, one sentence per line
     member: int | None = own(POSITION)  # the sentence of that batch to show
     # `own` if the visitor chose the head, mean or row of an alignment; None for the model's best

@@ -143,6 +143,8 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "doubted": (256, None),
     "bettered": (256, None),
     "batches": (6, None),
+    "samples": (2, lambda found: sum(map(held, found))),
+    "sinks": (64, None),
     "refusals": (256, None),
     "controls": (64, None),
     "causal": (32, None),

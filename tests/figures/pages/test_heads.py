@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from figures.base import style
-from figures.pages.heads import Cell, head_grid
+from figures.pages.heads import Cell, Marks, distance_bars, head_grid, plane
 
 CELLS = [
     [Cell(0.1, "10 %", "prev", "layer 1, head 1\n<b>"), Cell(0.5, "50 %", "–", "layer 1, head 2")],
@@ -53,3 +53,24 @@ def test_one_value_for_all_heads_still_has_a_scale() -> None:
 def test_many_heads_leave_out_the_roles() -> None:
     figure = head_grid([[Cell(0.2, "20 %", "prev", "")] * 16], "decoder", (0, 0))
     assert {each.text for each in figure.layout.annotations} == {"20 %"}
+
+
+def test_bars_stand_at_their_distance_beside_even_weights() -> None:
+    shares, chance = np.arange(5) / 10, np.full(5, 0.2)
+    bars, even = distance_bars(shares, chance, "cross").data
+    assert list(bars.x) == [-2, -1, 0, 1, 2]
+    assert np.allclose(bars.y, shares)
+    assert np.allclose(even.y, chance)
+
+
+def test_points_keep_their_place_their_shade_and_what_a_click_gives() -> None:
+    x, y, shade = np.array([1.0, 2.0]), np.array([3.0, 5.0]), np.array([0.1, 0.9])
+    marks = Marks("", x, y, style.HUES["cross"], ["<b>", "b"], [(0, 0), (0, 1)], values=shade)
+    figure = plane([marks], ("a", "b"), (2.0, 5.0), [(1.0, 3.0, "<w>")], ("10 %", "90 %"))
+    points, ring = figure.data
+    assert np.allclose([points.x, points.y, points.marker.color], [x, y, shade])
+    assert tuple(points.marker.colorbar.ticktext) == ("10 %", "90 %")
+    assert [tuple(each) for each in points.customdata] == [(0, 0), (0, 1)]
+    assert points.hovertext[0] == "&lt;b&gt;"
+    assert (ring.x[0], ring.y[0]) == (2.0, 5.0)
+    assert figure.layout.annotations[0].text == "&lt;w&gt;"

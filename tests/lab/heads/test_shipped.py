@@ -7,12 +7,14 @@ import pytest
 from closed_form import CASES
 from programs import main
 
-from lab.heads.shipped import as_json, fingerprint, survey_of
+from lab.heads.measures import LISTS
+from lab.heads.shipped import fingerprint, survey_of, write_survey
 from lab.heads.survey import Line, Survey, Surveyor
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator
 from transformer.storage.description import SURVEY_FILE, model_digests
-from transformer.storage.files import CheckpointError, write_json
+from transformer.storage.files import CheckpointError
+from transformer.storage.packed import Arrays, read_packed, write_packed
 from transformer.text.links import GoldPair
 
 LINES = [Line("one two three four five"), Line("six seven eight nine ten one"), Line("two two", "zwei zwei")]
@@ -25,12 +27,12 @@ def surveyed(translator: Translator) -> Survey:
     return surveyor.survey()
 
 
-def written(directory: Path, survey: Survey, **damage: object) -> Path:
+def written(directory: Path, survey: Survey) -> Path:
     """A model's directory with the file of a survey."""
     for name in ("config.json", "tokenizer.model", "model.safetensors"):
         (directory / name).write_text(name)
-    values = {"model": survey.model, "date": "2026-01-02", "digests": model_digests(directory)}
-    write_json(directory / SURVEY_FILE, values | as_json(survey, LINES, GOLD) | damage)
+    head = {"date": "2026-01-02", "digests": model_digests(directory)}
+    write_survey(directory, survey, LINES, GOLD, head)
     return directory
 
 
@@ -39,20 +41,22 @@ def test_a_file_says_what_the_survey_said(solved: Translator, tmp_path: Path) ->
     read = survey_of(written(tmp_path, survey), LINES, GOLD)
     assert read is not None
     assert (read.sentences, read.forced, read.pairs, read.skipped) == (3, 1, 1, 0)
-    for kind in AttentionKind:
+    for kind, profile in survey.profiles.items():
         assert (read.roles(kind) == survey.roles(kind)).all()
-        assert set(read.means[kind]) == set(survey.means[kind])
-        for name, values in survey.means[kind].items():
-            np.testing.assert_allclose(read.means[kind][name], values, atol=1e-5)
-        for layer, row in enumerate(survey.roles(kind)):
-            for head in range(len(row)):
-                place = (kind, layer, head)
-                assert read.stability(*place) == pytest.approx(survey.stability(*place), abs=1e-4)
-                for found, expected in zip(read.examples(*place), survey.examples(*place), strict=True):
-                    assert [each.line for each in found] == [each.line for each in expected]
-                    assert [each.strength for each in found] == pytest.approx(
-                        [each.strength for each in expected], abs=1e-4
-                    )
+        for name, values in profile.means.items():
+            np.testing.assert_array_equal(read.means[kind][name], values)
+        for name in ("kept", "distances", "chance", "told", "tokens", "marked", "sentences"):
+            np.testing.assert_allclose(
+                getattr(read.profiles[kind], name), getattr(profile, name), rtol=1e-3, atol=1e-4
+            )
+        for layer, head in np.ndindex(*profile.kept.shape):
+            for by in LISTS:
+                found, known = (each.tokens(kind, layer, head, "words", by) for each in (read, survey))
+                assert [each[:2] for each in found] == [each[:2] for each in known]
+            found, known = (each.fifths(kind, layer, head, "entropy") for each in (read, survey))
+            assert [[each.line for each in fifth] for fifth in found] == [
+                [each.line for each in fifth] for fifth in known
+            ]
 
 
 def test_other_weights_and_other_sentences_make_the_file_silent(
@@ -66,10 +70,18 @@ def test_other_weights_and_other_sentences_make_the_file_silent(
     assert survey_of(tmp_path, LINES, GOLD) is None
 
 
-@pytest.mark.parametrize("damage", [{"heads": {}}, {"heads": {"encoder": 3}}, {"sentences": None}], ids=str)
-def test_a_damaged_file_is_named(translator: Translator, damage: dict[str, object], tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"survey\.json is damaged"):
-        survey_of(written(tmp_path, surveyed(translator), **damage), LINES, GOLD)
+@pytest.mark.parametrize(
+    "damage", [{}, {"encoder.kept": None}, {"encoder.means": np.zeros((1, 1, 1))}], ids=str
+)
+def test_a_damaged_file_is_named(translator: Translator, damage: Arrays, tmp_path: Path) -> None:
+    path = written(tmp_path, surveyed(translator)) / SURVEY_FILE
+    head, arrays = read_packed(path)
+    if damage:
+        write_packed(path, head, {n: v for n, v in (arrays | damage).items() if v is not None})
+    else:
+        path.write_bytes(path.read_bytes()[:2000])
+    with pytest.raises(CheckpointError, match=r"survey\.npz is damaged"):
+        survey_of(tmp_path, LINES, GOLD)
 
 
 def test_the_hash_covers_texts_and_links() -> None:

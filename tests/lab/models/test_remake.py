@@ -124,7 +124,7 @@ def test_parts_without_their_data_are_skipped_with_the_file_that_is_missing(
     assert "screenshots" in said.splitlines()[-1]
     own = {name for name, own in marks(directory).items() if own}
     measured = {
-        "survey.json",
+        "survey.npz",
         "means.safetensors",
         "importance.json",
         "faithfulness.json",

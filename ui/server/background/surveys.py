@@ -10,18 +10,24 @@ from pathlib import Path
 
 import streamlit as st
 
-from lab.heads.shipped import ShippedSurvey, survey_of
+from lab.heads.shipped import survey_of
 from lab.heads.survey import Line, Survey, Surveyor
 from lab.models.corpora import data_of
 from transformer import Translator
+from transformer.runs.translation import Translation
+from transformer.runs.wording import InputError
 from transformer.text.links import GoldPair
 from transformer.text.pairs import read_pairs
 from ui.server import catalogue, examples, gold, measured
 from ui.server.background.run import Run, turns
-from ui.server.stores import Recent
+from ui.server.stores import Recent, kept
 
 KEPT = 8
-"""Most surveys that are kept, each of at most about 4 MB."""
+"""Most surveys that are kept, each of at most about 1 MB."""
+
+
+RUN = 32
+"""Sentences that are run for what a head compares and writes: a few hundred tokens."""
 
 
 @cache
@@ -46,14 +52,14 @@ def _runs() -> Recent[Run[Survey]]:
     return Recent(KEPT)
 
 
-def shipped(model: str) -> ShippedSurvey | None:
+def shipped(model: str) -> Survey | None:
     """The survey of the sample that came with a model; None if there is none for these weights."""
     with suppress(KeyError, OSError, ValueError):
         return measured.beside(model, _of_sample)
     return None
 
 
-def _of_sample(directory: Path) -> ShippedSurvey | None:
+def _of_sample(directory: Path) -> Survey | None:
     data = data_of(directory)
     return survey_of(directory, sample(data.sample), gold.sample_of(gold.FOLDER / data.own_gold))
 
@@ -68,16 +74,32 @@ def run_of(
     Raises:
         ValueError: There is no model of that name.
     """
-    translator = catalogue.translator(model)
-    lines = sample_of(model) if own is None else own
-    pairs = [] if examples.task_pairs(model) else gold.sample(model)
-    if catalogue.languages(model):
-        lines = tuple(
-            replace(each, source=catalogue.addressed(model, each.source, language)) for each in lines
-        )
-        pairs = pairs[:0]
+    translator, lines = catalogue.translator(model), _lines(model, own, language)
+    pairs = [] if examples.task_pairs(model) or catalogue.languages(model) else gold.sample(model)
     key = (model, id(translator), lines)
     return _runs().get(key, lambda: Run(SurveyWork(translator, lines, pairs), turns()))
+
+
+def _lines(model: str, own: tuple[Line, ...] | None, language: str | None) -> tuple[Line, ...]:
+    lines = sample_of(model) if own is None else own
+    if not catalogue.languages(model):
+        return lines
+    return tuple(replace(each, source=catalogue.addressed(model, each.source, language)) for each in lines)
+
+
+def runs_of(model: str, own: tuple[Line, ...] | None, language: str | None) -> list[Translation]:
+    """Runs of the first `RUN` of these sentences that the model can read, with their residual streams."""
+    translator, lines = catalogue.translator(model), _lines(model, own, language)[:RUN]
+
+    def make() -> list[Translation]:
+        found = []
+        for line in lines:
+            with suppress(InputError):
+                found.append(line.run(translator, residual=True))
+        return found
+
+    made: list[Translation] = kept("samples").get((model, id(translator), lines), make)
+    return made
 
 
 class SurveyWork:

@@ -11,15 +11,18 @@ from figures.base import labels, style
 from figures.base.bars import percent
 from figures.base.labels import number
 from figures.maps.measures import Row, measures_map, share_bars
+from lab.heads.measures import SENTENCES
 from lenses.again.flow import audit_rollout, audit_shares
 from lenses.measures.alti import Shares
 from lenses.measures.comparisons import rollout
 from lenses.measures.gradients import Saliency
 from lenses.measures.way_back import WayBack
 from transformer import Translation, Translator
+from transformer.storage.description import SURVEY_FILE
 from transformer.trace.report import AuditReport
 from ui.controls import panel, plain
 from ui.maps import measures
+from ui.server import measured
 from ui.server.opened import Opened
 
 _SEEING = (
@@ -35,6 +38,8 @@ _FORMULA = (
     r"c_{ij} = \max\!\left(0,\ \lVert y_i \rVert_1 - \lVert y_i - T_i(x_j) \rVert_1\right), \qquad "
     r"y_i = \sum_j T_i(x_j) + b"
 )
+STRETCH = 3
+"""Fewest steps in a row with a low share that make a warning."""
 _SHOWN = 24
 """Most columns of the map of tokens."""
 
@@ -46,6 +51,13 @@ def show(opened: Opened, back: WayBack, relevance: Saliency, step: int) -> None:
     steps, source = labels.names(run.target_tokens), found.source.sum(1)
     rolled, audit = rollout(run)[0].sum(1), proved(opened)
     st.markdown(f"{at_step(steps[step], float(source[step]), back, relevance)}\n\n{told(steps, source)}")
+    if usual := measured.described(opened.asked.model, SURVEY_FILE).get("usual"):
+        st.markdown(
+            f"Usual for this model: {percent(usual[0])} to {percent(usual[2])}, half of the steps above "
+            f"{percent(usual[1])} (nine of ten steps of {SENTENCES} sentences)."
+        )
+        if alone := detached(steps, source, usual[0]):
+            st.warning(plain(alone), icon=":material/link_off:")
     panel(
         "source share",
         lambda: share_bars(steps, source, ("rollout", rolled), (style.HUES["cross"], style.HUES["decoder"])),
@@ -84,6 +96,23 @@ def at_step(token: str, share: float, back: WayBack, relevance: Saliency) -> str
         f"**{plain(token)}**: by ALTI+, {percent(share)} of what predicts it comes from the source. Of the "
         f"difference of logits, heads read {first[0]} nats at the source and {first[1]} in the prefix on the "
         f"direct path; by {name}, {second[0]} and {second[1]}, and {rest} belongs to {left}."
+    )
+
+
+def detached(steps: list[str], source: np.ndarray, low: float) -> str:
+    """A warning if the source's share stays low for a whole stretch (Dale et al. 2022); empty if not."""
+    below = [*(source[1 : len(source) - (steps[-1] == "</s>")] < low), False]
+    longest, start = (0, 0), 0
+    for at, is_below in enumerate(below):
+        if not is_below:
+            longest, start = max(longest, (at - start, start)), at + 1
+    length, first = longest
+    if length < STRETCH:
+        return ""
+    return (
+        f"From “{steps[1 + first]}” to “{steps[first + length]}”, {length} steps, the source's share stays "
+        f"below {percent(low)}, as it does in one step of twenty: here the decoder may write on its own, "
+        "detached from the source."
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import streamlit as st
 
 from figures.base import labels
-from lab.heads.shipped import Surveyed
 from lab.heads.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
 from transformer.text.pairs import DataError
 from ui.address import State, session
@@ -22,6 +21,7 @@ from ui.shell.fitting import fit_heads, noticed
 from ui.shell.models import needs
 from ui.shell.models.model_picker import pick_model
 from ui.views.heads import statistics
+from ui.views.heads.choice import Found
 
 _TICK = 0.5
 
@@ -174,11 +174,11 @@ def _progress(run: Run[Survey], now: State) -> None:
         )
 
 
-def _subject(survey: Surveyed, now: State) -> statistics.Found:
+def _subject(survey: Survey, now: State) -> Found:
     """A survey, and what the visitor chose to see of it."""
     own = session.own_sentences()
     kind = _kind(now, map(str, survey.means))
-    return statistics.Found.of(survey, kind, now, None if own is None else own[0])
+    return Found.of(survey, kind, now, None if own is None else own[0])
 
 
 def _found(model: str, run: Run[Survey], now: State) -> None:

@@ -3,43 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from figures.base import labels
+from figures.base import labels, style
 from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
-from figures.pages.heads import Cell, head_grid
-from lab.heads.measures import STATISTICS, Statistic
-from lab.heads.shipped import Surveyed
-from lab.heads.survey import Example
+from figures.pages.heads import Cell, Marks, head_grid, plane
+from lab.heads.measures import Statistic
+from lab.heads.survey import Survey
 from lenses.heads.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS, role
-from transformer.model.sites import AttentionKind, Head
-from ui.address import State, session
-from ui.address.parameters import link
+from transformer.model.sites import Head
+from ui.address import session
 from ui.controls import panel, pickers, plain
 from ui.server import catalogue
 from ui.server.background.surveys import named
+from ui.views.heads import profile
+from ui.views.heads.choice import Found, written
 
-PAGES = {
-    "encoder": "pages/encoder_self_attention.py",
-    "decoder": "pages/decoder_self_attention.py",
-    "cross": "pages/cross_attention.py",
-}
-_FIRST = {"encoder": "previous", "decoder": "same_word", "cross": "aer"}
-_ERROR = "AER of the implied word alignment on the links made by hand"
-_KNOWN = (
-    *STATISTICS,
-    Statistic("aer", "alignment error", f"{_ERROR}.", falling=True),
-    Statistic(
-        "aer_read", "alignment error, row read", f"{_ERROR}, with the rows that read a word.", falling=True
-    ),
-    Statistic("keeps", "keeps its role", "Share of the sentences that show the head's role."),
-)
 _SHORT = {
     ALIGNMENT: "align",
     "previous token": "prev",
@@ -57,45 +41,6 @@ _SEEING = (
 )
 
 
-@dataclass(frozen=True)
-class Found:
-    """Results of a survey, and the visitor's choices among them."""
-
-    survey: Surveyed  # statistics of every head over the sentences
-    now: State  # what the visitor asked for
-    kind: AttentionKind  # encoder, decoder or cross
-    head: Head  # the chosen head, from 0
-    known: tuple[Statistic, ...]  # the statistics that heads of the kind have
-    statistic: Statistic  # the one that the visitor chose, or the usual one if the kind lacks it
-    file: str | None  # the name of the visitor's own file of sentences; None for the sample
-
-    @classmethod
-    def of(cls, survey: Surveyed, kind: str, now: State, file: str | None) -> Found:
-        """Choices of a state among a survey; the model must have the head that the state names."""
-        names = {*survey.means[AttentionKind(kind)], "keeps"}
-        known = tuple(each for each in _KNOWN if each.name in names)
-        usual = next((each for each in known if each.name == _FIRST[kind]), known[0])
-        statistic = next((each for each in known if each.name == now.statistic), usual)
-        return cls(survey, now, AttentionKind(kind), getattr(now, kind), known, statistic, file)
-
-    @property
-    def roles(self) -> np.ndarray:
-        """The role of every head, (layers, heads)."""
-        return self.survey.roles(self.kind)
-
-    @property
-    def heads(self) -> list[Head]:
-        """All heads of the kind, from 0."""
-        layers, heads = self.roles.shape
-        return [(layer, head) for layer in range(layers) for head in range(heads)]
-
-    def value(self, head: Head, statistic: Statistic) -> float:
-        """A statistic of a head."""
-        if statistic.name == "keeps":
-            return self.survey.stability(self.kind, *head)
-        return float(self.survey.means[self.kind][statistic.name][head])
-
-
 def show(found: Found, model: str) -> None:
     """Draws everything for one kind."""
     st.markdown(_sentence(found))
@@ -111,12 +56,6 @@ def show(found: Found, model: str) -> None:
 def grid(found: Found, color: str | None = None) -> go.Figure:
     """The map of all heads by the chosen statistic, with a frame around the chosen head."""
     return head_grid(_cells(found), found.kind, found.head, color)
-
-
-def written(value: float, statistic: Statistic) -> str:
-    """A statistic as text: shares in per cent, others with two decimals."""
-    shares = statistic.unit == "share" and statistic.name != "entropy"
-    return percent(value) if shares else f"{value:.2f}"
 
 
 def _cells(found: Found) -> list[list[Cell]]:
@@ -150,31 +89,63 @@ def _sentence(found: Found) -> str:
     )
 
 
-def _of_what(name: str, survey: Surveyed) -> str:
+def _of_what(name: str, survey: Survey) -> str:
     return f"{survey.pairs} pairs with links made by hand" if name == ALIGNMENT else "sentences"
 
 
 def _map(found: Found) -> None:
     kind, statistic = str(found.kind), found.statistic
-    pickers.choose(
-        f"heads.statistic.{kind}",
-        "Statistic",
-        {each.name: each.label for each in found.known},
-        statistic.name,
-        "statistic",
-        width=300,
-    )
+    names = {each.name: each.label for each in found.known}
+    as_points = found.now.heads_as == "points"
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        pickers.switch("heads_as", "All heads", {"tiles": "tiles", "points": "points"}, found.now.heads_as)
+        pickers.choose(
+            f"heads.statistic.{kind}",
+            "Colour" if as_points else "Statistic",
+            names,
+            statistic.name,
+            "statistic",
+            width=260,
+            labelled=as_points,
+        )
+        across, up = (
+            next((each for each in found.known if each.name == asked), usual)
+            for asked, usual in ((found.now.across, found.entropy), (found.now.up, found.known[0]))
+        )
+        if as_points:
+            pickers.choose("across", "Across", names, across.name, width=220, labelled=True)
+            pickers.choose("up", "Up", names, up.name, width=220, labelled=True)
     panel(
-        f"heads-{kind}-{statistic.name}",
-        partial(grid, found),
+        f"heads-{kind}-{statistic.name}{'-points' * as_points}",
+        partial(_points, found, across, up) if as_points else partial(grid, found),
         caption(found),
-        key=f"heads.map.{kind}",
+        key=f"heads.map.{kind}{'.points' * as_points}",
         seeing=_SEEING,
         alt=f"All heads by {statistic.label}; the table below says the same",
         take=lambda head: session.change(**{kind: tuple(head)}),
-        inked=True,
+        inked=not as_points,
         sentence=False,
     )
+
+
+def _points(found: Found, across: Statistic, up: Statistic) -> go.Figure:
+    """All heads in the plane of two statistics, shaded by the chosen one."""
+    x, y, shade = (
+        np.array([found.value(head, each) for head in found.heads]) for each in (across, up, found.statistic)
+    )
+    notes = [
+        f"{labels.head_name(*head)}, {found.roles[head]}\n"
+        + "\n".join(
+            f"{each.label}: {written(found.value(head, each), each)}"
+            for each in (across, up, found.statistic)
+        )
+        for head in found.heads
+    ]
+    ends = tuple(written(float(each), found.statistic) for each in (shade.min(), shade.max()))
+    here = found.heads.index((found.head[0], found.head[1]))
+    marks = Marks("", x, y, style.HUES[str(found.kind)], notes, found.heads, values=shade)
+    ring = float(x[here]), float(y[here])
+    return plane([marks], (across.label, up.label), ring, ends=(ends[0], ends[1]))
 
 
 def caption(found: Found) -> str:
@@ -213,13 +184,7 @@ def _detail(found: Found, model: str) -> None:
     else:
         told = f"{kept[0].upper()}{kept[1:]} {_of_what(name, survey)} show it."
         st.markdown(f"{_escaped(role(name).definition)} {told}")
-    mixed = ("Farthest from any role", "Closest to one")
-    titles = mixed if name == MIXED else ("Shows it most", "Shows it least")
-    for title, examples in zip(titles, survey.examples(kind, *chosen), strict=True):
-        if examples:
-            st.caption(title)
-        for each in examples:
-            _link(each, _shown(survey, name, each), found)
+    profile.show(found, model)
     with st.expander("All statistics of this head"):
         rows = (
             (each.label, written(found.value(chosen, each), each), each.definition) for each in found.known
@@ -228,32 +193,7 @@ def _detail(found: Found, model: str) -> None:
         st.markdown("\n".join(["| statistic | value | meaning |", "|---|---:|---|", *lines]))
 
 
-def _shown(survey: Surveyed, name: str, example: Example) -> str:
-    """Strength of a role in a sentence, in the unit of that role."""
-    if name == MIXED:
-        return ""
-    threshold = role(name).threshold
-    if name == ALIGNMENT:
-        diagonal = float(survey.means[AttentionKind.CROSS]["aer_diagonal"].flat[0])
-        return f" · error {percent(round(threshold / example.strength * diagonal, 3))}"
-    value = threshold * example.strength
-    return f" · {percent(value)}" if role(name).share else f" · {value:.2f} times"
-
-
-def _link(example: Example, shown: str, found: Found) -> None:
-    """Links to a sentence in the view of its kind, which runs it as it was run here."""
-    line, kind = example.line, str(found.kind)
-    values = {"text": line.source, "target": line.target, kind: found.head, "decode": "greedy"}
-    st.page_link(
-        PAGES[kind],
-        label=plain(labels.shorten(example.line.source, 60) + shown),
-        help=plain(example.line.target or "translated greedily"),
-        icon=":material/open_in_new:",
-        query_params=link(found.now, step=None, source=None, **values),
-    )
-
-
-def _roles(survey: Surveyed, guided: str) -> None:
+def _roles(survey: Survey, guided: str) -> None:
     st.markdown("##### The roles")
     counts = {kind: Counter(survey.roles(kind).ravel().tolist()) for kind in survey.means}
     lines = [f"| role | definition | heads: {' / '.join(counts)} |", "|---|---|---:|"]

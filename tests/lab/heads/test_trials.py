@@ -1,0 +1,97 @@
+"""Trials against plain loops over runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from random_models import random_translator
+
+from lab.heads.survey import Line, Surveyor
+from lenses.measures.alti import alti
+from transformer.model.sites import AttentionKind
+from transformer.trace.recorder import Capture
+
+LINES = [Line("one two three four", "eins zwei drei vier"), Line("two one four", "zwei drei eins")]
+SWAPPED = ["three two one four", "four one two"], ["drei zwei eins vier", "eins drei zwei"]
+KINDS = tuple(AttentionKind)
+
+
+@pytest.fixture(scope="module", params=["pre", "post"])
+def translator(request, tokenizer):
+    return random_translator(tokenizer, request.param)
+
+
+@pytest.fixture(scope="module")
+def survey(translator):
+    surveyor = Surveyor(translator, LINES)
+    list(surveyor.run())
+    return surveyor.survey()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_stay_in_place_or_go_along(translator, survey, kind):
+    sums = np.zeros(4)
+    for number, line in enumerate(LINES):
+        text, target = line.source, line.target
+        before = translator.force(text, target)
+        if kind is AttentionKind.DECODER:
+            after = translator.force(text, SWAPPED[1][number])
+            one, other = 1, 3  # behind the start token
+        else:
+            after = translator.force(SWAPPED[0][number], before.target_ids)
+            one, other = 0, 2
+        old, new = (each.head(kind, 1, 2).weights for each in (before, after))
+        to = {one: other, other: one}
+        for row in range(old.shape[0]):
+            for key in range(old.shape[1]):
+                self_attention = kind is not AttentionKind.CROSS
+                if key not in to and not (self_attention and row in to):
+                    continue
+                along = old[to.get(row, row) if self_attention else row, to.get(key, key)]
+                sums += (min(old[row, key], new[row, key]), old[row, key], min(along, new[row, key]), along)
+    means = survey.means[kind]
+    assert means["stays"][1, 2] == pytest.approx(sums[0] / sums[1], abs=1e-4)
+    assert means["follows"][1, 2] == pytest.approx(sums[2] / sums[3], abs=1e-4)
+
+
+def test_a_dictionary_is_looked_up_row_by_row(translator, survey):
+    kind, hits, rows = AttentionKind.CROSS, np.zeros(3), 0
+    model, size = translator.model, translator.config.d_head
+    for line in LINES:
+        run = translator.force(line.source, line.target)
+        memory = model.encode(torch.tensor([[*translator.ids(line.source), translator.config.eos_id]]))[0]
+        attention = model.attention(kind, 2)
+
+        def top(head: int, key: int) -> int:
+            own = slice(head * size, (head + 1) * size)
+            x = attention.out_proj.weight[:, own] @ (attention.v_proj.weight[own] @ memory[key])  # noqa: B023
+            norms = [model.decoder.final_norm]
+            if translator.config.norm == "post":
+                layer = model.decoder.layers[2]
+                norms = [layer.cross_attention_residual.norm, layer.feed_forward_residual.norm]
+            for norm in norms:
+                x = norm.weight * (x - x.mean())
+            return int((model.projection[0] @ x).argmax())
+
+        last = len(run.source_tokens) - 2
+        for weights, token in zip(run.head(kind, 2, 1).weights, run.target_ids, strict=True):
+            key = int(weights.argmax())
+            if key > last:
+                continue
+            rows += 1
+            found = top(1, key), top(1, 0 if key == last else key + 1), top(2, key)
+            hits += [each == token for each in found]
+    for name, hit in zip(("dictionary", "dictionary_moved", "dictionary_other"), hits, strict=True):
+        assert survey.means[kind][name][2, 1] == pytest.approx(hit / rows, abs=1e-6)
+
+
+def test_the_usual_share_of_the_source_is_that_of_all_inner_steps(translator, survey):
+    shares = [
+        float(row.sum())
+        for line in LINES
+        for row in alti(
+            translator.model, translator.force(line.source, line.target, capture=Capture(residual=True))
+        ).source[1:-1]
+    ]
+    assert survey.usual == pytest.approx(np.percentile(shares, (5, 50, 95)), abs=1e-5)

@@ -1,0 +1,238 @@
+"""What the chosen head compares, what it writes and where it rests, on a few dozen of the sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import streamlit as st
+
+from figures.base import labels, style
+from figures.base.bars import percent
+from figures.base.captions import KIND_NAMES
+from figures.maps.lines import SEVERAL
+from figures.pages.heads import Marks, plane
+from lab.heads.statistics import FUNCTION_WORDS, content_pieces
+from lab.heads.survey import Line, rows_of
+from lenses.circuits.balanced import Points, points
+from lenses.circuits.dictionary import asked_for, written_by
+from lenses.circuits.sinks import OUTLIER, sink
+from transformer import Translation, Translator
+from transformer.model.sites import AttentionKind, Side
+from transformer.text.words import is_punctuation, is_special, readable
+from ui.address import session
+from ui.controls import inform, panel, pickers, plain
+from ui.server import catalogue
+from ui.server.background.surveys import runs_of
+from ui.server.stores import kept
+from ui.views.heads.choice import Found, link_to
+
+_CLASSES = ("content words", "function words", "punctuation", "special tokens")
+_SEEING = (
+    "Every point is a query or a key of this head in one of the sentences. A change of basis of q with the "
+    "inverse one of k changes no score, so the axes are those of the product itself: singular values of "
+    "W_Q W_Kᵀ, √S to each side. A key has a high score if it lies far from the centre in the query's "
+    "direction. Biases stay in; the keys' mean is taken off, which adds the same to a whole row."
+)
+
+
+class _Place(NamedTuple):
+    """A point: a token in one of the runs."""
+
+    run: int
+    position: int
+    text: str
+    sort: str  # of `_CLASSES`
+
+
+def _runs(found: Found, model: str) -> tuple[Translator, list[Translation]]:
+    own = session.own_sentences()
+    with st.spinner("Running a few dozen sentences"):
+        runs = runs_of(model, None if own is None else own[1], found.now.language)
+    translator = catalogue.translator(model)
+    assert isinstance(translator, Translator)
+    return translator, runs
+
+
+def compares(found: Found, model: str) -> None:
+    """Draws queries and keys of the head as points."""
+    translator, runs = _runs(found, model)
+    drawn = points(translator.model, runs, (found.kind, *found.head))
+    sides = [[*_places(runs, found.kind, keys)] for keys in (False, True)]
+    first, second = (labels.count(axis) for axis in drawn.axes)
+    st.markdown(
+        f"These two directions of the balanced basis hold **{percent(drawn.share)}** of the variance of q·k "
+        f"within rows. {drawn.left_out}"
+    )
+    names = {"side": "by side", "position": "by position", "class": "by class of token"}
+    pickers.switch("colour_by", "Colour of the points", names, found.now.colour_by)
+    chosen = found.now.point
+    if chosen is not None and (chosen[0] > 1 or chosen[1] >= len(sides[chosen[0]])):
+        chosen = None
+    ring = None
+    if chosen is not None:
+        x, y = (drawn.queries, drawn.keys)[chosen[0]][chosen[1]]
+        ring = float(x), float(y)
+    marks = _marks(found, drawn, sides)
+    longest = max((place.position for side in sides for place in side), default=0)
+    ends = ("first token", f"token {longest + 1}") if found.now.colour_by == "position" else None
+    texts = _farthest(drawn, sides)
+    panel(
+        f"points-{found.kind}",
+        lambda: plane(marks, (f"direction {first}", f"direction {second}"), ring, texts, ends, even=True),
+        f"{KIND_NAMES[found.kind]} · {labels.head_phrase(*found.head)} · {len(sides[0])} queries (diamonds) "
+        f"and {len(sides[1])} keys (circles) of {len(runs)} sentences · {found.survey.model}",
+        lambda: [
+            ["side", "sentence", "position", "token", "x", "y"],
+            *(
+                [("query", "key")[side], place.run + 1, place.position + 1, place.text, *map(float, xy)]
+                for side, values in enumerate((drawn.queries, drawn.keys))
+                for place, xy in zip(sides[side], values, strict=True)
+            ),
+        ],
+        seeing=_SEEING,
+        alt="Queries and keys of the head in a plane; the numbers are in the export",
+        take=lambda data: session.change(point=tuple(data)),
+        sentence=False,
+    )
+    if chosen is None:
+        st.caption("Click a point to see its token in its sentence.")
+    else:
+        _sentence(found, runs, chosen[0] == 1, sides[chosen[0]][chosen[1]])
+
+
+def _places(runs: list[Translation], kind: AttentionKind, keys: bool) -> Iterator[_Place]:
+    for number, run in enumerate(runs):
+        tokens, side = _tokens(run, kind, keys)
+        content = content_pieces(tokens, FUNCTION_WORDS[side])
+        for position, (token, whole) in enumerate(zip(tokens, content, strict=True)):
+            text = readable(token)
+            sort = 3 if is_special(token) else 2 if is_punctuation(text) else 1 - bool(whole)
+            yield _Place(number, position, text, _CLASSES[sort])
+
+
+def _tokens(run: Translation, kind: AttentionKind, keys: bool) -> tuple[tuple[str, ...], Side]:
+    names, site = run.labels(kind), run.config.sites[kind]
+    return (names.keys, site.key_side) if keys else (rows_of(names, kind), site.query_side)
+
+
+def _marks(found: Found, drawn: Points, sides: list[list[_Place]]) -> list[Marks]:
+    hue = style.HUES[str(found.kind)]
+    marks = []
+    for side, (values, places) in enumerate(zip((drawn.queries, drawn.keys), sides, strict=True)):
+        name, symbol = (("queries", "diamond"), ("keys", "circle"))[side]
+        if found.kind is AttentionKind.CROSS:
+            name += (" (target)", " (source)")[side]
+        looks: list[tuple[str, str, np.ndarray]] = [
+            (name, (hue, "#999999")[side], np.ones(len(places), bool))
+        ]
+        if found.now.colour_by == "class":
+            sorts = np.array([place.sort for place in places])
+            colours = [colour for colour, _ in SEVERAL]
+            looks = [(sort * (side == 1), colours[i], sorts == sort) for i, sort in enumerate(_CLASSES)]
+        for label, colour, of in looks:
+            at = np.flatnonzero(of)
+            shade = np.array([places[i].position for i in at])
+            marks.append(
+                Marks(
+                    label,
+                    values[at, 0],
+                    values[at, 1],
+                    colour,
+                    [
+                        f"{places[i].text}\n{('query', 'key')[side]}, token {places[i].position + 1}"
+                        for i in at
+                    ],
+                    [(side, int(i)) for i in at],
+                    symbol,
+                    shade if found.now.colour_by == "position" else None,
+                )
+            )
+    return marks
+
+
+def _farthest(drawn: Points, sides: list[list[_Place]]) -> list[tuple[float, float, str]]:
+    """Words at the points farthest from the centre, each word once."""
+    found = []
+    for values, places, most in zip((drawn.queries, drawn.keys), sides, (4, 6), strict=True):
+        far = np.argsort(-np.linalg.norm(values - values.mean(0), axis=1))
+        words = {places[i].text: i for i in far[::-1]}
+        shown = sorted(words.values(), key=[*far].index)[:most]
+        found += [(float(values[i, 0]), float(values[i, 1]), places[i].text) for i in shown]
+    return found
+
+
+def _sentence(found: Found, runs: list[Translation], key: bool, place: _Place) -> None:
+    run = runs[place.run]
+    tokens, side = _tokens(run, found.kind, key)
+    shown = [
+        f"**{plain(readable(each))}**" if i == place.position else plain(readable(each))
+        for i, each in enumerate(tokens)
+    ]
+    st.markdown(f"As a {'key' if key else 'query'}: {' '.join(shown)}")
+    line = Line(run.source_text, run.text)
+    row = None if key and found.kind is AttentionKind.CROSS else place.position
+    source = place.position if side == "encoder" and key else None
+    link_to(found, line, labels.shorten(line.source, 60), row, source)
+
+
+def writes(found: Found, model: str) -> None:
+    """Says what the source words that the head reads raise, and which words its queries ask for."""
+    if found.kind is not AttentionKind.CROSS:
+        inform("What a head writes for a source word is asked of cross-attention: choose cross above.")
+        return
+    means, head = found.survey.means[found.kind], found.head
+    if "dictionary" in means:
+        own, moved, other = (
+            percent(float(means[f"dictionary{name}"][head])) for name in ("", "_moved", "_other")
+        )
+        st.markdown(
+            "Where its largest weight is on a source word, the token that this word raises most is the one "
+            f"written in **{own}** of the rows; for control, the next source word's in {moved}, and through "
+            f"the next head in {other}."
+        )
+    translator, runs = _runs(found, model)
+    with st.spinner("Multiplying through to the vocabulary"):
+        read = written_by(translator, runs, *head)
+    rows = [
+        f"| {plain(each.word)} | {plain(', '.join(each.raised))} | {percent(each.written)} | {each.seen} |"
+        for each in read
+    ]
+    st.markdown("**Source words that it reads most, and what they raise**")
+    heads = "| source word | raises most | the first is written | sentences |"
+    st.markdown("\n".join([heads, "|---|---|---:|---:|", *rows]))
+    rows = [f"| {plain(each.token)} | {plain(', '.join(each.words))} |" for each in asked_for(runs, *head)]
+    st.markdown("**What its most selective rows ask for**, by q·k among all source tokens of these sentences")
+    st.markdown("\n".join(["| predicts | asks for |", "|---|---|", *rows]))
+    st.caption(
+        f"{len(runs)} sentences. The direct path: W_O W_V of the encoder's output, through every LayerNorm "
+        "behind it, into the logits. With σ fixed, the order of the tokens is exact for every row; what "
+        "later layers make of it is left out, as are b_V and constants."
+    )
+
+
+def rests(found: Found, model: str) -> None:
+    """Says what the token costs on which the head rests."""
+    translator, runs = _runs(found, model)
+    place = (found.kind, *found.head)
+    bar = st.progress(0.0, "Running the sentences without this key")
+    seen = kept("sinks").get(
+        (model, id(translator), place, tuple(map(id, runs))),
+        lambda: sink(translator, runs, place, lambda share: bar.progress(share)),
+    )
+    bar.empty()
+    dims = ", ".join(str(labels.count(each)) for each in seen.outliers[:6])
+    more = f" and {len(seen.outliers) - 6} more" * (len(seen.outliers) > 6)
+    outliers = f"dimension{'s' * (len(seen.outliers) > 1)} {dims}{more}" if seen.outliers else "no dimension"
+    st.markdown(
+        f"It puts **{percent(seen.weight)}** of its weight on {plain(labels.display(seen.token))}. The value "
+        f"there writes **{seen.value:.2f} times** as much as the other keys' do. The stream there is "
+        f"{seen.stream:.2f} times as long, with {outliers} at least {OUTLIER:.0f} times the mean size. "
+        f"Without this key in this head, a token {'loses' if seen.lost >= 0 else 'gains'} "
+        f"**{abs(seen.lost):.3f} nats**, the mean of {seen.rows}."
+    )
+    st.caption(
+        f"{len(runs)} sentences. The other keys share its weight, and the model runs again. A short value "
+        "lets a head write almost nothing where it finds nothing."
+    )
