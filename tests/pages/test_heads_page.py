@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from app_pages import array, charts, run, taken
 from closed_form import CASES
@@ -15,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from lab.heads.survey import Line
 from transformer.model.sites import AttentionKind
+from transformer.storage.files import read_json
 from transformer.training.toys.tasks import LETTERS
 from ui.server import catalogue, stores
 from ui.server.background import surveys
@@ -177,6 +179,16 @@ def test_all_heads_are_points_in_the_plane_of_two_statistics(monkeypatch: pytest
     drawn = (points["x"], points["y"], points["marker"]["color"])
     for values, name in zip(drawn, ("eos_mass", "eos_value", "dictionary"), strict=True):
         assert array(values) == pytest.approx(means[name].ravel(), abs=1e-5)
+
+
+def test_importance_is_among_the_statistics_of_a_model_of_which_it_was_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole_sample(monkeypatch)
+    at = run(PAGE, model="en-de", kind="cross", statistic="importance")
+    alone = read_json(catalogue.directory("en-de") / "importance.json")["alone"]["mean"]["cross"]
+    expected = [[head["value"] for head in layer] for layer in alone]
+    assert array(charts(at)[0]["data"][0]["z"]) == pytest.approx(np.array(expected), abs=1e-6)
 
 
 def test_queries_and_keys_are_points_and_one_shows_its_token_in_its_sentence() -> None:

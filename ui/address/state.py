@@ -51,7 +51,10 @@ ORDERS = (
     *("contribution", "aer"),
 )
 """Statistics that can order and colour a grid of heads."""
-STATISTICS = (*(each.name for each in (*measures.STATISTICS, *measures.PROFILED)), "aer", "aer_read", "keeps")
+STATISTICS = (
+    *(each.name for each in (*measures.STATISTICS, *measures.PROFILED)),
+    *("aer", "aer_read", "importance", "keeps"),
+)
 """Every statistic of a head over many sentences."""
 FACETS = ("tokens", "distances", "sentences", "points", "writes", "sink")
 """Sections about a head on the page "Heads over sentences"."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from figures.base import labels
 from lab.heads.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
+from transformer.storage.description import IMPORTANCE_FILE
 from transformer.text.pairs import DataError
 from ui.address import State, session
 from ui.controls import inform, panel, part, pickers, plain, refusals
-from ui.server import catalogue
+from ui.server import catalogue, measured
 from ui.server.background.run import Run, stays
 from ui.server.background.surveys import named, run_of, shipped
 from ui.shell import frame, menu
@@ -94,7 +97,7 @@ def _unasked(model: str, run: Run[Survey], now: State) -> None:
             f"of {named(model)} here."
         )
     else:
-        statistics.show(_subject(known, now), model)
+        statistics.show(_subject(known, now, model), model)
     st.button(
         f"Read the {run.total} sentences here",
         key="heads.ask",
@@ -174,11 +177,20 @@ def _progress(run: Run[Survey], now: State) -> None:
         )
 
 
-def _subject(survey: Survey, now: State) -> Found:
+def _subject(survey: Survey, now: State, model: str = "") -> Found:
     """A survey, and what the visitor chose to see of it."""
     own = session.own_sentences()
     kind = _kind(now, map(str, survey.means))
-    return Found.of(survey, kind, now, None if own is None else own[0])
+    return Found.of(survey, kind, now, None if own is None else own[0], _importance(model, kind))
+
+
+def _importance(model: str, kind: str) -> np.ndarray | None:
+    """(layers, heads) nats that a token loses without each head, if that was measured."""
+    with suppress(KeyError, OSError, ValueError):
+        alone = measured.described(model, IMPORTANCE_FILE)["alone"]
+        grid = (alone.get("mean") or alone["zero"])[kind]
+        return np.array([[head["value"] for head in layer] for layer in grid])
+    return None
 
 
 def _found(model: str, run: Run[Survey], now: State) -> None:
@@ -190,7 +202,7 @@ def _found(model: str, run: Run[Survey], now: State) -> None:
         _stopped(run)
     if survey is None:
         return
-    statistics.show(_subject(survey, now), model)
+    statistics.show(_subject(survey, now, model), model)
 
 
 def _stopped(run: Run[Survey]) -> None:
