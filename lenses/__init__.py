@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lenses.measures.rewired import rewired
     from lenses.measures.score_parts import ScoreParts, score_parts
     from lenses.measures.stream import UnmeasuredError, Writer
+    from lenses.measures.way_back import WayBack, way_back
     from lenses.measures.words import source_words, word_effect
     from lenses.what_if.two_runs import compare_runs
 
@@ -41,6 +42,7 @@ __all__ = [
     "ScoreParts",
     "Shares",
     "UnmeasuredError",
+    "WayBack",
     "Writer",
     "agreement",
     "alti",
@@ -57,6 +59,7 @@ __all__ = [
     "score_parts",
     "source_words",
     "value_zeroing",
+    "way_back",
     "word_effect",
 ]
 
@@ -72,6 +75,7 @@ _MODULES = {
     "measures.rewired": ("rewired",),
     "measures.score_parts": ("ScoreParts", "score_parts"),
     "measures.stream": ("UnmeasuredError", "Writer"),
+    "measures.way_back": ("WayBack", "way_back"),
     "measures.words": ("source_words", "word_effect"),
     "what_if.two_runs": ("compare_runs",),
 }

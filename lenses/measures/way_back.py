@@ -72,6 +72,9 @@ def way_back(
 
     Parts are of the direct paths: what a later layer makes of a writer counts for the later layer.
 
+    Returns:
+        The parts of every place in nats, with their audit; Elhage et al. 2021, "path expansion".
+
     Raises:
         NotCapturedError: The residual stream was not recorded.
         UnmeasuredError: There is no attention in both stacks, or something was changed in the run.

@@ -33,6 +33,7 @@ ASKS: dict[str, Ask] = {
     "saliency": lambda model, run: lenses.saliency(model, run, 0, 5),
     "score_parts": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 0, 0),
     "value_zeroing": lambda model, run: lenses.value_zeroing(model.model, run, "cross", 0),
+    "way_back": lambda model, run: lenses.way_back(model.model, run, 0, 5),
     "word_effect": lambda model, run: lenses.word_effect(model, run),
 }
 """Every measure of a run; ``agreement`` compares two of them, ``source_words`` groups tokens."""

@@ -71,6 +71,7 @@ LENSES: dict[str, Ask] = {
     "rollout": lambda model, run: lenses.rollout(run),
     "score_parts": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 0, 0),
     "value_zeroing": lambda model, run: lenses.value_zeroing(model.model, run, "encoder", 0),
+    "way_back": lambda model, run: lenses.way_back(model.model, run, 1, 5),
     "word_effect": lambda model, run: lenses.word_effect(model, run),
     "copying": lambda model, run: lenses.copying(model.model),
     "matching": lambda model, run: lenses.matching(model.model, 3),
