@@ -88,7 +88,8 @@ def _entered(run: Translation, side: Side, what: str, position: int) -> Array:
     embedding = run.attention.embeddings[side]
     found = embedding.tokens if what == TOKEN else embedding.positions
     assert found is not None
-    return exactly(found[position])
+    part, norm = exactly(found[position]), embedding.norm
+    return part if norm is None else _normed(norm, embedding.sum[position], part)
 
 
 def _wrote(

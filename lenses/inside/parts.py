@@ -33,6 +33,7 @@ class EmbeddingPart:
     row: Array  # the token's row of the embedding table
     scaled: Array  # that row times the model's factor, √d_model in the paper
     position: Array | None  # the vector added for the token's position; None if nothing is added
+    normed: NormPart | None  # the norm of the sum; None if nothing normalises it
     input: Array  # the input of the first layer
     factor: float  # the model's factor
     checks: tuple[Check, ...]  # checks against the recorded arrays
@@ -99,13 +100,16 @@ def embedding_part(
     trace = embedding_trace(translation, side)
     scaled, received = trace.tokens[position], trace.input[position]
     encoding = None if trace.positions is None else read_only(trace.positions[position])
-    total = scaled.double() if encoding is None else scaled.double() + torch.from_numpy(encoding.copy())
+    total = trace.sum[position].double().numpy()
+    normed = None if trace.norm is None else _normed(trace.norm, trace.sum[position], read_only(received))
+    entering = total if trace.norm is None else layer_norm(trace.norm, total)
     limit = OUTPUT_LIMIT[model.embedding.weight.dtype]
     checks = (
         _check("embedding row", [(row.astype(np.float64) * factor, read_only(scaled))], limit),
-        _check("embedding sum", [(total.numpy(), read_only(received))], limit),
+        _check("embedding sum", [(entering, read_only(received))], limit),
+        *(() if normed is None else normed.checks),
     )
-    return EmbeddingPart(row, read_only(scaled), encoding, read_only(received), factor, checks)
+    return EmbeddingPart(row, read_only(scaled), encoding, normed, read_only(received), factor, checks)
 
 
 def norm_part(model: Network, translation: Translation, sublayer: Sublayer, position: int) -> NormPart:

@@ -19,6 +19,7 @@ from lenses.measures.stream import (
     TOKEN,
     Writer,
     final_norm,
+    first_norm,
     recorded,
     values_written,
     written,
@@ -76,7 +77,10 @@ def direct(
             found.writers.append(Writer(name, layer, head))
             found.values.append(split[head].sum(-1))
         constant += directions @ output_rows(model, each.kind, layer)[1]
-    embedded = embedding_trace(run, side)
+    norm, embedded = first_norm(run, side), embedding_trace(run, side)
+    if norm is not None:
+        constant += directions @ norm.shift
+        directions = norm.pulled(directions, places)
     for what, added in ((POSITION, embedded.positions), (TOKEN, embedded.tokens)):
         if added is not None:
             found.writers.append(Writer(what))

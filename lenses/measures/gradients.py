@@ -59,8 +59,7 @@ class _Leaves(Bystander):
     leaves: dict[Side, Tensor]
 
     def embedding(self, entered: Entered) -> Tensor:
-        own = self.leaves[entered.side]
-        return own if entered.positions is None else own + entered.positions
+        return entered.made_of(self.leaves[entered.side])
 
 
 class _Held(_Leaves):
@@ -68,6 +67,10 @@ class _Held(_Leaves):
 
     def __init__(self) -> None:
         self._weights, self._spreads = dict[Any, Tensor](), dict[Any, Tensor]()
+
+    def embedding(self, entered: Entered) -> Tensor:
+        norm = self.norm(("embeddings", entered.side), entered.norm)
+        return super().embedding(entered._replace(norm=norm))
 
     def attention(self, asked: AttentionInputs) -> Attended:
         place = asked.kind, asked.layer

@@ -118,6 +118,12 @@ def written(model: Network, run: Translation, side: Side) -> tuple[Written, ...]
     return tuple(found)
 
 
+def first_norm(run: Translation, side: Side) -> FixedNorm | None:
+    """The norm of the embeddings; None without one."""
+    embedded = embedding_trace(run, side)
+    return None if embedded.norm is None else FixedNorm.of(embedded.norm, embedded.sum)
+
+
 def final_norm(model: Network, run: Translation, side: Side) -> FixedNorm | None:
     """The norm at the end of a pre-norm stack; None with post-norm."""
     norm = model.stack(side).final_norm
@@ -144,7 +150,11 @@ def parts(
     if embedded.positions is not None:
         names.append(Writer(POSITION))
         found.append(embedded.positions.double())
-    stacked, norm = torch.stack(found), None
+    stacked, norm = torch.stack(found), first_norm(run, side)
+    if norm is not None:
+        stacked = norm(stacked)
+        stacked[0] += norm.shift
+    norm = None
     for each in written(model, run, side):
         if each.sublayer == reader:
             residual = model.residual(each.sublayer)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from app_pages import PAGES, run
+from bart_models import write_mbart
 from m2m_models import write_m2m
 from marian_models import write_marian
 from random_models import random_language_model
@@ -35,6 +36,10 @@ def write_pairs(folder: Path, tokenizer: Tokenizer) -> None:
     write_m2m(folder / "nllb", kind="nllb")
 
 
+def write_two_pickers(folder: Path, tokenizer: Tokenizer) -> None:
+    write_mbart(folder / "mbart")
+
+
 def write_damaged(folder: Path, tokenizer: Tokenizer) -> None:
     shutil.copytree(folder / "copy", folder / "damaged")
     (folder / "damaged" / "model.safetensors").write_bytes(b"x" * 100)
@@ -58,6 +63,7 @@ MODELS: dict[str, Callable[[Path, Tokenizer], None] | None] = {
     "opus": write_opus,
     "t5": write_prompted,
     "nllb": write_pairs,
+    "mbart": write_two_pickers,
     "damaged": write_damaged,
     "aliases": write_aliases,
     "nothing": None,

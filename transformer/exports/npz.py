@@ -15,7 +15,8 @@ masks; layers count from 0:
 * ``encoder.0.value_norms``: (heads, keys) ‖v_j W_O^h‖ with this head's rows of W_O. Multiplied by the weight
   w_ij, this norm is exactly what key j contributes to the update at query i, ‖w_ij · v_j W_O^h‖, stored in
   O(n) numbers;
-* ``embeddings.encoder.tokens``, ``.positions``, ``.input``: (length, d_model); also ``embeddings.decoder.…``.
+* ``embeddings.encoder.tokens``, ``.positions``, ``.input``: (length, d_model); also ``embeddings.decoder.…``;
+  and if a norm stands between sum and input, its ``.gain`` and ``.shift`` (d_model,).
 
 What interventions changed is in the run's JSON, counted from 0 (``transformer.interventions.written``);
 all maps are derived from it. A changed run also has those of these arrays that its changes need:
@@ -60,6 +61,7 @@ from transformer.model.config import ModelConfig
 from transformer.model.encodings.biases import BiasRule, rule_from
 from transformer.model.masks import Focus
 from transformer.model.network import Network
+from transformer.model.norms import make_norm, shift
 from transformer.model.scores import ScoreRule, score_rule
 from transformer.model.sites import AttentionKind, Place, Side, Site
 from transformer.runs.translation import NotCapturedError, Translation
@@ -121,6 +123,9 @@ def save_trace(
         arrays |= _layer_arrays(f"{kind}.{layer}", trace.layer(kind, layer))
     for side, embedding in trace.embeddings.items():
         parts = {name: getattr(embedding, name) for name in ("tokens", "positions", "input")}
+        if embedding.norm is not None:
+            norm = embedding.norm
+            parts |= {"gain": norm.weight.float().cpu(), "shift": shift(norm).float().cpu()}
         arrays |= {f"embeddings.{side}.{name}": part for name, part in _present(parts).items()}
     arrays |= change_arrays(trace)
     np.savez_compressed(target, allow_pickle=False, **arrays)
@@ -257,8 +262,7 @@ def _translation(meta: dict[str, Any], arrays: Arrays) -> Translation:
     run = run_from_dict(meta["run"])
     layers = {kind: _layers(site, run, arrays, meta) for kind, site in run.config.sites.items()}
     embeddings = {
-        side: _embedding(side, (len(run.tokens(side)), run.config.d_model), arrays)
-        for side in run.config.stacks
+        side: _embedding(side, len(run.tokens(side)), run.config, arrays) for side in run.config.stacks
     }
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[meta["dtype"]]
     recorded = Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype])
@@ -348,13 +352,18 @@ def _bias(arrays: Arrays, prefix: str, name: Any, config: ModelConfig) -> BiasRu
     return rule_from(str(name)[:40], named, config.n_heads, config.d_head)
 
 
-def _embedding(side: Side, shape: tuple[int, int], arrays: Arrays) -> EmbeddingTrace:
-    name = f"embeddings.{side}"
+def _embedding(side: Side, length: int, config: ModelConfig, arrays: Arrays) -> EmbeddingTrace:
+    name, shape, norm = f"embeddings.{side}", (length, config.d_model), None
+    if config.embedding_norm:
+        norm = make_norm(config).requires_grad_(False)
+        norm.weight.copy_(_tensor(arrays, f"{name}.gain", shape[1:]))
+        shift(norm).copy_(_tensor(arrays, f"{name}.shift", shape[1:]))
     return EmbeddingTrace(
         tokens=_tensor(arrays, f"{name}.tokens", shape),
         positions=_optional(arrays, f"{name}.positions", shape),
         input=_tensor(arrays, f"{name}.input", shape),
         own_input=_optional(arrays, f"{name}.own_input", shape),
+        norm=norm,
     )
 
 

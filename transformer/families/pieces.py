@@ -13,6 +13,7 @@ from typing import Any
 
 import sentencepiece
 
+from transformer.model.config import TransformerConfig
 from transformer.storage.files import CheckpointError, check_vocabulary
 from transformer.text import typed
 from transformer.text.typed import Cut, without_surrogates
@@ -147,6 +148,16 @@ class PublishedVocabulary:
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of target ids, with `▁` kept."""
         return tuple(self.target.pieces[number] for number in ids)
+
+
+def check_ids(directory: Path, config: TransformerConfig, vocabulary: PublishedVocabulary) -> None:
+    """CheckpointError if a config and a vocabulary number the special pieces differently."""
+    for piece, number in ((EOS, config.eos_id), (PAD, config.pad_id), (UNK, config.unk_id)):
+        if vocabulary.source.ids[piece] != number:
+            raise CheckpointError(
+                f"config.json in {directory} gives {piece} the id {number}, but the vocabulary has "
+                f"{vocabulary.source.ids[piece]}; the files belong to different models."
+            )
 
 
 def processor(model: bytes, name: str) -> Any:

@@ -88,6 +88,7 @@ def read_weights(
     stored: Stored,  # the tensors; what is read is removed, which frees one that was held in memory
     shapes: Mapping[str, tuple[int, ...]] | None = None,  # shapes by their name, where they are not ours
     turned: Collection[str] = (),  # their names of matrices that are stored transposed
+    skipped: Mapping[str, int] | None = None,  # by their name, rows at the start that no model reads
 ) -> Transformer:
     """The model, float32; CheckpointError if a shape is another one or a number is NaN or infinite."""
     model = empty_model(directory, config)
@@ -101,10 +102,12 @@ def read_weights(
                 f"{stored[name].path}: the weight {name} has the shape {stored[name].shape!s:.80}, but "
                 f"config.json asks for {shape}; the files belong to different models."
             )
-    ours = {theirs: name for name, theirs in names.items()}
+    ours, first = {theirs: name for name, theirs in names.items()}, skipped or {}
     read = {name: stored.pop(name) for name in ours}
     state = {
-        ours[name]: (tensor.t() if name in turned else tensor).reshape(expected[ours[name]])
+        ours[name]: (tensor.t() if name in turned else tensor)[first.get(name, 0) :].reshape(
+            expected[ours[name]]
+        )
         for name, tensor in copied(read)
     }
     model.load_state_dict(state, assign=True)

@@ -62,6 +62,7 @@ class ModelConfig:
     # 2π · 10000, as in tensor2tensor
     sine_layout: SineLayout = "interleaved"
     scaled_embeddings: bool = True  # token embeddings are multiplied by sqrt(d_model) (section 3.4)
+    embedding_norm: bool = False  # the sum of embedding and encoding is normalised before the first layer
     scaled_output: bool = False  # what the output projection reads is divided by √d_model
     output_bias: bool = False  # a learned bias is added to the logits
     max_positions: int = 2048  # longest sequence that has positions, in tokens

@@ -251,13 +251,14 @@ DECODER_LAYERS: dict[str, type[CrossDecoderLayer]] = {
 
 
 class Layers(nn.Module):
-    """N layers of a stack; with pre-norm, a LayerNorm at the end."""
+    """N layers of a stack; with pre-norm, a LayerNorm at the end; by config, one before the first layer."""
 
     def __init__(self, config: ModelConfig, side: Side, make: Callable[[int], nn.Module]) -> None:
         super().__init__()
         self.side: Side = side
         depth = config.stacks[side].n_layers
         self.positions = make_positions(config, n_layers=depth, causal=side == "decoder")
+        self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
         self.layers = nn.ModuleList(map(make, range(depth)))
         self.final_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
 

@@ -91,8 +91,9 @@ class Network(Brief, nn.Module):
         stack = self.stack(side)
         scaled = self.table(side)(ids).to(stack.dtype) * self.config.embedding_scale
         encoding = observer.encoding(side, stack.positions).added(ids.shape[1], first)
-        x = self.dropout(scaled if encoding is None else scaled + encoding)
-        return observer.embedding(Entered(side, first, scaled, encoding, x))
+        norm = stack.embedding_norm
+        x = self.dropout(norm(scaled if encoding is None else scaled + encoding))
+        return observer.embedding(Entered(side, first, scaled, encoding, x, norm))
 
     def stack(self, side: Side) -> Encoder | Decoder:
         """The stack of a side."""

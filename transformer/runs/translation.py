@@ -166,6 +166,10 @@ class Translation(Brief):
         """(length, d_model) token embeddings × √d_model of one side."""
         return read_only(self._trace().embeddings[side].tokens)
 
+    def entered(self, side: Side) -> Array:
+        """(length, d_model) input of the first layer of one side."""
+        return read_only(self._trace().embeddings[side].input)
+
     def residual(self, side: Side, layer: int, sublayer: str) -> ResidualTrace:
         """A sub-layer and the residual stream around it.
 

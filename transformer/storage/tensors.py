@@ -43,6 +43,7 @@ class StoredTensor:
     nbytes: int  # bytes that its numbers take in the file
     storage: int | None  # equal for two names of the same tensor in one file; None if unknown
     held: Tensor | None = None  # the tensor itself, if its file cannot be mapped and had to be read whole
+    called: str = ""  # its name in the file, if it has another one here
 
 
 def weight_files(directory: Path) -> tuple[Path, ...]:
@@ -128,7 +129,8 @@ def read_tensors(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tens
         for group in _groups(sorted(names, key=lambda name: -stored[name].nbytes), stored):
             with _opened(path, stored) as tensors:
                 for name in group:
-                    yield name, tensors[name]
+                    each = stored[name]
+                    yield name, tensors[each.called or name] if each.held is None else each.held
 
 
 def _groups(names: list[str], stored: Mapping[str, StoredTensor]) -> Iterator[list[str]]:
@@ -150,27 +152,9 @@ def _opened(path: Path, stored: Mapping[str, StoredTensor]) -> Iterator[Mapping[
         with _safetensors(path) as file:
             yield _Lazy(file)
     elif any(each.held is not None for each in stored.values() if each.path == path):
-        yield _Held(stored)
+        yield {}
     else:
         yield _unpickled(path)
-
-
-class _Held(Mapping[str, Tensor]):
-    """Tensors of a file that was read whole."""
-
-    def __init__(self, stored: Mapping[str, StoredTensor]) -> None:
-        self._stored = stored
-
-    def __getitem__(self, name: str) -> Tensor:
-        tensor = self._stored[name].held
-        assert tensor is not None
-        return tensor
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._stored)
-
-    def __len__(self) -> int:
-        return len(self._stored)
 
 
 class _Lazy(Mapping[str, Tensor]):

@@ -35,7 +35,7 @@ from transformer.trace.equations import (
 )
 from transformer.trace.records import AttentionTrace, LayerTrace
 from transformer.trace.report import ROW_SUM_LIMIT, WEIGHT_LIMIT, AuditReport, Check
-from transformer.trace.stream import audit_stream
+from transformer.trace.stream import audit_stream, textbook_norm
 from transformer.trace.view import Array, BoolArray, HeadLabels, HeadView, Window
 
 OUTPUT_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
@@ -215,10 +215,11 @@ def _by_head(
 
 
 def audit_embedding(trace: AttentionTrace, limit: float) -> Check:
-    """Compares token embedding + positional encoding with the input that the first layer received."""
+    """Compares token embedding + positional encoding, or its norm, with the input of the first layer."""
     worst = 0.0
     for embedding in trace.embeddings.values():
-        total = embedding.tokens if embedding.positions is None else embedding.tokens + embedding.positions
+        norm = embedding.norm
+        total = embedding.sum if norm is None else textbook_norm(norm, embedding.sum)
         own = embedding.input if embedding.own_input is None else embedding.own_input
         scale = max(1.0, float(own.abs().max()))
         worst = _worst(worst, float((total - own).abs().max()) / scale)

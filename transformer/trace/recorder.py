@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from transformer.interventions.acting import Change, layer_changes
 from transformer.model.encodings.biases import BiasRule
 from transformer.model.masks import AttentionMask, Focus
+from transformer.model.norms import StreamNorm
 from transformer.model.scores import ScoreRule
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer
 from transformer.model.watching.observer import (
@@ -234,6 +235,7 @@ def _embedding_trace(parts: Sequence[tuple[Entered, Tensor]], row: int) -> Embed
         positions=torch.cat(encodings).float().cpu() if encodings else None,
         input=_joined([used for _, used in parts], row, dim=0),
         own_input=_before([(entered.total, used) for entered, used in parts], row),
+        norm=norm if isinstance(norm := parts[0][0].norm, StreamNorm) else None,
     )
 
 

@@ -19,6 +19,7 @@ from transformer.interventions import Intervention
 from transformer.interventions.acting import Change, LayerChanges
 from transformer.model.encodings.biases import ALL_HEADS, BiasRule, Heads
 from transformer.model.masks import Focus
+from transformer.model.norms import StreamNorm
 from transformer.model.scores import SCALED_DOT, ScoreRule, attention_weights
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer
 from transformer.text.brief import Brief
@@ -138,9 +139,15 @@ class EmbeddingTrace(Brief):
 
     tokens: Tensor  # (length, d_model) token embeddings × √d_model
     positions: Tensor | None  # (length, d_model) encoding that was added; None if none was added
-    input: Tensor  # (length, d_model) what the first layer received
+    input: Tensor  # (length, d_model) what the first layer received: the sum, or its norm
     # (length, d_model) the sum before another run was patched in; None without a patch here
     own_input: Tensor | None = None
+    norm: StreamNorm | None = None  # what normalised the sum; None if nothing did
+
+    @property
+    def sum(self) -> Tensor:
+        """(length, d_model) token embeddings + encoding."""
+        return self.tokens if self.positions is None else self.tokens + self.positions
 
 
 @dataclass(frozen=True, repr=False)

@@ -70,10 +70,10 @@ VIEWS = (
 """Every variant of a page that is not its first: those of several pages, of What if, of Search, of Training,
 of Language model, and of Recurrent."""
 PARTS = (
-    "source-embedding",
+    *("source-embedding", "encoder-start"),
     *("encoder-attention-norm", "encoder-attention", "encoder-attention-add"),
     *("encoder-forward-norm", "encoder-forward", "encoder-forward-add", "encoder-end"),
-    "target-embedding",
+    *("target-embedding", "decoder-start"),
     *("decoder-attention-norm", "decoder-attention", "decoder-attention-add"),
     *("decoder-recurrence-norm", "decoder-recurrence", "decoder-recurrence-add"),
     *("decoder-cross-norm", "decoder-cross", "decoder-cross-add"),

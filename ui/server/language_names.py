@@ -47,8 +47,8 @@ lg Ganda; ln Lingala; lo Lao; lt Lithuanian; lv Latvian; mg Malagasy; mk Macedon
 mn Mongolian; mr Marathi; ms Malay; my Burmese; ne Nepali; nl Dutch; no Norwegian; ns Northern Sotho;
 oc Occitan; or Odia; pa Panjabi; pl Polish; ps Pashto; pt Portuguese; ro Romanian; ru Russian; sd Sindhi;
 si Sinhala; sk Slovak; sl Slovenian; so Somali; sq Albanian; sr Serbian; ss Swati; su Sundanese;
-sv Swedish; sw Swahili; ta Tamil; th Thai; tl Tagalog; tn Tswana; tr Turkish; uk Ukrainian; ur Urdu;
-uz Uzbek; vi Vietnamese; wo Wolof; xh Xhosa; yi Yiddish; yo Yoruba; zh Chinese; zu Zulu
+sv Swedish; sw Swahili; ta Tamil; te Telugu; th Thai; tl Tagalog; tn Tswana; tr Turkish; uk Ukrainian;
+ur Urdu; uz Uzbek; vi Vietnamese; wo Wolof; xh Xhosa; yi Yiddish; yo Yoruba; zh Chinese; zu Zulu
 """
 _SCRIPTS = {
     "Arab": "Arabic script",

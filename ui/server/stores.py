@@ -119,9 +119,9 @@ def held(translation: Translation) -> int:
     if trace is None:
         return 0
     records = [*trace.embeddings.values(), *trace.residuals.values()]
-    tensors = [tensor for record in records for tensor in vars(record).values() if tensor is not None]
+    sizes = [getattr(part, "nbytes", 0) for record in records for part in vars(record).values()]
     nodes = 0 if translation.tree is None else len(translation.tree.nodes)
-    return trace.nbytes + sum(tensor.nbytes for tensor in tensors) + _NODE * nodes
+    return trace.nbytes + sum(sizes) + _NODE * nodes
 
 
 _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from transformer.families.fairseq import OUTPUT, SHARED, SOURCE, TARGET, layer_names, roles
+from transformer.families.fairseq import BIAS, OUTPUT, SHARED, SOURCE, TARGET, layer_names, prefixed, roles
 from transformer.families.marian.config import marian_config
 from transformer.families.marian.vocabulary import language_pieces, read_vocabulary
 from transformer.families.pieces import PublishedVocabulary
@@ -32,7 +32,6 @@ from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.tensors import StoredTensor, stored_tensors, weight_files
 from transformer.text.words import PAD, UNK
 
-BIAS = "final_logits_bias"
 POSITIONS = {
     "encoder": "model.encoder.embed_positions.weight",
     "decoder": "model.decoder.embed_positions.weight",
@@ -50,7 +49,7 @@ def load_marian(path: str | Path) -> Checkpoint:
     directory = Path(path)
     values = read_json(directory / CONFIG_FILE)
     config = marian_config(values, directory / CONFIG_FILE)
-    stored = stored_tensors(weight_files(directory))
+    stored = prefixed(stored_tensors(weight_files(directory)))
     check_sizes(directory, config, {name: tensor.shape for name, tensor in stored.items()})
     config, names = resolve(config, stored, directory)
     stored = {name: stored[name] for name in (*names.values(), *POSITIONS.values()) if name in stored}

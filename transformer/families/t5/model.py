@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from transformer.families.family import every_part
+from transformer.families.pieces import check_ids
 from transformer.families.rules import search_rules
 from transformer.families.t5.config import t5_config
 from transformer.families.t5.vocabulary import read_vocabulary
@@ -15,9 +16,8 @@ from transformer.families.weights import check_names, read_weights, table_names,
 from transformer.model.config import TransformerConfig
 from transformer.storage.description import CONFIG_FILE, read_card, read_heads
 from transformer.storage.directory import Checkpoint, check_sizes
-from transformer.storage.files import CheckpointError, read_json
+from transformer.storage.files import read_json
 from transformer.storage.tensors import StoredTensor, stored_tensors, weight_files
-from transformer.text.words import EOS, PAD, UNK
 
 _ATTENTION = {"q_proj": "q", "k_proj": "k", "v_proj": "v", "out_proj": "o"}
 SELF = {
@@ -55,12 +55,7 @@ def load_t5(path: str | Path) -> Checkpoint:
     check_sizes(directory, config, {name: tensor.shape for name, tensor in stored.items()})
     config, names = resolve(config, stored, directory)
     vocabulary = read_vocabulary(directory, config.vocab_size)
-    for piece, number in ((EOS, config.eos_id), (PAD, config.pad_id), (UNK, config.unk_id)):
-        if vocabulary.source.ids[piece] != number:
-            raise CheckpointError(
-                f"config.json in {directory} gives {piece} the id {number}, but the vocabulary has "
-                f"{vocabulary.source.ids[piece]}; the files belong to different models."
-            )
+    check_ids(directory, config, vocabulary)
     if into := [piece for piece in vocabulary.source.ids if INTO.fullmatch(piece)]:  # MADLAD translates
         usual = [f"<2{code}>" for code in ("de", "en", "es", "fr", "pt", "zh")]
         config = replace(

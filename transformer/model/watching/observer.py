@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer.model.encodings.biases import BiasRule
 from transformer.model.encodings.positions import PositionalEncoding
@@ -84,13 +84,18 @@ class Attended(NamedTuple):
 
 
 class Entered(NamedTuple):
-    """The input of a stack, and the two terms of its sum (sections 3.4 and 3.5)."""
+    """The input of a stack, the two terms of its sum (sections 3.4 and 3.5), and what normalises the sum."""
 
     side: Side  # "encoder" or "decoder"
     first: int  # position of the first new row, from 0
     tokens: Tensor  # (batch, new, d_model) token embeddings
     positions: Tensor | None  # (new, d_model) encoding added to them; None if nothing is added
-    total: Tensor  # (batch, new, d_model) the sum
+    total: Tensor  # (batch, new, d_model) the input of the first layer: the sum, or its norm
+    norm: Norm = nn.Identity()  # what the sum passes: a norm, or nothing
+
+    def made_of(self, tokens: Tensor) -> Tensor:
+        """(batch, new, d_model) the input if these were the token embeddings."""
+        return self.norm(tokens if self.positions is None else tokens + self.positions)
 
 
 class Passed(NamedTuple):
@@ -140,7 +145,7 @@ class Bystander:
         return own
 
     def embedding(self, entered: Entered) -> Tensor:
-        """The sum of embedding and encoding."""
+        """The sum of embedding and encoding, normalised if the config says so."""
         return entered.total
 
     def attention(self, asked: AttentionInputs) -> Attended:

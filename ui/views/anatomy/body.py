@@ -158,7 +158,8 @@ def boxes(
         names = (f"{side}-{_PARTS[name]}" for name in config.stacks[side].sublayers)
         inner = [box for name in names for box in _sublayer(name, config)]
         end = [Box(f"{side}-end", config.norm_name)] if config.norm == "pre" else []
-        columns.append([enter, *inner, *end])
+        start = [Box(f"{side}-start", config.norm_name)] if config.embedding_norm else []
+        columns.append([enter, *start, *inner, *end])
     columns[1].append(
         Box("output", "linear, softmax", shape=f"{config.d_model:,} → {config.n_target_pieces:,}")
     )
@@ -189,6 +190,8 @@ def part_name(part: str, config: ModelConfig) -> str:
     fixed = {
         "source-embedding": "Encoder: embedding",
         "target-embedding": "Decoder: embedding",
+        "encoder-start": f"Encoder: {config.norm_name} of the embedding",
+        "decoder-start": f"Decoder: {config.norm_name} of the embedding",
         "encoder-end": f"Encoder: {config.norm_name} at the end",
         "decoder-end": f"Decoder: {config.norm_name} at the end",
         "output": "Output: linear and softmax",
@@ -202,7 +205,7 @@ def part_name(part: str, config: ModelConfig) -> str:
 
 def in_layer(part: str) -> bool:
     """Whether every layer has the part."""
-    return part not in {"source-embedding", "target-embedding", "encoder-end", "decoder-end", "output"}
+    return part.rpartition("-")[2] not in {"embedding", "start", "end", "output"}
 
 
 def title(body: Body) -> str:

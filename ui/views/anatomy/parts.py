@@ -72,7 +72,10 @@ def embedding(body: Body, to: Drawn) -> None:
         rows.append(Strip(f"× {part.factor:.1f}", part.scaled, norm(part.scaled)))
     if part.position is not None:
         rows.append(Strip("+ position", part.position, norm(part.position)))
-    rows.append(Strip("= input", part.input, norm(part.input), True))
+    called = model.config.norm_name
+    rows.append(
+        Strip("= input" if part.normed is None else f"{called}(sum)", part.input, norm(part.input), True)
+    )
     draw(
         body, to, "embedding", lambda: strips(rows), "vectors, each on its own scale", alt(rows), part.checks
     )
@@ -81,6 +84,7 @@ def embedding(body: Body, to: Drawn) -> None:
 
 def _of_position(body: Body, added: bool) -> str:
     if added:
+        source = {"learned": "table"}.get(body.translator.config.positions, "formula")
         without = (
             "the encoder could not tell word orders apart"
             if body.side == "encoder"
@@ -90,7 +94,7 @@ def _of_position(body: Body, added: bool) -> str:
             else "the decoder would know the order from its recurrent unit alone, which reads token by token"
         )
         return (
-            f"The encoding of its position is added: for token {labels.count(body.position)}, the formula "
+            f"The encoding of its position is added: for token {labels.count(body.position)}, the {source} "
             f"takes {body.position}, because it counts from 0. Without it, {without}."
         )
     kind = body.translator.config.positions
@@ -128,6 +132,14 @@ def _neighbours(body: Body, to: Drawn) -> None:
 def layer_norm(body: Body, to: Drawn) -> None:
     """Draws the LayerNorm of a sub-layer."""
     _normed(body, to, parts.norm_part(body.translator.model, body.traced, body.sublayer, body.position))
+
+
+def first_norm(body: Body, to: Drawn) -> None:
+    """Draws the LayerNorm of a token's embedding."""
+    model = body.translator.model
+    part = parts.embedding_part(model, body.traced, body.side, body.position, body.token_id).normed
+    assert part is not None
+    _normed(body, to, part)
 
 
 def last_norm(body: Body, to: Drawn) -> None:
@@ -378,6 +390,7 @@ def output(body: Body, to: Drawn) -> None:
 
 _DRAWN: dict[str, Callable[[Body, Drawn], None]] = {
     "embedding": embedding,
+    "start": first_norm,
     "norm": layer_norm,
     "add": addition,
     "forward": feed_forward,

@@ -14,6 +14,7 @@ from figures.base.bars import percent
 from figures.pages.positions import token_norms, token_vectors
 from lab.twins.titles import title
 from transformer import Translation
+from transformer.model.config import ModelConfig
 from transformer.model.sites import Side
 from ui.address import session
 from ui.controls import panel, part
@@ -23,7 +24,6 @@ from ui.views.positions import rearranged, twins
 from ui.views.positions.encodings import in_cross_attention, stack_of, stack_switch, too_narrow
 
 _INPUTS = 64
-_PARTS = ("token embedding × √d_model", "encoding", "their sum")
 
 
 @part
@@ -49,9 +49,11 @@ def _input(opened: Opened, side: Side) -> None:
     tokens = translation.source_tokens if side == "encoder" else translation.decoder_input_tokens
     words, encoding = translation.embeddings(side), translation.positions(side)
     shown = slice(0, _INPUTS)
-    parts = {_PARTS[0]: words[shown]}
+    parts = {_scaled(translation.config): words[shown]}
     if encoding is not None:
-        parts |= {_PARTS[1]: encoding[shown], _PARTS[2]: (words + encoding)[shown]}
+        parts |= {"encoding": encoding[shown], "their sum": (words + encoding)[shown]}
+    if translation.config.embedding_norm:
+        parts["norm of the sum"] = translation.entered(side)[shown]
     st.markdown(f"##### What goes into the {side}")
     stack_switch(side, "sentence")
     st.markdown(_input_sentence(translation, encoding, words))
@@ -89,10 +91,16 @@ def _input_sentence(translation: Translation, encoding: Any, words: Any) -> str:
         acts = "nowhere" if name == "none" else "later, inside every self-attention"
         return f"This model's encoding ({title(name)}) adds nothing here: it acts {acts}. {cross}"
     share = float(_norms(encoding).mean() / _norms(words).mean())
+    config = translation.config
+    gives = f"gives, after a {config.norm_name}," if config.embedding_norm else "gives"
     return (
-        "Token embedding × √d_model plus encoding gives the first layer's input. On this sentence, the "
-        f"encoding is on average {percent(share)} as long as the embedding. {cross}"
+        f"{_scaled(config)[0].upper()}{_scaled(config)[1:]} plus encoding {gives} the first layer's input. "
+        f"On this sentence, the encoding is on average {percent(share)} as long as the embedding. {cross}"
     )
+
+
+def _scaled(config: ModelConfig) -> str:
+    return "token embedding" + " × √d_model" * config.scaled_embeddings
 
 
 def _norms(table: np.ndarray) -> np.ndarray:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from m2m_models import PAIRS, reference, reference_ids, write_m2m
+from parity import Pair, check_beam, check_forward, check_greedy
 
 from lenses import alti, attribution, carried, score_parts
 from lenses.inside.inside import look_inside
-from transformer import AttentionKind, Capture, Translator, load_translator
-from transformer.decode.beam import beam_search
-from transformer.decode.request import TranslationRequest
-from transformer.decode.steps import finish
+from transformer import AttentionKind, Capture, load_translator
 from transformer.exports.npz import load_trace, save_trace
 from transformer.runs.batch import run_batch
 from transformer.runs.scoring import forced_log_probs
@@ -25,8 +21,6 @@ from transformer.text.pairs import SentencePair
 
 TEXT = "the cat sleeps in the old house while two dogs ran over the hills ."
 TARGET = "die Katze schläft und das Haus ist klein"
-MARGIN = 1e-3
-"""If the reference prefers a token by less than this, either choice is right."""
 
 CASES: dict[str, dict[str, Any]] = {
     "M2M-100": {},
@@ -38,91 +32,27 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Pair:
-    """The same directory, opened by this package and by the reference."""
-
-    directory: Path
-    kind: str
-    translator: Translator
-    model: Any
-
-    @property
-    def text(self) -> str:
-        return f"{PAIRS[self.kind]} {TEXT}"
-
-    def source(self) -> torch.Tensor:
-        return torch.tensor([reference_ids(self.directory, self.kind, TEXT)])
-
-    @property
-    def target(self) -> int:
-        """The id of the language that is asked for."""
-        return self.translator.tokenizer.source.ids[PAIRS[self.kind].split()[1]]
-
-    def generate(self, **options: Any) -> Any:
-        asked = {"forced_bos_token_id": self.target, "do_sample": False, "return_dict_in_generate": True}
-        return self.model.generate(self.source(), use_cache=False, **asked | options)
-
-
 @pytest.fixture(scope="module", params=CASES)
 def pair(request, tmp_path_factory):
     directory = write_m2m(tmp_path_factory.mktemp("m2m"), **CASES[request.param])
     kind = CASES[request.param].get("kind", "m2m")
-    return Pair(directory, kind, load_translator(directory), reference(directory))
-
-
-def largest(ours, theirs):
-    return float((torch.as_tensor(ours) - theirs).abs().max())
+    translator, ids = load_translator(directory), tuple(reference_ids(directory, kind, TEXT))
+    first = translator.tokenizer.source.ids[PAIRS[kind].split()[1]]
+    return Pair(translator, reference(directory), f"{PAIRS[kind]} {TEXT}", ids, 2, first)
 
 
 def test_logits_encoder_output_and_every_attention_are_the_reference_s(pair):
-    forced = pair.translator.force(pair.text, TARGET, capture=Capture(residual=True))
-    assert [*pair.translator.ids(pair.text), 2] == pair.source()[0].tolist()
-    assert forced.steps[0].token_id == pair.target
-    read = torch.tensor([[2, *(step.token_id for step in forced.steps[:-1])]])
-    with torch.no_grad():
-        expected = pair.model(input_ids=pair.source(), decoder_input_ids=read, output_attentions=True)
-        assert largest(pair.translator.model(pair.source(), read), expected.logits) <= 1e-4
-        memory = pair.translator.model.encode(pair.source())
-    assert largest(memory, expected.encoder_last_hidden_state) <= 1e-4
-    theirs = {
-        AttentionKind.ENCODER: expected.encoder_attentions,
-        AttentionKind.DECODER: expected.decoder_attentions,
-        AttentionKind.CROSS: expected.cross_attentions,
-    }
-    for kind, layers in theirs.items():
-        assert len(forced.attention.layers[kind]) == len(layers)
-        for layer, weights in enumerate(layers):
-            assert largest(forced.attention.weights(kind, layer), weights[0]) <= 1e-4
-    assert forced.attention.audit().passed
+    check_forward(pair, TARGET)
 
 
 def test_greedy_search_begins_with_the_language_and_writes_what_the_reference_writes(pair):
-    expected = pair.generate(num_beams=1, output_logits=True)
-    margins = [float(row[0].topk(2).values.diff().abs()) for row in expected.logits]
-    sure = next((step for step, each in enumerate(margins) if step and each < MARGIN), len(margins))
-    ours = pair.translator.translate(pair.text, beam_size=1)
-    written = [step.token_id for step in ours.steps]
-    assert sure > 2
-    assert written[:sure] == expected.sequences[0, 1:].tolist()[:sure]
-    assert written[0] == pair.target
+    ours = check_greedy(pair)
+    assert ours.steps[0].token_id == pair.first
     assert ours.steps[0].forced
-    assert ours.attention.audit().passed
-    (other,) = pair.translator.hypotheses([pair.text], beam_size=1)
-    assert list(other.token_ids) == written
 
 
 def test_a_beam_of_four_finds_what_the_reference_s_finds_with_its_score(pair):
-    expected = pair.generate(num_beams=4, output_scores=True, num_return_sequences=2)
-    scores = expected.sequences_scores.tolist()
-    ours = pair.translator.translate(pair.text)
-    if scores[0] - scores[1] > MARGIN:
-        written = expected.sequences[0, 1:].tolist()
-        end = written.index(2) + 1 if 2 in written else len(written)
-        assert [step.token_id for step in ours.steps] == written[:end]
-    request = TranslationRequest(pair.translator.model, pair.source())
-    (found,) = finish(beam_search(request, 19, 4, pair.translator.rules_for(pair.text)))
-    assert found.score == pytest.approx(scores[0], abs=1e-4)
+    check_beam(pair)
 
 
 @pytest.fixture(scope="module")

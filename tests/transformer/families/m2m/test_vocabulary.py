@@ -6,25 +6,12 @@ import json
 
 import pytest
 from m2m_models import PAIRS, english, reference_ids, write_vocabulary
+from parity import TEXTS
 
 from transformer.families.m2m.languages import M2M, NLLB
 from transformer.families.m2m.vocabulary import read_vocabulary
 from transformer.storage.files import CheckpointError
 from transformer.text.words import is_special
-
-TEXTS = [
-    "the house is small .",
-    "The HOUSE, is; (small)!? 12.5 % of 3,000",
-    "das Haus schläft e\u0301 \u00e9 \ufb01ne \u00bd \u212b",
-    "двадцать собак",
-    "小さな猫が古い家で眠る。漢字一二三",
-    "שלום עולם مرحبا بالعالم",
-    "नमस्ते दुनिया",
-    "🙂 👩‍👩‍👧 🇩🇪",
-    "a</s>b",
-    "</s",
-    "a" * 500,
-]
 
 
 @pytest.fixture(scope="module", params=["m2m", "nllb"])

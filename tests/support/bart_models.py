@@ -1,0 +1,126 @@
+"""Small mBART-50 and BART models as transformers saves them, with the published layout of files."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import torch
+from marian_models import spread
+from t5_models import LINES
+
+SIZES = {"d_model": 32, "ffn": 48, "heads": 4, "encoder_layers": 2, "decoder_layers": 3}
+
+
+@cache
+def pieces() -> bytes:
+    """A sentencepiece model (unigram) with sentencepiece's own special pieces."""
+    draw = random.Random(0)
+    words = [word for line in LINES for word in line.split()]
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([*LINES, *(" ".join(draw.choices(words, k=8)) for _ in range(300))]),
+        model_writer=written,
+        model_type="unigram",
+        vocab_size=260,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+    )
+    return written.getvalue()
+
+
+def write_mbart(directory: Path, **options: Any) -> Path:
+    """Makes and saves an mBART-50 model; ``options`` as for ``_write``."""
+    from transformers import MBartConfig, MBartForConditionalGeneration
+
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "sentencepiece.bpe.model").write_bytes(pieces())
+    count = sentencepiece.SentencePieceProcessor(model_proto=pieces()).get_piece_size()
+    usual = {"scale_embedding": True, "decoder_start_token_id": 2, "vocab_size": count + 1 + 52 + 1}
+    return _write(directory, MBartConfig, MBartForConditionalGeneration, usual, "relu", **options)
+
+
+def _write(
+    directory: Path,
+    of_config: Any,
+    of_model: Any,
+    usual: dict[str, Any],
+    default: str,
+    *,
+    seed: int = 0,
+    activation: str | None = None,
+    generation: dict[str, Any] | None = None,
+    config: dict[str, Any] | None = None,
+    made: dict[str, Any] | None = None,
+    untied: bool = False,
+    bare: bool = False,
+    dtype: torch.dtype = torch.float32,
+    shards: bool = False,
+    **sizes: int,
+) -> Path:
+    """``sizes`` replace ``SIZES``; ``made`` are entries of the model, ``config`` those of its file."""
+    shape = SIZES | sizes
+    model = of_model(
+        of_config(
+            **usual | (made or {}),
+            d_model=shape["d_model"],
+            encoder_ffn_dim=shape["ffn"],
+            decoder_ffn_dim=shape["ffn"],
+            encoder_attention_heads=shape["heads"],
+            decoder_attention_heads=shape["heads"],
+            encoder_layers=shape["encoder_layers"],
+            decoder_layers=shape["decoder_layers"],
+            max_position_embeddings=64,
+            activation_function=activation or default,
+            tie_word_embeddings=not untied,
+        )
+    ).eval()
+    spread(model, seed)
+    _spread_positions(model, seed)
+    model.generation_config.update(
+        **({"max_length": 20, "num_beams": 4} if generation is None else generation)
+    )
+    model = model.to(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # A model saved without its output projection has no prefix, and no bias of the logits.
+        (model.model if bare else model).save_pretrained(
+            directory, max_shard_size=20_000 if shards else "5GB"
+        )
+    values = json.loads((directory / "config.json").read_text()) | (config or {})
+    (directory / "config.json").write_text(json.dumps(values))
+    return directory
+
+
+def _spread_positions(model: Any, seed: int) -> None:
+    """Learned positions, each its own; the two that no token has are far too long."""
+    generator = torch.Generator().manual_seed(seed + 1)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "embed_positions" in name:
+                parameter.normal_(std=0.3, generator=generator)
+                parameter[:2] = 99.0
+
+
+def mbart_reference(directory: Path) -> Any:
+    """transformers' model of a directory, float32, with attention that returns its weights."""
+    from transformers import MBartForConditionalGeneration as Model
+
+    return Model.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32).eval()
+
+
+def mbart_ids(directory: Path, text: str) -> list[int]:
+    """transformers' ids of an English text."""
+    from transformers import MBart50Tokenizer
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = MBart50Tokenizer.from_pretrained(directory, src_lang="en_XX")
+    return found(text).input_ids

@@ -1,0 +1,114 @@
+"""A model beside transformers' model of the same directory: comparisons that every family passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+from transformer import AttentionKind, Capture, Translator
+from transformer.decode.beam import beam_search
+from transformer.decode.request import TranslationRequest
+from transformer.decode.steps import finish
+from transformer.runs.translation import Translation
+
+NEAR = 1e-4
+MARGIN = 1e-3
+"""If the reference prefers a token by less than this, either choice is right."""
+
+TEXTS = [
+    "the house is small .",
+    "The HOUSE, is; (small)!? 12.5 % of 3,000",
+    "das Haus schläft e\u0301 \u00e9 \ufb01ne \u00bd \u212b",
+    "двадцать собак",
+    "小さな猫が古い家で眠る。漢字一二三",
+    "שלום עולם مرحبا بالعالم",
+    "नमस्ते दुनिया",
+    "🙂 👩‍👩‍👧 🇩🇪",
+    "a</s>b",
+    "</s",
+    "a" * 500,
+]
+"""Many scripts, and what has a meaning of its own in a tokenizer."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same directory, opened by this package and by the reference, and one text for both."""
+
+    translator: Translator
+    model: Any
+    text: str  # as this package is given it
+    source: tuple[int, ...]  # the reference's ids of it
+    start: int  # id of the token that the decoder reads first
+    first: int | None = None  # id of the token that the output begins with
+
+    @property
+    def rows(self) -> torch.Tensor:
+        return torch.tensor([self.source])
+
+    def generate(self, **options: Any) -> Any:
+        asked = {"forced_bos_token_id": self.first, "do_sample": False, "return_dict_in_generate": True}
+        return self.model.generate(self.rows, use_cache=False, **asked | options)
+
+
+def largest(ours: Any, theirs: torch.Tensor) -> float:
+    return float((torch.as_tensor(ours) - theirs).abs().max())
+
+
+def check_forward(pair: Pair, target: str) -> Translation:
+    """Ids, logits, encoder output, every attention, and the audit."""
+    forced = pair.translator.force(pair.text, target, capture=Capture(residual=True))
+    assert (*pair.translator.ids(pair.text), 2) == pair.source
+    if pair.first is not None:
+        assert forced.steps[0].token_id == pair.first
+    read = torch.tensor([[pair.start, *(step.token_id for step in forced.steps[:-1])]])
+    with torch.no_grad():
+        expected = pair.model(input_ids=pair.rows, decoder_input_ids=read, output_attentions=True)
+        assert largest(pair.translator.model(pair.rows, read), expected.logits) <= NEAR
+        memory = pair.translator.model.encode(pair.rows)
+    assert largest(memory, expected.encoder_last_hidden_state) <= NEAR
+    theirs = {
+        AttentionKind.ENCODER: expected.encoder_attentions,
+        AttentionKind.DECODER: expected.decoder_attentions,
+        AttentionKind.CROSS: expected.cross_attentions,
+    }
+    for kind, layers in theirs.items():
+        assert len(forced.attention.layers[kind]) == len(layers)
+        for layer, weights in enumerate(layers):
+            assert largest(forced.attention.weights(kind, layer), weights[0]) <= NEAR
+    assert forced.attention.audit().passed
+    return forced
+
+
+def check_greedy(pair: Pair, least: int = 2) -> Translation:
+    """What greedy search writes, as long as the reference has a margin: more than ``least`` tokens."""
+    expected = pair.generate(num_beams=1, output_logits=True)
+    margins = [float(row[0].topk(2).values.diff().abs()) for row in expected.logits]
+    begun = pair.first is not None
+    unsure = (step for step, each in enumerate(margins) if step >= begun and each < MARGIN)
+    sure = next(unsure, len(margins))
+    ours = pair.translator.translate(pair.text, beam_size=1)
+    written = [step.token_id for step in ours.steps]
+    assert sure > least
+    assert written[:sure] == expected.sequences[0, 1:].tolist()[:sure]
+    assert ours.attention.audit().passed
+    (other,) = pair.translator.hypotheses([pair.text], beam_size=1)
+    assert list(other.token_ids) == written
+    return ours
+
+
+def check_beam(pair: Pair, limit: int = 19) -> None:
+    """What a beam of four finds, where the reference prefers it by a margin, and its score."""
+    expected = pair.generate(num_beams=4, output_scores=True, num_return_sequences=2)
+    scores = expected.sequences_scores.tolist()
+    ours = pair.translator.translate(pair.text, beam_size=4)
+    if scores[0] - scores[1] > MARGIN:
+        written = expected.sequences[0, 1:].tolist()
+        end = written.index(2) + 1 if 2 in written else len(written)
+        assert [step.token_id for step in ours.steps] == written[:end]
+    request = TranslationRequest(pair.translator.model, pair.rows)
+    (found,) = finish(beam_search(request, limit, 4, pair.translator.rules_for(pair.text)))
+    assert found.score == pytest.approx(scores[0], abs=NEAR)

@@ -1,0 +1,1 @@
+"""mBART-50: one model for 52 languages."""

@@ -1,0 +1,72 @@
+"""The config of an mBART-50 model, converted to ours: tables of names and defaults. No PyTorch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transformer.families.published import (
+    ACTIVATIONS,
+    PAIRS,
+    Json,
+    built,
+    one_of,
+    require,
+    require_pairs,
+    taken,
+)
+from transformer.model.config import TransformerConfig
+from transformer.storage.files import CheckpointError
+
+FIELDS: dict[str, tuple[str, Any]] = {
+    "vocab_size": ("vocab_size", 50_265),
+    "d_model": ("d_model", 1024),
+    "d_ff": ("encoder_ffn_dim", 4096),
+    "n_heads": ("encoder_attention_heads", 16),
+    "n_encoder_layers": ("encoder_layers", 12),
+    "n_decoder_layers": ("decoder_layers", 12),
+    "dropout": ("dropout", 0.1),
+    "scaled_embeddings": ("scale_embedding", False),
+    "max_positions": ("max_position_embeddings", 1024),
+    "pad_id": ("pad_token_id", 1),
+    "bos_id": ("decoder_start_token_id", 2),
+    "eos_id": ("eos_token_id", 2),
+}
+"""Maps our field to their name and the reference's default, used if config.json lacks the entry."""
+
+REQUIRED: dict[str, object] = {
+    "is_encoder_decoder": True,
+    "normalize_before": True,
+    "normalize_embedding": True,
+    "add_final_layer_norm": True,
+    "static_position_embeddings": False,
+}
+"""Entries of older configs; any other value would mean another architecture."""
+
+CHOICES: Json = {
+    "norm": "pre",
+    "embedding_norm": True,
+    "positions": "learned",
+    "unk_id": 3,
+    "language_pair": True,
+}
+"""What all of them have in common."""
+
+OLD = (
+    "{} holds an mBART model of 25 languages, which puts the language behind the text; only mBART-50, with "
+    "the language before the text, is supported."
+)
+"""What is said of mBART-cc25 and what was trained from it: the same ``model_type``, another order."""
+_OLD_TOKENIZERS = "MBartTokenizer", "MBartTokenizerFast"
+
+
+def mbart_config(values: Json, path: Path) -> TransformerConfig:
+    """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or unsupported."""
+    if values.get("tokenizer_class") in _OLD_TOKENIZERS or values.get("vocab_size") == 250_027:
+        raise CheckpointError(OLD.format(path.parent))
+    require(values, REQUIRED, path)
+    require_pairs(values, PAIRS, path)
+    activation = one_of(values, "activation_function", "gelu", ACTIVATIONS, "activation", path)
+    ours = taken(values, FIELDS) | CHOICES | {"activation": activation}
+    start = ours["bos_id"]
+    return built(ours | {"bos_id": ours["eos_id"] if start is None else start}, path)
