@@ -17,6 +17,7 @@ JOINED = "‿"
 """Sign before a piece that begins without a space, as phoneticians write a link without a break."""
 SIGNS = f"“{JOINED}” marks letters or digits that begin without a space; “◦” is a space alone."
 """Caption of a page that shows pieces."""
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _UNKNOWN = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
 """A token that the model reads as `<unk>`, with the text for which it has no piece."""
 SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>", "◌"})
@@ -110,20 +111,24 @@ def _visible(character: str) -> str:
     return f"U+{ord(character):04X}" if hidden else character
 
 
+def _code(byte: re.Match[str]) -> str:
+    value = int(byte[1], 16)
+    return chr(value) if 0x20 < value < 0x7F else f" 0x{value:02X} "
+
+
 @lru_cache(4096)
 def display(token: str) -> str:
     """Writes a piece for people: without the word mark, with blanks and control characters as visible signs.
 
-    A byte piece `<0x3C>` becomes the character `<`; a byte that is only part of a character becomes, say,
-    `0xF0`. An empty piece becomes `◌`, a lone word mark `◦`.
+    A byte piece `<0x3C>` becomes the character `<`; bytes that are only part of a character become, say,
+    `0xF0 0x9F`. An empty piece becomes `◌`, a lone word mark `◦`.
     """
     if is_special(token):
         return token
     if unknown := _UNKNOWN.fullmatch(token):
         return f"<unk> {unknown[1]}"
-    if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
-        value = int(token[3:5], 16)
-        return chr(value) if 0x20 < value < 0x7F else token[1:-1]
+    if _BYTE.search(token):
+        return " ".join(_BYTE.sub(_code, token.removeprefix(WORD_START)).split())
     text = token.removeprefix(WORD_START)
     if not text:
         return "◦" if token else "◌"

@@ -131,11 +131,12 @@ def _marks(text: str) -> bool:
 
 
 def _raw(piece: str) -> bytes:
-    if byte := _BYTE.fullmatch(piece):
-        return bytes.fromhex(byte[1])
     if unknown := unknown_text(piece):
-        piece = SPACE * piece.startswith(SPACE) + unknown
-    return piece.encode()
+        return (SPACE * piece.startswith(SPACE) + unknown).encode()
+    shown = piece.encode()
+    for code in _BYTE.findall(piece):
+        shown = shown.replace(f"<0x{code}>".encode(), bytes.fromhex(code))
+    return shown
 
 
 def _spelled(pieces: Sequence[str]) -> str:

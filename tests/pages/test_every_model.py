@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from app_pages import PAGES, run
-from bart_models import write_mbart
+from bart_models import write_bart, write_mbart
 from m2m_models import write_m2m
 from marian_models import write_marian
 from random_models import random_language_model
@@ -40,6 +40,10 @@ def write_two_pickers(folder: Path, tokenizer: Tokenizer) -> None:
     write_mbart(folder / "mbart")
 
 
+def write_summaries(folder: Path, tokenizer: Tokenizer) -> None:
+    write_bart(folder / "bart")
+
+
 def write_damaged(folder: Path, tokenizer: Tokenizer) -> None:
     shutil.copytree(folder / "copy", folder / "damaged")
     (folder / "damaged" / "model.safetensors").write_bytes(b"x" * 100)
@@ -64,6 +68,7 @@ MODELS: dict[str, Callable[[Path, Tokenizer], None] | None] = {
     "t5": write_prompted,
     "nllb": write_pairs,
     "mbart": write_two_pickers,
+    "bart": write_summaries,
     "damaged": write_damaged,
     "aliases": write_aliases,
     "nothing": None,

@@ -47,6 +47,41 @@ def write_mbart(directory: Path, **options: Any) -> Path:
     return _write(directory, MBartConfig, MBartForConditionalGeneration, usual, "relu", **options)
 
 
+@cache
+def merges() -> Any:
+    """A byte-level BPE of 400 tokens in BART's order, with the special ones that BART has."""
+    from tokenizers import ByteLevelBPETokenizer
+
+    made = ByteLevelBPETokenizer()
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    made.train_from_iterator(LINES * 20, vocab_size=400, min_frequency=1, special_tokens=special)
+    return made
+
+
+def write_bart_vocabulary(directory: Path, whole: bool = False) -> int:
+    """Writes vocab.json and merges.txt, or tokenizer.json as well; returns the number of pieces."""
+    from transformers import BartTokenizer
+
+    directory.mkdir(parents=True, exist_ok=True)
+    merges().save_model(str(directory))
+    ids = json.loads((directory / "vocab.json").read_text())
+    ids["<mask>"] = len(ids)
+    (directory / "vocab.json").write_text(json.dumps(ids))
+    if whole:
+        BartTokenizer.from_pretrained(directory).save_pretrained(directory)
+    return len(ids)
+
+
+def write_bart(directory: Path, whole: bool = False, **options: Any) -> Path:
+    """Makes and saves a BART model; ``options`` as for ``_write``."""
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    usual = {"vocab_size": write_bart_vocabulary(directory, whole) + 2}
+    rules = {"max_length": 20, "num_beams": 4, "forced_bos_token_id": 0, "forced_eos_token_id": 2}
+    options["generation"] = rules | options.get("generation", {})
+    return _write(directory, BartConfig, BartForConditionalGeneration, usual, "gelu", **options)
+
+
 def _write(
     directory: Path,
     of_config: Any,
@@ -114,6 +149,20 @@ def mbart_reference(directory: Path) -> Any:
     from transformers import MBartForConditionalGeneration as Model
 
     return Model.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32).eval()
+
+
+def bart_reference(directory: Path) -> Any:
+    """As ``mbart_reference``."""
+    from transformers import BartForConditionalGeneration as Model
+
+    return Model.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32).eval()
+
+
+def bart_ids(directory: Path, text: str) -> list[int]:
+    """transformers' ids of a text."""
+    from transformers import BartTokenizer
+
+    return BartTokenizer.from_pretrained(directory)(text).input_ids
 
 
 def mbart_ids(directory: Path, text: str) -> list[int]:

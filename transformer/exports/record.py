@@ -25,7 +25,7 @@ from transformer.interventions.checking import check
 from transformer.model.config import ModelConfig, config_from
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Alternative, DecodeStep, Translation
-from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, is_language, unknown_text
+from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, is_language, raw
 from transformer.trace.view import Window
 
 MOST_JSON = 4 * 2**20
@@ -36,7 +36,6 @@ LONGEST_NAME = 200
 LONGEST_TOKEN = 1_000
 LONGEST_TEXT = 200_000
 _METHOD = re.compile(r"greedy|forced|beam-\d{1,3}|sample-\d{1,10}")
-_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -202,11 +201,7 @@ def _spell(pieces: Sequence[str], written: str) -> bool:
 
 
 def _spell_letters(pieces: Sequence[str], written: str) -> bool:
-    spelled = b"".join(
-        bytes([int(piece[3:5], 16)]) if _BYTE.fullmatch(piece) else (unknown_text(piece) or piece).encode()
-        for piece in pieces
-        if piece not in (PAD, BOS, EOS, NO_PIECE)
-    )
+    spelled = b"".join(raw(piece) for piece in pieces if piece not in (PAD, BOS, EOS, NO_PIECE))
     return _letters(spelled.decode("utf-8", "replace")) == _letters(written)
 
 

@@ -27,11 +27,11 @@ def _shown(piece: str) -> str:
 class PieceTable:
     """Maps pieces to ids and back."""
 
-    def __init__(self, ids: dict[str, int], size: int) -> None:
+    def __init__(self, ids: dict[str, int], size: int, shown: Callable[[str], str] = _shown) -> None:
         self.ids = ids
         names = dict.fromkeys(range(size), "") | {number: piece for piece, number in ids.items()}
         # the piece of each id, as a page can show it
-        self.pieces = tuple(_shown(names[number]) or f"<unused {number}>" for number in range(size))
+        self.pieces = tuple(shown(names[number]) or f"<unused {number}>" for number in range(size))
 
     def number(self, piece: str) -> int:
         """The id of the piece, or the id of `<unk>` if the table lacks the piece."""

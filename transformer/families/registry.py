@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+from transformer.families.bart.family import Bart
 from transformer.families.family import Family
 from transformer.families.firefox.family import Firefox
 from transformer.families.m2m.family import M2M
@@ -14,7 +15,7 @@ from transformer.families.own import Own
 from transformer.families.t5.family import T5
 from transformer.storage.description import CONFIG_FILE
 
-FAMILIES: tuple[Family, ...] = (Firefox(), Marian(), T5(), M2M(), MBart(), Own())
+FAMILIES: tuple[Family, ...] = (Firefox(), Marian(), T5(), M2M(), MBart(), Bart(), Own())
 """The last one takes what no other does."""
 
 

@@ -21,7 +21,6 @@ NEUTRAL: dict[str, tuple[object, ...]] = {
     "encoder_repetition_penalty": (None, 1, 1.0),
     "exponential_decay_length_penalty": (None,),
     "force_words_ids": (None, []),
-    "forced_bos_token_id": (None,),
     "guidance_scale": (None, 1, 1.0),
     "min_length": (None, 0),
     "min_new_tokens": (None, 0),
@@ -50,7 +49,8 @@ def search_rules(
             early_stopping=_early_stopping(values),
             max_length=_output_tokens(values),
             forbidden=_forbidden(values, config),
-            forced_end=_forced_end(values, config),
+            forced_end=_forced(values, "forced_eos_token_id", config),
+            forced_start=_forced(values, "forced_bos_token_id", config),
             renormalize=bool(values.get("renormalize_logits")),
         )
     except ValueError as error:
@@ -121,11 +121,11 @@ def _sequence(word: Any) -> list[Any]:
     return word if isinstance(word, list) else [word]
 
 
-def _forced_end(values: dict[str, Any], config: TransformerConfig) -> int | None:
-    value = values.get("forced_eos_token_id")
+def _forced(values: dict[str, Any], name: str, config: TransformerConfig) -> int | None:
+    value = values.get(name)
     value = value[0] if isinstance(value, list) and len(value) == 1 else value
     if value is not None and not _is_piece(value, config):
-        raise ValueError(f"forced_eos_token_id is {value!r:.80}, which the vocabulary does not have.")
+        raise ValueError(f"{name} is {value!r:.80}, which the vocabulary does not have.")
     return value
 
 

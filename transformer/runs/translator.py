@@ -41,6 +41,7 @@ from transformer.runs.devices import AUTO, choose_device, named, placed
 from transformer.runs.search import Search, with_penalty
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.runs.wording import InputError, Wording
+from transformer.text.typed import Cut
 from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import Group
 from transformer.trace.equations import audited_tokens
@@ -239,7 +240,7 @@ class Translator(Answering[EncoderDecoder]):
             InputError: A text is empty or too long.
             InterventionError: A change does not fit the model, the text or the target.
         """
-        given = self._target(target, self._wording.cut(text).start)
+        given = self._target(target, self._start(self._wording.cut(text)))
         changes = as_interventions(interventions)
         self._check_written(changes, given.ids)
         count = len(given.ids)
@@ -281,11 +282,12 @@ class Translator(Answering[EncoderDecoder]):
         if not texts:
             return ()
         cuts = [self._wording.cut(text) for text in texts]
+        starts = [self._start(cut) for cut in cuts]
         found: dict[int, Hypothesis] = {}
-        for start in dict.fromkeys(cut.start for cut in cuts):  # texts into one language share a batch
-            places = [place for place, cut in enumerate(cuts) if cut.start == start]
+        for start in dict.fromkeys(starts):  # texts into one language share a batch
+            places = [place for place, each in enumerate(starts) if each == start]
             rows = [(*cuts[place].ids, self.config.eos_id) for place in places]
-            done = self._searched(rows, _begun(self.rules, start), beam_size, max_length)
+            done = self._searched(rows, replace(self.rules, forced_start=start), beam_size, max_length)
             found |= dict(zip(places, done, strict=True))
         return tuple(found[place] for place in range(len(texts)))
 
@@ -320,11 +322,11 @@ class Translator(Answering[EncoderDecoder]):
 
     def rules_for(self, text: str) -> SearchRules:
         """The model's rules, with the piece that the output for a text begins with; raises as ``ids``."""
-        return _begun(self.rules, self._wording.cut(text).start)
+        return replace(self.rules, forced_start=self._start(self._wording.cut(text)))
 
     def written_ids(self, source: str, target: str) -> tuple[int, ...]:
         """All ids of a translation of a text, as the model would write them; raises as ``target_ids``."""
-        return self._target(target, self._wording.cut(source).start).ids
+        return self._target(target, self._start(self._wording.cut(source))).ids
 
     def unread(self, text: str) -> tuple[str, ...]:
         """What the vocabulary has no piece for in a source text, in sentences; raises as ``ids``."""
@@ -363,6 +365,10 @@ class Translator(Answering[EncoderDecoder]):
             raise ValueError(f"max_length is {max_length}; it must be from 1 to {longest:,}.")
         return max_length
 
+    def _start(self, source: Cut) -> int | None:
+        """Id of the piece that an output begins with: as its source says, or the model's rules."""
+        return self.rules.forced_start if source.start is None else source.start
+
     def _target(self, target: str | Sequence[int] | Sequence[str], start: int | None = None) -> Given:
         """A whole target, ``</s>`` included, and before a text the piece that it begins with."""
         if not target and not isinstance(target, str):
@@ -379,10 +385,6 @@ class Translator(Answering[EncoderDecoder]):
         if beam_size is not None:
             return beam_size
         return self.rules.beam_size if sample is None else 1
-
-
-def _begun(rules: SearchRules, start: int | None) -> SearchRules:
-    return rules if start is None else replace(rules, forced_start=start)
 
 
 def load_translator(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from transformer.text.words import SPACE, Group, byte_of, unknown_piece
+from transformer.text.words import SPACE, Group, in_bytes, unknown_piece
 
 BLANKS = "\u2800\u3164\u115f\u1160\uffa0"
 """Blanks that Unicode counts among signs and letters."""
@@ -49,7 +49,8 @@ class Cut:
     read: Read
     ids: tuple[int, ...]
     pieces: tuple[str, ...]  # `▁` kept; a text without a piece of its own is `<unk:text>`
-    words: tuple[int, ...]  # for each piece, the word of the typed text that it stands in, from 0
+    # for each piece, the word of the typed text that it stands in, from 0; −1 for one that stands for no text
+    words: tuple[int, ...]
     unknown: tuple[str, ...]  # characters read as unknown, each once, in order
     spelled: tuple[str, ...]  # characters spelled in bytes, each once, in order
     start: int | None = None  # id of the piece that the output begins with, if the text names one
@@ -75,6 +76,8 @@ class Cut:
         found = []
         for word, places in groupby(range(len(self.words)), self.words.__getitem__):
             first, *others = places
+            if word < 0:
+                continue
             name = " ".join(text for number, text in texts if number == word)
             found.append(Group(first, first + 1 + len(others), name))
         return tuple(found)
@@ -151,7 +154,7 @@ def cut(
             mark = SPACE * pieces[i].startswith(SPACE)
             named[i] = mark + unknown_piece(own or pieces[i].removeprefix(SPACE))
             unknown |= dict.fromkeys(own or text[first])
-        elif byte_of(pieces[i]) is not None:
+        elif in_bytes(pieces[i]):
             spelled[text[first]] = None
     return Cut(reading, tuple(ids), tuple(named), tuple(words), tuple(unknown), tuple(spelled))
 

@@ -75,6 +75,11 @@ def byte_of(piece: str) -> int | None:
     return int(match[1], 16) if match else None
 
 
+def in_bytes(piece: str) -> bool:
+    """True if a piece spells bytes of a character, as `<0xE2>` or `▁<0xE2><0x80>`."""
+    return unknown_text(piece) is None and _BYTE_PIECE.search(piece) is not None
+
+
 def unknown_piece(text: str) -> str:
     """The name of a piece that the model reads as `<unk>`: with the text for which it has no piece."""
     return f"<unk:{text if len(text) <= _LONGEST_UNKNOWN else text[:_LONGEST_UNKNOWN] + '…'}>"
@@ -87,13 +92,18 @@ def unknown_text(piece: str) -> str | None:
 
 
 def readable(piece: str) -> str:
-    """One piece without its `▁`; a lone space is `◦`, a lone byte its character or its code, as `0xE2`."""
-    byte = byte_of(piece)
-    if byte is None:
-        if (unknown := unknown_text(piece)) is not None:
-            return unknown
-        return piece if is_special(piece) else piece.replace(SPACE, " ").strip() or VISIBLE_SPACE
-    return chr(byte) if 0x20 < byte < 0x7F else f"0x{byte:02X}"
+    """One piece without its `▁`; a lone space is `◦`, a byte its character or its code, as `0xE2`."""
+    if (unknown := unknown_text(piece)) is not None:
+        return unknown
+    if is_special(piece):
+        return piece
+    text = _BYTE_PIECE.sub(_code, piece).replace(SPACE, " ").strip()
+    return text.replace("  ", " ") or VISIBLE_SPACE
+
+
+def _code(byte: re.Match[str]) -> str:
+    value = int(byte[1], 16)
+    return chr(value) if 0x20 < value < 0x7F else f" 0x{value:02X} "
 
 
 def character_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
@@ -197,24 +207,34 @@ def unspaced(character: str) -> bool:
 
 def _character_end(pieces: Sequence[str], start: int) -> int:
     """Index after the pieces of the character at `start`; the lead byte of UTF-8 gives their number."""
-    lead = byte_of(pieces[start])
-    following = 0 if lead is None else (lead >= 0xC0) + (lead >= 0xE0) + (lead >= 0xF0)
     stop = start + 1
-    while following and stop < len(pieces) and 0x80 <= (byte_of(pieces[stop]) or 0) < 0xC0:
-        stop, following = stop + 1, following - 1
+    if in_bytes(pieces[start]):
+        found = raw(pieces[start])
+        while stop < len(pieces) and _missing(found) and 0x80 <= raw(pieces[stop])[0] < 0xC0:
+            found, stop = found + raw(pieces[stop]), stop + 1
     return stop
+
+
+def _missing(text: bytes) -> int:
+    """Number of bytes that the last character of a text lacks; its lead byte says how many it has."""
+    for back, byte in enumerate(reversed(text[-3:]), 1):
+        if byte >= 0xC0:
+            return max(0, 2 + (byte >= 0xE0) + (byte >= 0xF0) - back)
+        if byte < 0x80:
+            break
+    return 0
 
 
 def _spelled(pieces: Sequence[str]) -> str:
     if len(pieces) == 1:
         return readable(pieces[0])
-    text = b"".join(map(_written, pieces)).decode("utf-8", "replace").replace(SPACE, " ").strip()
+    text = b"".join(map(raw, pieces)).decode("utf-8", "replace").replace(SPACE, " ").strip()
     return text or VISIBLE_SPACE
 
 
-def _written(piece: str) -> bytes:
+def raw(piece: str) -> bytes:
     """What a piece spells, with its `▁`."""
-    if (byte := byte_of(piece)) is not None:
-        return bytes([byte])
-    unknown = unknown_text(piece)
-    return (piece if unknown is None else SPACE * starts_word(piece) + unknown).encode()
+    if (unknown := unknown_text(piece)) is not None:
+        return (SPACE * starts_word(piece) + unknown).encode()
+    texts = _BYTE_PIECE.split(piece)  # texts, with the numbers of bytes between them
+    return b"".join(bytes.fromhex(each) if at % 2 else each.encode() for at, each in enumerate(texts))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from transformer.families.bart.config import FIELDS
 from transformer.families.published import (
     ACTIVATIONS,
     PAIRS,
@@ -17,22 +17,6 @@ from transformer.families.published import (
 )
 from transformer.model.config import TransformerConfig
 from transformer.storage.files import CheckpointError
-
-FIELDS: dict[str, tuple[str, Any]] = {
-    "vocab_size": ("vocab_size", 50_265),
-    "d_model": ("d_model", 1024),
-    "d_ff": ("encoder_ffn_dim", 4096),
-    "n_heads": ("encoder_attention_heads", 16),
-    "n_encoder_layers": ("encoder_layers", 12),
-    "n_decoder_layers": ("decoder_layers", 12),
-    "dropout": ("dropout", 0.1),
-    "scaled_embeddings": ("scale_embedding", False),
-    "max_positions": ("max_position_embeddings", 1024),
-    "pad_id": ("pad_token_id", 1),
-    "bos_id": ("decoder_start_token_id", 2),
-    "eos_id": ("eos_token_id", 2),
-}
-"""Maps our field to their name and the reference's default, used if config.json lacks the entry."""
 
 REQUIRED: dict[str, object] = {
     "is_encoder_decoder": True,
@@ -67,6 +51,4 @@ def mbart_config(values: Json, path: Path) -> TransformerConfig:
     require(values, REQUIRED, path)
     require_pairs(values, PAIRS, path)
     activation = one_of(values, "activation_function", "gelu", ACTIVATIONS, "activation", path)
-    ours = taken(values, FIELDS) | CHOICES | {"activation": activation}
-    start = ours["bos_id"]
-    return built(ours | {"bos_id": ours["eos_id"] if start is None else start}, path)
+    return built(taken(values, FIELDS) | CHOICES | {"activation": activation}, path)

@@ -1,0 +1,1 @@
+"""BART: a text in, another text out, such as its summary."""
