@@ -18,6 +18,8 @@ from figures.base.quantity import quantity
 from figures.base.shape import AlternativeLike, HeadLike, StepLike, row_sums
 
 SHOWN = 10
+EXCLUDED = "excluded"
+"""Stands in the place of a probability that no search could choose."""
 
 
 def percent(share: float) -> str:
@@ -44,13 +46,20 @@ def candidates(step: StepLike) -> list[tuple[str, float, bool]]:
     return [(option.token, float(option.log_prob), option.token_id == step.token_id) for option in best]
 
 
+def chances(step: StepLike) -> list[str]:
+    """What stands at the bar of each candidate: its probability, or that the search rules excluded it."""
+    barred = {each.token_id for each in step.alternatives if each.excluded} - {step.token_id}
+    best = shown_candidates(step)
+    return [EXCLUDED if each.token_id in barred else percent(math.exp(each.log_prob)) for each in best]
+
+
 def _next_token_frame(name: str, step: StepLike) -> dict[str, Any]:
     options = candidates(step)
     shares = [math.exp(log_prob) for _, log_prob, _ in options]
     bar = {
         "x": np.array(shares, dtype=np.float32),
         "customdata": np.array([log_prob for _, log_prob, _ in options], dtype=np.float32),
-        "text": [labels.escape(percent(share)) for share in shares],
+        "text": list(map(labels.escape, chances(step))),
         "hovertext": [labels.escape(labels.piece(token)) for token, _, _ in options],
         "marker": {"color": [style.CHOSEN if chosen else style.NEUTRAL for *_, chosen in options]},
     }

@@ -64,7 +64,8 @@ def _allowed(translator: Translator, translation: Translation, log_probs: Tensor
     )
     limit = translator.limit(len(translation.source_tokens))
     for step, row in enumerate(log_probs):
-        yield rules.allowed(row[None], [(config.bos_id, *ids[:step])], [step + 1 >= limit], step)
+        own = rules.allowed(row[None], [(config.bos_id, *ids[:step])], [step + 1 >= limit], step)
+        yield rules.steered(own, row[None], step)
 
 
 def _step(translator: Translator, before: Tensor, after: Tensor, written: int) -> FilteredStep:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from figures import heatmap_spec, pooled_spec, to_json
 from figures.base import captions, labels, style
-from figures.base.bars import candidates, percent
+from figures.base.bars import candidates, chances
 from figures.base.quantity import quantity
 from figures.base.shape import StepLike
 from figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
@@ -298,7 +297,7 @@ def race_feed(
         "about": "after reading “{reads}”",
         "caption": caption,
         "names": [[labels.piece(token) for token, *_ in row] for row in rows],
-        "shares": [[percent(math.exp(log_prob)) for _, log_prob, _ in row] for row in rows],
+        "shares": list(map(chances, steps)),
         "logs": style.packed(logs),
         "chosen": [next((i for i, (*_, chosen) in enumerate(row) if chosen), -1) for row in rows],
         "ids": ids,

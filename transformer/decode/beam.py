@@ -19,6 +19,7 @@ from transformer.decode.steps import (
     Step,
     alternatives,
     as_limits,
+    excluded,
     forced_rows,
     largest,
 )
@@ -154,7 +155,8 @@ def beam_search(
         width, vocab_size = len(distribution) // request.sentences, distribution.shape[-1]
         endings = [ending for beam in beams for ending in beam.endings(width)]
         last = [length >= beam.limit for beam in beams for _ in range(width)]
-        allowed = rules.allowed(distribution, endings, last, length - 1)
+        own = rules.allowed(distribution, endings, last, length - 1)
+        allowed = rules.steered(own, distribution, length - 1)
         sums = (allowed.view(request.sentences, -1, vocab_size) + totals[:, :, None]).flatten(1)
         best, places = largest(sums, min(2 * beam_size, sums.shape[1]))
         chosen = distribution.view_as(sums).gather(1, places)
@@ -164,7 +166,8 @@ def beam_search(
                 triples = ((total, log_prob, int(place)) for total, log_prob, place in candidates)
                 beam.extend(triples, vocab_size, last=length == beam.limit)
         found = alternatives(distribution)
-        step = _beam_step(beams, beam_size, found, forced_rows(distribution, allowed, found[0]))
+        forced, barred = forced_rows(distribution, allowed, found[0]), excluded(distribution, own, found[0])
+        step = _beam_step(beams, beam_size, found, forced, barred)
         yield step
         if all(beam.done for beam in beams):
             break
@@ -190,6 +193,7 @@ def _beam_step(
     beam_size: int,
     best: tuple[tuple[tuple[int, ...], ...], tuple[tuple[float, ...], ...]],
     forced: tuple[bool, ...],
+    barred: tuple[tuple[bool, ...], ...],
 ) -> Step:
     rows_before = len(best[0]) // len(beams)
     nodes = [(s, node) for s, beam in enumerate(beams) for node in _padded(beam, beam_size)]
@@ -201,4 +205,5 @@ def _beam_step(
         alternative_ids=best[0],
         alternative_log_probs=best[1],
         forced=forced,
+        excluded=barred,
     )

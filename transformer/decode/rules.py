@@ -6,6 +6,7 @@ stay the model's own, and a step decided by a rule is marked as forced.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -33,6 +34,9 @@ class SearchRules:
     # id of the only token allowed at the last position before the limit; None allows any
     forced_end: int | None = None
     forced_start: int | None = None  # id of the only token allowed first; None allows any
+    min_tokens: int = 0  # fewest tokens before the end token
+    no_repeat: int = 0  # length of the sequences that may occur only once, with the start token; 0 allows all
+    end_id: int | None = None  # id of the end token, which ``min_tokens`` forbids; None forbids none
     # whether the probabilities that remain without forbidden tokens are rescaled to sum to 1 before scoring
     renormalize: bool = False
 
@@ -44,7 +48,16 @@ class SearchRules:
     @property
     def lookback(self) -> int:
         """Number of past output tokens that decide which token is forbidden next."""
+        if self.no_repeat:
+            return sys.maxsize
         return max((len(sequence) - 1 for sequence in self.forbidden), default=0)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """In words: the rules that depend on what has been written."""
+        once = "no token twice" if self.no_repeat == 1 else f"no {self.no_repeat} tokens in a row twice"
+        fewest = f"no end before {self.min_tokens:,} tokens"
+        return (*(fewest,) * (self.min_tokens > 0), *(once,) * (self.no_repeat > 0))
 
     def allowed(
         self,
@@ -57,7 +70,9 @@ class SearchRules:
         """(rows, pieces) to choose from: -inf if forbidden; ``log_probs`` itself if no rule applies."""
         if step == 0 and self.forced_start is not None:
             return _only(log_probs, self.forced_start)
-        if not self.forbidden and not (self.forced_end is not None and any(last)):
+        short = step < self.min_tokens and self.end_id is not None
+        ends = self.forced_end is not None and any(last)
+        if not (self.forbidden or self.no_repeat or short or ends):
             return log_probs
         allowed = log_probs.clone()
         for row, (ending, is_last) in enumerate(zip(endings, last, strict=True)):
@@ -65,11 +80,27 @@ class SearchRules:
                 allowed[row] = -float("inf")
                 allowed[row, self.forced_end] = 0.0
             else:
-                allowed[row, self._forbidden_after(tuple(ending))] = -float("inf")
+                without = {*self._forbidden_after(tuple(ending)), *([self.end_id] if short else [])}
+                if len(without) < allowed.shape[1]:  # something must be left to choose
+                    allowed[row, list(without)] = -float("inf")
         return allowed.log_softmax(-1) if self.renormalize else allowed
 
+    def steered(self, allowed: Tensor, log_probs: Tensor, step: int) -> Tensor:
+        """(rows, pieces) ``allowed``, after what a request adds to the model's rules."""
+        return allowed
+
     def _forbidden_after(self, ending: tuple[int, ...]) -> list[int]:
-        return [s[-1] for s in self.forbidden if len(s) == 1 or ending[-(len(s) - 1) :] == s[:-1]]
+        found = [s[-1] for s in self.forbidden if len(s) == 1 or ending[-(len(s) - 1) :] == s[:-1]]
+        return found + self._repeating(ending)
+
+    def _repeating(self, ending: tuple[int, ...]) -> list[int]:
+        """The tokens that have followed the last ones before; ``ending`` has the start token, too."""
+        size = self.no_repeat - 1
+        if size < 0 or len(ending) < size:
+            return []
+        latest = ending[len(ending) - size :]
+        places = range(size, len(ending))
+        return [ending[at] for at in places if ending[at - size : at] == latest]
 
 
 def _only(log_probs: Tensor, token: int) -> Tensor:

@@ -16,6 +16,7 @@ from transformer.decode.steps import (
     Step,
     alternatives,
     as_limits,
+    excluded,
     forced_rows,
     largest,
 )
@@ -51,9 +52,10 @@ def decode(
         distribution = request.log_probs(tokens)
         endings = [(request.config.bos_id, *row) for row in ids]
         last = [len(row) + 1 >= limit for row, limit in zip(ids, limits, strict=True)]
-        allowed = rules.allowed(distribution, endings, last, count)
+        own = rules.allowed(distribution, endings, last, count)
+        allowed = rules.steered(own, distribution, count)
         tokens = choose(allowed)
-        step = _step(distribution, allowed, tokens)
+        step = _step(distribution, own, allowed, tokens)
         for row in open_rows:
             ids[row].append(step.token_ids[row])
             log_probs[row].append(step.log_probs[row])
@@ -62,10 +64,9 @@ def decode(
     return tuple(Hypothesis(tuple(w), tuple(v), (row,) * len(w), sum(v)) for row, (w, v) in pairs)
 
 
-def _step(distribution: Tensor, allowed: Tensor, tokens: Tensor) -> Step:
+def _step(distribution: Tensor, own: Tensor, allowed: Tensor, tokens: Tensor) -> Step:
     chosen = tuple(distribution.gather(1, tokens[:, None])[:, 0].tolist())
     rows = tuple(range(len(tokens)))
     best = alternatives(distribution)
-    return Step(
-        tuple(tokens.tolist()), chosen, rows, chosen, *best, forced_rows(distribution, allowed, best[0])
-    )
+    forced, barred = forced_rows(distribution, allowed, best[0]), excluded(distribution, own, best[0])
+    return Step(tuple(tokens.tolist()), chosen, rows, chosen, *best, forced, barred)

@@ -19,28 +19,25 @@ NEVER = -float("inf")
 
 @dataclass(frozen=True, kw_only=True)
 class Steering(SearchRules):
-    """A model's rules, and what a request adds to them."""
+    """A model's rules, and what a request adds to them; nothing ends before the last chosen step."""
 
     chosen: tuple[tuple[int, int], ...] = ()  # steps, from 0, with the id of the only token allowed there
     # steps, or None for every step, with the id of a token that is not allowed there
     barred: tuple[tuple[int | None, int], ...] = ()
-    end_id: int  # id of the token that ends an output; it is not allowed before the last chosen step
 
-    def allowed(
-        self, log_probs: Tensor, endings: Sequence[Sequence[int]], last: Sequence[bool], step: int = 0
-    ) -> Tensor:
-        only = dict(self.chosen).get(step)
-        if only is not None:
-            allowed = log_probs.new_full(log_probs.shape, NEVER)
-            allowed[:, only] = log_probs[:, only]
-            return allowed
-        allowed = super().allowed(log_probs, endings, last, step).clone()
-        allowed[:, self._barred_at(step)] = NEVER
+    def steered(self, allowed: Tensor, log_probs: Tensor, step: int) -> Tensor:
+        only, allowed = dict(self.chosen).get(step), allowed.clone()
+        if only is None:
+            allowed[:, self._barred_at(step)] = NEVER
+        else:
+            allowed.fill_(NEVER)[:, only] = log_probs[:, only]
         return allowed
 
     def _barred_at(self, step: int) -> list[int]:
         barred = [token for at, token in self.barred if at in (None, step)]
-        return barred + [self.end_id] * any(step < at for at, _ in self.chosen)
+        if self.end_id is not None and any(step < at for at, _ in self.chosen):
+            barred.append(self.end_id)
+        return barred
 
 
 def steered(
@@ -66,7 +63,7 @@ def steered(
         return rules
     _check(chosen, barred, end_id)
     own = {field.name: getattr(rules, field.name) for field in fields(SearchRules)}
-    return Steering(**own, chosen=tuple(chosen), barred=tuple(barred), end_id=end_id)
+    return Steering(**own | {"end_id": end_id}, chosen=tuple(chosen), barred=tuple(barred))
 
 
 def _check(chosen: Sequence[tuple[int, int]], barred: Sequence[tuple[int | None, int]], end_id: int) -> None:

@@ -36,7 +36,14 @@ class Step:
     alternative_ids: tuple[tuple[int, ...], ...]
     # (rows before, ALTERNATIVES) their log-probabilities in nats
     alternative_log_probs: tuple[tuple[float, ...], ...]
-    forced: tuple[bool, ...]  # (rows before,) whether the search rules forbade the most probable token
+    # (rows before,) whether the search rules, or what a request adds to them, forbade the most probable token
+    forced: tuple[bool, ...]
+    # (rows before, ALTERNATIVES) whether the model's own search rules forbade the token; empty for none
+    excluded: tuple[tuple[bool, ...], ...] = ()
+
+    def bars(self, row: int) -> tuple[bool, ...]:
+        """Whether the model's own search rules forbade each alternative of a row before the step."""
+        return self.excluded[row] if self.excluded else (False,) * len(self.alternative_ids[row])
 
 
 @dataclass(frozen=True)
@@ -63,10 +70,18 @@ def as_limits(max_length: Limit, sentences: int) -> Sequence[int]:
 
 def forced_rows(distribution: Tensor, allowed: Tensor, best: tuple[tuple[int, ...], ...]) -> tuple[bool, ...]:
     """For each row, whether its most probable token (first of ``best``) is forbidden."""
+    first = excluded(distribution, allowed, tuple(ids[:1] for ids in best))
+    return tuple(row[0] for row in first) or (False,) * len(best)
+
+
+def excluded(
+    distribution: Tensor, allowed: Tensor, best: tuple[tuple[int, ...], ...]
+) -> tuple[tuple[bool, ...], ...]:
+    """For each row, whether each of its most probable tokens ``best`` is forbidden; empty if none can be."""
     if allowed is distribution:
-        return (False,) * len(best)
-    first = torch.tensor([ids[:1] for ids in best], device=allowed.device)
-    return tuple(allowed.gather(1, first)[:, 0].isneginf().tolist())
+        return ()
+    ids = torch.tensor(best, device=allowed.device)
+    return tuple(map(tuple, allowed.gather(1, ids).isneginf().tolist()))
 
 
 def alternatives(

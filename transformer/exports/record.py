@@ -134,6 +134,7 @@ def run_to_dict(translation: Translation) -> dict[str, Any]:
 
 def _step_to_dict(step: DecodeStep) -> dict[str, Any]:
     alternatives = [[each.token, each.token_id, each.log_prob] for each in step.alternatives]
+    excluded = [place for place, each in enumerate(step.alternatives) if each.excluded]
     return {
         "token": step.token,
         "token_id": step.token_id,
@@ -141,6 +142,7 @@ def _step_to_dict(step: DecodeStep) -> dict[str, Any]:
         "parent": step.parent,
         "forced": step.forced,
         "alternatives": alternatives,
+        **({"excluded": excluded} if excluded else {}),
     }
 
 
@@ -227,9 +229,10 @@ def _interventions(
 
 def _step(values: Any) -> DecodeStep:
     alternatives = []
-    for token, token_id, log_prob in _list(values["alternatives"], MOST_ALTERNATIVES):
-        name = text(token, LONGEST_TOKEN)
-        alternatives.append(Alternative(name, whole(token_id), _log_probability(log_prob)))
+    excluded = {whole(place) for place in _list(values.get("excluded", []), MOST_ALTERNATIVES)}
+    for place, (token, token_id, log_prob) in enumerate(_list(values["alternatives"], MOST_ALTERNATIVES)):
+        name, kept = text(token, LONGEST_TOKEN), _log_probability(log_prob)
+        alternatives.append(Alternative(name, whole(token_id), kept, place in excluded))
     return DecodeStep(
         token=text(values["token"], LONGEST_TOKEN),
         token_id=whole(values["token_id"]),

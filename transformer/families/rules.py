@@ -22,9 +22,6 @@ NEUTRAL: dict[str, tuple[object, ...]] = {
     "exponential_decay_length_penalty": (None,),
     "force_words_ids": (None, []),
     "guidance_scale": (None, 1, 1.0),
-    "min_length": (None, 0),
-    "min_new_tokens": (None, 0),
-    "no_repeat_ngram_size": (None, 0),
     "num_beam_groups": (None, 1),
     "penalty_alpha": (None, 0, 0.0),
     "repetition_penalty": (None, 1, 1.0),
@@ -52,6 +49,9 @@ def search_rules(
             forced_end=_forced(values, "forced_eos_token_id", config),
             forced_start=_forced(values, "forced_bos_token_id", config),
             renormalize=bool(values.get("renormalize_logits")),
+            min_tokens=_fewest(values),
+            no_repeat=_whole(values, "no_repeat_ngram_size", 0, 1_000) or 0,
+            end_id=config.eos_id,
         )
     except ValueError as error:
         name = path if path.exists() else directory / "config.json"
@@ -59,9 +59,13 @@ def search_rules(
     ends = {"decoder_start_token_id": config.bos_id, "eos_token_id": config.eos_id}
     neutral = NEUTRAL | {name: (None, number, [number]) for name, number in ends.items()}
     ignored = sorted(name for name, known in neutral.items() if values.get(name) not in known)
-    return rules, tuple(
-        f"This model's files set {name} = {values[name]!r:.80}, which this package does not apply."
-        for name in ignored
+    on = f"This model's search keeps rules of its own: {' and '.join(rules.told)}."
+    return rules, (
+        *(on,) * bool(rules.told),
+        *(
+            f"This model's files set {name} = {values[name]!r:.80}, which this package does not apply."
+            for name in ignored
+        ),
     )
 
 
@@ -94,6 +98,12 @@ def _output_tokens(values: dict[str, Any]) -> int | None:
         return new
     length = _whole(values, "max_length", 2, 1_000_000)
     return None if length is None else length - 1
+
+
+def _fewest(values: dict[str, Any]) -> int:
+    """Fewest tokens before the end token; only the entry ``min_length`` includes the start token."""
+    new, length = (_whole(values, name, 0, 1_000_000) for name in ("min_new_tokens", "min_length"))
+    return max(0, (length or 0) - 1) if new is None else new
 
 
 def _forbidden(values: dict[str, Any], config: TransformerConfig) -> tuple[tuple[int, ...], ...]:

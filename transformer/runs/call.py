@@ -322,10 +322,10 @@ class Run(Generic[Done]):
 
     def _step(self, step: Step, token: int, log_prob: float, parent: int) -> DecodeStep:
         """One token of one hypothesis, which extends row ``parent``."""
-        best = named(self._wording, step.alternative_ids[parent], step.alternative_log_probs[parent])
-        return DecodeStep(
-            self._wording.pieces([token])[0], token, log_prob, best, parent, step.forced[parent]
-        )
+        ids, log_probs = step.alternative_ids[parent], step.alternative_log_probs[parent]
+        best = named(self._wording, ids, log_probs, step.bars(parent))
+        (piece,), forced = self._wording.pieces([token]), step.forced[parent]
+        return DecodeStep(piece, token, log_prob, best, parent, forced)
 
 
 class Proof:
@@ -358,9 +358,11 @@ def chosen(distribution: Tensor, token_ids: Sequence[int]) -> tuple[float, ...]:
     return tuple(distribution.gather(1, ids)[:, 0].tolist())
 
 
-def named(wording: Wording, ids: Sequence[int], log_probs: Sequence[float]) -> tuple[Alternative, ...]:
-    """Tokens that could have come next, by id."""
-    return tuple(map(Alternative, wording.pieces(ids), ids, log_probs))
+def named(
+    wording: Wording, ids: Sequence[int], log_probs: Sequence[float], barred: Sequence[bool] = ()
+) -> tuple[Alternative, ...]:
+    """Tokens that could have come next, by id; ``barred`` says which of them the search rules forbade."""
+    return tuple(map(Alternative, wording.pieces(ids), ids, log_probs, barred or (False,) * len(ids)))
 
 
 def held(trace: AttentionTrace, place: PatchPlace) -> Tensor:

@@ -36,6 +36,7 @@ class Alternative:
     token: str  # the piece
     token_id: int  # its id
     log_prob: float  # its log-probability under the model, in nats
+    excluded: bool = False  # whether the model's own search rules forbade it here
 
 
 @dataclass(frozen=True, repr=False)

@@ -28,7 +28,8 @@ def changes(
         others = tuple(each for each in kept if not isinstance(each, Choose | Prefix))
         return (*others, prefix([*translation.target_ids[:step], token_id]))
     now = translation.steps[step]
-    if token_id == now.alternatives[0].token_id and _free(kept):
+    first = now.alternatives[0]
+    if token_id == first.token_id and not first.excluded and _free(kept):
         return kept
     return (*kept, choose(step, _piece(translation, step, token_id)))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,6 +44,13 @@ def test_the_chosen_token_is_bold_and_always_there():
     outside = next_token([step(77)]).layout.yaxis.ticktext
     assert outside[9] == "<b>t77</b>"
     assert len(outside) == 10
+
+
+def test_a_token_that_the_search_rules_exclude_says_so_in_place_of_its_probability():
+    made = step(2)
+    options = (replace(made.alternatives[0], excluded=True), *made.alternatives[1:])
+    figure = next_token([replace(made, alternatives=options)])
+    assert list(figure.data[0].text[:2]) == ["excluded", "25\u00a0%"]
 
 
 def test_the_row_of_the_cursor_says_its_sum_and_both_its_names():

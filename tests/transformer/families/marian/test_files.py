@@ -120,8 +120,8 @@ def test_a_config_that_is_no_json_object_is_refused(directory, content):
 
 
 def test_a_model_of_another_library_is_refused(directory):
-    change(directory, model_type="bart")
-    refused(directory, "bart model of another library")
+    change(directory, model_type="pegasus")
+    refused(directory, "pegasus model of another library")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_impossible_rules_are_refused_by_name(directory, entries, message):
 
 
 def test_rules_that_are_not_applied_are_said_with_every_translation(directory):
-    change(directory, "generation_config.json", no_repeat_ngram_size=3, do_sample=False, eos_token_id=[0])
+    change(directory, "generation_config.json", repetition_penalty=1.5, do_sample=False, eos_token_id=[0])
     change(directory, "generation_config.json", decoder_start_token_id=7)
     translation = load_translator(directory).translate("the cat", capture=False)
     assert any(
@@ -157,7 +157,7 @@ def test_rules_that_are_not_applied_are_said_with_every_translation(directory):
     )
     assert not any("eos_token_id" in note for note in translation.notes)
     assert any(
-        "no_repeat_ngram_size = 3, which this package does not apply" in note for note in translation.notes
+        "repetition_penalty = 1.5, which this package does not apply" in note for note in translation.notes
     )
     assert not any("do_sample" in note for note in translation.notes)
 

@@ -245,13 +245,15 @@ def test_what_transformers_5_says_of_ties_is_understood(tmp_path):
     assert largest(translator.model(read, read), expected) <= 1e-4
 
 
-def test_an_end_in_a_list_and_rules_that_are_not_applied(tmp_path):
-    rules = {"max_length": 12, "no_repeat_ngram_size": 3, "min_length": 5}
+def test_an_end_in_a_list_and_which_rules_are_on(tmp_path):
+    rules = {"max_length": 12, "no_repeat_ngram_size": 3, "min_length": 5, "repetition_penalty": 1.5}
     directory = write_t5(tmp_path, generation=rules, config={"eos_token_id": [1]})
     translator = load_translator(directory)
     assert translator.config.eos_id == 1
-    assert any("min_length = 5" in note for note in translator.notes)
-    assert any("no_repeat_ngram_size = 3" in note for note in translator.notes)
+    assert translator.notes == (
+        "This model's search keeps rules of its own: no end before 4 tokens and no 3 tokens in a row twice.",
+        "This model's files set repetition_penalty = 1.5, which this package does not apply.",
+    )
     assert json.loads((directory / "config.json").read_text())["eos_token_id"] == [1]
 
 
