@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from lenses.inside.parts import embedding_trace
-from lenses.measures.stream import Tell, recorded, silent
+from lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
+from transformer.model.config import ModelConfig
 from transformer.model.norms import StreamNorm, centred, shift, spread
 from transformer.model.scores import attention_weights
 from transformer.model.sites import Side
@@ -35,6 +36,17 @@ MOST_TOKENS = 1024
 """Tokens of a pass: points × the longer of source and prefix."""
 LIMIT = 0.05
 """Share of the largest of the two ends by which the sum may miss their difference."""
+
+
+NO_LINE = (
+    "Integrated gradients begin at embeddings of zeros. There, every RMSNorm magnifies what it reads up to "
+    "1/√ε times, layer by layer, so that the logits jump where no points can follow: use relevance propagation."
+)
+
+
+def integrates(config: ModelConfig) -> bool:
+    """Whether gradients can be summed along the line from zeros: LayerNorm's β leaves something there."""
+    return config.norm_by != "rms"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +122,13 @@ def saliency(
 
     Raises:
         NotCapturedError: Attention was not recorded.
-        UnmeasuredError: The model is no Transformer, or something was changed in the run.
+        UnmeasuredError: The model is no Transformer, or something was changed in the run; or gradients are
+            integrated through RMSNorm.
         IndexError: There is no such step.
     """
     recorded(run)
+    if integrated and not integrates(run.config):
+        raise UnmeasuredError(NO_LINE)
     model = translator.model
     assert isinstance(model, Transformer)
     if not 0 <= step < len(run.steps):

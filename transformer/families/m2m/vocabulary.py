@@ -17,6 +17,8 @@ from transformer.families.pieces import read_model
 from transformer.storage.files import CheckpointError, read_json
 
 IDS_FILE = "vocab.json"
+MADE_UP = 8
+"""Rows of M2M-100 behind the languages, which stand for nothing."""
 SETTINGS_FILE = "tokenizer_config.json"
 
 
@@ -28,8 +30,20 @@ def read_vocabulary(directory: Path, size: int) -> PairVocabulary:
     path = directory / PIECES_FILE
     model = read_model(path)
     if (directory / IDS_FILE).is_file():
-        return pair_vocabulary(path, model, *_listed(directory), (), size)
+        ids, languages = _listed(directory)
+        _check_whole(directory, ids, model, size - len(ids) - len(languages))
+        return pair_vocabulary(path, model, ids, languages, (), size)
     return pair_vocabulary(path, model, in_fairseq_order(model), NLLB, (MASK,), size)
+
+
+def _check_whole(directory: Path, ids: dict[str, int], model: bytes, left: int) -> None:
+    """CheckpointError if pieces lack: then languages would get their ids, and ``left`` would be too many."""
+    missing = sorted(in_fairseq_order(model).keys() - ids.keys())
+    if missing and left > MADE_UP:
+        raise CheckpointError(
+            f"{directory / IDS_FILE} lacks {len(missing):,} pieces of {PIECES_FILE}, for which config.json has "
+            f"rows, such as {missing[0]!r:.60}; the file is not complete."
+        )
 
 
 def _listed(directory: Path) -> tuple[dict[str, int], tuple[str, ...]]:

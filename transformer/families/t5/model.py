@@ -53,7 +53,8 @@ def load_t5(path: str | Path) -> Checkpoint:
     config = t5_config(values, directory / CONFIG_FILE)
     stored = stored_tensors(weight_files(directory))
     check_sizes(directory, config, {name: tensor.shape for name, tensor in stored.items()})
-    config, names = resolve(config, stored, directory)
+    untied = values.get("tie_word_embeddings") is False
+    config, names = resolve(config, stored, directory, untied)
     vocabulary = read_vocabulary(directory, config.vocab_size)
     check_ids(directory, config, vocabulary)
     if into := [piece for piece in vocabulary.source.ids if INTO.fullmatch(piece)]:  # MADLAD translates
@@ -68,13 +69,15 @@ def load_t5(path: str | Path) -> Checkpoint:
 
 
 def resolve(
-    config: TransformerConfig, stored: Mapping[str, StoredTensor], directory: Path
+    config: TransformerConfig, stored: Mapping[str, StoredTensor], directory: Path, untied: bool
 ) -> tuple[TransformerConfig, dict[str, str]]:
     """Maps our name of every weight to theirs, and adapts the config to the tables that the file holds.
 
+    ``untied`` says that config.json asks for an output table of its own.
+
     CheckpointError if a weight is missing, or there is one that no model of this config has.
     """
-    chosen = tables(directory, ROLES, stored)
+    chosen = tables(directory, (*ROLES[:2], (OUTPUT,)) if untied else ROLES, stored)
     names = layer_names(config) | _buckets() | table_names(chosen)
     names |= {f"{side}.final_norm.weight": f"{side}.final_layer_norm.weight" for side in SIDES}
     extra = {SHARED, SOURCE, TARGET, OUTPUT, *filter(IGNORED.fullmatch, stored)}

@@ -12,6 +12,7 @@ from figures.base.bars import percent
 from figures.maps.measures import part_bars
 from lenses.again.written import audit_attribution
 from lenses.measures.attribution import Attribution
+from lenses.measures.gradients import NO_LINE, integrates
 from transformer import AttentionKind, Translation, Translator
 from transformer.runs.translation import Alternative, DecodeStep
 from transformer.trace.report import AuditReport
@@ -51,14 +52,18 @@ def show(opened: Opened, now: State) -> None:
         with st.container(width=220):
             offered = {each: f"and not {labels.piece(each)}" for each in rivals}
             pickers.choose("rival", "The other token", offered, rival.token, texts=True)
+        can = integrates(opened.translation.config)
+        integrated = now.integrated and can
         st.toggle(
             "integrated gradients (some seconds)",
-            now.integrated,
+            integrated,
+            disabled=not can,
+            help=None if can else NO_LINE,
             **pickers.control("integrated", now.integrated, lambda on: session.change(integrated=on)),
         )
     with waiting.progress("Splitting the logits") as tell:
         asked, run = opened.asked, opened.translation
-        found = measures.reasons(asked, run, step, rival.token_id, now.integrated, tell)
+        found = measures.reasons(asked, run, step, rival.token_id, integrated, tell)
     st.markdown(_sentence(found.attribution, written, rival))
     pair = f"z(“{captions.quote(written.token)}”) − z(“{captions.quote(rival.token)}”)"
     back = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -106,6 +107,16 @@ def test_what_is_not_supported_is_named(tmp_path, name):
     values, message = REFUSED[name]
     with pytest.raises(CheckpointError, match=message):
         load_translator(write_m2m(tmp_path, config=values))
+
+
+def test_a_vocabulary_without_its_last_pieces_is_refused(tmp_path):
+    """The languages would get the ids of these pieces."""
+    directory = write_m2m(tmp_path)
+    path = directory / "vocab.json"
+    listed = json.loads(path.read_text())
+    path.write_text(json.dumps(dict(list(listed.items())[:-7])))
+    with pytest.raises(CheckpointError, match=r"lacks 7 pieces of sentencepiece\.bpe\.model"):
+        load_translator(directory)
 
 
 def test_what_old_files_hold_besides_is_ignored_and_said(tmp_path):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from t5_models import PREFIX, reference, reference_tokenizer, write_t5
 
 from lenses import alti, attribution, carried, score_parts
@@ -17,6 +18,8 @@ from lenses.again.written import audit_attribution, audit_score
 from lenses.inside.inside import look_inside
 from lenses.inside.logit_lens import logit_lens
 from lenses.inside.parts import feed_forward_part, final_norm_part, norm_part
+from lenses.measures.gradients import saliency
+from lenses.measures.stream import UnmeasuredError
 from transformer import AttentionKind, Capture, Translator, load_translator
 from transformer.decode.beam import beam_search
 from transformer.decode.request import TranslationRequest
@@ -227,6 +230,24 @@ def test_what_is_not_supported_is_named(tmp_path, name):
 def test_another_kind_of_t5_is_refused_by_name(tmp_path):
     with pytest.raises(CheckpointError, match="holds a umt5 model of another library"):
         load_translator(write_t5(tmp_path, config={"model_type": "umt5"}))
+
+
+def test_an_untied_t5_without_its_output_table_is_refused(tmp_path):
+    directory = write_t5(tmp_path, tied=False)
+    path = directory / "model.safetensors"
+    stored = load_file(path)
+    del stored["lm_head.weight"]
+    save_file(stored, path, {"format": "pt"})
+    with pytest.raises(CheckpointError, match=r"lack lm_head\.weight"):
+        load_translator(directory)
+
+
+def test_integrated_gradients_through_rms_norm_are_refused_in_one_sentence(tmp_path):
+    translator = load_translator(write_t5(tmp_path))
+    run = translator.translate("the cat sleeps", 1, capture=Capture(residual=True))
+    with pytest.raises(UnmeasuredError, match="the logits jump where no points can follow"):
+        saliency(translator, run, 0, run.steps[0].token_id)
+    assert not saliency(translator, run, 0, run.steps[0].token_id, integrated=False).audit.checks
 
 
 def test_what_transformers_5_says_of_ties_is_understood(tmp_path):
