@@ -122,5 +122,7 @@ def write_firefox(directory: Path, model: Transformer, **changes: bool) -> Path:
     """A folder as Firefox downloads it."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "model.enpt.intgemm.alphas.bin").write_bytes(packed(content(model, **changes)))
-    (directory / "vocab.enpt.spm").write_bytes(vocabulary())
+    sizes = {"src": model.config.vocab_size, "trg": model.config.n_target_pieces}
+    for side, pieces in ({"": PIECES} if model.config.shared_embeddings else sizes).items():
+        (directory / f"{side}vocab.enpt.spm").write_bytes(vocabulary(pieces))
     return directory

@@ -16,7 +16,8 @@ class Reference:
     def __init__(self, items: Items, heads: int, encoder_layers: int, decoder_layers: int) -> None:
         self.items, self.heads = items, heads
         self.depths = encoder_layers, decoder_layers
-        self.table = self.weight("Wemb", turned=False)
+        names = ("Wemb", "Wemb") if "Wemb" in items.found else ("encoder_Wemb", "decoder_Wemb")
+        self.table, self.target_table = (self.weight(name, turned=False) for name in names)
 
     def weight(self, name: str, turned: bool = True) -> np.ndarray:
         return self.items.numbers(name, rows_are_outputs=turned).astype(np.float64)
@@ -70,10 +71,10 @@ class Reference:
         for layer in range(1, self.depths[0] + 1):
             x = self.attention(x, x, f"encoder_l{layer}_self")
             x = self.feed_forward(x, f"encoder_l{layer}")
-        read = np.concatenate([np.zeros((1, width)), self.table[target] * np.sqrt(width)])
+        read = np.concatenate([np.zeros((1, width)), self.target_table[target] * np.sqrt(width)])
         y = read + self.positions(len(read), width)
         for layer in range(1, self.depths[1] + 1):
             y = self.recurrence(y, f"decoder_l{layer}")
             y = self.attention(y, x, f"decoder_l{layer}_context")
             y = self.feed_forward(y, f"decoder_l{layer}")
-        return y @ self.table.T + self.weight("decoder_ff_logit_out_b")
+        return y @ self.target_table.T + self.weight("decoder_ff_logit_out_b")

@@ -51,14 +51,14 @@ OUTPUT_TABLE, OUTPUT_BIAS = "decoder_ff_logit_out_W", "decoder_ff_logit_out_b"
 
 @dataclass(frozen=True)
 class PairedVocabulary:
-    """A vocabulary of each language; both have as many pieces, and the same ids of special ones."""
+    """A vocabulary of each language; both have the same ids for the end and for what is unknown."""
 
     source: Tokenizer
     target: Tokenizer
 
     @property
     def special(self) -> SpecialIds:
-        return self.target.special
+        return self.source.special._replace(bos=self.target.special.bos)
 
     @property
     def vocab_size(self) -> int:
@@ -98,10 +98,10 @@ def read_vocabulary(directory: Path) -> Tokenizer | PairedVocabulary:
     if not any(directory.glob("srcvocab.*.spm")):
         return _read_tokenizer(only(directory, "vocab.*.spm"))
     source, target = (_read_tokenizer(only(directory, f"{side}vocab.*.spm")) for side in ("src", "trg"))
-    if (source.vocab_size, source.special) != (target.vocab_size, target.special):
+    if source.special[2:] != target.special[2:]:
         raise CheckpointError(
-            f"{directory} has vocabularies of {source.vocab_size:,} and {target.vocab_size:,} pieces, or "
-            "other ids of their special ones; only vocabularies of one size and order are supported."
+            f"{directory} has two vocabularies that give </s> or <unk> different ids; only those with the "
+            "same ids are supported."
         )
     return PairedVocabulary(source, target)
 
@@ -126,12 +126,13 @@ def firefox_config(items: Items, tokenizer: Tokenizer | PairedVocabulary) -> Tra
         sizes = {ours: int(settings[theirs]) for ours, theirs in SIZES.items()}
         names = ("pad_id", "bos_id", "eos_id", "unk_id")
         special = dict(zip(names, tokenizer.special, strict=True))
-        shared = SHARED_TABLE in items.found
+        shared, own = SHARED_TABLE in items.found, tokenizer.target_size
         found = TransformerConfig.from_dict(
             {
                 **sizes,
                 **special,
                 "vocab_size": tokenizer.vocab_size,
+                "target_vocab_size": None if own == tokenizer.vocab_size else own,
                 "activation": settings.get("transformer-ffn-activation", "relu"),
                 "norm": "post",
                 "norm_epsilon": NORM_EPSILON,

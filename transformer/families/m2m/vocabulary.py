@@ -41,8 +41,8 @@ def _check_whole(directory: Path, ids: dict[str, int], model: bytes, left: int) 
     missing = sorted(in_fairseq_order(model).keys() - ids.keys())
     if missing and left > MADE_UP:
         raise CheckpointError(
-            f"{directory / IDS_FILE} lacks {len(missing):,} pieces of {PIECES_FILE}, for which config.json has "
-            f"rows, such as {missing[0]!r:.60}; the file is not complete."
+            f"{directory / IDS_FILE} lacks {len(missing):,} pieces of {PIECES_FILE} for which config.json "
+            f"has rows, such as {missing[0]!r:.60}; the file is not complete."
         )
 
 

@@ -214,17 +214,37 @@ def test_each_language_may_have_its_own_pieces(tmp_path):
     config = replace(CONFIG, shared_embeddings=False)
     model = random_model(config)
     folder = write_firefox(tmp_path / "zh", model)
-    pieces = folder / "vocab.enpt.spm"
-    shutil.copy(pieces, folder / "trgvocab.enpt.spm")
-    pieces.rename(folder / "srcvocab.enpt.spm")
     loaded = load_firefox(folder)
     assert not loaded.config.shared_embeddings
     src, tgt = torch.tensor([[5, 7, 9, 0]]), torch.tensor([[CONFIG.bos_id, 11, 12]])
     torch.testing.assert_close(loaded.model(src, tgt), model(src, tgt), atol=2e-2, rtol=0)
     assert load_translator(folder).translate("the old house").steps
     (folder / "trgvocab.enpt.spm").write_bytes(vocabulary(PIECES - 5))
-    with pytest.raises(CheckpointError, match="one size"):
+    with pytest.raises(CheckpointError, match="the weight decoder_Wemb has the shape"):
         load_firefox(folder)
+
+
+@pytest.mark.parametrize(("depth", "own"), [(2, PIECES), (4, PIECES - 9), (2, PIECES + 3)])
+def test_the_sizes_of_today_s_models_open_and_vocabularies_may_differ_in_size(tmp_path, depth, own):
+    """Six layers in the encoder, two or four in the decoder."""
+    config = replace(
+        CONFIG,
+        shared_embeddings=False,
+        n_encoder_layers=6,
+        n_decoder_layers=depth,
+        target_vocab_size=own,
+        bos_id=own,
+    )
+    folder = write_firefox(tmp_path / "zh", random_model(config))
+    reference = Reference(Items(folder / "model.enpt.intgemm.alphas.bin"), 2, 6, depth)
+    translator = load_translator(folder)
+    found = translator.model(torch.tensor([SOURCE]), torch.tensor([[own, *TARGET]]))[0]
+    assert found.shape == (len(TARGET) + 1, own)
+    np.testing.assert_allclose(found.numpy(), reference.logits(SOURCE, TARGET), atol=1e-4)
+    translation = translator.translate("the old house", max_length=8)
+    assert translation.attention.audit().passed
+    alone, _ = translator.hypotheses(["the old house", "we often see the quick brown fox"], 4, 8)
+    assert alone.token_ids == translator.translate("the old house", 4, 8).target_ids
 
 
 def test_a_search_never_writes_the_unknown_piece(tmp_path):
