@@ -107,7 +107,7 @@ def _write(
             **usual | (made or {}),
             d_model=shape["d_model"],
             encoder_ffn_dim=shape["ffn"],
-            decoder_ffn_dim=shape["ffn"],
+            decoder_ffn_dim=shape.get("decoder_ffn", shape["ffn"]),
             encoder_attention_heads=shape["heads"],
             decoder_attention_heads=shape["heads"],
             encoder_layers=shape["encoder_layers"],

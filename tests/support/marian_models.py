@@ -94,7 +94,7 @@ def write_marian(
         decoder_vocab_size=target,
         d_model=shape["d_model"],
         encoder_ffn_dim=shape["ffn"],
-        decoder_ffn_dim=shape["ffn"],
+        decoder_ffn_dim=shape.get("decoder_ffn", shape["ffn"]),
         encoder_attention_heads=shape["heads"],
         decoder_attention_heads=shape["heads"],
         encoder_layers=shape["encoder_layers"],

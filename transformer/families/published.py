@@ -16,10 +16,9 @@ ACTIVATIONS = {"swish": "silu", "silu": "silu", "gelu": "gelu", "relu": "relu"}
 """Our names of activations by theirs."""
 
 PAIRS: dict[str, tuple[str, object]] = {
-    "decoder_ffn_dim": ("encoder_ffn_dim", 4096),
     "decoder_attention_heads": ("encoder_attention_heads", 16),
 }
-"""Decoder entries that must equal the encoder's: our stacks share one width and one number of heads."""
+"""Decoder entries that must equal the encoder's: our stacks share one number of heads."""
 
 _SHARD = {
     SAFETENSORS: re.compile(r"model-\d{5}-of-\d{5}\.safetensors"),
@@ -69,7 +68,7 @@ def require(values: Json, required: dict[str, object], path: Path) -> None:
 
 
 def require_pairs(values: Json, pairs: dict[str, tuple[str, object]], path: Path) -> None:
-    """CheckpointError if an entry differs from its twin: our stacks share one width and number of heads."""
+    """CheckpointError if an entry differs from its twin: our stacks share one number of heads."""
     for name, (twin, default) in pairs.items():
         if values.get(name, default) != values.get(twin, default):
             raise CheckpointError(
@@ -95,6 +94,8 @@ def taken(values: Json, fields: dict[str, tuple[str, Any]]) -> Json:
 
 def built(ours: Json, path: Path) -> TransformerConfig:
     """The config of fields; CheckpointError if one is out of range, or the model would be too large."""
+    if ours.get("decoder_d_ff") == ours["d_ff"]:
+        ours = ours | {"decoder_d_ff": None}
     try:
         config = TransformerConfig.from_dict(ours)
     except (TypeError, ValueError) as error:

@@ -187,11 +187,15 @@ class ModelConfig:
         """Number of layers and of heads by kind of attention."""
         return {str(kind): (site.n_layers, self.n_heads) for kind, site in self.sites.items()}
 
+    def inner_width(self, side: Side) -> int:
+        """Inner width of the feed-forward networks of a stack."""
+        return self.d_ff
+
     @property
     def products(self) -> Mapping[Side, int]:
         """By side: the numbers of all matrices, besides those of attention, that each position passes."""
-        inner = (2 + self.gated) * self.d_model * self.d_ff
-        return {side: stack.n_layers * inner for side, stack in self.stacks.items()}
+        one = (2 + self.gated) * self.d_model
+        return {side: stack.n_layers * one * self.inner_width(side) for side, stack in self.stacks.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """The config as a flat dictionary of JSON values."""
@@ -232,6 +236,7 @@ class TransformerConfig(ModelConfig):
             output, with which the decoder begins.
         task: What the output is: a translation of the text, or whatever the text asks for.
         prompts: Beginnings of texts that say what to do, such as "summarize: ", a line each.
+        decoder_d_ff: ``d_ff`` of the decoder, if it has another one than the encoder.
 
     Raises:
         ValueError: As for ``ModelConfig``.
@@ -247,10 +252,13 @@ class TransformerConfig(ModelConfig):
     language_pair: bool = False
     task: Task = "translate"
     prompts: str = ""
+    decoder_d_ff: int | None = None
 
     def __post_init__(self) -> None:
         if self.target_vocab_size is not None:
             _check_whole("target_vocab_size", self.target_vocab_size, 1, LIMITS["vocab_size"])
+        if self.decoder_d_ff is not None:
+            _check_whole("decoder_d_ff", self.decoder_d_ff, 1, LIMITS["d_ff"])
         super().__post_init__()
         if self.shared_embeddings and self.target_vocab_size not in (None, self.vocab_size):
             raise ValueError(
@@ -277,6 +285,10 @@ class TransformerConfig(ModelConfig):
     def names_pair(self) -> bool:
         """Whether a text begins with two of the pieces that name a language."""
         return self.language_pair
+
+    def inner_width(self, side: Side) -> int:
+        """Inner width of the feed-forward networks of a stack."""
+        return self.decoder_d_ff or self.d_ff if side == "decoder" else self.d_ff
 
     @property
     def prompt_texts(self) -> tuple[str, ...]:

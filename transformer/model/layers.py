@@ -30,11 +30,12 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class FeedForward(nn.Module):
     """FFN(x) = max(0, x W1 + b1) W2 + b2 (equation 2), or with another activation."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, side: Side = "encoder") -> None:
         super().__init__()
+        width = config.inner_width(side)
         self.activation = ACTIVATIONS[config.activation]
-        self.inner = nn.Linear(config.d_model, config.d_ff, config.biases)
-        self.outer = nn.Linear(config.d_ff, config.d_model, config.biases)
+        self.inner = nn.Linear(config.d_model, width, config.biases)
+        self.outer = nn.Linear(width, config.d_model, config.biases)
 
     def units(self, x: Tensor) -> Tensor:
         """(…, d_model) → (…, d_ff): the inner units after the activation, as W2 reads them."""
@@ -48,17 +49,17 @@ class FeedForward(nn.Module):
 class GatedFeedForward(FeedForward):
     """FFN(x) = (act(x W_gate) ⊙ x W1) W2 (Shazeer 2020, equation 6): a gate for the value of each unit."""
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config)
-        self.gate = nn.Linear(config.d_model, config.d_ff, config.biases)
+    def __init__(self, config: ModelConfig, side: Side = "encoder") -> None:
+        super().__init__(config, side)
+        self.gate = nn.Linear(config.d_model, config.inner_width(side), config.biases)
 
     def units(self, x: Tensor) -> Tensor:
         return self.activation(self.gate(x)) * self.inner(x)
 
 
-def feed_forward(config: ModelConfig) -> FeedForward:
-    """The feed-forward network of a config."""
-    return (GatedFeedForward if config.gated else FeedForward)(config)
+def feed_forward(config: ModelConfig, side: Side) -> FeedForward:
+    """The feed-forward network of a stack."""
+    return (GatedFeedForward if config.gated else FeedForward)(config, side)
 
 
 class Residual(nn.Module):
@@ -128,7 +129,7 @@ class EncoderLayer(nn.Module):
         self.layer = layer
         self.self_attention = MultiHeadAttention(config, AttentionKind(side), layer)
         self.self_attention_residual = residual(config, Sublayer(side, layer, "self_attention"))
-        self.feed_forward = feed_forward(config)
+        self.feed_forward = feed_forward(config, side)
         self.feed_forward_residual = residual(config, Sublayer(side, layer, "feed_forward"))
 
     def forward(
@@ -172,7 +173,7 @@ class CrossDecoderLayer(nn.Module):
         self.add_first(config, residual)
         self.cross_attention = MultiHeadAttention(config, AttentionKind.CROSS, layer)
         self.cross_attention_residual = residual(config, Sublayer("decoder", layer, "cross_attention"))
-        self.feed_forward = feed_forward(config)
+        self.feed_forward = feed_forward(config, "decoder")
         self.feed_forward_residual = residual(config, Sublayer("decoder", layer, "feed_forward"))
 
     def forward(

@@ -20,6 +20,7 @@ FIELDS = {
     "vocab_size": ("vocab_size", 58_101),
     "d_model": ("d_model", 1024),
     "d_ff": ("encoder_ffn_dim", 4096),
+    "decoder_d_ff": ("decoder_ffn_dim", 4096),
     "n_heads": ("encoder_attention_heads", 16),
     "n_encoder_layers": ("encoder_layers", 12),
     "n_decoder_layers": ("decoder_layers", 12),

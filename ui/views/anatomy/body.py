@@ -173,7 +173,7 @@ def parts(config: ModelConfig) -> list[str]:
 
 def _sublayer(name: str, config: ModelConfig) -> list[Box]:
     (label, kind), norm = _LABELS[name], config.norm
-    d_model, d_ff = f"{config.d_model:,}", f"{config.d_ff:,}"
+    d_model, d_ff = f"{config.d_model:,}", f"{config.inner_width(side_of(name)):,}"
     shape = f"{config.n_heads} heads × {config.d_head}" if kind else f"{d_model} → {d_ff} → {d_model}"
     if name == "decoder-recurrence":
         shape = f"{d_model} → {d_model}"

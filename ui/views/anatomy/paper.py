@@ -63,10 +63,16 @@ def table(opened: Opened) -> None:
     config, card = run.config, model.card
     training = paragraph(card, "Training").partition(". ")[0]
     shared, own_tests = bleu(scores(card))
+    widths = (f"{config.inner_width(side):,}" for side in config.stacks)
     rows = [
         ("layers", "6 + 6", "6 + 6", " + ".join(str(stack.n_layers) for stack in config.stacks.values())),
         ("d_model", "512", "1,024", f"{config.d_model:,}"),
-        ("d_ff", "2,048", "4,096", f"{config.d_ff:,}"),
+        (
+            "d_ff",
+            "2,048",
+            "4,096",
+            " + ".join(dict.fromkeys(f"{config.inner_width(s):,}" for s in config.stacks)),
+        ),
         ("heads", "8", "16", f"{config.n_heads}"),
         (
             "LayerNorm",

@@ -11,6 +11,7 @@ from figures.base.strips import Strip, largest, matrices_spec
 from figures.pages.inside import form_spec
 from lenses.inside.block import Block
 from transformer.model.config import ModelConfig
+from transformer.model.sites import Side
 from ui.controls.slots import shares, signed
 from ui.server import analyses
 from ui.views.inside.formulas import terms_of
@@ -137,7 +138,7 @@ def layer(look: Look) -> Part:
     names = points(len(found.names))
     rows = [noted(_named(names, found, i), point) for i, point in enumerate(found.points)]
     drawing = strips_drawing("block", rows, f"the {side}'s layer at this position", joint=True)
-    told = _chain_told(look.opened.translation.config, "recurrence" in found.names)
+    told = _chain_told(look.opened.translation.config, side, "recurrence" in found.names)
     return Part({"text": told}, {"figures": (replace(drawing, audit=found.audit),)})
 
 
@@ -152,15 +153,15 @@ def _named(names: tuple[str, ...], found: Block, place: int) -> str:
     return f"{names[place]}, after {_SHORT[found.names[place - 1]]}"
 
 
-def _chain_told(config: ModelConfig, recurrent: bool) -> str:
+def _chain_told(config: ModelConfig, side: Side, recurrent: bool) -> str:
     moving = "**Attention and the recurrent unit** move" if recurrent else "**Attention** moves"
     return (
         f"Seen from outside, a layer is a chain of vectors of one shape: {config.d_model:,} numbers for each "
         f"position go in, and {config.d_model:,} come out. {short_norm(config)} is {config.norm_name}.\n\n"
         f"{moving} information between positions, and nothing else in the layer does. **The feed-forward "
         f"network (FFN)** works on each position alone, always with the same {_matrices(config)}: "
-        f"{config.d_model:,} → {config.d_ff:,} → {config.d_model:,}, and between them the non-linearity "
-        f"({_ACTIVATIONS[config.activation]}). {_between(config)}"
+        f"{config.d_model:,} → {config.inner_width(side):,} → {config.d_model:,}, and between them the "
+        f"non-linearity ({_ACTIVATIONS[config.activation]}). {_between(config)}"
     )
 
 

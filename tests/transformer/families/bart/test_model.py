@@ -30,6 +30,7 @@ CASES: dict[str, dict[str, Any]] = {
     "relu, scaled": {"activation": "relu", "made": {"scale_embedding": True}, "seed": 1},
     "one layer": {"encoder_layers": 1, "decoder_layers": 1, "heads": 1, "seed": 2},
     "deep encoder, like a distilled one": {"encoder_layers": 4, "decoder_layers": 1, "seed": 3},
+    "another width in the decoder": {"decoder_ffn": 20},
     "own output table": {"untied": True},
     "tokenizer.json": {"whole": True},
     "bfloat16, shards": {"dtype": torch.bfloat16, "shards": True},

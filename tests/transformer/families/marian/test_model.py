@@ -42,6 +42,7 @@ CASES: dict[str, dict[str, Any]] = {
     "float16": {"dtype": torch.float16},
     "bfloat16, PyTorch file": {"dtype": torch.bfloat16, "file": "bin"},
     "6 + 6 layers of 8 heads": {"encoder_layers": 6, "decoder_layers": 6, "heads": 8},
+    "another width in the decoder": {"decoder_ffn": 20},
     "one head, odd width": {"d_model": 31, "heads": 1},
 }
 
