@@ -63,7 +63,6 @@ def table(opened: Opened) -> None:
     config, card = run.config, model.card
     training = paragraph(card, "Training").partition(". ")[0]
     shared, own_tests = bleu(scores(card))
-    widths = (f"{config.inner_width(side):,}" for side in config.stacks)
     rows = [
         ("layers", "6 + 6", "6 + 6", " + ".join(str(stack.n_layers) for stack in config.stacks.values())),
         ("d_model", "512", "1,024", f"{config.d_model:,}"),
