@@ -40,7 +40,8 @@ LIMIT = 0.05
 
 NO_LINE = (
     "Integrated gradients begin at embeddings of zeros. There, every RMSNorm magnifies what it reads up to "
-    "1/√ε times, layer by layer, so that the logits jump where no points can follow: use relevance propagation."
+    "1/√ε times, layer by layer, so that the logits jump where no points can follow: use relevance "
+    "propagation."
 )
 
 

@@ -72,6 +72,8 @@ def test_every_measure_passes_the_norm_of_the_embeddings(bart, tmp_path):
     slopes = saliency(bart, forced, step, token)
     assert slopes.audit.passed
     assert audit_saliency(bart, forced, step, (token, None), slopes, 8).passed
+    held = saliency(bart, forced, step, token, integrated=False, held=True)
+    assert audit_saliency(bart, forced, step, (token, None), held, 8).passed
     assert alti(bart.model, forced).audit.passed
     for kind in AttentionKind:
         assert carried(bart.model, forced, kind, 0, 1).audit.passed
