@@ -10,8 +10,6 @@ from ui.shell.waiting import for_pytorch
 with for_pytorch("training"):
     from ui.views.training import page
 
-opened = open_sentence_page(
-    "training", lambda now: own_translation(now.target), changes=page.untouched, target=examples.reference
-)
+opened = open_sentence_page("training", own_translation, changes=page.untouched, target=examples.reference)
 if opened is not None:
     with_model(opened, page.show)

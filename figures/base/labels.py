@@ -21,7 +21,9 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _UNKNOWN = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
 """A token that the model reads as `<unk>`, with the text for which it has no piece."""
 SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>", "◌"})
-_LANGUAGE = re.compile(r">>[^\s<>]+<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}")
+_LANGUAGE = re.compile(
+    r">>[^\s<>]+<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|<2[a-z]{2,3}(_[A-Za-z]+)?>"
+)
 """A piece that names a language."""
 CUT = 12
 ROOM = 6.5

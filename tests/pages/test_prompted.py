@@ -92,3 +92,21 @@ def test_the_norm_and_the_gate_are_shown_as_they_are() -> None:
     assert r"\odot" in said(network)
     output = run(doors.script("whole_model"), model="t5", text=TEXT, part="output")
     assert r"\tfrac{1}{\sqrt{d_{model}}}" in said(output)
+
+
+def test_the_visitor_s_own_output_is_a_text_where_the_model_does_not_translate() -> None:
+    popovers = [each.proto.popover.label for each in run("app.py", model="t5", text=TEXT).get("popover")]
+    assert "Use your own text" in popovers
+    popovers = [each.proto.popover.label for each in run("app.py", model="en-pt", text=TEXT).get("popover")]
+    assert "Use your own translation" in popovers
+
+
+def test_a_model_of_languages_in_angle_brackets_has_a_picker(folder: Path) -> None:
+    write_t5(folder / "madlad", symbols=("<2pt>", "<2de>"))
+    at = run("app.py", model="madlad", text="the house")
+    assert at.session_state["state"].model == "madlad"
+    (picker,) = (each for each in at.selectbox if each.label == "Translate into")
+    assert picker.options == ["German", "Portuguese"]
+    assert not [each.value for each in at.error]
+    assert catalogue.addressed("madlad", "the house", None) == "<2de> the house"
+    assert catalogue.addressed("madlad", "the house", "<2pt>") == "<2pt> the house"

@@ -43,7 +43,7 @@ Against = tuple[str, Any]
 HandLinks = frozenset[tuple[int, int, bool]]
 """Word links: source word, target word (from 0), and whether the link is sure or only possible."""
 MOST_PAIRS = 1_000
-_LANGUAGE = re.compile(r">>[^\s<>]{1,40}<<|\w{2,12} \w{2,12}", re.ASCII)
+_LANGUAGE = re.compile(r">>[^\s<>]{1,40}<<|<2\w{2,12}>|\w{2,12} \w{2,12}", re.ASCII)
 _PAIR = re.compile(r"(\d{1,4})([-p])(\d{1,4})")
 
 

@@ -56,7 +56,7 @@ LANGUAGES = {
     "pt": "Portuguese",
 }
 """English names of languages by their codes."""
-_USUAL = ("eng_", "__en__", "en_"), ("deu_", "__de__", "de_")
+_USUAL = ("eng_", "__en__", "en_"), ("deu_", "__de__", "de_", "<2de>")
 """How the pieces of English and German begin."""
 _NO_NAMES = ("", ".", "..")
 KINDS = tuple(str(kind) for kind in AttentionKind)
@@ -402,13 +402,14 @@ def pairs(name: str) -> bool:
 
 
 def language_of(name: str, language: str | None) -> str:
-    """The target language: the chosen one if the model knows it, otherwise the model's first.
+    """The target language: the chosen one if the model knows it, otherwise German, or the model's first.
 
     For a model that is told both, the two of them; usually from English into German.
     """
     pieces = languages(name)
     if not pairs(name):
-        return language if language in pieces else pieces[0]
+        usually = next((each for each in pieces if each.startswith(_USUAL[1])), pieces[0])
+        return language if language in pieces else usually
     asked = (language or "").split()
     if len(asked) == 2 and set(asked) <= set(pieces):
         return " ".join(asked)

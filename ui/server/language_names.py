@@ -71,8 +71,8 @@ NAMES = _table(_THREE) | _table(_TWO)
 
 
 def language_name(piece: str) -> str:
-    """The name of the language of a piece, such as `deu_Latn`, `__de__` or `>>deu<<`; its code if unknown."""
-    code = piece.strip("<>_")
+    """The name of the language of a piece, such as `deu_Latn`, `__de__` or `<2de>`; its code if unknown."""
+    code = piece.strip("<>_").removeprefix("2")
     own, _, script = code.partition("_")
     name = NAMES.get(own, code)
     return f"{name} ({_SCRIPTS[script]})" if own in _TWICE and script in _SCRIPTS else name

@@ -74,7 +74,7 @@ def below_box(now: State) -> None:
             st.caption(f":material/warning: {plain(told)}", width="content")
         if now.target is None:
             draw_again(now)
-        own_translation(now.target)
+        own_translation(now)
 
 
 def prompts(now: State) -> None:
@@ -100,19 +100,25 @@ def draw_again(now: State) -> None:
         sampling.popover(now)
 
 
-def own_translation(target: str | None) -> None:
-    """A popover for the visitor's own translation, which is then forced through the model."""
-    label = "Use your own translation" if target is None else "Your own translation is in use"
+def own_translation(now: State) -> None:
+    """A popover for the visitor's own translation or text, which is then forced through the model."""
+    own, target = _output(now.model), now.target
+    label = f"Use your own {own}" if target is None else f"Your own {own} is in use"
     with st.popover(label, type="tertiary"):
         st.text_input(
-            "Your translation",
+            f"Your {own}",
             target or "",
-            placeholder="Type a translation and press Enter",
+            placeholder=f"Type a {own} and press Enter",
             help="The model reads it token by token (teacher forcing) and decodes nothing.",
             **control("target", target or "", _take_target),
         )
         if target is not None:
-            st.button("Back to the model's translation", on_click=_take_target, args=("",))
+            st.button(f"Back to the model's {own}", on_click=_take_target, args=("",))
+
+
+def _output(model: str | None) -> str:
+    """What a model's output is called."""
+    return "translation" if catalogue.task(model) == "translate" else "text"
 
 
 def _take_target(target: str) -> None:

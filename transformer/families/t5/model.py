@@ -11,7 +11,7 @@ from transformer.families.family import every_part
 from transformer.families.pieces import check_ids
 from transformer.families.rules import search_rules
 from transformer.families.t5.config import t5_config
-from transformer.families.t5.vocabulary import read_vocabulary
+from transformer.families.t5.vocabulary import INTO, read_vocabulary
 from transformer.families.weights import check_names, read_weights, table_names, tables
 from transformer.model.config import TransformerConfig
 from transformer.storage.description import CONFIG_FILE, read_card, read_heads
@@ -38,9 +38,6 @@ ROLES = (SOURCE, SHARED, TARGET), (TARGET, SHARED, SOURCE), (OUTPUT, SHARED, TAR
 IGNORED = re.compile(r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight")
 """A table of positions of cross-attention in old files, which no model reads."""
 
-INTO = re.compile(r"<2[a-z]{2,3}(_[A-Za-z]+)?>")
-"""Pieces of MADLAD with which a text says into which language it shall be translated."""
-
 
 def load_t5(path: str | Path) -> Checkpoint:
     """Reads a model directory in the format of transformers and the Hub.
@@ -58,10 +55,7 @@ def load_t5(path: str | Path) -> Checkpoint:
     vocabulary = read_vocabulary(directory, config.vocab_size)
     check_ids(directory, config, vocabulary)
     if into := [piece for piece in vocabulary.source.ids if INTO.fullmatch(piece)]:  # MADLAD translates
-        usual = [f"<2{code}>" for code in ("de", "en", "es", "fr", "pt", "zh")]
-        config = replace(
-            config, task="translate", prompts="\n".join(f"{each} " for each in usual if each in into)
-        )
+        config = replace(config, task="translate", languages=" ".join(into), prompts="")
     rules, notes = search_rules(directory, values, config)
     stored = {name: stored[name] for name in names.values()}
     model = read_weights(directory, config, names, stored, turned=_buckets().values())

@@ -13,6 +13,8 @@ PIECES_FILE = "spiece.model"
 SETTINGS_FILE = "tokenizer_config.json"
 EXTRA_IDS = 100
 """Extra ids of a tokenizer whose settings do not say how many it has."""
+INTO = re.compile(r"<2[a-z]{2,3}(_[A-Za-z]+)?>")
+"""Pieces of MADLAD with which a text says into which language it shall be translated."""
 _EXTRA = re.compile(r"<extra_id_\d+>")
 
 
@@ -36,7 +38,7 @@ def read_vocabulary(directory: Path, size: int) -> PublishedVocabulary:
     missing = [piece for piece in (EOS, UNK, PAD) if piece not in ids]
     if missing:
         raise CheckpointError(f"{path} has no piece {missing[0]}, so it is not the vocabulary of a T5 model.")
-    special = {EOS, UNK, PAD, *filter(_EXTRA.fullmatch, names)}
+    special = {EOS, UNK, PAD, *filter(_EXTRA.fullmatch, names), *filter(INTO.fullmatch, names)}
     splitter = Splitter(model, PIECES_FILE, PieceTable(ids, size), special)
     return PublishedVocabulary(splitter, splitter)
 

@@ -126,18 +126,18 @@ def _pick_language(name: str, now: State) -> None:
         return
     named = catalogue.named_in(name, now.text or "")
     chosen = named or catalogue.language_of(name, now.language)
-    found = {piece: language_name(piece) for piece in pieces}
+    names = {piece: language_name(piece) for piece in pieces}
+    found = dict(sorted(names.items(), key=lambda item: item[1]))
     more = {"labelled": True, "disabled": named is not None}
     if not catalogue.pairs(name):
         told = "This model translates into several languages, so each text starts with the one you choose."
         choose("language", "Translate into", found, chosen, _take_language, help=told, **more)
         return
     sides = chosen.split()
-    sorted_names = dict(sorted(found.items(), key=lambda item: item[1]))
     for side, label in enumerate(("Translate from", "Into")):
         told = "This model is told both languages: the text begins with its own, the output with the other."
         take = partial(_take_side, sides, side)
-        choose(f"language.{side}", label, sorted_names, sides[side], take, help=told, **more)
+        choose(f"language.{side}", label, found, sides[side], take, help=told, **more)
 
 
 def _take_language(language: str) -> None:

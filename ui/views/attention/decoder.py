@@ -41,7 +41,7 @@ def controls(now: State) -> None:
         return
     pickers.variants(_VARIANTS, now.view, sentences(now.target is not None))
     if now.view == "trained":
-        sentence.own_translation(now.target)
+        sentence.own_translation(now)
 
 
 def sentences(

@@ -27,6 +27,7 @@ from transformer.decode.steps import finish
 from transformer.exports.npz import load_trace, save_trace
 from transformer.model.encodings.biases import t5_buckets
 from transformer.model.sites import Sublayer
+from transformer.runs.wording import InputError
 from transformer.storage.files import CheckpointError
 
 TEXT = f"{PREFIX}the cat sleeps in the old house while two dogs ran over the hills ."
@@ -278,8 +279,15 @@ def test_an_end_in_a_list_and_which_rules_are_on(tmp_path):
     assert json.loads((directory / "config.json").read_text())["eos_token_id"] == [1]
 
 
-def test_a_madlad_translates_and_offers_languages_that_its_vocabulary_names(tmp_path):
+def test_a_madlad_translates_into_the_language_with_which_a_text_begins(tmp_path):
     translator = load_translator(write_t5(tmp_path, symbols=("<2de>", "<2pt>", "<2xx_Latn>")))
     assert translator.config.task == "translate"
-    assert translator.config.prompt_texts == ("<2de> ", "<2pt> ")
-    assert "<2de>" in translator.translate("<2de> the house").source_tokens
+    assert translator.config.language_pieces == ("<2de>", "<2pt>", "<2xx_Latn>")
+    assert translator.config.prompt_texts == ()
+    run = translator.translate("<2de> the house")
+    assert run.source_tokens[:2] == ("<2de>", "▁the")
+    assert [*translator.ids("<2de> the house"), 1] == reference_tokenizer(tmp_path)(
+        "<2de> the house"
+    ).input_ids
+    with pytest.raises(InputError, match="translates into 3 languages; begin the text with the one you want"):
+        translator.translate("the house")
