@@ -7,11 +7,18 @@ of NLLB-200-600M (width 1,024, 16 heads, 4,096 units; 3 + 3 of its 12 + 12 layer
 that two copies fit in memory. Both write the same number of tokens (the end is forbidden), in turns, with the
 same number of threads. transformers returns its weights; this package keeps what they are derived from, and
 derives one layer of each kind.
+
+    python benchmarks/families.py --peak
+
+prints instead by how much the peak of memory rises while each model opens, as a share of its weights, each
+in a process of its own: NLLB with 8 + 8 layers; mBART and BART too, in the shape per layer of their large
+ones, 3 + 3 layers.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -24,7 +31,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, report
-from benchmarks.marian import ours, theirs
+from benchmarks.marian import ours, print_peak, theirs
 from transformer import load_translator
 from transformer.families.pairs import PIECES_FILE as M2M_PIECES
 from transformer.families.t5.vocabulary import PIECES_FILE as T5_PIECES
@@ -75,6 +82,44 @@ def write_nllb(directory: Path, layers: int) -> Any:
     return M2M100ForConditionalGeneration
 
 
+def write_large(directory: Path, kind: str) -> None:
+    """Saves a random mBART-50 or BART: width 1,024, 16 heads, 4,096 units."""
+    import transformers
+
+    directory.mkdir(parents=True, exist_ok=True)
+    if kind == "MBart":
+        write_pieces(directory / M2M_PIECES)
+    else:
+        from tokenizers import ByteLevelBPETokenizer
+
+        made = ByteLevelBPETokenizer()
+        special = ["<s>", "<pad>", "</s>", "<unk>"]
+        made.train([str(ROOT / "README.md")], vocab_size=600, special_tokens=special)
+        made.save_model(str(directory))
+    of = getattr(transformers, f"{kind}Config")(
+        vocab_size=ROWS, encoder_layers=3, decoder_layers=3, decoder_start_token_id=2
+    )
+    getattr(transformers, f"{kind}ForConditionalGeneration")(of).save_pretrained(directory)
+
+
+def write(name: str, directory: Path, layers: int | None = None) -> Any:
+    """Saves the model of a name."""
+    if name == "T5-small":
+        return write_t5(directory, layers or 6)
+    if name == "NLLB-600M":
+        return write_nllb(directory, layers or 3)
+    return write_large(directory, name.removesuffix("-large"))
+
+
+def print_peaks() -> None:
+    """Prints the peak of every model: written here, opened in a process of its own."""
+    for name in ("T5-small", "NLLB-600M", "MBart-large", "Bart-large"):
+        with tempfile.TemporaryDirectory() as folder:
+            write(name, Path(folder), {"NLLB-600M": 8}.get(name))
+            print(name, end=", ", flush=True)
+            subprocess.run([sys.executable, __file__, "--open", folder], check=True)
+
+
 def compare(name: str, directory: Path, made: Any, text: str, options: argparse.Namespace) -> None:
     """Prints the time of a search with capture against the reference's, and without both."""
     translator = load_translator(directory)
@@ -105,12 +150,20 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--layers", type=int, default=None, help="of each stack, instead of 6 and 3")
+    parser.add_argument("--peak", action="store_true", help="print the peak of memory while models open")
+    parser.add_argument("--open", type=Path, default=None, help="print that of one directory")
     options = parser.parse_args()
+    if options.open:
+        print_peak(options.open)
+        return
     torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore")
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     torch.manual_seed(0)
+    if options.peak:
+        print_peaks()
+        return
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         made = write_t5(directory, options.layers or 6)

@@ -18,7 +18,7 @@ from figures.base.quantity import quantity
 from figures.base.shape import AlternativeLike, HeadLike, StepLike, row_sums
 
 SHOWN = 10
-EXCLUDED = "excluded"
+EXCLUDED = "barred"
 """Stands in the place of a probability that no search could choose."""
 
 

@@ -50,7 +50,7 @@ def test_a_token_that_the_search_rules_exclude_says_so_in_place_of_its_probabili
     made = step(2)
     options = (replace(made.alternatives[0], excluded=True), *made.alternatives[1:])
     figure = next_token([replace(made, alternatives=options)])
-    assert list(figure.data[0].text[:2]) == ["excluded", "25\u00a0%"]
+    assert list(figure.data[0].text[:2]) == ["barred", "25\u00a0%"]
 
 
 def test_the_row_of_the_cursor_says_its_sum_and_both_its_names():
