@@ -212,7 +212,7 @@ def test_a_model_of_several_languages_offers_them():
     at = run(model=LANGUAGES, text=TEXT)
     assert not at.error
     box = next(each for each in at.selectbox if each.label == "Translate into")
-    assert list(box.options) == ["French", "Spanish", "Portuguese"]
+    assert list(box.options) == ["French", "Portuguese", "Spanish"]
     first = runs.request(at.session_state["state"], LANGUAGES, TEXT)
     assert first.text == f">>fra<< {TEXT}"
     box.select(">>spa<<").run()

@@ -70,6 +70,11 @@ def is_allowed(name: str) -> bool:
     return True
 
 
+def most_bytes() -> int:
+    """Largest total size of a model's files that may be downloaded."""
+    return Hub.from_environment().most_bytes
+
+
 def allowed() -> tuple[str, ...] | None:
     """Patterns of the model names that may be opened here; None allows all."""
     return Hub.from_environment().allowed

@@ -12,7 +12,7 @@ from transformer.hub.files import Offer, size
 from ui.address import session
 from ui.controls import part, plain
 from ui.controls.pickers import control
-from ui.server import hub_models, memory
+from ui.server import hub_models, memory, suggested
 from ui.server.hub_models import Download, Question, desk
 
 _EVERY = 0.5
@@ -76,8 +76,22 @@ def _form(question: Question | None) -> None:
         st.caption(f"Allowed here: {plain(', '.join(patterns))}")
     if question is None:
         st.caption("Type a name and press Enter.")
+        _suggest()
         return
     _answer(question)
+
+
+def _suggest() -> None:
+    """Draws well-known models that fit; a click asks the Hub what it offers."""
+    found = suggested.fitting()
+    if not found:
+        return
+    st.caption(f"Known models that fit the memory that is free here ({size(memory.available())}):")
+    with st.container(gap=None):
+        for each in found:
+            key = f"hub.suggested.{each.name}"
+            st.button(each.name, type="tertiary", on_click=_ask, args=(each.name,), key=key)
+            st.caption(plain(f"{each.does} · {each.told}"))
 
 
 def _answer(question: Question) -> None:
