@@ -125,7 +125,7 @@ def test_an_empty_text_is_refused(bart):
 
 
 def test_a_model_saved_without_its_output_projection_opens(tmp_path):
-    """As facebook/bart-base was."""
+    """As transformers saves a BartModel."""
     whole = load_translator(write_bart(tmp_path / "whole"))
     bare = load_translator(write_bart(tmp_path / "bare", bare=True))
     assert bare.model.output_bias is None
