@@ -93,7 +93,7 @@ def test_only_allowed_names_are_asked_for_or_opened(server, hub):
             {"config__json": MONSTER},
             "n_encoder_layers is 1000000000",
         ),
-        ({"config__json": b'{"model_type": "bart"}'}, "a bart model of another library"),
+        ({"config__json": b'{"model_type": "pegasus"}'}, "a pegasus model of another library"),
         ({"config__json": b"[" * 100_000}, "is not valid JSON"),
     ],
     ids=range(7),
