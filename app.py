@@ -20,7 +20,7 @@ if model is not None:
     opened = sentence.open_sentence(model, now)
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
-    changed.tell(now, opened)
+    changed.show_changes(now, opened)
     if opened is not None:
         strip.ask(opened)
         doubt.tell(opened)

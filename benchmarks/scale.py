@@ -250,7 +250,7 @@ def print_memory(model: Translator, sizes: tuple[int, ...]) -> None:
 def main() -> None:
     """Runs all measurements."""
     from transformer import load_translator
-    from ui.shell import doors
+    from ui.shell import sitemap
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -262,7 +262,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["bytes", "clicks", "longest", "memory"])
     options = parser.parse_args()
     model = load_translator((options.models or ROOT / "assets" / "models") / options.model)
-    pages = [doors.script(name) for name in doors.PAGES]
+    pages = [sitemap.script(name) for name in sitemap.PAGES]
     if options.pages:
         pages = [page for page in pages if any(word in page for word in options.pages)]
     long, short, longest = (

@@ -39,9 +39,9 @@ from benchmarks.load import sentences  # noqa: E402
 from benchmarks.session import FailedError, SaidError, Session  # noqa: E402
 from ui.server import stores  # noqa: E402
 from ui.server.hosting import bounds  # noqa: E402
-from ui.shell import doors  # noqa: E402
+from ui.shell import sitemap  # noqa: E402
 
-PLACES = [(name, view) for name, page in doors.PAGES.items() for view in page.sections or ("",)]
+PLACES = [(name, view) for name, page in sitemap.PAGES.items() for view in page.sections or ("",)]
 MODELS = ("en-pt",) * 4 + ("en-de", "firefox-en-pt")
 """The last one has no decoder self-attention, so nobody comes with it."""
 LINKS = ("app", "cross_attention", "encoder_self_attention", "decoder_self_attention")
@@ -187,7 +187,7 @@ class Wanderer:
 
 
 def _path(page: str) -> str:
-    return "" if page == doors.HOME else page
+    return "" if page == sitemap.HOME else page
 
 
 def look(port: int) -> Look:

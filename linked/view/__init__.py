@@ -21,7 +21,7 @@ from linked.view.feeds import (
     whole_feed,
     window_around,
 )
-from linked.view.glosses import Told, followed, glossed, tell
+from linked.view.glosses import WordAlignment, followed, glossed, tell
 from linked.view.layout import Layout
 from linked.view.payloads import (
     EXAMPLE,
@@ -54,7 +54,7 @@ __all__ = [
     "Shade",
     "StripsFeed",
     "TilesFeed",
-    "Told",
+    "WordAlignment",
     "bars_feed",
     "choice",
     "colour_note",

@@ -16,7 +16,7 @@ from transformer.runs.translation import Translation
 
 
 @dataclass(frozen=True)
-class Told:
+class WordAlignment:
     """A translation as attention tells it; positions count from 0."""
 
     step: int = 0  # the most telling step
@@ -24,16 +24,16 @@ class Told:
     glosses: Mapping[int, str] = field(default_factory=dict)
 
 
-def tell(run: Translation, aligner: Aligner, opens: Head) -> Told:
+def tell(run: Translation, aligner: Aligner, opens: Head) -> WordAlignment:
     """Glosses by an aligner, and the step at which the head of cross-attention that opens agrees with it.
 
     Without cross-attention there is nothing to align: the first step, and no glosses.
     """
     if AttentionKind.CROSS not in run.config.sites:
-        return Told()
+        return WordAlignment()
     aligned, tokens = aligner.weights(run), (run.source_tokens, run.target_tokens)
     step = telling_step(run.weights("cross", *opens), *tokens, aligned)
-    return Told(step, glosses(aligned, *tokens))
+    return WordAlignment(step, glosses(aligned, *tokens))
 
 
 def glossed(texts: Mapping[int, str], aligner: Aligner) -> dict[int, Gloss]:

@@ -30,7 +30,7 @@ from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
 from ui.server.workshop.limits import NICE, SWITCH
-from ui.shell import doors
+from ui.shell import sitemap
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -131,7 +131,7 @@ class Visitor:
 
     def link(self, page: str) -> Any:
         """A link to a page, in the menu or beside the heading."""
-        if page == doors.HOME:
+        if page == sitemap.HOME:
             return self.page.locator(".st-key-menu a").filter(has_text="Translate")  # type: ignore[attr-defined]
         links = f":is(.st-key-menu, .st-key-beside) a[href^='{page}']"
         return self.page.locator(links).first  # type: ignore[attr-defined]

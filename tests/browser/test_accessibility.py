@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from ui.shell import doors
+from ui.shell import sitemap
 
 from .conftest import PATIENCE, Visitor, case_link
 
@@ -45,7 +45,7 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
 }
 """What else is judged of a page besides what it opens with."""
 WHOLE = {
-    door.name: [name for entry in door.entries for name in entry if "/" not in name] for door in doors.DOORS
+    door.name: [name for entry in door.entries for name in entry if "/" not in name] for door in sitemap.DOORS
 }
 """The pages behind each door of the menu."""
 GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}
@@ -89,11 +89,11 @@ def test_every_page_has_contrast_and_names_in_light_and_dark(visitor: Visitor, d
     wrong = []
     for page in WHOLE[door]:
         for more in ({}, *VIEWS.get(page, ())):
-            address = f"{page.removeprefix(doors.HOME)}?{urlencode(case_link('copy', step='2') | more)}"
+            address = f"{page.removeprefix(sitemap.HOME)}?{urlencode(case_link('copy', step='2') | more)}"
             visitor.page.emulate_media(color_scheme="light")
             visitor.page.goto(f"{visitor.base}/{address}")
             drawn(visitor)
-            found = objections(visitor, menu=page == doors.HOME)
+            found = objections(visitor, menu=page == sitemap.HOME)
             wrong += [f"{address} {objection}" for objection in found]
     assert not wrong, "\n".join(wrong)
 

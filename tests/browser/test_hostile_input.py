@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from ui.shell import doors
+from ui.shell import sitemap
 
 from .conftest import PATIENCE, Visitor
 
@@ -103,4 +103,4 @@ def test_texts_that_cannot_be_translated_get_a_sentence(visitor: Visitor) -> Non
         alert.first.wait_for(timeout=PATIENCE)
     assert visitor.page.locator(".stException").count() == 0
     links = "document.querySelectorAll('[data-testid=stSidebar] a').length"
-    visitor.until(f"{links} >= {len(doors.DOORS)}")
+    visitor.until(f"{links} >= {len(sitemap.DOORS)}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ui.shell import doors
+from ui.shell import sitemap
 
 from .conftest import Visitor, box_of, case_link
 
-CLICKS = ("cross_attention", "masks", "glossary", "inside_a_head", doors.HOME)
+CLICKS = ("cross_attention", "masks", "glossary", "inside_a_head", sitemap.HOME)
 MOST_BYTES = 3_200
 """Of which 1,900 list the pages of the app, which Streamlit sends with every run."""
 LONG = " ".join(["one two three four five six eight nine ten"] * 7)
@@ -21,7 +21,7 @@ def arrived(visitor: Visitor, page: str) -> str:
     visitor.until(
         "([name, title]) => location.pathname === `/${name}` && !location.search.includes('keep=')"
         " && document.title.startsWith(title)",
-        [name, doors.heading(doors.at(page, None))[0]],
+        [name, sitemap.heading(sitemap.at(page, None))[0]],
     )
     return str(visitor.page.evaluate("location.pathname + location.search"))
 
@@ -31,12 +31,12 @@ def test_five_clicks_and_five_backs_pass_every_page_once(visitor: Visitor) -> No
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("ArrowRight")
     visitor.until("location.search.includes('step=3')")
-    passed = [arrived(visitor, doors.HOME)]
+    passed = [arrived(visitor, sitemap.HOME)]
     for page in CLICKS:
         visitor.link(page).click()
         passed.append(arrived(visitor, page))
         visitor.has(step="3")
-    for page, address in zip((*reversed(CLICKS[:-1]), doors.HOME), reversed(passed[:-1]), strict=True):
+    for page, address in zip((*reversed(CLICKS[:-1]), sitemap.HOME), reversed(passed[:-1]), strict=True):
         visitor.page.go_back()
         assert arrived(visitor, page) == address
     visitor.ready()
@@ -49,7 +49,7 @@ def test_the_first_click_of_a_visitor_without_an_address_is_one_step_back(visito
     arrived(visitor, "cross_attention")
     visitor.ready()
     visitor.page.go_back()
-    assert arrived(visitor, doors.HOME) == "/"
+    assert arrived(visitor, sitemap.HOME) == "/"
 
 
 @pytest.mark.parametrize("options", [{"button": "middle"}, {"modifiers": ["Control"]}])

@@ -8,14 +8,14 @@ from app_pages import run, words
 
 from transformer.hub.settings import HOSTED_VARIABLE
 from ui.server import catalogue, runs
-from ui.server.runs import Asked, Untold, by_beam
+from ui.server.runs import NoProgress, Request, by_beam
 
 TEXTS = [f"{first} {second} three" for first in ("one", "two", "five", "ten") for second in ("six", "four")]
 
 
 def found(text: str, decode: str = "greedy") -> runs.Bettered | None:
-    asked = Asked("random", text, decode, None)
-    return by_beam(asked, runs.translate(asked, Untold()), 4)
+    asked = Request("random", text, decode, None)
+    return by_beam(asked, runs.translate(asked, NoProgress()), 4)
 
 
 def test_it_is_told_exactly_if_the_beam_s_text_differs_and_scores_higher():

@@ -17,7 +17,7 @@ from transformer import interventions as do
 from transformer.text.words import reading_groups
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
-from ui.server.runs import Asked
+from ui.server.runs import Request
 from ui.views.compare.sides import Compared
 
 PAGE = "pages/compare.py"
@@ -286,8 +286,8 @@ def test_what_keys_carried_is_compared_like_weights(kind: str):
 @pytest.mark.parametrize("measure", ["carried", "weight"])
 def test_a_side_that_is_derived_says_so_and_turns_if_it_is_exchanged(measure: str):
     """What keys carried, or words, in the map of another order, of another head, or under other names."""
-    asked = Asked("en-pt", "The embroidered tablecloth shimmered.", "greedy", None)
-    opened = Opened(asked, runs.translate(asked, runs.Untold()), None)
+    asked = Request("en-pt", "The embroidered tablecloth shimmered.", "greedy", None)
+    opened = Opened(asked, runs.translate(asked, runs.NoProgress()), None)
     side = Compared("A", opened.translation, "cross", (5, 1), opened=opened, measure=measure, words=True)
     drawn = side.map()
     assert side.origin(drawn) == "✓ from a verified trace"

@@ -55,7 +55,7 @@ catalogue.loading().wait()
 first.run()
 assert not first.exception, first.exception
 asked = runs.request(first.session_state["state"], "en-de", first.text_input[0].value)
-assert runs.translate(asked, runs.Untold()).attention is not None
+assert runs.translate(asked, runs.NoProgress()).attention is not None
 found["live"] = [feeds(first), state(first)]
 print(json.dumps(found))
 """

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from figures.base.labels import is_special
 from transformer import TextGenerator, load_language_model
-from ui.maps.take_home import KEY
+from ui.maps.run_export import KEY
 from ui.server import catalogue
 from ui.server.language.writer import LONGEST, MORE
 from ui.views.language_model import generation, lengths, surprisal

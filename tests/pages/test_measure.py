@@ -14,7 +14,7 @@ from transformer import Capture, load_translator
 from ui.maps import measures
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.server.runs import Asked
+from ui.server.runs import Request
 
 TEXT = "one two three"
 KINDS = {
@@ -96,7 +96,7 @@ def test_words_carry_sums_and_effects_stay_those_of_pieces():
 def test_a_cell_is_measured_in_every_way(traced):
     translator, translation = traced
     row, key = 1, 2
-    one = Opened(Asked("random", TEXT, "greedy", None), translation, None)
+    one = Opened(Request("random", TEXT, "greedy", None), translation, None)
     told = measures.of_cell(one, "cross", (1, 2), (row, key), row)
     found = {name: value for name, value, _ in told}
     assert found["weight"] == f"{translation.weights('cross', 1, 2)[row, key]:.3f}"

@@ -18,7 +18,7 @@ from transformer.__main__ import main as transformer
 from ui.address.gone import GONE, MOVED, RENAMED
 from ui.server import studies
 from ui.server.catalogue import DEFAULT
-from ui.shell import doors
+from ui.shell import sitemap
 
 LANGUAGE_MODEL = "language/lm-en"
 OLD = {
@@ -56,7 +56,7 @@ def test_an_address_of_a_section_that_has_moved_opens_what_it_has_become(old: st
     opened = {}
     monkeypatch.setattr(st, "switch_page", lambda page, query_params: opened.update({page: query_params}))
     page, _, view = old.partition("/")
-    run(doors.script(page), view=view, model="en-de", step="2")
+    run(sitemap.script(page), view=view, model="en-de", step="2")
     to, study = MOVED[old]
     query = opened[f"pages/{to}.py"]
     assert query["step"] == "2"
@@ -80,7 +80,7 @@ def test_an_old_address_without_a_model_opens_the_study_of_the_one_that_its_page
     monkeypatch.setattr(st, "switch_page", lambda page, query_params: opened.update(query_params))
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     at.query_params["view"] = view
-    assert not at.switch_page(doors.script(page)).run().exception
+    assert not at.switch_page(sitemap.script(page)).run().exception
     assert opened["study"] == study
     assert study in studies.known()
 

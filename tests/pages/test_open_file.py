@@ -19,7 +19,7 @@ from transformer.exports.npz import ONE_MATRIX
 from transformer.exports.view import Selection
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
-from ui.maps.take_home import trace_file, view_file
+from ui.maps.run_export import trace_file, view_file
 
 PAGE = "pages/open_file.py"
 HOSTILE = "<script>alert(1)</script> </s> <b>one</b> \u202etwo\u202c $x$ [a](javascript:alert(1)) #000001"

@@ -9,7 +9,7 @@ from app_pages import PAGES, run, words
 
 from ui.address.parameters import parse
 from ui.address.state import KINDS
-from ui.shell import doors
+from ui.shell import sitemap
 from ui.views.paper import WALK
 
 ITEMS = [item for items in WALK.values() for item in items]
@@ -47,7 +47,7 @@ def test_a_link_opens_the_live_thing(address: str):
     )
     at.query_params.clear()
     at.query_params.update(parse_qsl(link.query_string))
-    at = at.switch_page(doors.script(path)).run()
+    at = at.switch_page(sitemap.script(path)).run()
     assert not at.exception
     assert not at.error
     shown = [*at.get("plotly_chart"), *at.get("bidi_component"), *at.get("dataframe"), *at.get("table")]
@@ -61,4 +61,4 @@ def test_a_link_opens_the_live_thing(address: str):
 
 def test_the_page_is_behind_learn():
     assert "pages/paper.py" in PAGES
-    assert any(("paper",) in door.entries for door in doors.DOORS if door.name == "Learn")
+    assert any(("paper",) in door.entries for door in sitemap.DOORS if door.name == "Learn")

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from t5_models import write_t5
 
 from ui.server import catalogue, examples
-from ui.shell import doors
+from ui.shell import sitemap
 
 TEXT = "summarize: He is old and tired."
 PLACES = (
@@ -57,7 +57,7 @@ def test_the_tasks_of_the_config_are_offered_and_begin_the_text() -> None:
     assert catalogue.task("copy") == "translate"
     assert examples.text_on("t5", None).startswith("summarize: ")
     at = run("app.py", model="t5", text=TEXT)
-    assert doors.WRITES in said(at)
+    assert sitemap.WRITES in said(at)
     assert "Write" in [each.label for each in at.button]
     at.button(key="prompt.1").click().run()
     assert at.session_state["state"].text == "translate English to German: He is old and tired."
@@ -65,7 +65,7 @@ def test_the_tasks_of_the_config_are_offered_and_begin_the_text() -> None:
 
 @pytest.mark.parametrize(("page", "params"), PLACES, ids=str)
 def test_a_page_says_what_the_model_computes(page: str, params: dict[str, str]) -> None:
-    at = run(doors.script(page), model="t5", text=TEXT, **params)
+    at = run(sitemap.script(page), model="t5", text=TEXT, **params)
     assert not at.exception
     assert not [each.value for each in at.error]
     told = said(at)
@@ -76,7 +76,7 @@ def test_a_page_says_what_the_model_computes(page: str, params: dict[str, str]) 
 
 
 def test_inside_a_head_the_division_is_left_out_and_said() -> None:
-    at = run(doors.script("inside_a_head"), model="t5", text=TEXT, section="all", what_if="no-scale")
+    at = run(sitemap.script("inside_a_head"), model="t5", text=TEXT, section="all", what_if="no-scale")
     told = said(at)
     assert "this model does not divide q·k by √d_k" in told
     assert at.session_state["state"].what_if == ("no-scale", None)
@@ -84,13 +84,13 @@ def test_inside_a_head_the_division_is_left_out_and_said() -> None:
 
 
 def test_the_norm_and_the_gate_are_shown_as_they_are() -> None:
-    norm = run(doors.script("whole_model"), model="t5", text=TEXT, part="decoder-forward-norm")
+    norm = run(sitemap.script("whole_model"), model="t5", text=TEXT, part="decoder-forward-norm")
     assert r"\mathrm{RMSNorm}(x)" in said(norm)
     assert "No mean is taken away" in said(norm)
-    network = run(doors.script("whole_model"), model="t5", text=TEXT, part="encoder-forward")
+    network = run(sitemap.script("whole_model"), model="t5", text=TEXT, part="encoder-forward")
     assert "It makes a gate for each unit" in said(network)
     assert r"\odot" in said(network)
-    output = run(doors.script("whole_model"), model="t5", text=TEXT, part="output")
+    output = run(sitemap.script("whole_model"), model="t5", text=TEXT, part="output")
     assert r"\tfrac{1}{\sqrt{d_{model}}}" in said(output)
 
 

@@ -16,7 +16,7 @@ from transformer.runs.translator import Translator, load_translator
 from transformer.storage.directory import save_checkpoint
 from transformer.training.runs.distilled import student_config
 from ui.address.state import VIEWS
-from ui.shell import doors
+from ui.shell import sitemap
 
 HIDDEN = {
     "pages/decoder_self_attention.py": ("trained",),
@@ -26,9 +26,9 @@ HIDDEN = {
 """Views beyond those after a page's first: the decoder's own, one that has become a page, and a first one
 that an address names where there are changes."""
 SECTIONS = {
-    doors.script(name): (*list(page.sections)[1:], *HIDDEN.get(doors.script(name), ()))
-    for name, page in doors.PAGES.items()
-    if page.sections or doors.script(name) in HIDDEN
+    sitemap.script(name): (*list(page.sections)[1:], *HIDDEN.get(sitemap.script(name), ()))
+    for name, page in sitemap.PAGES.items()
+    if page.sections or sitemap.script(name) in HIDDEN
 }
 ADDRESSES = [(page, view) for page in PAGES for view in (None, *SECTIONS.get(page, ()))]
 ARCHITECTURES: dict[str, Callable[[Path, Translator], None]] = {

@@ -20,7 +20,7 @@ from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Vocabulary
 from ui.address.parameters import KEEP
 from ui.server.background.run import AT_ONCE, turns
-from ui.shell import doors
+from ui.shell import sitemap
 
 ROOT = Path(__file__).resolve().parents[2]
 LINKED = (
@@ -32,7 +32,7 @@ LINKED = (
     "pages/whole_model.py",
 )
 """Pages with a linked view."""
-PAGES = tuple(doors.script(name) for name in doors.PAGES)
+PAGES = tuple(sitemap.script(name) for name in sitemap.PAGES)
 SENTENCE = CASES["copy"].sentence
 HOSTILE = "<script>alert(1)</script> #000001 </b> {x} %{z} **one** \u202eabc two"
 HEADS = {

@@ -37,8 +37,8 @@ from transformer.training.augment import MAKERS, augmented
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.distributed import Workers
 from transformer.training.presets import PRESETS, Preset, preset_name
+from transformer.training.runs.control import RunControl
 from transformer.training.runs.files import Exported
-from transformer.training.runs.leash import Leash
 from transformer.training.runs.pretrained import take_encoder
 from transformer.training.runs.quality import greedy_bleu
 from transformer.training.toys.tasks import LENGTH, TOYS, toy_data
@@ -86,7 +86,7 @@ def add_command(commands: Any) -> None:
 
 
 @in_job
-def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
+def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, control: RunControl) -> int:
     """Trains a model; ValueError if the data, options or output directory cannot be used."""
     preset = PRESETS[preset_name(arguments.preset, arguments.toy)]
     options = options_of(arguments, preset.options)
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, l
         take_encoder(model, _language_model(arguments.encoder_from, exported.tokenizer))
     trainer = Trainer(model, data, options, workers)
     exported.card = exported.card or _card(arguments, model)
-    return advance(arguments, trainer, exported, valid, leash, resume, quality)
+    return advance(arguments, trainer, exported, valid, control, resume, quality)
 
 
 def _data(

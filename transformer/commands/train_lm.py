@@ -26,7 +26,7 @@ from transformer.storage.card import language_model_card
 from transformer.text.pairs import DataError, read_texts
 from transformer.training.distributed import Workers
 from transformer.training.presets import LANGUAGE_MODELS
-from transformer.training.runs.leash import Leash
+from transformer.training.runs.control import RunControl
 from transformer.training.texts import encode_texts
 from transformer.training.trainer import Trainer
 
@@ -60,7 +60,7 @@ def add_command(commands: Any) -> None:
 
 
 @in_job
-def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
+def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, control: RunControl) -> int:
     """Trains a language model; ValueError if the texts, options or output directory cannot be used."""
     preset = LANGUAGE_MODELS[arguments.preset]
     options = options_of(arguments, preset.options)
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, l
     exported.card = exported.card or language_model_card(
         arguments.output.name, arguments.language, command_line(), arguments.text, model
     )
-    return advance(arguments, trainer, exported, valid, leash, resume)
+    return advance(arguments, trainer, exported, valid, control, resume)
 
 
 def _texts(files: list[str]) -> list[str]:

@@ -61,16 +61,16 @@ class LayerChanges(Alteration):
             own = change.masked(own, first)
         return own
 
-    def scored(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
+    def on_scores(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
         def act(change: InAttention, part: Tensor, head: int, _material: Tensor | None) -> Tensor:
-            return change.scored(part, None if bias is None else bias[..., head, :, :], d_head)
+            return change.on_scores(part, None if bias is None else bias[..., head, :, :], d_head)
 
         return self._through(own, act)
 
-    def weighed(self, own: Tensor, mask: Tensor | None, first: int) -> Tensor:
+    def on_weights(self, own: Tensor, mask: Tensor | None, first: int) -> Tensor:
         def act(change: InAttention, part: Tensor, _head: int, _material: Tensor | None) -> Tensor:
             visible = torch.ones_like(part, dtype=torch.bool) if mask is None else _of_head(mask, part)
-            return change.weighed(part, visible, first)
+            return change.on_weights(part, visible, first)
 
         return self._through(own, act)
 

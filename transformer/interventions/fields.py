@@ -30,7 +30,7 @@ class Whole(Field[Any, Any]):
         super().__init__(default, none)
         self.what = what
 
-    def made(self, value: Any) -> int:
+    def validate(self, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
             raise InterventionError(f"{self.what} is {value!r:.40}; it must be a whole number from 0.")
         return value
@@ -68,7 +68,7 @@ class Layer(Whole):
 class LayerOfHeads(Layer):
     """A layer that ``Heads`` follow, in the compact text after a dot: ``2.6-8``, or ``2`` for all of them."""
 
-    def take(self, parts: list[str]) -> int:
+    def from_text(self, parts: list[str]) -> int:
         return self.read(parts[0].partition(".")[0])
 
 
@@ -95,11 +95,11 @@ class Several(Field[Any, Any]):
         super().__init__(default)
         self.each, self.optional = each, True
 
-    def made(self, value: Any) -> tuple[int, ...]:
+    def validate(self, value: Any) -> tuple[int, ...]:
         values, what = [value] if isinstance(value, int) else value, self.each.what
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise InterventionError(f"{what} is {value!r:.40}; it must be a whole number or several.")
-        numbers = tuple(sorted(set(map(self.each.made, values))))
+        numbers = tuple(sorted(set(map(self.each.validate, values))))
         if not 1 <= len(numbers) <= 4096:
             raise InterventionError(f"{what} must be from 1 to 4,096 numbers.")
         return numbers
@@ -120,10 +120,10 @@ class Heads(Several):
     def __init__(self, default: Any = ...) -> None:
         super().__init__(Head("The head"), default)
 
-    def put(self, value: tuple[int, ...] | None, parts: list[str]) -> None:
+    def to_text(self, value: tuple[int, ...] | None, parts: list[str]) -> None:
         parts[-1] += "" if value is None else f".{self.write(value)}"
 
-    def take(self, parts: list[str]) -> list[int] | None:
+    def from_text(self, parts: list[str]) -> list[int] | None:
         _, dot, heads = parts.pop(0).partition(".")
         return self.read(heads) if dot else None
 
@@ -135,7 +135,7 @@ class Number(Field[Any, Any]):
         super().__init__()
         self.what, self.low, self.high = what, low, high
 
-    def made(self, value: Any) -> float:
+    def validate(self, value: Any) -> float:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or not self.low <= value <= self.high:
             limits = f"from {self.low:g} to {self.high:g}"
@@ -152,9 +152,9 @@ class Number(Field[Any, Any]):
 class TokenField(Field[Any, Any]):
     """A token by id or by piece; a piece follows a dot if it could be taken for an id."""
 
-    def made(self, value: Any) -> Token:
+    def validate(self, value: Any) -> Token:
         if not isinstance(value, str):
-            return Whole("The token's id").made(value)
+            return Whole("The token's id").validate(value)
         if not 1 <= len(value) <= 200:
             raise InterventionError("A token is a piece such as '▁ist', or its id.")
         return value
@@ -169,7 +169,7 @@ class TokenField(Field[Any, Any]):
 class Kind(Field[Any, Any]):
     """A kind of attention."""
 
-    def made(self, value: Any) -> AttentionKind:
+    def validate(self, value: Any) -> AttentionKind:
         if str(value) not in list(AttentionKind):
             raise InterventionError(f"The kind is {value!r:.40}; it must be encoder, decoder or cross.")
         return AttentionKind(str(value))
@@ -178,7 +178,7 @@ class Kind(Field[Any, Any]):
 class SideField(Field[Any, Any]):
     """A side."""
 
-    def made(self, value: Any) -> Side:
+    def validate(self, value: Any) -> Side:
         return side_of(value)
 
     def check(self, value: Side, of: Any, setting: Setting) -> None:
@@ -188,7 +188,7 @@ class SideField(Field[Any, Any]):
 class SublayerField(Field[Any, Any]):
     """A sub-layer, in the compact text ``decoder.2.cross``, and always the last field there."""
 
-    def made(self, value: Any) -> Sublayer:
+    def validate(self, value: Any) -> Sublayer:
         return value if isinstance(value, Sublayer) else sublayer_of(**value)
 
     def check(self, value: Sublayer, of: Any, setting: Setting) -> None:
@@ -197,7 +197,7 @@ class SublayerField(Field[Any, Any]):
     def write(self, value: Sublayer) -> str:
         return f"{value.side}.{value.layer + 1}.{LONG[value.name]}"
 
-    def take(self, parts: list[str]) -> Json:
+    def from_text(self, parts: list[str]) -> Json:
         side, layer, name = ".".join(parts).split(".")
         parts.clear()
         return {"side": side, "layer": Whole("The layer").read(layer), "sublayer": SHORT[name]}
@@ -217,7 +217,7 @@ def sublayer_of(side: object, layer: object, sublayer: object) -> Sublayer:
     """A sub-layer; InterventionError if it is something else."""
     for known in PARTS:
         if sublayer == known:
-            return Sublayer(side_of(side), Whole("The layer").made(layer), known)
+            return Sublayer(side_of(side), Whole("The layer").validate(layer), known)
     raise InterventionError(f"The sub-layer is {sublayer!r:.40}; it must be one of {', '.join(PARTS)}.")
 
 

@@ -63,7 +63,7 @@ class InAttention(Intervention):
         """The heads of an attention sub-layer that it changes."""
         raise NotImplementedError
 
-    def scored(
+    def on_scores(
         self,
         own: Tensor,  # the scores (…, queries, keys)
         bias: Tensor | None,  # the part of them that positions add, undivided by √d_k; None without any
@@ -72,7 +72,7 @@ class InAttention(Intervention):
         """One head's scores, as the softmax receives them."""
         return own
 
-    def weighed(self, own: Tensor, visible: Tensor, first: int) -> Tensor:
+    def on_weights(self, own: Tensor, visible: Tensor, first: int) -> Tensor:
         """One head's weights (…, queries, keys); ``visible``, in the same shape, is the mask."""
         return own
 
@@ -109,7 +109,7 @@ class InHeads(InAttention):
 
 
 class ByField(Field[Any, Any]):
-    def made(self, value: Any) -> By:
+    def validate(self, value: Any) -> By:
         if value not in get_args(By):
             raise InterventionError(f"A head is ablated by {', '.join(get_args(By))}, not by {value!r:.40}.")
         made: By = value
@@ -143,7 +143,7 @@ class Ablate(InHeads):
     def acts_on(self) -> Acts:
         return "output" if self.by in OUTPUTS else "weights"
 
-    def weighed(self, own: Tensor, visible: Tensor, first: int) -> Tensor:
+    def on_weights(self, own: Tensor, visible: Tensor, first: int) -> Tensor:
         if self.by in OUTPUTS:
             return own
         made = self._pattern(visible, first).to(own.dtype)
@@ -196,22 +196,22 @@ _KEY, _WEIGHT = Whole("The key"), Number("The weight", 0.0, 1.0)
 class _Weights(Field[Any, Any]):
     """Keys with their weights: pairs, a map, or the weights of keys 0, 1, …."""
 
-    def made(self, value: Any) -> tuple[tuple[int, float], ...]:
+    def validate(self, value: Any) -> tuple[tuple[int, float], ...]:
         if isinstance(value, str) or not isinstance(value, Iterable):
             raise InterventionError("The weights of a row are numbers, or a map from keys to numbers.")
         each = value.items() if isinstance(value, Mapping) else enumerate(value)
         pairs = [weight if isinstance(weight, tuple) else (key, weight) for key, weight in each]
-        given = tuple(sorted((_KEY.made(key), _WEIGHT.made(weight)) for key, weight in pairs))
+        given = tuple(sorted((_KEY.validate(key), _WEIGHT.validate(weight)) for key, weight in pairs))
         if not 1 <= len(given) <= 4096 or len(dict(given)) != len(given):
             raise InterventionError("A row is set by 1 to 4,096 weights, one for each key.")
         if sum(weight for _, weight in given) > 1 + SUM_LIMIT:
             raise InterventionError("The weights of a row sum to more than 1.")
         return given
 
-    def put(self, value: tuple[tuple[int, float], ...], parts: list[str]) -> None:
+    def to_text(self, value: tuple[tuple[int, float], ...], parts: list[str]) -> None:
         parts += [part for key, weight in value for part in (_KEY.write(key), _WEIGHT.write(weight))]
 
-    def take(self, parts: list[str]) -> dict[int, float]:
+    def from_text(self, parts: list[str]) -> dict[int, float]:
         pairs = zip(map(_KEY.read, parts[::2]), map(_WEIGHT.read, parts[1::2]), strict=True)
         found = self.from_json(list(pairs))
         parts.clear()
@@ -244,7 +244,7 @@ class SetRow(InHeads):
                     f"Query {self.query + 1} cannot attend to key {key + 1}, which comes after it."
                 )
 
-    def weighed(self, own: Tensor, visible: Tensor, first: int) -> Tensor:
+    def on_weights(self, own: Tensor, visible: Tensor, first: int) -> Tensor:
         if not 0 <= (row := self.query - first) < own.shape[-2]:
             return own
         made = own.clone()
@@ -286,7 +286,7 @@ class Temperature(InHeads):
     acts_on: ClassVar[Acts] = "scores"
     temperature: Plain[float] = Number("The temperature", 0.001, 1000.0)
 
-    def scored(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
+    def on_scores(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
         return own / self.temperature
 
     def __str__(self) -> str:
@@ -305,7 +305,7 @@ class Unscaled(InHeads):
         if setting.config.sites[self.kind].score != "scaled_dot":
             raise InterventionError(f"The scores of this model's {SITES[self.kind]} are not divided by √d_k.")
 
-    def scored(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
+    def on_scores(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
         added = 0.0 if bias is None else bias
         return (own - added) * math.sqrt(d_head) + added
 

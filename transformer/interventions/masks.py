@@ -78,7 +78,7 @@ _POSITION = Whole("A masked position")
 class _CellsField(Field[Any, Any]):
     """A region by its name; or cells, in the compact text ``2.3-x.4``; x stands for every position."""
 
-    def made(self, value: Any) -> Cells:
+    def validate(self, value: Any) -> Cells:
         if isinstance(value, str):
             if value in REGIONS:
                 return value
@@ -89,7 +89,7 @@ class _CellsField(Field[Any, Any]):
         for cell in value:
             if not isinstance(cell, tuple | list) or len(cell) != 2:
                 raise InterventionError("Cells are pairs of a query and a key.")
-            query, key = (None if at is None else _POSITION.made(at) for at in cell)
+            query, key = (None if at is None else _POSITION.validate(at) for at in cell)
             found.append((query, key))
         if len(found) > MOST_CELLS:
             raise InterventionError(f"A mask is changed by at most {MOST_CELLS:,} cells.")

@@ -33,15 +33,15 @@ DEEPEST = 3
 
 
 class _Text(Field[Any, Any]):
-    def made(self, value: Any) -> str:
+    def validate(self, value: Any) -> str:
         if not isinstance(value, str) or not value or len(value) > LONGEST_TEXT:
             raise InterventionError("The other run has no text, or one that is too long.")
         return value
 
 
 class _Ids(Field[Any, Any]):
-    def made(self, value: Any) -> tuple[int, ...]:
-        ids = tuple(map(Whole("A target id").made, value))
+    def validate(self, value: Any) -> tuple[int, ...]:
+        ids = tuple(map(Whole("A target id").validate, value))
         if not 1 <= len(ids) <= 4096:
             raise InterventionError("The other run's output must have from 1 to 4,096 tokens.")
         return ids
@@ -54,7 +54,7 @@ class _Ids(Field[Any, Any]):
 
 
 class _Changes(Field[Any, Any]):
-    def made(self, value: Any) -> tuple[Intervention, ...]:
+    def validate(self, value: Any) -> tuple[Intervention, ...]:
         changes = tuple(value)
         if not all(isinstance(each, Intervention) for each in changes):
             raise InterventionError("The other run's changes are not interventions.")
@@ -95,7 +95,7 @@ class OtherRun(Written):
 class _Run(Field[Any, Any]):
     """A value of ``run``, or a translation."""
 
-    def made(self, value: Any) -> OtherRun:
+    def validate(self, value: Any) -> OtherRun:
         if isinstance(value, OtherRun):
             return value
         try:
@@ -103,11 +103,11 @@ class _Run(Field[Any, Any]):
         except AttributeError:
             raise InterventionError("A patch comes from a translation, or from a value of run().") from None
 
-    def put(self, value: OtherRun, parts: list[str]) -> None:
-        value.put(parts)
+    def to_text(self, value: OtherRun, parts: list[str]) -> None:
+        value.to_text(parts)
 
-    def take(self, parts: list[str]) -> OtherRun:
-        return OtherRun.take(parts)
+    def from_text(self, parts: list[str]) -> OtherRun:
+        return OtherRun.from_text(parts)
 
     def to_json(self, value: OtherRun) -> Json:
         return value.to_json()
@@ -122,7 +122,7 @@ _POSITION = Whole("A position")
 class _Pairs(Field[Any, Any]):
     """Pairs of positions (here, there); a number, or several, that are the same in both; or a map."""
 
-    def made(self, value: Any) -> tuple[tuple[int, int], ...]:
+    def validate(self, value: Any) -> tuple[tuple[int, int], ...]:
         if isinstance(value, int):
             value = [value]
         if not isinstance(value, Iterable):
@@ -131,7 +131,7 @@ class _Pairs(Field[Any, Any]):
         each = [item if isinstance(item, tuple | list) else (item, item) for item in items]
         if not 1 <= len(each) <= 4096 or any(len(pair) != 2 for pair in each):
             raise InterventionError("Positions are 1 to 4,096 whole numbers, or a map from here to there.")
-        pairs = sorted((_POSITION.made(here), _POSITION.made(there)) for here, there in each)
+        pairs = sorted((_POSITION.validate(here), _POSITION.validate(there)) for here, there in each)
         if len(dict(pairs)) != len(pairs):
             raise InterventionError("A position can be patched from one position only.")
         return tuple(pairs)

@@ -111,7 +111,7 @@ def stream(side: str, layer: int, sublayer: str) -> Stream:
 class PlaceField(Field[Any, Any]):
     """A place of a patch."""
 
-    def made(self, value: Any) -> PatchPlace:
+    def validate(self, value: Any) -> PatchPlace:
         if not isinstance(value, PatchPlace):
             raise InterventionError(
                 "A patch needs a place: embeddings, stream, head_output or encoder_output."
@@ -123,13 +123,13 @@ class PlaceField(Field[Any, Any]):
 
     def write(self, value: PatchPlace) -> str:
         parts = [value.name]
-        value.put(parts)
+        value.to_text(parts)
         return ".".join(parts)
 
     def read(self, text: str) -> PatchPlace:
         name, *parts = text.split(".")
         if name in PLACES:
-            found = PLACES[name].take(parts)
+            found = PLACES[name].from_text(parts)
             if not parts:
                 return found
         raise InterventionError(f"There is no place {text!r:.40} to patch.")

@@ -21,8 +21,8 @@ class InStack(Intervention):
 class NormPlace(SublayerField):
     """A sub-layer; or a side, for the LayerNorm at the end of its stack."""
 
-    def made(self, value: Any) -> Any:
-        return side_of(value) if isinstance(value, str) else super().made(value)
+    def validate(self, value: Any) -> Any:
+        return side_of(value) if isinstance(value, str) else super().validate(value)
 
     def check(self, value: Sublayer | Side, of: Any, setting: Setting) -> None:
         if isinstance(value, Sublayer):
@@ -35,8 +35,8 @@ class NormPlace(SublayerField):
     def write(self, value: Sublayer | Side) -> str:
         return value if isinstance(value, str) else super().write(value)
 
-    def take(self, parts: list[str]) -> Any:
-        return super().take(parts) if "." in parts[0] else parts.pop(0)
+    def from_text(self, parts: list[str]) -> Any:
+        return super().from_text(parts) if "." in parts[0] else parts.pop(0)
 
     def to_json(self, value: Sublayer | Side) -> Any:
         return value if isinstance(value, str) else super().to_json(value)

@@ -17,8 +17,8 @@ __all__ += ["choose", "drop_source", "edit_source", "forbid", "prefix"]
 
 
 class _Tokens(Field[Any, Any]):
-    def made(self, value: Any) -> tuple[Token, ...]:
-        tokens = () if isinstance(value, str | int) else tuple(map(TokenField().made, value))
+    def validate(self, value: Any) -> tuple[Token, ...]:
+        tokens = () if isinstance(value, str | int) else tuple(map(TokenField().validate, value))
         if not 1 <= len(tokens) <= 4096:
             raise InterventionError("A prefix is a list of 1 to 4,096 tokens.")
         return tokens
@@ -26,10 +26,10 @@ class _Tokens(Field[Any, Any]):
     def check(self, value: tuple[Token, ...], of: Any, setting: Setting) -> None:
         setting.check_step(len(value) - 1)
 
-    def put(self, value: tuple[Token, ...], parts: list[str]) -> None:
+    def to_text(self, value: tuple[Token, ...], parts: list[str]) -> None:
         parts += map(TokenField().write, value)
 
-    def take(self, parts: list[str]) -> list[Token]:
+    def from_text(self, parts: list[str]) -> list[Token]:
         tokens = list(map(TokenField().read, parts))
         parts.clear()
         return tokens

@@ -54,23 +54,23 @@ class Field(Generic[Held, Given]):
         return value
 
     def __set__(self, holder: object, value: Given) -> None:
-        holder.__dict__[self.name] = None if value is None and self.optional else self.made(value)
+        holder.__dict__[self.name] = None if value is None and self.optional else self.validate(value)
 
-    def made(self, value: Any) -> Any:
+    def validate(self, value: Any) -> Any:
         """The value that is held for what was given; InterventionError if it is of another sort."""
         return value
 
     def check(self, value: Any, of: Any, setting: Setting) -> None:
         """Raises InterventionError if the request has no such place; ``of`` has the other fields."""
 
-    def put(self, value: Any, parts: list[str]) -> None:
+    def to_text(self, value: Any, parts: list[str]) -> None:
         """Adds the value to the fields of a compact text."""
         if value is not None:
             parts.append(self.write(value))
         elif self.none is not None:
             parts.append(self.none)
 
-    def take(self, parts: list[str]) -> Any:
+    def from_text(self, parts: list[str]) -> Any:
         """Takes the value from the fields of a compact text that are left."""
         if self.optional and parts[:1] == ([] if self.none is None else [self.none]):
             del parts[:1]
@@ -114,16 +114,16 @@ class Written:
             if (value := getattr(self, name)) is not None:
                 each.check(value, self, setting)
 
-    def put(self, parts: list[str]) -> None:
+    def to_text(self, parts: list[str]) -> None:
         """Adds all fields to those of a compact text."""
         for name in self.order or self.declared:
-            self.declared[name].put(getattr(self, name), parts)
+            self.declared[name].to_text(getattr(self, name), parts)
 
     @classmethod
-    def take(cls, parts: list[str]) -> Self:
+    def from_text(cls, parts: list[str]) -> Self:
         """Takes all fields from those of a compact text."""
         make: Callable[..., Self] = cls
-        return make(**{name: cls.declared[name].take(parts) for name in cls.order or cls.declared})
+        return make(**{name: cls.declared[name].from_text(parts) for name in cls.order or cls.declared})
 
     def to_json(self) -> Json:
         """All fields as JSON."""
@@ -168,7 +168,7 @@ def write_text(changes: Iterable[Intervention]) -> str:
 
 def _text(change: Intervention) -> str:
     parts = [change.name]
-    change.put(parts)
+    change.to_text(parts)
     return "_".join(re.sub("[%~_]", lambda found: f"%{ord(found[0]):02X}", part) for part in parts)
 
 
@@ -183,7 +183,7 @@ def _read(text: str) -> Intervention:
     name, *parts = (re.sub("%(25|7E|5F)", lambda at: chr(int(at[1], 16)), part) for part in text.split("_"))
     sort = _sort(name, f"{name!r:.40}")
     try:
-        found = sort.take(parts)
+        found = sort.from_text(parts)
         if not parts:
             return found
     except InterventionError:

@@ -121,7 +121,7 @@ class Call(Generic[AnyModel, Done]):
         """
         raise NotImplementedError
 
-    def other(self, run: OtherRun) -> Call[AnyModel, Done]:
+    def call_of(self, run: OtherRun) -> Call[AnyModel, Done]:
         """The call of another run, with its output given."""
         raise NotImplementedError
 
@@ -136,11 +136,11 @@ class Call(Generic[AnyModel, Done]):
             found["encoder"] = TokenTrace(self.source_ids, self.source_tokens, self.source_text)
         return found
 
-    def measured(self, written: int) -> int:
+    def trained_length_of(self, written: int) -> int:
         """Number of tokens that is compared with training; ``written`` is that of the output."""
         raise NotImplementedError
 
-    def within(self) -> Observer:
+    def observer(self) -> Observer:
         """The observer that answers the model; a new one for each pass."""
         if self.changes:
             return Changes(self.changes, self.equipment.config, self.hooks)
@@ -148,7 +148,7 @@ class Call(Generic[AnyModel, Done]):
 
     def unwatched(self) -> Request:
         """The request once more, which nobody watches."""
-        within = self.within()
+        within = self.observer()
         return self.request(within, within)
 
     @property
@@ -160,7 +160,7 @@ class Call(Generic[AnyModel, Done]):
         """Sentences for the reader of an output."""
         notes, config, written = list(self.equipment.notes), self.equipment.config, len(hypothesis.token_ids)
         notes += self.unread
-        length = self.measured(written)
+        length = self.trained_length_of(written)
         if config.trained_length is not None and length > config.trained_length:
             notes.append(self.too_long.format(length, config.trained_length))
         if hypothesis.token_ids[-1] != config.eos_id:
@@ -189,8 +189,8 @@ class Call(Generic[AnyModel, Done]):
         """Everything that another run computes; without its output, the encoder."""
         for token in run.target or ():
             self.equipment.wording.token_id(token)
-        call = self.other(run)
-        recorder = Recorder(Capture(residual=True), call.within(), call.changes)
+        call = self.call_of(run)
+        recorder = Recorder(Capture(residual=True), call.observer(), call.changes)
         request = call.request(recorder, recorder)
         if run.target is not None:
             call.record(request, run.target, recorder)
@@ -239,17 +239,17 @@ class Run(Generic[Done]):
         if capture is not False:
             parts = Capture() if capture is True else capture
             stream = parts.residual or any(value.needs_stream for value in call.values)
-            self.recorder = Recorder(Capture(parts.attention, stream), call.within(), call.changes)
+            self.recorder = Recorder(Capture(parts.attention, stream), call.observer(), call.changes)
 
     @property
     def observer(self) -> Observer:
         """Who watches."""
-        return self.recorder or self.call.within()
+        return self.recorder or self.call.observer()
 
     def searched(self, search: Search, tree: bool) -> Iterator[DecodeStep | Done]:
         """Each step of a search (in a beam: of the best hypothesis so far), and finally the run."""
         call, observer = self.call, self.observer
-        request = call.request(observer, call.within() if search.has_beam else observer)
+        request = call.request(observer, call.observer() if search.has_beam else observer)
         steps: list[Step] = []
         decoding = search.decoding(request, call.target)
         while True:
@@ -312,7 +312,7 @@ class Run(Generic[Done]):
         """The recording; None if nothing was recorded."""
         if self.recorder is None:
             return None
-        ids, proof = hypothesis.token_ids, Proof(self.call, hypothesis, again)
+        ids, proof = hypothesis.token_ids, LazyAudit(self.call, hypothesis, again)
         return self.recorder.trace(proof, tokens=self.call.tokens(ids, self._wording.text(ids)))
 
     def _path(self, steps: Sequence[Step], hypothesis: Hypothesis) -> tuple[DecodeStep, ...]:
@@ -328,7 +328,7 @@ class Run(Generic[Done]):
         return DecodeStep(piece, token, log_prob, best, parent, forced)
 
 
-class Proof:
+class LazyAudit:
     """Audits a run; its output is passed through the model once more when the first audit asks for it."""
 
     def __init__(

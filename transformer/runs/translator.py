@@ -95,18 +95,18 @@ class TranslationCall(Call[EncoderDecoder, Translation]):
         reread(request.model, request.memory, token_ids, observer=observer)
 
     def distributions(self, token_ids: Sequence[int], observer: Observer | None = None) -> Tensor:
-        watching = observer or self.within()
+        watching = observer or self.observer()
         request = self.request(watching, watching)
         return replay(request.model, request.memory, token_ids, observer=watching)
 
-    def other(self, run: OtherRun) -> TranslationCall:
+    def call_of(self, run: OtherRun) -> TranslationCall:
         most, given = self.equipment.config.max_positions, 1 if run.target is None else len(run.target)
         return TranslationCall(self.equipment, run.text, run.interventions, (), lambda _: most, given)
 
     def answer(self, **parts: Any) -> Translation:
         return Translation(**parts)
 
-    def measured(self, written: int) -> int:
+    def trained_length_of(self, written: int) -> int:
         return len(self.source_ids)
 
 

@@ -98,9 +98,9 @@ class LayerTrace(Brief):
             return scores
         undivided = None if self.bias is None or self.bias.divided else bias
         if not isinstance(heads, int):
-            return self.changes.scored(scores, undivided, query.shape[-1])
+            return self.changes.on_scores(scores, undivided, query.shape[-1])
         part = None if undivided is None else undivided[None]
-        return self.changes.alone(heads).scored(scores[None], part, query.shape[-1])[0]
+        return self.changes.alone(heads).on_scores(scores[None], part, query.shape[-1])[0]
 
     def bias_scores(self, heads: Heads, window: Window | None = None) -> Tensor | None:
         """The part of ``scores`` that the bias rule adds, in the same shape; None without a rule."""
@@ -129,8 +129,8 @@ class LayerTrace(Brief):
         if self.changes is None:
             return own
         if not isinstance(heads, int):
-            return self.changes.weighed(own, mask, window.query_start)
-        return self.changes.alone(heads).weighed(own[None], mask, window.query_start)[0]
+            return self.changes.on_weights(own, mask, window.query_start)
+        return self.changes.alone(heads).on_weights(own[None], mask, window.query_start)[0]
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,8 +17,8 @@ from ui.address import State, session
 from ui.address.state import ORDERS
 from ui.controls import options
 from ui.controls.pickers import choose
-from ui.maps.looking import Looking, audit_tiles
-from ui.server import analyses, catalogue, measured
+from ui.maps.looking import HeadSelection, audit_tiles
+from ui.server import catalogue, measured, per_run
 from ui.server.opened import Opened
 
 _LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {"aer": "alignment error"}
@@ -33,7 +33,7 @@ def values(opened: Opened, kind: str, statistic: str) -> list[list[float]] | Non
     if statistic == _SAMPLE:
         grid = catalogue.facts(opened.asked.model).get("heads", {}).get(kind) or []
     else:
-        grid = analyses.statistics(opened.asked, opened.translation, kind)
+        grid = per_run.statistics(opened.asked, opened.translation, kind)
     found = [[float(head.get(statistic, math.nan)) for head in layer] for layer in grid]
     known = any(value == value for layer in found for value in layer)
     return found if known else None
@@ -61,7 +61,7 @@ def measure(opened: Opened, kind: str, statistic: str | None) -> Measure | None:
     return Measure(found, [["" if value != value else f"{value:.2f}" for value in layer] for layer in found])
 
 
-def feed(look: Looking, now: State) -> TilesFeed:
+def feed(look: HeadSelection, now: State) -> TilesFeed:
     """The feed of the tiled map."""
     opened, kind, tiles = look.opened, look.kind, look.tiles()
     layers, heads = len(tiles), len(tiles[0])
@@ -97,11 +97,11 @@ def name(statistic: str | None) -> str:
     return f"{_LABELS[statistic or '']} (over {over})"
 
 
-def note(look: Looking, now: State, chosen: Head, roles: Sequence[Sequence[str]] = ()) -> str:
+def note(look: HeadSelection, now: State, chosen: Head, roles: Sequence[Sequence[str]] = ()) -> str:
     """The hover text of a head: role, alignment error, the chosen statistics, and its largest mass."""
     opened, kind, (layer, head) = look.opened, look.kind, chosen
     told = [each for each in (_SAMPLE, now.order, now.color) if each is not None]
-    found = analyses.statistics(opened.asked, opened.translation, kind)[layer][head]
+    found = per_run.statistics(opened.asked, opened.translation, kind)[layer][head]
     masses = [each for each in ORDERS if each.endswith("_mass") and each in found]
     told += sorted(masses, key=lambda each: -found[each])[:1]
     lines = [f"role: {roles[layer][head]}"] if roles and roles[layer][head] else []
@@ -116,7 +116,7 @@ def _written(statistic: str, value: float) -> str:
     return percent(value) if statistic in _SHARES and statistic != "entropy" else f"{value:.2f}"
 
 
-def pickers(look: Looking, now: State) -> None:
+def pickers(look: HeadSelection, now: State) -> None:
     """Draws two controls, for the statistic that orders the tiles and the statistic that colours them."""
     known = [each for each in ORDERS if values(look.opened, look.kind, each) is not None]
     _picker("order", now.order, "order", "number", known)

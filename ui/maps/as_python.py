@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from transformer.interventions import write_text
 from ui.address.kinds import BEAM, SAMPLE
-from ui.maps.looking import Looking
+from ui.maps.looking import HeadSelection
 from ui.server import catalogue
-from ui.server.runs import Asked
+from ui.server.runs import Request
 
 
-def calls(look: Looking) -> str:
+def calls(look: HeadSelection) -> str:
     """A few lines that translate in the same way and give the same head."""
     asked, (layer, head) = look.opened.asked, look.head
     given, names = [repr(asked.text)], ["load_translator"]
@@ -33,7 +33,7 @@ def calls(look: Looking) -> str:
     )
 
 
-def _place(asked: Asked) -> str:
+def _place(asked: Request) -> str:
     """Where the model lies, from the folder of the project if it is in there."""
     if not catalogue.has_model(asked.model):
         return asked.model

@@ -16,7 +16,7 @@ from ui.address.kinds import HIDEABLE
 from ui.address.state import KINDS
 from ui.controls import plain, say
 from ui.controls.pickers import control, slide, switch
-from ui.maps.looking import Looking
+from ui.maps.looking import HeadSelection
 from ui.server import catalogue
 from ui.shell import waiting
 
@@ -86,7 +86,7 @@ def _rows(kinds: tuple[str, ...], chosen: str | None) -> None:
     switch("rows", "Decoder rows are named by the", options, value, take, labelled=True)
 
 
-def lines(look: Looking, now: State) -> None:
+def lines(look: HeadSelection, now: State) -> None:
     """Draws the controls that choose the lines, and the other heads whose lines are drawn as well."""
     name, _, number = now.links.partition("-")
     left, middle, right = st.columns([1.5, 1.5, 2], gap="medium", vertical_alignment="bottom")
@@ -108,7 +108,7 @@ def lines(look: Looking, now: State) -> None:
         _others(look, now.more or ())
 
 
-def _others(look: Looking, asked: Sequence[Head]) -> None:
+def _others(look: HeadSelection, asked: Sequence[Head]) -> None:
     layers, heads = look.opened.translation.config.sizes[look.kind]
     options = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != look.head]
     more = [head for head in asked if head in options]

@@ -21,8 +21,8 @@ from linked.view.home import head_map
 from transformer.model.sites import AttentionKind
 from ui.address import State, session
 from ui.controls import part
-from ui.maps import component, going_on, measuring
-from ui.maps.looking import Looking, Looks, looks_of
+from ui.maps import component, measuring, next_token_choice
+from ui.maps.looking import HeadSelection, Looks, looks_of
 from ui.server import catalogue, measured, runs
 from ui.server.opened import Opened
 from ui.shell import changed
@@ -84,7 +84,7 @@ class Scene:
     strips: Strips | Callable[[State], Strips] = USUAL
     # gets the sentence, a step and a token id, and returns the values of the state with which the model
     # continues from there with that token
-    go_on: Callable[[Opened, int, int], Mapping[str, Any]] = going_on.take
+    go_on: Callable[[Opened, int, int], Mapping[str, Any]] = next_token_choice.take
 
     def laid_out(self, now: State, looks: Looks) -> Layout:
         """The contents of the view for a state, without maps of attention that the model does not have."""
@@ -177,7 +177,7 @@ def _drawn(scene: Scene) -> list[object]:
     return [*shown, *(look.cursor for look in looks.values())] if scene.follows else shown
 
 
-def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
+def _map(scene: Scene, layout: Layout, look: HeadSelection) -> MapFeed:
     """The feed of a map; if the layout draws no map of this kind, the feed holds the head as recorded."""
     drawn, model = look.kind in layout.plots, scene.opened.asked.model
     roles = measured.roles(model).get(look.kind, [])

@@ -18,7 +18,7 @@ from ui.address.parameters import as_params
 from ui.maps.looking import lacking
 from ui.server import catalogue, measured, runs
 from ui.server.opened import Opened
-from ui.shell import doors
+from ui.shell import sitemap
 
 
 def living_page(
@@ -53,7 +53,7 @@ def living_page(
     beside = None
     if opened.asked.changes and catalogue.has_model(name):
         asked = replace(opened.asked, changes=())
-        base = Opened(asked, runs.traced(asked, runs.Untold()), None)
+        base = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
         beside = base.translation, replace(known, query=_query(base, now))
     at, measures = place(opened.kinds, now), _measures(opened, now)
     explained = now.view == "why" and "decoder" in opened.kinds and not opened.asked.changes
@@ -70,7 +70,7 @@ def where() -> str:
     """The address of this app, as the visitor's browser calls it; empty if that is not known."""
     url = (st.context.url or "").rstrip("/")
     above, _, last = url.rpartition("/")
-    return above if last in doors.PAGES else url
+    return above if last in sitemap.PAGES else url
 
 
 def _query(opened: Opened, now: State) -> dict[str, str]:

@@ -34,7 +34,7 @@ from ui.server.stores import kept
 
 
 @dataclass(frozen=True)
-class Looking:
+class HeadSelection:
     """The visitor's look at one kind of attention of a sentence."""
 
     opened: Opened  # the opened sentence
@@ -133,7 +133,7 @@ class Looking:
         return runs.overview(self.opened.asked, self.translation, what, make)
 
 
-def audit_tiles(look: Looking, tiles: list[list[Tile]]) -> AuditReport:
+def audit_tiles(look: HeadSelection, tiles: list[list[Tile]]) -> AuditReport:
     """The checks of every layer of a kind, and of cells of every tile that is drawn."""
     run, kind = look.translation, AttentionKind(look.kind)
     assert run.attention is not None
@@ -164,15 +164,15 @@ def audit_tiles(look: Looking, tiles: list[list[Tile]]) -> AuditReport:
     return audited
 
 
-Looks = Mapping[str, Looking]
+Looks = Mapping[str, HeadSelection]
 """The visitor's look at each kind of attention that the model has."""
 
 
-def looks_of(opened: Opened, state: State) -> dict[str, Looking]:
+def looks_of(opened: Opened, state: State) -> dict[str, HeadSelection]:
     """The visitor's look at each kind of attention of the run; the state must name a head of each."""
     measure = "weight" if lacking(opened, state.measure) else state.measure
     return {
-        kind: Looking(
+        kind: HeadSelection(
             opened,
             kind,
             getattr(state, kind),

@@ -28,10 +28,10 @@ from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translator import Translator
 from transformer.trace.report import AuditReport
 from transformer.trace.view import Array, HeadMap, Window
-from ui.server.analyses import retraced
 from ui.server.catalogue import translator
 from ui.server.opened import Opened
-from ui.server.runs import Asked
+from ui.server.per_run import retraced
+from ui.server.runs import Request
 from ui.server.stores import kept
 
 V = TypeVar("V")
@@ -119,7 +119,7 @@ def in_place(opened: Opened, view: HeadMap, measure: str) -> HeadMap:
 
 
 def checked(
-    asked: Asked,
+    asked: Request,
     translation: Translation,
     key: tuple[Hashable, ...],  # what is drawn
     drawn: Sequence[Array],  # the numbers that a figure receives
@@ -147,7 +147,7 @@ def _carried(opened: Opened, kind: str, chosen: Head) -> Carried:
 
 
 def _once(
-    asked: Asked,
+    asked: Request,
     translation: Translation,
     key: tuple[Hashable, ...],  # which value of the run it is
     make: Callable[[Translator, Translation], V],  # gets the model and the run
@@ -199,7 +199,7 @@ def of_cell(
 
 
 def explained(
-    asked: Asked, translation: Translation, kind: str, chosen: Head, row: int, step: int, tell: Tell
+    asked: Request, translation: Translation, kind: str, chosen: Head, row: int, step: int, tell: Tell
 ) -> Explained:
     """Measures of a head around a row; the encoder's are about the token of a step.
 
@@ -234,7 +234,7 @@ def explained(
 
 
 def whole_words(
-    asked: Asked, translation: Translation, kind: str, step: int, way: Way, tell: Tell
+    asked: Request, translation: Translation, kind: str, step: int, way: Way, tell: Tell
 ) -> WholeWords:
     """Whole source words taken away; ``way`` is that of the layers; raises as ``explained``."""
 
@@ -286,7 +286,7 @@ def _around(row: int, queries: int, keys: int) -> tuple[int, ...]:
 
 
 def reasons(
-    asked: Asked, translation: Translation, step: int, against: int, integrated: bool, tell: Tell
+    asked: Request, translation: Translation, step: int, against: int, integrated: bool, tell: Tell
 ) -> Reasons:
     """Why the token of a step, and not another; raises as ``explained``."""
 
@@ -300,7 +300,7 @@ def reasons(
     return _once(asked, translation, (step, against, integrated), make)
 
 
-def back(asked: Asked, translation: Translation, step: int, against: int) -> WayBack:
+def back(asked: Request, translation: Translation, step: int, against: int) -> WayBack:
     """The way back from the difference of two logits of a step; raises as ``explained``."""
 
     def make(model: Translator, run: Translation) -> WayBack:
@@ -309,7 +309,7 @@ def back(asked: Asked, translation: Translation, step: int, against: int) -> Way
     return _once(asked, translation, ("back", step, against), make)
 
 
-def without_source(asked: Asked, translation: Translation, step: int) -> Array:
+def without_source(asked: Request, translation: Translation, step: int) -> Array:
     """(source,) Δ log p of the token of a step, in nats, each source position hidden from cross-attention."""
 
     def make(model: Translator, run: Translation) -> Array:
@@ -320,7 +320,7 @@ def without_source(asked: Asked, translation: Translation, step: int) -> Array:
 
 
 def scored(
-    asked: Asked, translation: Translation, kind: str, chosen: Head, cell: tuple[int, int]
+    asked: Request, translation: Translation, kind: str, chosen: Head, cell: tuple[int, int]
 ) -> ScoreParts:
     """Parts of the score of one cell; raises as ``explained``."""
 
@@ -330,7 +330,7 @@ def scored(
     return _once(asked, translation, ("score", kind, chosen, cell), make)
 
 
-def sources(asked: Asked, translation: Translation) -> Shares:
+def sources(asked: Request, translation: Translation) -> Shares:
     """Shares of source and prefix in every step; raises as ``explained``."""
 
     def make(model: Translator, run: Translation) -> Shares:

@@ -15,7 +15,7 @@ from ui.address import State, session
 from ui.address.parameters import link
 from ui.controls import inform, plain, say
 from ui.controls.pickers import switch
-from ui.maps.looking import Looking, lacking
+from ui.maps.looking import HeadSelection, lacking
 from ui.server.opened import Opened
 from ui.shell import waiting
 
@@ -83,7 +83,7 @@ def why(opened: Opened) -> None:
         st.switch_page("pages/explanation.py", query_params=link(session.current(), view="why"))
 
 
-def prepare(looks: Iterable[Looking]) -> None:
+def prepare(looks: Iterable[HeadSelection]) -> None:
     """Measures the effects that are about to be drawn, with a bar; says which map is too large."""
     with st.container():
         for look in looks:
@@ -99,7 +99,7 @@ def prepare(looks: Iterable[Looking]) -> None:
                 measures.effects_of(look.opened, look.kind, look.head, look.window, tell)
 
 
-def _too_many(look: Looking, count: int, most: int) -> str:
+def _too_many(look: HeadSelection, count: int, most: int) -> str:
     name = captions.KIND_NAMES[look.kind].lower()
     return (
         f"The map of {name} has {count:,} visible cells, and each takes a run of its own; effects are "
@@ -108,7 +108,7 @@ def _too_many(look: Looking, count: int, most: int) -> str:
     )
 
 
-def cell(look: Looking) -> None:
+def cell(look: HeadSelection) -> None:
     """Draws a button that opens every measure of the cursor's cell, measured only then."""
     with st.popover(
         "This cell", type="tertiary", icon=":material/center_focus_strong:", on_change="rerun"
@@ -122,7 +122,7 @@ def cell(look: Looking) -> None:
                 st.markdown(_table(look))
 
 
-def _table(look: Looking) -> str:
+def _table(look: HeadSelection) -> str:
     from ui.maps import measures
 
     (row, key), run = look.cell, look.translation

@@ -14,16 +14,16 @@ from linked.view import Feed, LinesFeed
 from ui.address import State
 from ui.controls import Picture, pickers
 from ui.maps import all_heads, display, measuring
-from ui.maps.looking import Looking
-from ui.maps.take_home import caption_of
+from ui.maps.looking import HeadSelection
+from ui.maps.run_export import caption_of
 
 
-def focus(look: Looking, now: State) -> str:
+def focus(look: HeadSelection, now: State) -> str:
     """The name of the picture of the head, as the visitor wants it drawn."""
     return look.kind if now.show == "matrix" else now.show
 
 
-def choose(look: Looking, now: State, tiles: bool = True) -> None:
+def choose(look: HeadSelection, now: State, tiles: bool = True) -> None:
     """Draws the controls over the picture: which head, how it is drawn, and how the tiles beside it are."""
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(width=260):
@@ -36,7 +36,7 @@ def choose(look: Looking, now: State, tiles: bool = True) -> None:
 
 
 def feeds(
-    look: Looking,  # the visitor's look at the head
+    look: HeadSelection,  # the visitor's look at the head
     now: State,  # the state
     fade: bool,  # whether the rows of later steps are faded
 ) -> dict[str, Feed]:
@@ -66,7 +66,7 @@ def feeds(
     return found
 
 
-def _lines(look: Looking, now: State, view: ReadView, fade: bool) -> LinesFeed:
+def _lines(look: HeadSelection, now: State, view: ReadView, fade: bool) -> LinesFeed:
     views = [view, *_others(look, now)]
     found = [links(each, *_kept(now.links)) for each in views]
     told = display.links_name(now.links)
@@ -74,7 +74,7 @@ def _lines(look: Looking, now: State, view: ReadView, fade: bool) -> LinesFeed:
     return {**feed, "fade": fade and look.kind != "encoder"}
 
 
-def _others(look: Looking, now: State) -> list[ReadView]:
+def _others(look: HeadSelection, now: State) -> list[ReadView]:
     """The other heads whose lines are drawn together with those of the chosen head."""
     layers, heads = look.opened.translation.config.sizes[look.kind]
     known = [head for head in now.more or () if head[0] < layers and head[1] < heads]
@@ -88,7 +88,7 @@ def _kept(asked: str) -> tuple[float | None, float]:
     return (share, 0.0) if name == "mass" else (None, share)
 
 
-def printed(look: Looking, now: State) -> dict[str, Picture]:
+def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
     """Lines and lists as Plotly figures for export; on the page, the linked view draws them itself."""
     view = look.read()
     if now.show == "lines":

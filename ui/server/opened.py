@@ -8,14 +8,14 @@ from lenses.words.telling import text_words
 from linked.view import EXAMPLE, Gloss, glossed
 from transformer.runs.translation import Translation
 from ui.server import examples, runs
-from ui.server.runs import Asked
+from ui.server.runs import Request
 
 
 @dataclass(frozen=True)
 class Opened:
     """A sentence that is ready to be shown."""
 
-    asked: Asked  # the request that identifies the translation
+    asked: Request  # the request that identifies the translation
     translation: Translation  # the translation with its trace
     example: examples.Example | None  # the example with this sentence, or None
 
@@ -31,7 +31,7 @@ class Opened:
 
     def traced(self) -> Opened:
         """The same sentence with the whole trace of its translation; waits for the model."""
-        return replace(self, translation=runs.traced(self.asked, runs.Untold()))
+        return replace(self, translation=runs.traced(self.asked, runs.NoProgress()))
 
     @property
     def first_step(self) -> int:

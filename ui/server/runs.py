@@ -17,7 +17,7 @@ from figures import Tile
 from lenses.words.alignment import Aligner
 from lenses.words.familiarity import Doubtful, read_measure, traits_of
 from linked import view as linked_view
-from linked.view import Told, tell
+from linked.view import WordAlignment, tell
 from transformer.decode.rules import SearchRules
 from transformer.hub.settings import is_hosted
 from transformer.interventions import Intervention, InterventionError, write_text
@@ -61,7 +61,7 @@ USUAL = Drawing()
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """Identity of a translation."""
 
     model: str  # the name of the model
@@ -79,12 +79,12 @@ class Asked:
         return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def request(state: State, model: str, text: str) -> Asked:
+def request(state: State, model: str, text: str) -> Request:
     """The translation that a state asks for."""
     target = None if state.target is None else clean(state.target)
     source = addressed(model, clean(text), state.language)
     drawing = drawing_of(state) if state.decode.startswith(SAMPLE) else USUAL
-    return Asked(model, source, state.decode, target, state.changes, drawing)
+    return Request(model, source, state.decode, target, state.changes, drawing)
 
 
 def drawing_of(state: State) -> Drawing:
@@ -105,7 +105,7 @@ class Progress(Protocol):
         """The output has `count` tokens so far, and `token` is the last one."""
 
 
-class Untold:
+class NoProgress:
     """The progress of a translation that nobody watches."""
 
     def loads(self) -> None:
@@ -119,7 +119,7 @@ class Untold:
 
 
 def translate(
-    asked: Asked,  # what to translate, and how
+    asked: Request,  # what to translate, and how
     progress: Progress,  # hears now and then how far the translation has come
 ) -> Translation:
     """The translation, decoded once and then kept; before PyTorch is there, the bundled one of the example.
@@ -132,7 +132,7 @@ def translate(
     return traced(asked, progress)
 
 
-def traced(asked: Asked, progress: Progress) -> Translation:
+def traced(asked: Request, progress: Progress) -> Translation:
     """The translation with its whole trace, which only a model or a file has; further as `translate`."""
     hosted.check_texts(asked.text, asked.target)
     hosted.check_search(asked.decode)
@@ -152,14 +152,14 @@ def traced(asked: Asked, progress: Progress) -> Translation:
     return kept("translations").get((asked, id(model)), make)
 
 
-def _shipped(asked: Asked) -> Translation | None:
+def _shipped(asked: Request) -> Translation | None:
     """The run that is bundled with the model; None if it is not what is asked for."""
-    if asked != Asked(asked.model, examples.examples(asked.model)[0].text, "greedy", None):
+    if asked != Request(asked.model, examples.examples(asked.model)[0].text, "greedy", None):
         return None
     return measured.beside(asked.model, measured.first)
 
 
-def _decode(model: Model, asked: Asked, progress: Progress) -> Translation:
+def _decode(model: Model, asked: Request, progress: Progress) -> Translation:
     if asked.target is not None:
         return model.force(asked.text, asked.target, interventions=asked.changes)
     beam_size = int(asked.decode.removeprefix(BEAM)) if asked.decode.startswith(BEAM) else 1
@@ -179,13 +179,13 @@ class Bettered(NamedTuple):
     greedy: float
 
 
-def by_beam(asked: Asked, greedy: Translation, size: int) -> Bettered | None:
+def by_beam(asked: Request, greedy: Translation, size: int) -> Bettered | None:
     """What a beam finds beyond a greedy translation, searched once; None if nothing.
 
     Only a model in memory is asked: nothing waits for this. A hosted server does not search unasked: it would
     spend on it what visitors wait for.
     """
-    usual = asked == Asked(asked.model, asked.text, "greedy", None) and has_model(asked.model)
+    usual = asked == Request(asked.model, asked.text, "greedy", None) and has_model(asked.model)
     long = size * len(greedy.target_tokens) > LONG_SEARCH
     if long or not usual or is_hosted() or not catalogue.find(asked.model).resident:
         return None
@@ -207,7 +207,7 @@ def by_beam(asked: Asked, greedy: Translation, size: int) -> Bettered | None:
 
 def search(
     model: transformer.Translator,  # the translator
-    asked: Asked,  # a request without a target, decoded with a beam
+    asked: Request,  # a request without a target, decoded with a beam
     rules: SearchRules,  # the model's, or with another score
     progress: Progress,  # hears how far it has come
 ) -> Translation:
@@ -241,7 +241,7 @@ def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Tra
 
 
 def refusal(
-    asked: Asked,  # a request with changes
+    asked: Request,  # a request with changes
 ) -> str | None:
     """Why a changed run cannot be made, in one sentence; None if its first step can."""
     model = catalogue.model(asked.model)
@@ -260,7 +260,7 @@ def refusal(
 
 
 def forced(
-    asked: Asked,  # a request with changes
+    asked: Request,  # a request with changes
     base: Translation,  # the run whose translation is read
 ) -> Translation | None:
     """The changed model on the translation of another run; None if a change contradicts that translation."""
@@ -319,18 +319,18 @@ def aligner(name: str) -> Aligner:
     return Aligner(tuple((layer, head) for layer, head in known["heads"]), known["rows"])
 
 
-def told(asked: Asked, translation: Translation) -> Told:
+def told(asked: Request, translation: Translation) -> WordAlignment:
     """Glosses by the best aligner, and the step at which the head that opens first agrees with it."""
 
-    def make() -> Told:
+    def make() -> WordAlignment:
         return tell(translation, aligner(asked.model), default_head(asked.model, "cross"))
 
     if AttentionKind.CROSS not in translation.config.sites:
-        return Told()
+        return WordAlignment()
     return kept("told").get((asked, id(translation)), make)
 
 
-def doubted(asked: Asked, translation: Translation) -> Doubtful | None:
+def doubted(asked: Request, translation: Translation) -> Doubtful | None:
     """Why a translation is doubted; None if it is not, or if nobody measured when to doubt the model.
 
     Raises:
@@ -341,7 +341,7 @@ def doubted(asked: Asked, translation: Translation) -> Doubtful | None:
     return kept("doubted").get((asked, id(translation)), lambda: _doubted(asked, translation))
 
 
-def _doubted(asked: Asked, translation: Translation) -> Doubtful | None:
+def _doubted(asked: Request, translation: Translation) -> Doubtful | None:
     measure = measured.beside(asked.model, read_measure)
     if measure is None:
         return None
@@ -353,7 +353,7 @@ def _doubted(asked: Asked, translation: Translation) -> Doubtful | None:
 
 
 def overview(
-    asked: Asked, translation: Translation, what: Hashable, make: Callable[[], list[list[Tile]]]
+    asked: Request, translation: Translation, what: Hashable, make: Callable[[], list[list[Tile]]]
 ) -> list[list[Tile]]:
     """All heads of a kind, pooled for one tiled map, made once and then kept.
 

@@ -1,7 +1,7 @@
 """Well-known models of the families that open here, the smallest first; what the Hub offers is asked of it.
 
-Parameters follow from the published sizes; a file of 32 bits has four bytes for each. Licences and languages
-are those of the models' own cards.
+Parameters, licences and languages were written down by hand and not read from the Hub: the card that opens
+with a model is what counts. A file of 32 bits has four bytes for each parameter.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ MODELS = (
     Suggested("sshleifer/distilbart-cnn-12-6", 306, "Apache 2.0", "summarises English news"),
     Suggested("facebook/bart-large-cnn", 406, "MIT", "summarises English news"),
     Suggested("facebook/m2m100_418M", 484, "MIT", "translates between 100 languages"),
-    Suggested("facebook/mbart-large-50-many-to-many-mmt", 611, "MIT", "translates between 52 languages"),
+    Suggested("facebook/mbart-large-50-many-to-many-mmt", 611, "MIT", "translates between 50 languages"),
     Suggested(
         "facebook/nllb-200-distilled-600M",
         615,
         "CC BY-NC 4.0, not for commercial use",
-        "translates between 202 languages",
+        "translates between 200 languages",
     ),
 )
 

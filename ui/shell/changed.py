@@ -90,7 +90,7 @@ def remove(change: Intervention) -> None:
     take(each for each in all_of(session.current()) if each.change != change)
 
 
-def tell(
+def show_changes(
     now: State,  # the state
     opened: Opened | None,  # the sentence; None if the changes were refused
     holds: Holds = every,  # which changes hold on this page
@@ -183,7 +183,7 @@ def _back(now: State, opened: Opened) -> None:
     """What the last change did, and a button with the translation before it; a click goes back to that."""
     fewer = now.changes[:-1]
     try:
-        before = runs.translate(replace(opened.asked, changes=fewer), runs.Untold())
+        before = runs.translate(replace(opened.asked, changes=fewer), runs.NoProgress())
     except ValueError:  # what is left does not hold without the last change
         return
     st.caption(verdict(before, opened.translation), width="content")

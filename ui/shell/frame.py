@@ -15,7 +15,7 @@ from ui.controls import inform, plain
 from ui.server import catalogue, stores
 from ui.server.background import run as background
 from ui.server.hosting import hosted, visits
-from ui.shell import doors, menu
+from ui.shell import menu, sitemap
 from ui.shell.lesson import strip
 
 _ICON = "data:image/png;base64," + b64encode(
@@ -155,18 +155,18 @@ _DARK = "<style>:is(.heatmaplayer image, .cbfills, .lv-mark i) { filter: brightn
 
 
 def open_page(
-    page: str,  # the name of the page, as `doors` has it
+    page: str,  # the name of the page, as `sitemap` has it
 ) -> State:
     """The first line of every page: reads the address and sets up the page."""
     stores.begin()
     background.begin()
     session.forward(page, partial(_shown, page))
-    session.adopt(doors.PAGES[page].sort)
+    session.adopt(sitemap.PAGES[page].sort)
     now = session.current()
     told = {"characters": len(now.text or ""), "changes": len(now.changes), "decode": now.decode}
     hosted.log("page", page=page, section=now.view, **told)
     st.set_page_config(
-        page_title=f"{doors.heading(doors.at(page, now.view))[0]} · {doors.PAGES[doors.HOME].title}",
+        page_title=f"{sitemap.heading(sitemap.at(page, now.view))[0]} · {sitemap.PAGES[sitemap.HOME].title}",
         page_icon=_ICON,
         layout="wide",
         initial_sidebar_state=240,
@@ -177,14 +177,14 @@ def open_page(
     except visits.FullError as error:
         st.info(str(error))
         st.stop()
-    if page != doors.LESSONS:
+    if page != sitemap.LESSONS:
         strip.draw(now, page)
     return session.current()
 
 
 def _shown(page: str, asked: str | None) -> str:
     """The model that a page shows if an address asks for one, or for none."""
-    if doors.PAGES[page].sort == session.TRANSLATE:
+    if sitemap.PAGES[page].sort == session.TRANSLATE:
         return asked or catalogue.DEFAULT
     models = catalogue.language_models()
     return asked if asked in models else next(iter(models), "")
@@ -192,17 +192,17 @@ def _shown(page: str, asked: str | None) -> str:
 
 def heading(page: str, now: State) -> None:
     """Draws the heading, what the page is for, and links to the pages that are looked at with it."""
-    title, told = doors.heading(doors.at(page, now.view))
-    if page == doors.HOME and catalogue.task(now.model) == "write":
-        told = doors.WRITES
+    title, told = sitemap.heading(sitemap.at(page, now.view))
+    if page == sitemap.HOME and catalogue.task(now.model) == "write":
+        told = sitemap.WRITES
     with st.container(horizontal=True, vertical_alignment="center", key="heading"):
         said = f'<p title="{told}">{told}</p>'
         st.html(f'<div class="headline"><h1>{title}</h1>{said}</div>', width="stretch")
         with st.container(horizontal=True, width="content", gap="xxsmall", key="beside"):
-            for other in doors.beside(page):
-                label = doors.PAGES[other].name.removesuffix(" self-attention")
-                menu.link(other, label, doors.PAGES[other].icon, "content")
-        if page == doors.HOME:  # its pictures fill the window, so that nothing below them is seen
+            for other in sitemap.beside(page):
+                label = sitemap.PAGES[other].name.removesuffix(" self-attention")
+                menu.link(other, label, sitemap.PAGES[other].icon, "content")
+        if page == sitemap.HOME:  # its pictures fill the window, so that nothing below them is seen
             following(page)
 
 
@@ -213,7 +213,7 @@ def end(
 ) -> None:
     """Draws the end of the page, wherever it is called: what to look at next, and what the signs mean."""
     with st.container(key="end"):
-        following(doors.at(page, now.view))
+        following(sitemap.at(page, now.view))
         if signs:
             st.caption(labels.SIGNS)
 
@@ -222,9 +222,9 @@ def following(name: str) -> None:
     """Draws the one link that a reader would want after a place; an open lesson has its own."""
     if session.current().lesson is not None:
         return
-    after = doors.after(name)
+    after = sitemap.after(name)
     with st.container(key="next", width="content"):
-        menu.link(after, f"Next: {doors.title(after)}", ":material/arrow_forward:", "content")
+        menu.link(after, f"Next: {sitemap.title(after)}", ":material/arrow_forward:", "content")
 
 
 def show_notices(

@@ -18,7 +18,7 @@ from ui.address.parameters import KEEP
 from ui.address.state import PAGE_OWN, PLACE
 from ui.server import catalogue, studies
 from ui.server.catalogue import KINDS
-from ui.shell import doors
+from ui.shell import sitemap
 
 _SCRIPTS = """
 const load = (name) => import(new URL(`app/static/${name}`, document.baseURI));
@@ -31,7 +31,7 @@ _addresses = st.components.v2.component("menu_addresses", js=_SCRIPTS, isolate_s
 
 
 def link(
-    name: str,  # the page or section, as `doors` names it
+    name: str,  # the page or section, as `sitemap` names it
     label: str = "",  # the text; the name of the place if empty
     icon: str | None = None,  # before it
     width: Literal["stretch", "content"] = "stretch",  # as `st.page_link` has it
@@ -39,10 +39,10 @@ def link(
 ) -> None:
     """Draws a link to a place, which keeps the rest of this session's state."""
     page, _, view = name.partition("/")
-    first = not view or view == next(iter(doors.PAGES[page].sections))
+    first = not view or view == next(iter(sitemap.PAGES[page].sections))
     query = {**KEEP, **({} if first else {"view": view}), **named}
-    text = label or doors.place(name).name
-    st.page_link(doors.script(name), label=text, icon=icon, query_params=query, width=width)
+    text = label or sitemap.place(name).name
+    st.page_link(sitemap.script(name), label=text, icon=icon, query_params=query, width=width)
 
 
 def with_model(
@@ -66,7 +66,7 @@ def finding(
 def draw() -> None:
     """Draws the menu; it is the same in every run, so only a full run of a page draws it."""
     with st.container(key="menu"):
-        for door in doors.DOORS:
+        for door in sitemap.DOORS:
             if door.folded:
                 with st.expander(door.name, icon=":material/biotech:", type="compact"):
                     for entry in door.entries:
@@ -75,14 +75,14 @@ def draw() -> None:
                 continue
             st.caption(f"**{door.name}** · {door.told}")
             for entry in door.entries:
-                name, icon = doors.TOGETHER.get(entry[0], ("", doors.PAGES[entry[0]].icon))
+                name, icon = sitemap.TOGETHER.get(entry[0], ("", sitemap.PAGES[entry[0]].icon))
                 link(entry[0], name, icon)
         with st.container(key="inside-links"):  # clicked by the maps (`acts.js`)
             for kind in KINDS:
                 link("inside_a_head", f"Inside: {kind}", kind=kind)
         sorts = {
-            Path(doors.script(name)).stem: page.sort
-            for name, page in doors.PAGES.items()
+            Path(sitemap.script(name)).stem: page.sort
+            for name, page in sitemap.PAGES.items()
             if page.sort != session.TRANSLATE
         }
         told = {"query": KEEP, "own": PAGE_OWN, "place": PLACE, "sorts": sorts, "steady": session.CARRIED}

@@ -18,11 +18,11 @@ from ui.shell.models.model_picker import pick_model
 
 
 def open_sentence_page(
-    page: str,  # the name of the page, as `doors` has it
+    page: str,  # the name of the page, as `sitemap` has it
     # draws the controls between the sentence box and the picture; gets the state
     controls: Callable[[State], None] | None = None,
     changes: changed.Holds = changed.every,  # which changes hold on the page
-    tell: changed.Tell = changed.tell,  # draws what is said about changes
+    tell: changed.Tell = changed.show_changes,  # draws what is said about changes
     kinds: Sequence[str] = (),  # the kinds of attention without which the page has nothing to show
     # the target that a model is given if the visitor gives none, by model and text; None if it writes its own
     target: Callable[[str, str | None], str | None] = lambda model, text: None,

@@ -1,4 +1,4 @@
-"""Sections of a page: their names and sentences stand in `doors`; the `show` of a file draws each."""
+"""Sections of a page: their names and sentences stand in `sitemap`; the `show` of a file draws each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import streamlit as st
 
 from ui.address import State
 from ui.controls import pickers, refusals
-from ui.shell import doors
+from ui.shell import sitemap
 
 T = TypeVar("T")
 Fresh = Callable[[str], Mapping[str, Any]]
@@ -25,15 +25,15 @@ def chosen(
 
 
 def switch(
-    page: str,  # the name of the page, as `doors` has it
+    page: str,  # the name of the page, as `sitemap` has it
     now: State,
     fresh: Fresh = lambda view: {},
     told: dict[str, str] | None = None,  # the sentences, if they depend on what is shown
     usual: str | None = None,  # the section that an address without one opens; None for the first
 ) -> None:
     """Draws the switch between the sections; a section with a door of its own stands alone."""
-    offered = doors.switched(page)
-    if doors.at(page, now.view) in doors.RESEARCH or len(offered) < 2:
+    offered = sitemap.switched(page)
+    if sitemap.at(page, now.view) in sitemap.RESEARCH or len(offered) < 2:
         return
     said = {view: each.told for view, each in offered.items()}
     with st.container(key="sections"):

@@ -16,7 +16,7 @@ from ui.controls.pickers import choose, control
 from ui.server import catalogue, examples, runs
 from ui.server.hosting.shares import LaterError
 from ui.server.opened import Opened
-from ui.server.runs import Asked
+from ui.server.runs import Request
 from ui.shell import sampling, waiting
 from ui.shell.fitting import fit_heads, fit_position, noticed
 
@@ -155,7 +155,7 @@ def short(opened: Opened) -> tuple[str, ...]:
     return (f"The translation ended after {written:,} tokens; the source has {read:,}.",)
 
 
-def _translate(asked: Asked) -> Translation:
+def _translate(asked: Request) -> Translation:
     does = "Translating" if catalogue.task(asked.model) == "translate" else "Writing"
     teller = waiting.Teller(asked.model, does)
     translation = runs.translate(asked, teller)

@@ -40,7 +40,7 @@ def while_loading() -> Iterator[None]:
 
 @contextmanager
 def for_pytorch(
-    page: str,  # the name of the page, as `doors` has it
+    page: str,  # the name of the page, as `sitemap` has it
 ) -> Iterator[None]:
     """Waits before the imports of a page that needs PyTorch, and then runs the page again from its start."""
     if not catalogue.loading().done:

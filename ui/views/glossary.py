@@ -13,7 +13,7 @@ import streamlit as st
 
 from ui.address import session
 from ui.controls import inform, plain
-from ui.shell import doors, frame
+from ui.shell import frame, sitemap
 from ui.shell.models.model_picker import pick_model
 
 FILE = Path(__file__).resolve().parents[2] / "static" / "page-2" / "glossary.json"
@@ -61,12 +61,12 @@ def _entry(
 ) -> str:
     """A word in HTML."""
     page, _, view = see.partition("/")
-    path = "./" if page == doors.HOME else page
+    path = "./" if page == sitemap.HOME else page
     query = f"?view={view}" * bool(view)
     others = [each for each in (*written, *also) if each.lower() != word.lower()]
     forms = f"<br><small>{escape(', '.join(others))}</small>" * bool(others)
     explained = _CODE.sub(r"<code>\1</code>", escape(told))
     return (
         f"<dt>{escape(word)}{forms}</dt><dd>{explained} "
-        f'<a data-see="{see}" href="{path}{query}">{escape(doors.title(see))}</a></dd>'
+        f'<a data-see="{see}" href="{path}{query}">{escape(sitemap.title(see))}</a></dd>'
     )

@@ -9,10 +9,10 @@ from linked.view import RaceFeed
 from linked.view.home import HOME, LARGEST, TOUR, next_feed
 from ui.address import State
 from ui.controls import formula, seen
-from ui.maps import display, going_on, measuring
+from ui.maps import display, measuring, next_token_choice
 from ui.maps.explorer import Scene, Strips, explorer
 from ui.maps.looking import Looks
-from ui.maps.take_home import take_home
+from ui.maps.run_export import run_export
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import better
@@ -40,7 +40,7 @@ def show(opened: Opened) -> None:
             measuring.why(opened)
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
             seen(*_explained(opened))
-            take_home(scene)
+            run_export(scene)
 
     shown = {*opened.kinds, "controls", "next"}
     notice = st.empty()
@@ -68,5 +68,5 @@ def _explained(opened: Opened) -> tuple[str, str]:
 
 
 def _next(opened: Opened) -> RaceFeed:
-    offered = going_on.offered(opened) if catalogue.has_model(opened.asked.model) else None
+    offered = next_token_choice.offered(opened) if catalogue.has_model(opened.asked.model) else None
     return next_feed(opened.trace, opened.translation, str(opened.asked.drawing), offered)

@@ -13,7 +13,7 @@ from transformer.trace.report import AS_RECORDED, Check
 from ui.address import State, session
 from ui.address.parameters import as_params
 from ui.controls import part, plain
-from ui.maps.take_home import trace_file
+from ui.maps.run_export import trace_file
 from ui.server import catalogue, examples, imported, runs
 from ui.server.imported import Imported
 from ui.shell import frame, menu
@@ -57,7 +57,7 @@ def _open_sample() -> None:
     session.keep()
     name = catalogue.DEFAULT if catalogue.exists(catalogue.DEFAULT) else next(iter(catalogue.available()))
     asked = runs.request(State(), name, examples.text_on(name, None))
-    file = trace_file(runs.translate(asked, runs.Untold()), catalogue.model(name).model)
+    file = trace_file(runs.translate(asked, runs.NoProgress()), catalogue.model(name).model)
     imported.open_file("sample.npz", file)
 
 

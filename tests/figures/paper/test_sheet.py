@@ -178,6 +178,6 @@ def test_no_room_for_maps_is_an_error() -> None:
 
 
 def test_matplotlib_is_not_imported_before_a_figure_is_asked_for() -> None:
-    code = "import sys, ui.maps.take_home; print('matplotlib' in sys.modules)"
+    code = "import sys, ui.maps.run_export; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -12,7 +12,7 @@ import pytest
 from transformer import interventions as do
 from ui.maps.as_python import calls
 from ui.server import catalogue, runs
-from ui.server.runs import Asked
+from ui.server.runs import Request
 
 TEXT = 'The cat said: "old".'
 CHANGES = (do.ablate("cross", 0, 1, "zero"), do.hide(1))
@@ -21,16 +21,16 @@ CHANGES = (do.ablate("cross", 0, 1, "zero"), do.hide(1))
 @pytest.mark.parametrize(
     "asked",
     [
-        Asked("en-de", TEXT, "greedy", None),
-        Asked("en-de", TEXT, "beam-3", None, CHANGES),
-        Asked("en-de", TEXT, "sample-7", None),
-        Asked("en-de", TEXT, "greedy", "Die Katze ist alt.", CHANGES),
+        Request("en-de", TEXT, "greedy", None),
+        Request("en-de", TEXT, "beam-3", None, CHANGES),
+        Request("en-de", TEXT, "sample-7", None),
+        Request("en-de", TEXT, "greedy", "Die Katze ist alt.", CHANGES),
     ],
     ids=lambda asked: f"{asked.decode} {len(asked.changes)} {asked.target}",
 )
-def test_the_copied_calls_give_the_same_run_and_head(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_copied_calls_give_the_same_run_and_head(asked: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(catalogue.ROOT)
-    own = runs.translate(asked, runs.Untold())
+    own = runs.translate(asked, runs.NoProgress())
     look: Any = SimpleNamespace(opened=SimpleNamespace(asked=asked), kind="cross", head=(2, 1))
     code = calls(look)
     found: dict[str, Any] = {}

@@ -10,10 +10,10 @@ from linked.view import Cursor
 from transformer import AttentionKind, TextGenerator, Translator
 from transformer.text.vocabulary import Tokenizer
 from ui.address.state import State
-from ui.maps.looking import Looking, audit_tiles, cells_of, looks_of, reading_of
+from ui.maps.looking import HeadSelection, audit_tiles, cells_of, looks_of, reading_of
 from ui.server import runs
 from ui.server.opened import Opened
-from ui.server.runs import Asked
+from ui.server.runs import Request
 
 HEADS = State(encoder=(0, 0), decoder=(0, 0), cross=(0, 0))
 
@@ -21,7 +21,7 @@ HEADS = State(encoder=(0, 0), decoder=(0, 0), cross=(0, 0))
 @pytest.fixture
 def opened(solved: Translator) -> Opened:
     text = "one two three"
-    return Opened(Asked("solved", text, "greedy", None), solved.translate(text), None)
+    return Opened(Request("solved", text, "greedy", None), solved.translate(text), None)
 
 
 def test_without_a_chosen_source_token_the_source_follows_cross_attention(opened: Opened):
@@ -67,7 +67,7 @@ def test_the_window_holds_the_cell_and_the_tokens_name_its_rows(opened: Opened):
 
 def test_nothing_below_a_page_can_change_what_is_looked_at(opened: Opened):
     look = looks_of(opened, HEADS)["cross"]
-    for field in fields(Looking):
+    for field in fields(HeadSelection):
         with pytest.raises(AttributeError):
             setattr(look, field.name, None)
 
@@ -75,7 +75,7 @@ def test_nothing_below_a_page_can_change_what_is_looked_at(opened: Opened):
 def test_a_run_without_a_source_is_looked_at_in_the_decoder_alone(tokenizer: Tokenizer):
     model = random_language_model(vocab_size=tokenizer.vocab_size)
     run = TextGenerator(model, tokenizer, name="writer").force("one two three")
-    opened = Opened(Asked("writer", "", "greedy", "one two three"), run, None)
+    opened = Opened(Request("writer", "", "greedy", "one two three"), run, None)
     looks = looks_of(opened, State(decoder=(1, 0), step=2))
     assert tuple(looks) == opened.kinds == ("decoder",)
     look = looks["decoder"]
@@ -90,7 +90,7 @@ def test_a_run_without_a_source_is_looked_at_in_the_decoder_alone(tokenizer: Tok
 def tall(translator: Translator) -> Opened:
     """A run whose tiles are pooled."""
     text = " ".join(["one two three four five six seven"] * 6)
-    return Opened(Asked("random", text, "greedy", None), translator.translate(text, max_length=40), None)
+    return Opened(Request("random", text, "greedy", None), translator.translate(text, max_length=40), None)
 
 
 @pytest.mark.parametrize("words", [False, True])

@@ -13,7 +13,7 @@ from transformer.runs.translator import load_translator
 from ui.server import runs
 from ui.server.examples import Claim, Example
 from ui.server.opened import Opened
-from ui.server.runs import Asked
+from ui.server.runs import Request
 
 CASE = CASES["shift"]
 CLAIM = Claim("It shows.", "neun", "nine", 0, 0, 0.5, 0.9)
@@ -30,7 +30,7 @@ def first_head(monkeypatch: pytest.MonkeyPatch):
 
 def opened(models: dict[str, Path], example: Example | None = None) -> Opened:
     translation = load_translator(models["shift"]).translate(CASE.sentence)
-    return Opened(Asked("shift", CASE.sentence, "greedy", None), translation, example)
+    return Opened(Request("shift", CASE.sentence, "greedy", None), translation, example)
 
 
 def test_an_own_sentence_opens_on_a_word_and_its_glosses_name_the_head(closed_form_models):

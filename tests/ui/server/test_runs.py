@@ -8,16 +8,16 @@ from transformer.decode.rules import SearchRules
 from transformer.runs.translator import Translator
 from ui.server import runs
 from ui.server.background.run import Turns
-from ui.server.runs import Asked, Untold
+from ui.server.runs import NoProgress, Request
 
-ASKED = Asked("random", "one two three", "beam-3", None)
+ASKED = Request("random", "one two three", "beam-3", None)
 
 
 class Left(BaseException):
     """How the run of a page ends when its visitor leaves."""
 
 
-class Leaving(Untold):
+class Leaving(NoProgress):
     """A visitor who leaves at the third token, or as soon as there is a queue."""
 
     def __init__(self) -> None:
@@ -55,10 +55,10 @@ def test_a_long_search_waits_for_its_turn_as_long_as_its_visitor_does(translator
         runs.search(translator, ASKED, translator.rules, visitor)
     assert visitor.heard == 0
     assert turns.count() == (0, 0)
-    assert runs.search(translator, ASKED, translator.rules, Untold()).tree is not None
+    assert runs.search(translator, ASKED, translator.rules, NoProgress()).tree is not None
 
 
 def test_a_short_search_does_not_wait(translator: Translator, turns: Turns, monkeypatch):
     monkeypatch.setattr(runs, "LONG_SEARCH", 10_000)
     with turns.turn(object(), pytest.fail):
-        assert runs.search(translator, ASKED, SearchRules(length_penalty=0.5), Untold()).tree is not None
+        assert runs.search(translator, ASKED, SearchRules(length_penalty=0.5), NoProgress()).tree is not None

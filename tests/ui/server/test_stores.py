@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from transformer import Capture
-from ui.maps.take_home import trace_file
+from ui.maps.run_export import trace_file
 from ui.server import imported, memory, stores
 from ui.server.stores import NoRoomError, Recent, Residents, held
 

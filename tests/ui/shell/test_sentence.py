@@ -8,7 +8,7 @@ import pytest
 
 from transformer import Translator
 from ui.server.opened import Opened
-from ui.server.runs import Asked
+from ui.server.runs import Request
 from ui.shell.sentence import short
 
 
@@ -31,5 +31,5 @@ def test_only_a_long_text_that_ended_early_is_told(
         target_tokens=(*["x"] * (written - 1), last),
         method=method,
     )
-    said = short(Opened(Asked("solved", "one two", "greedy", None), run, None))
+    said = short(Opened(Request("solved", "one two", "greedy", None), run, None))
     assert said == (("The translation ended after 58 tokens; the source has 215.",) if told else ())

@@ -10,14 +10,14 @@ import pytest
 from transformer import AttentionKind, Translator
 from transformer.text.words import Group
 from ui.server.opened import Opened
-from ui.server.runs import Asked
+from ui.server.runs import Request
 from ui.views.attention.aligned import Choice, Text, align, audit, chosen_map
 
 
 @pytest.fixture
 def opened(translator: Translator) -> Opened:
     text = "one two three four five"
-    return Opened(Asked("random", text, "greedy", None), translator.force(text, "two one four three"), None)
+    return Opened(Request("random", text, "greedy", None), translator.force(text, "two one four three"), None)
 
 
 @pytest.mark.parametrize("choice", [(None, False), (None, True), ((0, 1), False), ((1, 2), True)])

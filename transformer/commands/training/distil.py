@@ -23,9 +23,9 @@ from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.distributed import Workers
 from transformer.training.objective import SummedLoss, TaughtLoss
 from transformer.training.options import TrainingOptions
+from transformer.training.runs.control import RunControl
 from transformer.training.runs.distilled import begin, faithful, learning_rates, student_config
 from transformer.training.runs.files import Exported, load_exported
-from transformer.training.runs.leash import Leash
 from transformer.training.runs.quality import greedy_bleu
 from transformer.training.trainer import Trainer
 
@@ -68,7 +68,7 @@ def add_command(commands: Any) -> None:
 
 
 @in_job
-def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
+def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, control: RunControl) -> int:
     """Trains a student; ValueError if the teacher, data, options or output directory cannot be used."""
     options = options_of(arguments, OPTIONS)
     resume = workers.agree(lambda: resumes(arguments))
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, l
         arguments.output.name, [], command_line(), [arguments.teacher, *arguments.train], student
     )
     quality = greedy_bleu(valid_pairs, tokenizer, arguments.bleu_sentences, arguments.max_length)
-    return advance(arguments, trainer, exported, valid, leash, resume, quality)
+    return advance(arguments, trainer, exported, valid, control, resume, quality)
 
 
 def _summed(targets: str, teacher: Transformer) -> Callable[[Any, TrainingOptions, torch.dtype], nn.Module]:

@@ -26,9 +26,9 @@ from transformer.training.cost import peak
 from transformer.training.data import Data
 from transformer.training.distributed import Workers, joined
 from transformer.training.options import TrainingOptions
+from transformer.training.runs.control import RunControl
 from transformer.training.runs.directory import RunDirectory
 from transformer.training.runs.files import STATE_FILE, Exported, load_exported
-from transformer.training.runs.leash import Leash
 from transformer.training.runs.progress import Progress
 from transformer.training.runs.snapshots import FOLDER as SNAPSHOTS
 from transformer.training.runs.snapshots import moments
@@ -74,7 +74,7 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-Work = Callable[[argparse.Namespace, Workers, torch.device, Leash], int]
+Work = Callable[[argparse.Namespace, Workers, torch.device, RunControl], int]
 
 
 def in_job(work: Work) -> Callable[[argparse.Namespace], int]:
@@ -83,11 +83,11 @@ def in_job(work: Work) -> Callable[[argparse.Namespace], int]:
     def run(arguments: argparse.Namespace) -> int:
         if arguments.threads is not None and arguments.threads < 1:
             raise ValueError(f"--threads is {arguments.threads}; it must be at least 1.")
-        leash = Leash()
+        control = RunControl()
         if arguments.obey_input:
-            leash.hold(lambda: _STOP_REQUESTED.append(signal.SIGTERM))
+            control.hold(lambda: _STOP_REQUESTED.append(signal.SIGTERM))
         with joined(choose_device(arguments.device)) as (workers, device):
-            return work(arguments, workers, device, leash)
+            return work(arguments, workers, device, control)
 
     return run
 
@@ -97,7 +97,7 @@ def advance(
     trainer: Trainer,
     exported: Exported,
     valid: Data,
-    leash: Leash,
+    control: RunControl,
     resume: bool,
     quality: Quality | None = None,
 ) -> int:
@@ -108,7 +108,7 @@ def advance(
     if trainer.workers.first:
         _report_start(trainer, arguments.output)
     with _threads(arguments.threads, trainer):
-        return _steps(trainer, valid, quality, run_directory, leash)
+        return _steps(trainer, valid, quality, run_directory, control)
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def _threads(asked: int | None, trainer: Trainer) -> Iterator[None]:
 
 
 def _steps(
-    trainer: Trainer, valid: Data, quality: Quality | None, run_directory: RunDirectory, leash: Leash
+    trainer: Trainer, valid: Data, quality: Quality | None, run_directory: RunDirectory, control: RunControl
 ) -> int:
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     with ExitStack() as stack:
@@ -139,7 +139,7 @@ def _steps(
             run_directory.snapshot()
             if done.step % trainer.options.checkpoint_every == 0:
                 run_directory.save()
-            leash.wait(lambda: bool(_STOP_REQUESTED))
+            control.wait(lambda: bool(_STOP_REQUESTED))
             if any(trainer.workers.sum(len(_STOP_REQUESTED))):
                 break
         run_directory.save()

@@ -21,11 +21,11 @@ class Alteration:
         """The mask, True = may attend; None if nothing is masked. ``like`` are the scores to be masked."""
         return own
 
-    def scored(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
+    def on_scores(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
         """The scores that the softmax receives; ``bias`` is what positions add to them undivided by √d_k."""
         return own
 
-    def weighed(self, own: Tensor, mask: Tensor | None, first: int) -> Tensor:
+    def on_weights(self, own: Tensor, mask: Tensor | None, first: int) -> Tensor:
         """The weights that average the values."""
         return own
 
@@ -46,12 +46,12 @@ class Explicit:
     def weigh(self, scores: Tensor) -> Tensor:
         """(batch, heads, queries, keys): the weights that some scores give under mask and alteration."""
         own = attention_weights(scores, self.mask, self.focus)
-        return self.alteration.weighed(own, self.mask, self.first)
+        return self.alteration.on_weights(own, self.mask, self.first)
 
 
 def explicit_attention(asked: AttentionInputs, alteration: Alteration = UNALTERED) -> Explicit:
     """Scores and mask of an attention, altered."""
     undivided = None if asked.rule is None or asked.rule.divided else asked.bias()
-    scores = alteration.scored(asked.scores(), undivided, asked.query.shape[-1])
+    scores = alteration.on_scores(asked.scores(), undivided, asked.query.shape[-1])
     mask = alteration.masked(asked.visible(), scores, asked.first)
     return Explicit(scores, mask, alteration, asked.first, asked.focus)

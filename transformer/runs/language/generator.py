@@ -70,10 +70,10 @@ class TextCall(Call[LanguageModel, Generation]):
     def distributions(self, token_ids: Sequence[int], observer: Observer | None = None) -> Tensor:
         model, device = self.equipment.model, self.equipment.device
         ids = torch.tensor([[model.config.bos_id, *token_ids[:-1]]], device=device)
-        features = model.features(ids, observer=observer or self.within())[0]
+        features = model.features(ids, observer=observer or self.observer())[0]
         return numbers(model.logits(features).float().log_softmax(-1))
 
-    def other(self, run: OtherRun) -> TextCall:
+    def call_of(self, run: OtherRun) -> TextCall:
         count = len(run.target or ())
         return TextCall(self.equipment, run.interventions, (), count, count)
 
@@ -81,7 +81,7 @@ class TextCall(Call[LanguageModel, Generation]):
         prompt, given = self._prompt
         return Generation(**parts, prompt=prompt, given=given)
 
-    def measured(self, written: int) -> int:
+    def trained_length_of(self, written: int) -> int:
         return written
 
 

@@ -56,7 +56,7 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[Opened, State]:
     fits = [name for name in catalogue.available() if all(kind in catalogue.sizes(name) for kind in needs)]
     model = now.model or (fits or [*catalogue.available()])[0]
     asked = runs.request(now, model, examples.text_on(model, now.text))
-    found = Opened(asked, runs.traced(asked, runs.Untold()), None)
+    found = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
     heads: dict[str, Any] = {
         kind: getattr(now, kind) or runs.default_head(model, kind) for kind in catalogue.sizes(model)
     }

@@ -1,4 +1,4 @@
-"""The process that trains: the package's own command, at low priority, on one thread, on a leash."""
+"""The process that trains: the package's own command, at low priority, on one thread, on a control."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from transformer.training.runs.leash import GO_ON, PAUSE, STOP
+from transformer.training.runs.control import GO_ON, PAUSE, STOP
 
 ROOT = Path(__file__).resolve().parents[3]
 SAID = "said.txt"

@@ -23,7 +23,7 @@ from ui.server import catalogue
 from ui.server.lessons import asking
 from ui.server.lessons.files import CHECKS, Lesson, Step, every, find
 from ui.server.opened import Opened
-from ui.shell import doors, menu
+from ui.shell import menu, sitemap
 from ui.shell.models import needs
 
 _STYLE = """
@@ -91,7 +91,7 @@ def link(
 
 def draw(
     now: State,
-    page: str,  # as in `doors.PAGES`
+    page: str,  # as in `sitemap.PAGES`
 ) -> None:
     """Draws the strip at the top of a page if a lesson is open, with a place for its question."""
     _place.set(None)
@@ -134,7 +134,7 @@ def _moved(step: Step, now: State, page: str) -> bool:
     """Whether something other than the step's own view is shown."""
     asked, _ = parse({name: [value] for name, value in step.params.items()})
     shown = all(getattr(asked, name) == getattr(now, name) for name in step.params)
-    return not shown or doors.page_of(step.page) != page
+    return not shown or sitemap.page_of(step.page) != page
 
 
 def _head(lesson: Lesson, at: int, moved: bool) -> bool:
@@ -157,7 +157,7 @@ def _head(lesson: Lesson, at: int, moved: bool) -> bool:
             if (following := after(lesson)) is not None:
                 with st.container(width="content", key="lesson-next"):
                     link(following, 0, "Next lesson", ":material/arrow_forward:")
-            menu.link(doors.LESSONS, "All lessons", doors.PAGES[doors.LESSONS].icon, "content")
+            menu.link(sitemap.LESSONS, "All lessons", sitemap.PAGES[sitemap.LESSONS].icon, "content")
         st.button(
             "Leave the lesson", key="lesson-leave", type="tertiary", icon=":material/close:", on_click=_leave
         )

@@ -17,13 +17,13 @@ from ui.controls.pickers import choose
 from ui.server import catalogue, imported, runs
 from ui.server.hub_models import desk
 from ui.server.language_names import language_name
-from ui.shell import doors, menu, waiting
+from ui.shell import menu, sitemap, waiting
 from ui.shell.fitting import fit_model
 from ui.shell.models import hub_picker
 
 
-def pick_model(now: State, page: str = doors.HOME) -> str | None:
-    """Draws the sidebar, with the model picker above the menu; `page` as `doors` names it.
+def pick_model(now: State, page: str = sitemap.HOME) -> str | None:
+    """Draws the sidebar, with the model picker above the menu; `page` as `sitemap` names it.
 
     Returns:
         The name of the chosen model; None if there are no models.
@@ -44,7 +44,7 @@ def pick_model(now: State, page: str = doors.HOME) -> str | None:
         choose("model", "Model", texts, name, take_model, labelled=True)
     _load(name)
     with place:
-        if drawn := doors.draws(doors.at(page, now.view)):
+        if drawn := sitemap.draws(sitemap.at(page, now.view)):
             st.caption(f"Drawn here: {drawn}.")
         elif catalogue.has_model(name):
             line, more = _about(name)

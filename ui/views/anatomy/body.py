@@ -18,7 +18,7 @@ from ui.address import State
 from ui.controls import chart, export, plain
 from ui.controls.panels import says
 from ui.maps.looking import cells_of
-from ui.server import analyses, catalogue
+from ui.server import catalogue, per_run
 from ui.server.opened import Opened
 
 Drawn = dict[str, export.Picture]
@@ -115,7 +115,7 @@ def look(opened: Opened, now: State) -> Body:
         opened=opened,
         now=now,
         translator=model,
-        traced=analyses.retraced(opened.asked, opened.translation),
+        traced=per_run.retraced(opened.asked, opened.translation),
         part=part,
         layer=min(now.layer or 0, last),
         source=cells["encoder"][0],

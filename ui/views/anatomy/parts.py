@@ -20,7 +20,7 @@ from transformer.model.sites import AttentionKind
 from ui.address.parameters import link
 from ui.controls import chart, export, plain
 from ui.controls.text import alt, norm
-from ui.server import analyses
+from ui.server import per_run
 from ui.views.anatomy.body import Body, Drawn, draw, title
 
 _SWATCH = '<span style="display:inline-block;width:.8em;height:.8em;background:{}"></span> {}'
@@ -183,7 +183,7 @@ def attention(body: Body, to: Drawn) -> None:
     kind = {"encoder-attention": "encoder", "decoder-attention": "decoder"}.get(body.part, "cross")
     chosen = getattr(body.now, kind)[1]
     head = (body.layer, chosen)
-    inside = analyses.inside(body.opened.asked, body.opened.translation, kind, head, body.position)
+    inside = per_run.inside(body.opened.asked, body.opened.translation, kind, head, body.position)
     d_model, d_k = inside.w_q.weight.shape
     heads = len(inside.outputs)
     lengths = np.linalg.norm(inside.contributions, axis=1)

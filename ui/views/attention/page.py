@@ -14,7 +14,7 @@ from ui.controls import formula, say, seen
 from ui.maps import display, measuring, one_head
 from ui.maps.explorer import Scene, explorer
 from ui.maps.looking import Looks
-from ui.maps.take_home import take_home
+from ui.maps.run_export import run_export
 from ui.server.opened import Opened
 
 _LOCAL = (
@@ -58,7 +58,7 @@ def show(
             told += _LOCAL * bool(look.read().reach)
             written = formula.attention(page.kind, positions, site.causal, site.score)
             seen(told, written)
-            take_home(scene, lambda now, looks: one_head.printed(looks[page.kind], now))
+            run_export(scene, lambda now, looks: one_head.printed(looks[page.kind], now))
         say(page.note)
         if controls is not None:
             controls()

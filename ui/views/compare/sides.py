@@ -19,7 +19,7 @@ from ui.address import State
 from ui.address.kinds import Against
 from ui.maps import measures
 from ui.maps.looking import lacking
-from ui.server import analyses, catalogue, runs
+from ui.server import catalogue, per_run, runs
 from ui.server.opened import Opened
 from ui.shell import fitting
 
@@ -175,7 +175,7 @@ def _sides(opened: Opened, now: State, kind: str) -> tuple[Compared, Compared]:
         other = _fitted(opened.asked.model, kind, detail)
         return replace(own, name=phrase), replace(own, name=labels.head_phrase(*other), head=other)
     if name == "untrained":
-        twin = analyses.untrained(opened.asked, opened.translation, detail)
+        twin = per_run.untrained(opened.asked, opened.translation, detail)
         named = f"untrained twin, seed {detail}"
         trained = f"{opened.asked.model}, trained"
         return replace(own, name=trained), replace(own, name=named, translation=twin, opened=None)
@@ -201,7 +201,7 @@ def other_text(opened: Opened) -> str:
 def _decoded(opened: Opened, way: str) -> str:
     """Output of a way of decoding; the translation on the screen if this run cannot be decoded again."""
     try:
-        run = runs.translate(replace(opened.asked, decode=way, target=None), runs.Untold())
+        run = runs.translate(replace(opened.asked, decode=way, target=None), runs.NoProgress())
     except ValueError:
         return opened.translation.text
     return run.text
@@ -229,7 +229,7 @@ def _other_run(
     else:
         asked = replace(asked, text=clean(text or other_sentence(opened)), target=None)
         names = "your sentence", "the other sentence"
-    run = runs.translate(asked, runs.Untold())
+    run = runs.translate(asked, runs.NoProgress())
     head = _fitted(asked.model, own.kind, own.head)
     other = Compared(names[1], run, own.kind, head, opened=Opened(asked, run, None))
     return replace(own, name=names[0]), other

@@ -19,7 +19,7 @@ from ui.address import State, session
 from ui.address.state import KINDS
 from ui.controls import options, panel, part, pickers, plain, seen
 from ui.maps.looking import cells_of
-from ui.server import analyses
+from ui.server import per_run
 from ui.server.opened import Opened
 from ui.shell.lesson import strip
 from ui.views.inside.arithmetic import BADGE
@@ -51,7 +51,7 @@ def show(opened: Opened, kind: str) -> None:
     row = cells_of(opened, now)[kind][0]
     tokens = opened.translation.labels(kind).keys
     which = AttentionKind(kind), *head
-    found = analyses.plane(opened.asked, opened.translation, which, row, now.two, now.goal)
+    found = per_run.plane(opened.asked, opened.translation, which, row, now.two, now.goal)
     i, j = found.pair
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="build-top"):
         pickers.switch("goal", "Goal", _GOALS, now.goal, width="content")
@@ -127,7 +127,7 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
             saved=False,
         )
     which = AttentionKind(kind), *getattr(now, kind)
-    copies = analyses.copies(opened.asked, opened.translation, which, found)
+    copies = per_run.copies(opened.asked, opened.translation, which, found)
     _disturb(now, found, (first, second), copies)
 
 

@@ -13,7 +13,7 @@ from lenses.inside.block import Block
 from transformer.model.config import ModelConfig
 from transformer.model.sites import Side
 from ui.controls.slots import shares, signed
-from ui.server import analyses
+from ui.server import per_run
 from ui.views.inside.formulas import terms_of
 from ui.views.inside.look import Drawing, Look, Part
 from ui.views.inside.vectors import noted, strips_drawing
@@ -134,7 +134,7 @@ def stream(look: Look) -> Part:
 def layer(look: Look) -> Part:
     """The layer of this head as one chain, with the vectors of this position."""
     side = look.site.query_side
-    found = analyses.block(look.opened.asked, look.opened.translation, side, look.view.layer, look.inside.row)
+    found = per_run.block(look.opened.asked, look.opened.translation, side, look.view.layer, look.inside.row)
     names = points(len(found.names))
     rows = [noted(_named(names, found, i), point) for i, point in enumerate(found.points)]
     drawing = strips_drawing("block", rows, f"the {side}'s layer at this position", joint=True)

@@ -19,8 +19,8 @@ from ui.address import State, session
 from ui.controls import hushed, inform, options, pickers, seen
 from ui.controls.slots import Content, feed
 from ui.maps.explorer import Scene, explorer, strips_only
-from ui.maps.looking import Looking, Looks, looks_of
-from ui.server import analyses
+from ui.maps.looking import HeadSelection, Looks, looks_of
+from ui.server import per_run
 from ui.server.opened import Opened
 from ui.shell.changed import of_tokens, said
 from ui.shell.models.needs import has
@@ -152,16 +152,16 @@ def _contents(_now: State, _looks: Looks) -> None:
     contents()
 
 
-def _look(at: Looking, now: State) -> Look:
+def _look(at: HeadSelection, now: State) -> Look:
     """The query at the cursor, and the key under inspection."""
     opened = at.opened
-    inside = analyses.inside(opened.asked, opened.translation, at.kind, at.head, at.cell[0])
+    inside = per_run.inside(opened.asked, opened.translation, at.kind, at.head, at.cell[0])
     key = _key(at, inside, now.key)
     window = window_around(len(inside.view.key_tokens), key)
     return Look(at.opened, inside, at.as_recorded(), key, *window, notation(now.notation, at.kind))
 
 
-def _key(at: Looking, inside: InsideHead, asked: int | None) -> int:
+def _key(at: HeadSelection, inside: InsideHead, asked: int | None) -> int:
     """The key under inspection: in cross-attention the source token at the cursor, else the chosen one.
 
     While a question is open, it is the first if none is chosen: the usual one is the one of most weight.
@@ -195,7 +195,7 @@ def parts_of(look: Look, now: State) -> dict[str, Part]:
     return shown if told is None or not {*shown} & {*CHANGED} else {**shown, WHAT_IF: told}
 
 
-def _follow(at: Looking, now: State) -> None:
+def _follow(at: HeadSelection, now: State) -> None:
     """Draws the key, which follows the cursor, and fills the slots."""
     look = _look(at, now)
     _key_picker(look, now)

@@ -15,7 +15,7 @@ from ui.address import session
 from ui.address.kinds import WhatIf
 from ui.controls import inform, options, pickers
 from ui.controls.slots import slot
-from ui.server import analyses
+from ui.server import per_run
 from ui.views.inside.arithmetic import ARITHMETIC, BADGE, RADII, TEMPERATURES, Outcome, offered, usual
 from ui.views.inside.contents import WHAT_IF
 from ui.views.inside.look import Drawing, Look, Part
@@ -103,7 +103,7 @@ def _frame(look: Look, name: str, asked: WhatIf | None) -> None:
 
 def _partner(look: Look, head: int) -> InsideHead:
     chosen = (look.view.layer, head)
-    return analyses.inside(look.opened.asked, look.opened.translation, look.kind, chosen, look.inside.row)
+    return per_run.inside(look.opened.asked, look.opened.translation, look.kind, chosen, look.inside.row)
 
 
 def told(look: Look, asked: WhatIf | None, found: Outcome | None) -> Part | None:

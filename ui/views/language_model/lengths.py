@@ -19,7 +19,7 @@ from ui.address import State
 from ui.controls import pickers, plain, seen
 from ui.maps import display
 from ui.maps.explorer import Scene, Strips, explorer, no_more
-from ui.maps.looking import Looking, Looks
+from ui.maps.looking import HeadSelection, Looks
 from ui.server.opened import Opened
 from ui.views.language_model.view import KIND, SIDES
 
@@ -113,7 +113,7 @@ def _following(run: Generation, place: int) -> str:
     return f"{_word(step.token)}<small>{'✓' if right else percent(math.exp(step.log_prob))}</small>"
 
 
-def _sum(look: Looking, run: Generation, step: int) -> None:
+def _sum(look: HeadSelection, run: Generation, step: int) -> None:
     """The output of the chosen head at the cursor's position, with its numbers."""
     layer, head = look.head
     found = weighted_sum(run.head(KIND, layer, head), step)

@@ -16,7 +16,7 @@ from ui.controls import inform, refusal, refusals
 from ui.controls.pickers import choose, control, examples
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
-from ui.server.runs import Asked
+from ui.server.runs import Request
 from ui.shell import changed, frame, menu, sentence, waiting
 from ui.shell.fitting import fit_heads, fit_model, fit_position, noticed
 from ui.shell.sections import chosen, switch
@@ -44,12 +44,12 @@ class Reading:
         """The text that a state asks for."""
         return next(iter(self.examples.values())) if now.prompt is None else now.prompt
 
-    def asked(self, now: State, model: str, text: str) -> Asked:
+    def asked(self, now: State, model: str, text: str) -> Request:
         """The run that a state asks for: the text is read as a whole, or continued."""
         if self.whole:
-            return Asked(model, "", "greedy", clean(text), now.changes)
+            return Request(model, "", "greedy", clean(text), now.changes)
         drawing = runs.drawing_of(now) if now.decode.startswith(SAMPLE) else runs.USUAL
-        return Asked(model, clean(text), now.decode, None, now.changes, drawing)
+        return Request(model, clean(text), now.decode, None, now.changes, drawing)
 
 
 SECTIONS: dict[str, Reading] = {
@@ -83,7 +83,7 @@ def show() -> None:
     now = session.current()
     frame.show_notices(now, () if run is None else run.notes)
     opened = None if run is None else Opened(section.asked(now, model, text), run, None)
-    changed.tell(now, opened)
+    changed.show_changes(now, opened)
     if run is not None and opened is not None:
         with refusals():
             section.show(opened, run)
@@ -148,7 +148,7 @@ def _box(section: Reading, text: str, now: State) -> DeltaGenerator:
         return st.container(width="stretch", key="lm-note")
 
 
-def _run(asked: Asked) -> Generation | None:
+def _run(asked: Request) -> Generation | None:
     """The run that is asked for; None if it was refused, and the page has said why."""
     teller = waiting.Teller(asked.model, "Reading" if asked.target is not None else "Writing")
     try:

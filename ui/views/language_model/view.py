@@ -19,7 +19,7 @@ from ui.controls import formula, seen
 from ui.maps import display, one_head
 from ui.maps.explorer import Scene, Strips, explorer
 from ui.maps.looking import Looks
-from ui.maps.take_home import take_home
+from ui.maps.run_export import run_export
 from ui.server import catalogue
 from ui.server.opened import Opened
 
@@ -80,7 +80,7 @@ def _below(scene: Scene, now: State, looks: Looks) -> None:
         display.tables(lambda: [look.read()])
         told = f"{_SEEING} {formula.explained(KIND, positions)}"
         seen(told, formula.attention(KIND, positions, masked=True))
-        take_home(scene, lambda now, looks: one_head.printed(looks[KIND], now))
+        run_export(scene, lambda now, looks: one_head.printed(looks[KIND], now))
 
 
 def _next(opened: Opened, caption: str) -> RaceFeed:

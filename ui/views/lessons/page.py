@@ -13,7 +13,7 @@ from ui.server import cells
 from ui.server.lessons import progress
 from ui.server.lessons.files import Lesson, checks, every
 from ui.server.lessons.table import table
-from ui.shell import doors, frame
+from ui.shell import frame, sitemap
 from ui.shell.lesson.strip import link
 from ui.shell.models.model_picker import pick_model
 
@@ -41,10 +41,10 @@ _STYLE = """
 
 
 def show() -> None:
-    now = frame.open_page(doors.LESSONS)
+    now = frame.open_page(sitemap.LESSONS)
     st.html(_STYLE)
-    frame.heading(doors.LESSONS, now)
-    frame.end(doors.LESSONS, now)
+    frame.heading(sitemap.LESSONS, now)
+    frame.end(sitemap.LESSONS, now)
     st.markdown(_PURPOSE)
     pick_model(now)
     frame.show_notices(session.current())

@@ -13,7 +13,7 @@ from transformer.runs.batch import BatchEntry
 from transformer.trace.view import HeadView
 from ui.address import session
 from ui.controls import panel, part, pickers
-from ui.server import analyses
+from ui.server import per_run
 from ui.server.opened import Opened
 
 LONGER = "When the rain finally stopped late in the evening, the children ran outside to play in the garden."
@@ -34,7 +34,7 @@ def show(opened: Opened) -> None:
         )
     with picker:
         pickers.head_picker("encoder", head, opened.asked.model)
-    entries = analyses.batch(opened.asked.model, (opened.translation.source_text, second))
+    entries = per_run.batch(opened.asked.model, (opened.translation.source_text, second))
     st.markdown(_sentence(entries))
     for column, entry, name in zip(
         st.columns(2), entries, ("your sentence", "the other sentence"), strict=True

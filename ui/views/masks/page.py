@@ -24,7 +24,7 @@ from ui.address import State, session
 from ui.controls import chart, export, formula, options, panel, part, pickers, plain, say, seen
 from ui.maps.explorer import Scene, explorer, strips_only
 from ui.maps.looking import Looks, cells_of
-from ui.server import analyses, catalogue
+from ui.server import catalogue, per_run
 from ui.server.opened import Opened
 from ui.views.masks.padded import LONGER
 
@@ -388,7 +388,7 @@ def member(opened: Opened, now: State) -> tuple[BatchEntry, int]:
         **pickers.control("sentences", text, _take_sentences),
     )
     lines = [line for line in text.splitlines() if line.strip()][:MOST_SENTENCES]
-    entries = analyses.batch(opened.asked.model, tuple(lines))
+    entries = per_run.batch(opened.asked.model, tuple(lines))
     index = min(now.member or 0, len(entries) - 1)
     _rectangle(entries, index)
     _member_picker(lines, index)

@@ -21,8 +21,8 @@ from transformer.trace.records import AttentionTrace
 from ui.address import State, session
 from ui.controls import inform, options, panel, pickers, plain
 from ui.server import catalogue
-from ui.server.analyses import rearranged
 from ui.server.opened import Opened
+from ui.server.per_run import rearranged
 from ui.views.positions.encodings import fitted
 from ui.views.positions.twins import CELLS, COLUMNS, MAP, Run, heads_shown, told
 

@@ -13,7 +13,7 @@ from transformer.trace.view import HeadView
 from ui.address import State, session
 from ui.controls import inform, panel, pickers
 from ui.server import catalogue
-from ui.server.runs import Asked, Untold, traced
+from ui.server.runs import NoProgress, Request, traced
 
 COUNT = 32
 _WORD, _TARGET = "house", "Haus"
@@ -58,7 +58,7 @@ def _head(name: str, now: State) -> HeadView | None:
     twin = f"{catalogue.TWINS}/{name}"
     if not catalogue.exists(twin):
         return None
-    run = traced(Asked(twin, " ".join([_WORD] * COUNT), "greedy", _TARGET), Untold())
+    run = traced(Request(twin, " ".join([_WORD] * COUNT), "greedy", _TARGET), NoProgress())
     heads = [run.head("encoder", 0, i) for i in range(run.config.n_heads)]
     asked = (now.twin_head or (0, -1))[1]
     return heads[asked] if 0 <= asked < len(heads) else max(heads, key=lambda each: float(_moved(each).std()))

@@ -20,7 +20,7 @@ from transformer.trace.records import AttentionTrace
 from ui.controls import inform, panel, pickers
 from ui.server import catalogue, measured
 from ui.server.opened import Opened
-from ui.server.runs import Asked, Untold, translate
+from ui.server.runs import NoProgress, Request, translate
 from ui.views.positions.encodings import STACKS, fitted_head
 
 CELLS = 32
@@ -51,9 +51,9 @@ def translations(opened: Opened) -> list[Run]:
     with st.spinner("Translating with every twin"):
         for full in names:
             name = full.partition("/")[2]
-            asked = Asked(full, opened.asked.text, "greedy", None)
+            asked = Request(full, opened.asked.text, "greedy", None)
             try:
-                translation = translate(asked, Untold())
+                translation = translate(asked, NoProgress())
             except ValueError as error:
                 rows.append({"twin": title(name), "translation": str(error), "BLEU on the test": None})
                 continue

@@ -11,7 +11,7 @@ from ui.address import State, session
 from ui.controls import inform, pickers
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
-from ui.server.runs import Asked
+from ui.server.runs import Request
 from ui.shell import fitting, waiting
 
 REFERENCE = f"{catalogue.TWINS}/sinusoidal"
@@ -85,7 +85,7 @@ def opened(now: State, model: str) -> Opened:
     Raises:
         ValueError: the sentence cannot be translated; the message says why.
     """
-    asked: Asked = runs.request(replace(now, changes=()), model, text_of(now))
+    asked: Request = runs.request(replace(now, changes=()), model, text_of(now))
     teller = waiting.Teller(model, "Translating")
     translation = runs.traced(asked, teller)
     teller.end()

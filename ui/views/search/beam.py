@@ -16,8 +16,8 @@ from ui.address import State, session
 from ui.address.kinds import BEAM
 from ui.address.state import KINDS
 from ui.controls import pickers, say
-from ui.maps import going_on
-from ui.server import analyses, catalogue, runs
+from ui.maps import next_token_choice
+from ui.server import catalogue, per_run, runs
 from ui.server.hosting.bounds import Bounds
 from ui.server.opened import Opened
 from ui.shell import waiting
@@ -43,7 +43,7 @@ def show(opened: Opened, now: State) -> None:
     _settings(beam_size, scored, rules)
     asked = replace(opened.asked, target=None, decode=f"{BEAM}{beam_size}", drawing=runs.USUAL)
     teller = waiting.Teller(asked.model, f"Searching with {beam_size} hypotheses")
-    search = analyses.searched(asked, scored, teller)
+    search = per_run.searched(asked, scored, teller)
     teller.end()
     tree, chosen = search.tree, now.node
     assert tree is not None
@@ -130,7 +130,7 @@ def _rule(rules: SearchRules) -> str:
 
 
 def _chosen(search: Opened, tree: SearchTree, chosen: int, text: Text) -> None:
-    run = analyses.branched(search.asked, search.translation, chosen)
+    run = per_run.branched(search.asked, search.translation, chosen)
     st.markdown(headline(tree, chosen, text))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         _token_picker(tree, chosen)
@@ -163,7 +163,11 @@ def _token_picker(tree: SearchTree, chosen: int) -> None:
 
 def _continue(run: Translation, decode: str) -> None:
     step = len(run.steps) - 1
-    values = {"changes": going_on.changes(run, step, run.steps[step].token_id), "target": None, "step": step}
+    values = {
+        "changes": next_token_choice.changes(run, step, run.steps[step].token_id),
+        "target": None,
+        "step": step,
+    }
     session.change(**{**session.RUN, **values, "decode": decode})
 
 

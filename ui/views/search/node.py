@@ -12,10 +12,10 @@ from linked import view as linked_view
 from linked.view import Layout, RaceFeed
 from ui.address import State, session
 from ui.controls import seen
-from ui.maps import display, going_on
+from ui.maps import display, next_token_choice
 from ui.maps.explorer import Scene, explorer
 from ui.maps.looking import Looks
-from ui.maps.take_home import take_home
+from ui.maps.run_export import run_export
 from ui.server.opened import Opened
 
 _LAYOUT = Layout(
@@ -60,7 +60,7 @@ def view(
             display.popover(opened.kinds, now)
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
             seen(_SEEING)
-            take_home(scene)
+            run_export(scene)
 
     scene = Scene(
         _LAYOUT, opened, opened.kinds, lambda now, looks: {"next": _next(opened)}, below, beside=beside
@@ -78,4 +78,4 @@ def _fit_step(opened: Opened) -> None:
 def _next(opened: Opened) -> RaceFeed:
     run = opened.translation
     caption = f"click another token to continue with it · the chosen token in bold · {run.method}"
-    return linked_view.race_feed(opened.trace, run.steps, caption, going_on.offered(opened))
+    return linked_view.race_feed(opened.trace, run.steps, caption, next_token_choice.offered(opened))

@@ -18,7 +18,7 @@ from transformer.runs.translation import Translation
 from ui.address import State, session
 from ui.address.kinds import SAMPLE
 from ui.controls import Table, panel, pickers, plain
-from ui.server import analyses, runs
+from ui.server import per_run, runs
 from ui.server.hosting.bounds import Bounds
 from ui.server.opened import Opened
 from ui.server.runs import Drawing
@@ -42,8 +42,8 @@ def show(opened: Opened, now: State) -> None:
     seeds = range(first, first + now.draws)
     asked = replace(opened.asked, target=None)
     with waiting.progress(f"Drawing {now.draws} samples", stop="sampling.stop") as tell:
-        draws = analyses.drawn(asked, drawing, seeds, tell)
-    greedy = runs.translate(replace(asked, decode="greedy", drawing=runs.USUAL), runs.Untold())
+        draws = per_run.drawn(asked, drawing, seeds, tell)
+    greedy = runs.translate(replace(asked, decode="greedy", drawing=runs.USUAL), runs.NoProgress())
     chosen = _chosen(draws, now)
     sample = draws.nodes[chosen].samples[0]
     st.markdown(_found(draws, seeds, greedy))
@@ -218,8 +218,8 @@ def _table_of_draws(draws: Draws, seeds: range) -> None:
     )
 
 
-def _sample(asked: runs.Asked, seed: int) -> None:
-    opened = Opened(asked, runs.traced(asked, runs.Untold()), None)
+def _sample(asked: runs.Request, seed: int) -> None:
+    opened = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown(f"##### Seed {seed}: {plain(opened.translation.text) or '◌'}", width="stretch")
         st.button(
@@ -234,7 +234,7 @@ def _everywhere(decode: str) -> None:
 
 def _distribution(opened: Opened, now: State) -> None:
     """The distribution of the cursor's step, before and after."""
-    steps = analyses.filtered(opened.asked, opened.translation)
+    steps = per_run.filtered(opened.asked, opened.translation)
     at = min(now.step or 0, len(steps) - 1)
     step, drawn = steps[at], opened.translation.steps[at]
     written = next(i for i, each in enumerate(step.tokens) if each.token_id == drawn.token_id)

@@ -13,7 +13,7 @@ from lenses.targets.lesson import Lesson
 from transformer.trace.view import Window
 from ui.address import State, session
 from ui.controls import Table, panel, pickers, say, word
-from ui.server import analyses
+from ui.server import per_run
 from ui.server.opened import Opened
 from ui.shell.models import needs
 from ui.views.training.loss import share
@@ -36,7 +36,7 @@ _WAYS = (
 
 
 def show(opened: Opened, now: State) -> None:
-    lesson = analyses.lesson(opened.asked.model, opened.translation)
+    lesson = per_run.lesson(opened.asked.model, opened.translation)
     columns = columns_of(lesson)
     chosen = min(now.step or 0, len(columns) - 1)
     first = pickers.window(now.first, COLUMNS, max(len(columns), len(lesson.free)), "positions")

@@ -13,7 +13,7 @@ from lenses.targets.lesson import Lesson, Position
 from lenses.targets.smoothing import Entry, SmoothedPosition
 from ui.address import State, session
 from ui.controls import Table, panel, pickers, seen, word
-from ui.server import analyses
+from ui.server import per_run
 from ui.server.opened import Opened
 
 _FORMULA = (
@@ -33,10 +33,10 @@ _SEEING = (
 
 
 def show(opened: Opened, now: State) -> None:
-    lesson = analyses.lesson(opened.asked.model, opened.translation)
+    lesson = per_run.lesson(opened.asked.model, opened.translation)
     place = min(now.step or 0, len(lesson.positions) - 1)
     _controls(lesson, place, now.smoothing)
-    found = analyses.smoothed(opened.asked.model, lesson, place, now.smoothing)
+    found = per_run.smoothed(opened.asked.model, lesson, place, now.smoothing)
     st.markdown(smoothed(lesson.positions[place], place, found))
     parts = (1 - found.epsilon, found.bare_loss, found.epsilon, found.spread, found.loss)
     with_numbers = _FORMULA % tuple(f"{value:.2f}" for value in parts)

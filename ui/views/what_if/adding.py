@@ -15,7 +15,7 @@ from ui.server import runs
 from ui.server.opened import Opened
 from ui.shell import changed
 from ui.views.what_if import changes
-from ui.views.what_if.sorts import attention, fields, heads, patching, tokens
+from ui.views.what_if.forms import attention, fields, heads, patching, tokens
 
 _GROUPS = {
     "Tokens": tokens.SORTS,
@@ -97,7 +97,7 @@ def _one(opened: Opened, sorts: tuple[fields.Sort, ...]) -> None:
         session.rerun()
 
 
-def _with(opened: Opened, change: do.Intervention) -> runs.Asked:
+def _with(opened: Opened, change: do.Intervention) -> runs.Request:
     """The request with one more change."""
     others = tuple(each for each in opened.asked.changes if each != change)
     return replace(opened.asked, changes=(*others, change), target=changes.target_for(opened, change))

@@ -17,9 +17,9 @@ from transformer.interventions import DropSource, EditSource
 from transformer.runs.translation import Translation
 from ui.address import session
 from ui.controls import Picture, chart, export, inform, options, pickers, seen
-from ui.server import analyses, runs
+from ui.server import per_run, runs
 from ui.server.opened import Opened
-from ui.server.runs import Asked
+from ui.server.runs import Request
 from ui.shell import fitting, waiting
 from ui.views.what_if import traced
 from ui.views.what_if.traced import GROUPS, Traced
@@ -68,7 +68,7 @@ def show(opened: Opened) -> None:
     seen(_SEEING, _FORMULA)
 
 
-def _first(asked: Asked, shown: Translation) -> Translation:
+def _first(asked: Request, shown: Translation) -> Translation:
     """The run of the first sentence with its target forced.
 
     Raises:
@@ -78,7 +78,7 @@ def _first(asked: Asked, shown: Translation) -> Translation:
         raise ValueError("A causal trace reads the sentence as typed; remove the changes of source tokens.")
     lengths = len(shown.source_tokens), len(shown.target_tokens)
     if max(lengths) <= MOST_TOKENS:
-        base = runs.translate(asked, runs.Untold())
+        base = runs.translate(asked, runs.NoProgress())
         lengths = len(base.source_tokens), len(base.target_tokens)
     if max(lengths) > MOST_TOKENS:
         raise ValueError(
@@ -112,11 +112,11 @@ def _scored_picker(base: Translation, chosen: int | None) -> None:
     pickers.choose("causal.scored", "Scored", names, chosen, "scored", texts=True, labelled=True)
 
 
-def _causes(asked: Asked, other: str) -> CausalTrace:
+def _causes(asked: Request, other: str) -> CausalTrace:
     """The trace of a request with a target; raises ValueError if the two sentences have none."""
     second = runs.request(session.current(), asked.model, other).text
     with waiting.progress("Patching every place of the model at every token", stop="causal.stop") as tell:
-        return analyses.causes(asked, second, tell)
+        return per_run.causes(asked, second, tell)
 
 
 def _maps(found: Traced, take: Callable[[list[object]], object]) -> None:

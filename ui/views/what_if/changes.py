@@ -13,7 +13,7 @@ from ui.address.change_list import Listed
 from ui.controls import pickers, plain
 from ui.server.opened import Opened
 from ui.shell import changed
-from ui.views.what_if.sorts import fields
+from ui.views.what_if.forms import fields
 
 
 def tell(now: State, opened: Opened | None, _holds: changed.Holds) -> None:
@@ -22,7 +22,7 @@ def tell(now: State, opened: Opened | None, _holds: changed.Holds) -> None:
     if now.target is not None:
         _given(now.target, items)
     if not items:
-        changed.tell(now, opened)
+        changed.show_changes(now, opened)
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="changes"):
         for i, item in enumerate(items):

@@ -22,7 +22,7 @@ from ui.controls import chart, export, panel, pickers, plain
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import changed
-from ui.views.what_if.sorts import fields
+from ui.views.what_if.forms import fields
 
 _WIDE = 340
 _CELLS = 40

@@ -17,8 +17,8 @@ from ui.address import session
 from ui.server import runs
 from ui.server.catalogue import addressed
 from ui.server.opened import Opened
-from ui.views.what_if.sorts import fields
-from ui.views.what_if.sorts.fields import Sort
+from ui.views.what_if.forms import fields
+from ui.views.what_if.forms.fields import Sort
 
 LONGEST = 300
 """Most letters of the other sentence, which the address carries."""
@@ -47,7 +47,7 @@ def _patch(opened: Opened) -> do.Intervention | None:
     if not typed:
         return None
     text = addressed(opened.asked.model, typed, session.current().language)
-    other = runs.translate(replace(opened.asked, text=text, target=None, changes=()), runs.Untold())
+    other = runs.translate(replace(opened.asked, text=text, target=None, changes=()), runs.NoProgress())
     return do.patch(place, other, _positions(opened.translation, other, place))
 
 

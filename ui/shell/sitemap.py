@@ -1,4 +1,4 @@
-"""The doors of the app: every page and section by name, what it shows in a line, and what to look at next."""
+"""The map of the app: every page and section by name, what it shows in a line, and what to look at next."""
 
 from __future__ import annotations
 

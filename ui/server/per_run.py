@@ -34,7 +34,7 @@ from transformer.training.runs.history import History, read_history
 from ui.server import measured
 from ui.server.catalogue import addressed, has_model, model, translator
 from ui.server.hosting import hosted
-from ui.server.runs import Asked, Drawing, Progress, search, traced
+from ui.server.runs import Drawing, Progress, Request, search, traced
 from ui.server.stores import kept
 
 LONGEST_IN_BATCH = 128
@@ -54,14 +54,14 @@ def rearranged(key: Hashable, make: Callable[[], V]) -> V:
     return made
 
 
-def retraced(asked: Asked, translation: Translation) -> Translation:
+def retraced(asked: Request, translation: Translation) -> Translation:
     """The same translation with its residual stream, from a second pass over the translation."""
     model = translator(asked.model)
     return kept("traced").get((asked, id(translation)), lambda: retrace(model, translation))
 
 
 def inside(
-    asked: Asked,  # the request that identifies the translation
+    asked: Request,  # the request that identifies the translation
     translation: Translation,  # the translation as it was decoded
     kind: str,  # encoder, decoder or cross
     chosen: Head,  # layer and head, from 0
@@ -72,7 +72,9 @@ def inside(
     return look_inside(translator(asked.model).model, again, (kind, *chosen), row, translation)
 
 
-def plane(asked: Asked, run: Translation, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Plane:
+def plane(
+    asked: Request, run: Translation, place: PlacedHead, row: int, pair: Pair | None, goal: str
+) -> Plane:
     """The plane of two keys in which a query is built, see `plane_of`; the pair is sought once."""
     made = kept("questions").get(
         (asked, id(run), place, row, pair, goal), lambda: plane_of(run, place, row, pair, goal).pair
@@ -80,7 +82,7 @@ def plane(asked: Asked, run: Translation, place: PlacedHead, row: int, pair: Pai
     return plane_of(run, place, row, made, goal)
 
 
-def copies(asked: Asked, run: Translation, place: PlacedHead, found: Plane) -> tuple[Tensor, Tensor]:
+def copies(asked: Request, run: Translation, place: PlacedHead, found: Plane) -> tuple[Tensor, Tensor]:
     """The queries (d_head,) of two heads, one of which copies the first key of a plane, one the second."""
     both = found, replace(found, pair=(found.pair[1], found.pair[0]))
     key = ("copies", asked, id(run), place, found.row, found.pair)
@@ -90,12 +92,12 @@ def copies(asked: Asked, run: Translation, place: PlacedHead, found: Plane) -> t
     return queries
 
 
-def block(asked: Asked, translation: Translation, side: Side, layer: int, position: int) -> Block:
+def block(asked: Request, translation: Translation, side: Side, layer: int, position: int) -> Block:
     """One layer (from 0) of a stack at one token (from 0), sub-layer by sub-layer."""
     return open_block(translator(asked.model).model, retraced(asked, translation), side, layer, position)
 
 
-def untrained(asked: Asked, translation: Translation, seed: int) -> Translation:
+def untrained(asked: Request, translation: Translation, seed: int) -> Translation:
     """The same source and target tokens through a model of the same shape with fresh weights.
 
     Raises:
@@ -105,7 +107,7 @@ def untrained(asked: Asked, translation: Translation, seed: int) -> Translation:
     return kept("translations").get((asked, id(translation), seed), lambda: same_tokens(twin, translation))
 
 
-def causes(asked: Asked, other: str, tell: Tell) -> CausalTrace:
+def causes(asked: Request, other: str, tell: Tell) -> CausalTrace:
     """Which places carry the difference between a sentence and another, scored on the request's target.
 
     Raises:
@@ -117,7 +119,7 @@ def causes(asked: Asked, other: str, tell: Tell) -> CausalTrace:
     )
 
 
-def statistics(asked: Asked, translation: Translation, kind: str) -> Grid:
+def statistics(asked: Request, translation: Translation, kind: str) -> Grid:
     """Statistics of every head of a kind over this sentence, by layer and head."""
 
     def make() -> Grid:
@@ -146,7 +148,7 @@ def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
 
 
 def searched(
-    asked: Asked,  # the request, decoded with a beam; its target does not count
+    asked: Request,  # the request, decoded with a beam; its target does not count
     # the model's, or with another score; with its own, a translation has searched already
     rules: SearchRules,
     progress: Progress,  # hears how far the search has come
@@ -174,13 +176,13 @@ def searched(
     return found
 
 
-def branched(asked: Asked, search: Translation, node: int) -> Translation:
+def branched(asked: Request, search: Translation, node: int) -> Translation:
     """The run of a node of a search's tree, from a pass over its tokens."""
     model = translator(asked.model)
     return kept("branches").get((asked, id(search), node), lambda: branch(model, search, node))
 
 
-def drawn(asked: Asked, drawing: Drawing, seeds: range, tell: Tell) -> Draws:
+def drawn(asked: Request, drawing: Drawing, seeds: range, tell: Tell) -> Draws:
     """Samples of a text, drawn one after the other; raises as ``searched``."""
     model, changes = translator(asked.model), asked.changes
     hosted.check_draws(len(seeds))
@@ -196,7 +198,7 @@ def drawn(asked: Asked, drawing: Drawing, seeds: range, tell: Tell) -> Draws:
     return kept("draws").get((asked.model, asked.text, changes, drawing, seeds, id(model)), make)
 
 
-def filtered(asked: Asked, translation: Translation) -> tuple[FilteredStep, ...]:
+def filtered(asked: Request, translation: Translation) -> tuple[FilteredStep, ...]:
     """The distributions of the steps of a sample, before and after temperature, top-k and top-p."""
     model, sampling = translator(asked.model), asked.drawing.sampling()
     return kept("filtered").get(

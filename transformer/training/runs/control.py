@@ -14,8 +14,8 @@ _LOOK = 0.2
 """Seconds between two checks of a paused run for a signal that stops it."""
 
 
-class Leash:
-    """A run on a leash: it obeys lines, and stops when nothing more can come.
+class RunControl:
+    """A run under control: it obeys lines, and stops when nothing more can come.
 
     A program that starts a run keeps the other end of a pipe open, and the system closes it with the program,
     however that ends. (A process that a signal has stopped could not notice.)

@@ -23,10 +23,10 @@ from transformer.exports.npz import model_digest
 from transformer.exports.view import Measured, Selection
 from ui.address import State
 from ui.maps.living import living_page
-from ui.maps.take_home import KEY, PAPER, trace_file, view_file
+from ui.maps.run_export import KEY, PAPER, trace_file, view_file
 from ui.server import runs
 from ui.server.opened import Opened
-from ui.server.runs import Asked
+from ui.server.runs import Request
 
 KINDS = {
     "encoder": "pages/encoder_self_attention.py",
@@ -153,21 +153,21 @@ def test_the_whole_run_is_offered_as_json_npz_and_living_page():
 
 def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
     text = CASES["copy"].sentence
-    run, changed = (Asked("copy", text, "greedy", None, changes) for changes in ((), (OFF,)))
+    run, changed = (Request("copy", text, "greedy", None, changes) for changes in ((), (OFF,)))
     app_pages.run()
-    opened = Opened(changed, runs.traced(changed, runs.Untold()), None)
+    opened = Opened(changed, runs.traced(changed, runs.NoProgress()), None)
     made = living_page(opened, State(step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0))).decode()
     assert living_pages.Opened(made).run["said"]["changes"] == [f"Changed: {OFF}."]
     beside = living_pages.Opened(made, "-2").run
     assert "changes" not in beside["said"]
     assert "measures" not in beside["kinds"]["cross"]
-    assert beside["said"]["texts"][1] == runs.translate(run, runs.Untold()).text
+    assert beside["said"]["texts"][1] == runs.translate(run, runs.NoProgress()).text
 
 
 def test_the_living_page_has_the_measure_that_the_maps_show():
     app_pages.run()
-    asked = Asked("copy", CASES["copy"].sentence, "greedy", None)
-    opened = Opened(asked, runs.traced(asked, runs.Untold()), None)
+    asked = Request("copy", CASES["copy"].sentence, "greedy", None)
+    opened = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
     for measure in MEASURES:
         now = State(step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0), measure=measure)
         made = living_pages.Opened(living_page(opened, now).decode())

@@ -6,7 +6,7 @@ import pytest
 
 from transformer import Sampling, Translator
 from transformer import interventions as do
-from ui.maps.going_on import changes
+from ui.maps.next_token_choice import changes
 
 TEXT = "one two three four"
 STEP = 2

@@ -11,8 +11,8 @@ from figures.base import labels
 from transformer import interventions as do
 from transformer.interventions.masks import Cell
 from ui.server.opened import Opened
-from ui.views.what_if.sorts import fields
-from ui.views.what_if.sorts.fields import EVERY, Sort
+from ui.views.what_if.forms import fields
+from ui.views.what_if.forms.fields import EVERY, Sort
 
 
 def _row(opened: Opened) -> do.Intervention:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transformer import interventions as do
-from ui.views.what_if.sorts.fields import Sort, form
+from ui.views.what_if.forms.fields import Sort, form
 
 HEADS = (
     Sort(

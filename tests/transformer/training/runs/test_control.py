@@ -1,4 +1,4 @@
-"""A run on a leash: it waits while it is held, and the end of the input ends it."""
+"""A run under control: it waits while it is held, and the end of the input ends it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 from waiting import until
 
-from transformer.training.runs.leash import GO_ON, PAUSE, STOP, Leash
+from transformer.training.runs.control import GO_ON, PAUSE, STOP, RunControl
 
 
 @pytest.fixture
@@ -25,23 +25,23 @@ def pipe() -> Iterator[tuple[int, int]]:
     os.close(ends[0])
 
 
-def waiting(leash: Leash, stops: list[int]) -> threading.Thread:
-    thread = threading.Thread(target=leash.wait, args=(lambda: bool(stops),), daemon=True)
+def waiting(control: RunControl, stops: list[int]) -> threading.Thread:
+    thread = threading.Thread(target=control.wait, args=(lambda: bool(stops),), daemon=True)
     thread.start()
     return thread
 
 
-def held(leash: Leash) -> bool:
-    return not leash._free.is_set()
+def held(control: RunControl) -> bool:
+    return not control._free.is_set()
 
 
 def test_a_run_that_is_held_goes_on_when_it_is_told(pipe: tuple[int, int]) -> None:
-    leash, stops = Leash(), list[int]()
-    leash.hold(lambda: stops.append(1), pipe[0])
-    leash.wait(lambda: bool(stops))
+    control, stops = RunControl(), list[int]()
+    control.hold(lambda: stops.append(1), pipe[0])
+    control.wait(lambda: bool(stops))
     os.write(pipe[1], PAUSE + b"\n")
-    until(lambda: held(leash))
-    thread = waiting(leash, stops)
+    until(lambda: held(control))
+    thread = waiting(control, stops)
     os.write(pipe[1], b"nonsense\n" + GO_ON + b"\n")
     thread.join(60)
     assert not thread.is_alive()
@@ -52,11 +52,11 @@ def test_a_run_that_is_held_goes_on_when_it_is_told(pipe: tuple[int, int]) -> No
 def test_a_run_that_is_held_ends_when_it_is_stopped_or_nothing_more_can_come(
     by: str, pipe: tuple[int, int]
 ) -> None:
-    leash, stops = Leash(), list[int]()
-    reader = leash.hold(lambda: stops.append(1), pipe[0])
+    control, stops = RunControl(), list[int]()
+    reader = control.hold(lambda: stops.append(1), pipe[0])
     os.write(pipe[1], PAUSE + b"\n")
-    until(lambda: held(leash))
-    thread = waiting(leash, stops)
+    until(lambda: held(control))
+    thread = waiting(control, stops)
     if by == "line":
         os.write(pipe[1], STOP + b"\n")
     os.close(pipe[1])
@@ -67,11 +67,11 @@ def test_a_run_that_is_held_ends_when_it_is_stopped_or_nothing_more_can_come(
 
 
 def test_a_signal_ends_a_run_that_is_held(pipe: tuple[int, int]) -> None:
-    leash, stops = Leash(), list[int]()
-    leash.hold(lambda: None, pipe[0])
+    control, stops = RunControl(), list[int]()
+    control.hold(lambda: None, pipe[0])
     os.write(pipe[1], PAUSE + b"\n")
-    until(lambda: held(leash))
-    thread = waiting(leash, stops)
+    until(lambda: held(control))
+    thread = waiting(control, stops)
     stops.append(1)
     thread.join(60)
     assert not thread.is_alive()

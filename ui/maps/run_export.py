@@ -27,7 +27,7 @@ from ui.controls.file_names import file_name
 from ui.maps.as_python import calls
 from ui.maps.explorer import Scene
 from ui.maps.living import living_page, where
-from ui.maps.looking import Looking, Looks, looks_of
+from ui.maps.looking import HeadSelection, Looks, looks_of
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import menu, waiting
@@ -40,7 +40,7 @@ _SEEN, PAPER = "the view as seen", "a figure for a paper"
 
 
 @part
-def take_home(
+def run_export(
     scene: Scene,  # the linked view
     # returns Plotly forms of figures that the linked view draws itself, by their visible names
     more: Callable[[State, Looks], dict[str, Picture]] | None = None,
@@ -78,7 +78,7 @@ def _maps(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
     return {kind: _map(scene, looks[kind]) for kind in scene.kinds[::-1] if kind in plots}
 
 
-def _map(scene: Scene, look: Looking) -> Picture:
+def _map(scene: Scene, look: HeadSelection) -> Picture:
     view, (row, column) = look.read(), look.cell
     key, later = column if look.kind == "cross" else None, scene.fade and look.kind != "encoder"
     return Picture(
@@ -90,13 +90,13 @@ def _map(scene: Scene, look: Looking) -> Picture:
     )
 
 
-def caption_of(view: ReadView, look: Looking, scale: str | None) -> str:
+def caption_of(view: ReadView, look: HeadSelection, scale: str | None) -> str:
     """The caption of a map, with the step of the cursor; `scale` as in `figures.base.captions.caption`."""
     step = "" if view.kind == "encoder" else f" · {_step(look)}"
     return captions.caption(view, scale, look.lengths).replace("{step}", step)
 
 
-def _step(look: Looking) -> str:
+def _step(look: HeadSelection) -> str:
     return f"step {labels.count(look.cursor.step)} of {len(look.translation.target_tokens)}"
 
 
@@ -115,7 +115,7 @@ def _bar(looks: Looks, feed: Mapping[str, Any]) -> Picture:
     )
 
 
-def _drawn(look: Looking, feed: Mapping[str, Any]) -> go.Figure:
+def _drawn(look: HeadSelection, feed: Mapping[str, Any]) -> go.Figure:
     if feed["draw"] == "race":
         return next_token(look.translation.steps, look.cursor.step)
     spec = json.loads(feed["figure"])
@@ -125,7 +125,7 @@ def _drawn(look: Looking, feed: Mapping[str, Any]) -> go.Figure:
     return go.Figure(data, layout).update_layout(frame.get("layout", {}))
 
 
-def _frame(look: Looking, feed: Mapping[str, Any], count: int) -> int | None:
+def _frame(look: HeadSelection, feed: Mapping[str, Any], count: int) -> int | None:
     """The frame for the cursor's source token or step; None if there is no such frame."""
     if not feed.get("follows"):
         return None
@@ -134,7 +134,7 @@ def _frame(look: Looking, feed: Mapping[str, Any], count: int) -> int | None:
     return next((i for i, (start, stop) in enumerate(spans) if start <= position < stop), None)
 
 
-def _run(opened: Opened, now: State, look: Looking, looks: Looks) -> None:
+def _run(opened: Opened, now: State, look: HeadSelection, looks: Looks) -> None:
     """The whole run as files; JSON and NPZ hold a source and a target."""
     view, selection = look.as_recorded(), _selection(now, looks)
     run, name = opened.translation, file_name(opened.asked.text, opened.translation.model)
@@ -181,7 +181,7 @@ def _selection(now: State, looks: Looks) -> Selection:
     return Selection(now.step or 0, now.source, {kind: look.head for kind, look in looks.items()})
 
 
-def _measured(look: Looking, view: HeadMap) -> Measured | None:
+def _measured(look: HeadSelection, view: HeadMap) -> Measured | None:
     """The measure that the maps show, of the cells of a view; None for weights, or for too many cells."""
     if look.measure == "weight":
         return None

@@ -9,62 +9,65 @@ import pytest
 
 from ui.address.gone import RENAMED
 from ui.address.state import VIEWS
-from ui.shell import doors
+from ui.shell import sitemap
 from ui.views.glossary import FILE
 
 ROOT = Path(__file__).resolve().parents[3]
-PLACES = tuple(doors.places())
-BEHIND = [name for door in doors.DOORS for entry in door.entries for name in entry]
+PLACES = tuple(sitemap.places())
+BEHIND = [name for door in sitemap.DOORS for entry in door.entries for name in entry]
 
 
 def test_every_script_is_a_page_and_every_page_stands_behind_one_door():
     scripts = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")} | {"app.py"}
     former = {f"pages/{name}.py" for name in RENAMED}
-    assert {doors.script(name) for name in doors.PAGES} == scripts - former
-    assert sorted(name for name in BEHIND if "/" not in name) == sorted(doors.PAGES)
-    assert {name for name in BEHIND if "/" in name} == {name for name in doors.RESEARCH if "/" in name}
+    assert {sitemap.script(name) for name in sitemap.PAGES} == scripts - former
+    assert sorted(name for name in BEHIND if "/" not in name) == sorted(sitemap.PAGES)
+    assert {name for name in BEHIND if "/" in name} == {name for name in sitemap.RESEARCH if "/" in name}
 
 
 def test_only_the_page_of_language_models_shows_none_that_translate():
-    assert {name for name, page in doors.PAGES.items() if page.sort == "language"} == {"language_model"}
+    assert {name for name, page in sitemap.PAGES.items() if page.sort == "language"} == {"language_model"}
 
 
 def test_every_view_of_an_address_is_a_section():
-    views = {view for page in doors.PAGES.values() for view in list(page.sections)[1:]}
+    views = {view for page in sitemap.PAGES.values() for view in list(page.sections)[1:]}
     assert set(VIEWS) - views == {"here", "trained", "experiments"}
     assert not views - set(VIEWS)
 
 
 @pytest.mark.parametrize("name", PLACES)
 def test_every_place_leads_on_to_another(name: str):
-    after = doors.after(name)
+    after = sitemap.after(name)
     assert after in PLACES
     assert after != name
-    assert after.partition("/")[2] in ("", *doors.PAGES[after.partition("/")[0]].sections)
+    assert after.partition("/")[2] in ("", *sitemap.PAGES[after.partition("/")[0]].sections)
 
 
 def test_who_follows_the_links_from_home_sees_every_page():
-    seen, name = [], doors.HOME
+    seen, name = [], sitemap.HOME
     while name.partition("/")[0] not in seen or name.partition("/")[0] == seen[-1]:
         seen.append(name.partition("/")[0])
         page, _, view = name.partition("/")
-        name = doors.after(doors.at(page, view))
-    assert set(seen) == set(doors.PAGES)
+        name = sitemap.after(sitemap.at(page, view))
+    assert set(seen) == set(sitemap.PAGES)
 
 
 def test_the_pages_on_training_follow_one_another_as_in_the_menu():
-    assert [doors.after(each) for each in ("positions/sentence", "train_here")] == ["train_here", "training"]
+    assert [sitemap.after(each) for each in ("positions/sentence", "train_here")] == [
+        "train_here",
+        "training",
+    ]
 
 
 def test_a_section_with_a_door_of_its_own_gives_the_page_its_heading():
-    assert doors.heading("what_if/causal") == ("Causal trace", doors.place("what_if/causal").told)
-    assert doors.heading("training/loss") == ("Training", doors.PAGES["training"].told)
-    assert "causal" not in doors.switched("what_if")
-    assert next(iter(doors.switched("training"))) == "shown"
+    assert sitemap.heading("what_if/causal") == ("Causal trace", sitemap.place("what_if/causal").told)
+    assert sitemap.heading("training/loss") == ("Training", sitemap.PAGES["training"].told)
+    assert "causal" not in sitemap.switched("what_if")
+    assert next(iter(sitemap.switched("training"))) == "shown"
 
 
 def test_every_page_says_what_it_is_for_in_a_line():
-    assert all(page.told.endswith((".", "?")) and len(page.told) <= 110 for page in doors.PAGES.values())
+    assert all(page.told.endswith((".", "?")) and len(page.told) <= 110 for page in sitemap.PAGES.values())
 
 
 def test_every_word_of_the_glossary_has_two_sentences_and_a_place():
@@ -74,7 +77,7 @@ def test_every_word_of_the_glossary_has_two_sentences_and_a_place():
         assert 1 <= entry["told"].count(". ") + 1 <= 3, word
         assert entry["told"].endswith("."), word
         assert entry["see"] in PLACES, word
-        assert {place.partition("/")[0] for place in entry.get("on", ())} <= set(doors.PAGES), word
+        assert {place.partition("/")[0] for place in entry.get("on", ())} <= set(sitemap.PAGES), word
     everywhere = [entry for entry in entries.values() if "on" not in entry]
     written = [each.lower() for entry in everywhere for each in entry["written"]]
     assert len(written) == len(set(written))

@@ -175,7 +175,7 @@ def typed(opened: Opened) -> tuple[str, ...]:
 
 def unchanged(opened: Opened) -> Translation:
     """The run without changes, whose source is the text as typed."""
-    return runs.translate(replace(opened.asked, changes=()), runs.Untold())
+    return runs.translate(replace(opened.asked, changes=()), runs.NoProgress())
 
 
 def names(run: Translation, kind: str) -> tuple[list[str], list[str]]:

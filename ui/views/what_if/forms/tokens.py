@@ -8,8 +8,8 @@ from figures.base import labels
 from transformer import interventions as do
 from transformer.interventions import InterventionError
 from ui.server.opened import Opened
-from ui.views.what_if.sorts import fields
-from ui.views.what_if.sorts.fields import EVERY, Sort
+from ui.views.what_if.forms import fields
+from ui.views.what_if.forms.fields import EVERY, Sort
 
 
 def _edit(opened: Opened) -> do.Intervention | None:
