@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from lab.heads.profile import Profile
+from lab.heads.measures import LISTS, SORTED, UNITS
+from lab.heads.profile import FAR, MOST, SHOWN, Profile
 from lab.heads.survey import Line, Survey, as_line
-from transformer.model.sites import AttentionKind
+from transformer.families.registry import family_of
+from transformer.model.sites import AttentionKind, Head
 from transformer.storage.description import SURVEY_FILE
 from transformer.storage.files import CheckpointError
 from transformer.storage.marks import measured
@@ -75,9 +77,19 @@ def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) 
         return None
     head, arrays = read_packed(directory / SURVEY_FILE)
     try:
-        profiles = {AttentionKind(kind): _profile(kind, head, arrays) for kind in head["kinds"]}
+        sizes, most = family_of(directory).config(directory).sizes, len(lines) + len(gold)
+        profiles = {
+            AttentionKind(kind): _checked(_profile(kind, head, arrays), size, most)
+            for kind, size in sizes.items()
+        }
         counts = {name: int(head[name]) for name in _COUNTS}
         low, middle, high = map(float, head["usual"] or (0, 0, 0))
+        if (
+            min(counts.values()) < 0
+            or not isinstance(head["date"], str)
+            or not 0 <= low <= middle <= high <= 1
+        ):
+            raise ValueError("It counts or dates what cannot be.")
         return Survey(
             head["model"],
             (*lines, *map(as_line, gold)),
@@ -102,6 +114,32 @@ def _profile(kind: str, head: Mapping[str, Any], arrays: Arrays) -> Profile:
     }
     assert {*wide, "means", "vocabulary", "counts"} == {each.name for each in fields(Profile)}
     return Profile(means=means, **wide, vocabulary=words["vocabulary"], counts=words["counts"])
+
+
+def _checked(found: Profile, size: Head, lines: int) -> Profile:
+    """The profile, if its arrays fit these heads, sentences and one another; otherwise ValueError."""
+    shown, listed = found.sentences.shape[-1:], found.tokens.shape[-1:]
+    shapes = {
+        "kept": size,
+        "distances": (*size, 2 * FAR + 1),
+        "chance": (size[0], 2 * FAR + 1),
+        **dict.fromkeys(("sentences", "values", "marked"), (len(SORTED), *size, *shown)),
+        "tokens": (len(UNITS), len(LISTS), *size, *listed),
+        "told": (len(UNITS), len(LISTS), *size, *listed, 2),
+    }
+    arrays = {name: getattr(found, name) for name in shapes} | found.means
+    shapes |= dict.fromkeys(found.means, size)
+    fits = {"entropy"} <= {*found.means} and shown[0] in (0, SHOWN) and listed[0] in (0, MOST)
+    fits = fits and all(arrays[name].shape == shape for name, shape in shapes.items())
+    fits = fits and all(np.isfinite(each).all() for each in arrays.values())
+    fits = fits and found.sentences.max(initial=-1) < lines and found.sentences.min(initial=-1) >= -1
+    for unit, tokens in zip(UNITS, found.tokens, strict=True):
+        words, counts = found.vocabulary.get(unit, []), found.counts.get(unit, [])
+        fits = fits and -1 <= tokens.min(initial=-1) <= tokens.max(initial=-1) < len(words)
+        fits = fits and all(len(each) == len(words) for each in counts) and (len(counts) == 2 or not words)
+    if not fits:
+        raise ValueError("Its arrays do not fit.")
+    return found
 
 
 def is_brief(directory: Path) -> bool:

@@ -227,10 +227,12 @@ class Surveyor:
                 self._profilers[kind].add(reading, rows_of(labels, kind), labels.keys)
 
     def survey(self) -> Survey:
-        """The results so far; ValueError if no sentence has been read yet."""
+        """The results so far; ValueError if no sentence with a choice for every kind has been read yet."""
         with self._lock:
             if not self._found:
                 raise ValueError("No sentence has been read yet.")
+            if any("entropy" not in self._totals[kind].means() for kind in self._totals):
+                raise ValueError("No row of any sentence sees two tokens yet, so no head has a choice.")
             lines = [line for line, _ in self._found]
             errors = self._alignments.errors() if self._aligned else {}
             return Survey(

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.model.sites import AttentionKind
+from transformer.families.registry import family_of
+from transformer.model.sites import AttentionKind, Head
 from transformer.storage.description import SURVEY_FILE, model_digests
 from transformer.storage.files import CheckpointError
 from transformer.storage.packed import Arrays, read_packed
@@ -66,9 +67,8 @@ def _alignment(means: Means) -> Floats:
     if "aer" not in means:
         return _missing(means)
     error, diagonal = means["aer"], means["aer_diagonal"]
-    return np.where(diagonal > 0, error / np.maximum(diagonal, 1e-6), np.where(error > 0, np.inf, 0)).astype(
-        np.float32
-    )
+    without = np.where(error > 0, np.inf, error)  # no error of either is as good; what is not known stays so
+    return np.where(diagonal > 0, error / np.maximum(diagonal, 1e-6), without).astype(np.float32)
 
 
 THRESHOLDS = (
@@ -168,13 +168,20 @@ def surveyed(directory: Path) -> dict[str, list[list[str]]]:
     try:
         if head["digests"] != model_digests(directory):
             return {}
-        return {kind: _roles(words["means"], kind, arrays) for kind, words in head["kinds"].items()}
+        sizes = family_of(directory).config(directory).sizes
+        if {*head["kinds"]} != {*sizes}:
+            raise ValueError("It is about other kinds of attention.")
+        return {
+            kind: _roles(words["means"], kind, arrays, sizes[kind]) for kind, words in head["kinds"].items()
+        }
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error
 
 
-def _roles(names: Sequence[str], kind: str, arrays: Arrays) -> list[list[str]]:
+def _roles(names: Sequence[str], kind: str, arrays: Arrays, size: Head) -> list[list[str]]:
     means = dict(zip(names, arrays[f"{kind}.means"], strict=True))
+    if any(each.shape != size or not np.isfinite(each).all() for each in means.values()):
+        raise ValueError("It is about other heads, or has no numbers.")
     found = assign(means, AttentionKind(kind)).tolist()
     return [["" if name == MIXED else name for name in layer] for layer in found]
 

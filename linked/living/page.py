@@ -191,6 +191,8 @@ def _reason(run: Translation, known: Known, step: int) -> str:
     """Why the token of a step, from 1, was written."""
     if known.why is None:
         raise PageError("Why a token was written is found with the model, which this page was not given.")
+    if not run.source_tokens:
+        raise PageError("The way back leads to source words, which a language model does not read.")
     if not 1 <= step <= len(run.steps):
         raise PageError(f"There is no step {step}; this run has {len(run.steps)}.")
     try:

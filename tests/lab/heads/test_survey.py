@@ -119,3 +119,11 @@ def test_a_hostile_file_is_refused_in_one_sentence(
         read_upload(content, translator)
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 160
+
+
+def test_sentences_without_a_choice_make_no_survey_yet() -> None:
+    translator = load_translator(Path(__file__).parents[3] / "assets/models/en-pt")
+    surveyor = surveyed(translator, [Line("\N{GRINNING FACE}")])  # its translation is empty
+    with pytest.raises(ValueError, match="no head has a choice"):
+        surveyor.survey()
+    assert surveyed(translator, [Line("\N{GRINNING FACE}"), Line("He is old.")]).survey().sentences == 2

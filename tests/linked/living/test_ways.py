@@ -11,7 +11,7 @@ from lenses.measures.way_back import Picture, way_back
 from linked import PageError, page
 from linked.__main__ import main
 from linked.view import ways
-from transformer import Translator, interventions, load_translator
+from transformer import Translator, interventions, load_language_model, load_translator
 from transformer.runs.retrace import retrace
 
 MODELS = Path(__file__).parents[3] / "assets/models"
@@ -45,6 +45,7 @@ def test_the_picture_has_the_numbers_of_the_way_back(model: Translator):
 def test_what_cannot_be_explained_is_refused_in_a_sentence(model: Translator):
     run = model.translate(TEXT)
     firefox = load_translator(MODELS / "firefox-en-pt")
+    written = load_language_model(MODELS / "language/lm-en")
     changed = model.translate(TEXT, interventions=[interventions.hide(1)])
     for given, told in (
         ((run, None, (1,)), "found with the model"),
@@ -52,6 +53,7 @@ def test_what_cannot_be_explained_is_refused_in_a_sentence(model: Translator):
         ((run, model, (0,)), "There is no step 0"),
         ((firefox.translate(TEXT), firefox, (1,)), "decoder with self-attention"),
         ((changed, model, (1,)), "without changes"),
+        ((written.generate("He is"), written, (1,)), "which a language model does not read"),
     ):
         with pytest.raises(PageError, match=told):
             page(given[0], given[1], why=given[2])

@@ -30,7 +30,8 @@ _SEEING = (
     "the score is a sum over pairs: what wrote the query's stream, and what wrote the key's. Writers "
     "are the token, its position, every earlier head, every earlier feed-forward network, and biases with "
     "every norm's β, where there are any. A rotation turns each part before the product; a bias of "
-    "positions is a part of its own. The weight also depends on all other scores of the row."
+    "positions is a part of its own. The weight also depends on all other scores of the row: a part that is "
+    "the same for every key, such as one of biases alone, changes no weight."
 )
 _FORMULA = (
     r"\frac{q_i \cdot k_j}{\sqrt{d_k}} = "
@@ -91,17 +92,16 @@ def show(opened: Opened, kind: str, head: Head, row: int, key: int) -> None:
 
 
 def told(found: ScoreParts, where: str, weight: str) -> str:
-    """The largest pair of writers, in words."""
-    at = np.unravel_index(int(np.argmax(np.abs(found.values))), found.values.shape)
-    value = number(float(found.values[at]), "+.2f")
-    sign = (
-        "below zero, so it lowers the score" if found.values[at] < 0 else "above zero, so it raises the score"
-    )
+    """The largest writer of each stream, in words."""
+    sums = []
+    for writers, axis in ((found.queries, 1), (found.keys, 0)):
+        parts = found.values.sum(axis)
+        at = int(np.argmax(np.abs(parts)))
+        sums.append(f"**{writers[at]}** ({number(float(parts[at]), '+.2f')})")
     bias = f" Positions add {number(found.bias, '+.2f')}." if found.bias else ""
     return (
-        f"The score of **{where}** is {number(found.score, '.2f')}, its weight {weight}. The largest part of "
-        f"the score is {value} ({sign}): **{found.queries[at[0]]}** of the query with "
-        f"**{found.keys[at[1]]}** of the key.{bias}"
+        f"The score of **{where}** is {number(found.score, '.2f')}, its weight {weight}. Of what wrote the "
+        f"query's stream, {sums[0]} has the largest part of it; of what wrote the key's, {sums[1]}.{bias}"
     )
 
 
