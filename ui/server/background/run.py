@@ -217,7 +217,10 @@ class Run(Generic[Result]):
         with self._lock:
             self._result, self._work = result, None
             if result is None:
-                self.failed = "All these sentences are too long for the model: open a file with shorter ones."
+                self.failed = (
+                    "None of these sentences shows anything of the heads: each is too long for the model, or "
+                    "its translation is empty. Open a file with others."
+                )
 
 
 class _Seat:

@@ -184,13 +184,13 @@ def writes(found: Found, model: str) -> None:
         return
     means, head = found.survey.means[found.kind], found.head
     if "dictionary" in means:
-        own, moved, other = (
-            percent(float(means[f"dictionary{name}"][head])) for name in ("", "_moved", "_other")
-        )
+        shares = [float(means[f"dictionary{name}"][head]) for name in ("", "_moved", "_other")]
+        own, moved, other = map(percent, shares)
+        hardly = " That is hardly more, so this head is no dictionary." * (shares[0] <= 2 * max(shares[1:]))
         st.markdown(
             "Where its largest weight is on a source word, the token that this word raises most is the one "
             f"written in **{own}** of the rows; for control, the next source word's in {moved}, and through "
-            f"the next head in {other}."
+            f"the next head in {other}.{hardly}"
         )
     translator, runs = _runs(found, model)
     with st.spinner("Multiplying through to the vocabulary"):
