@@ -86,7 +86,7 @@ def _suggest() -> None:
     found = suggested.fitting()
     if not found:
         return
-    st.caption(f"Known models that fit the memory that is free here ({size(memory.available())}):")
+    st.caption("Known models that fit the memory that is free here:")
     with st.container(gap=None):
         for each in found:
             key = f"hub.suggested.{each.name}"
