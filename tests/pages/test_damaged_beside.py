@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 from app_pages import run, words
 
+from lab.heads.shipped import fingerprint
+from lab.models.corpora import data_of
 from lenses.heads.roles import surveyed
 from transformer.storage.description import model_digests
 from transformer.storage.files import CheckpointError
 from transformer.storage.packed import write_packed
+from ui.server import gold
+from ui.server.background import surveys
 
 CONTENTS = ("{", "[]", "{}", "null", '{"examples": null}', '{"examples": []}', '{"examples": [{"label": 1}]}')
 
@@ -29,9 +33,13 @@ def test_damaged_examples_are_named_and_the_usual_ones_offered(own_models: Path,
 @pytest.mark.parametrize("kinds", [None, [], {"encoder": None}, {"encoder": {"means": ["entropy"]}}])
 def test_a_damaged_survey_ends_no_page_and_is_named_where_it_is_shown(own_models: Path, kinds: object):
     shutil.copytree(own_models / "copy", own_models / "damaged")
-    head = {"digests": model_digests(own_models / "damaged"), "sample": "x", "kinds": kinds}
+    data = data_of(own_models / "damaged")
+    read = fingerprint(surveys.sample(data.sample), gold.sample_of(gold.FOLDER / data.own_gold))
+    head = {"digests": model_digests(own_models / "damaged"), "sample": read, "kinds": kinds}
     write_packed(own_models / "damaged" / "survey.npz", head, {})
     for page in ("app.py", "pages/heads.py", "pages/compare.py"):
         run(page, model="damaged")
+    told = [each.value.replace("\\", "") for each in run("pages/heads.py", model="damaged").error]
+    assert [each for each in told if "survey.npz is damaged" in each and str(own_models) not in each]
     with pytest.raises(CheckpointError, match=r"survey\.npz is damaged"):
         surveyed(own_models / "damaged")

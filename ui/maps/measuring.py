@@ -28,7 +28,7 @@ _SOURCE = "source (ALTI+)"
 _SHARES = (
     "Shades each target token by the share of its prediction that comes from the source, and writes it "
     "below; the rest comes from what is written already (ALTI+, Ferrando et al. 2022). It follows the values "
-    "through all layers, but not the feed-forward networks. More: *Explanation*, *source or prefix?*"
+    "through all layers, but not the feed-forward networks. More: *Explanation*, *why this token?*"
 )
 
 

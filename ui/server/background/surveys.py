@@ -53,8 +53,12 @@ def _runs() -> Recent[Run[Survey]]:
 
 
 def shipped(model: str) -> Survey | None:
-    """The survey of the sample that came with a model; None if there is none for these weights."""
-    with suppress(KeyError, OSError, ValueError):
+    """The survey of the sample that came with a model; None if there is none for these weights.
+
+    Raises:
+        CheckpointError: its file is damaged.
+    """
+    with suppress(KeyError, OSError):
         return measured.beside(model, _of_sample)
     return None
 

@@ -90,14 +90,16 @@ def _ask(run: Run[Survey]) -> None:
 
 def _unasked(model: str, run: Run[Survey], now: State) -> None:
     """Draws the survey that came with the model, and offers to read the sentences here."""
-    known = shipped(model)
-    if known is None:
+    known, damaged = None, True
+    with refusals():
+        known, damaged = shipped(model), False
+    if known is not None:
+        statistics.show(_subject(known, now, model), model)
+    elif not damaged:
         inform(
             f"No statistics came with this model. To measure them, let the model read {run.total} sentences "
             f"of {named(model)} here."
         )
-    else:
-        statistics.show(_subject(known, now, model), model)
     st.button(
         f"Read the {run.total} sentences here",
         key="heads.ask",
