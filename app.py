@@ -12,12 +12,12 @@ from ui.views import home
 
 now = frame.open_page("app")
 frame.heading("app", now)
-model = pick_model(now)
-if model is not None:
+source = pick_model(now)
+if source is not None:
     with st.container(key="top"):
-        sentence.sentence_box(now)
-        sentence.below_box(now)
-    opened = sentence.open_sentence(model, now)
+        sentence.sentence_box(source, now)
+        sentence.below_box(source, now)
+    opened = sentence.open_sentence(source, now)
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     changed.show_changes(now, opened)

@@ -103,6 +103,7 @@ def escape(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
+@lru_cache(4096)
 def is_special(token: str) -> bool:
     """Whether a token is one of the model's own marks, such as `</s>`, and not text."""
     return token in SPECIAL_TOKENS or _LANGUAGE.fullmatch(token) is not None
@@ -139,6 +140,7 @@ def display(token: str) -> str:
     return "".join(map(_visible, text.replace(WORD_START, "◦")))
 
 
+@lru_cache(4096)
 def piece(token: str) -> str:
     """Writes a token that comes from a vocabulary: as `display`, and marked if it begins without a space.
 
@@ -156,6 +158,7 @@ def pieces(tokens: Sequence[str]) -> list[str]:
     return [piece(token) if spaced and i else display(token) for i, token in enumerate(tokens)]
 
 
+@lru_cache(4096)
 def shorten(text: str, limit: int = CUT) -> str:
     """Cuts a text after `limit` characters and marks the cut with an ellipsis."""
     return text if len(text) <= limit else text[:limit] + "…"

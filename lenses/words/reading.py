@@ -6,15 +6,14 @@ The result is derived from a trace, not recorded in it; every figure of it must 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 import numpy as np
 
 from transformer.model.sites import AttentionKind
 from transformer.text.words import SPACE, Group, is_punctuation, is_special, reading_groups
-from transformer.trace.report import AuditReport
-from transformer.trace.view import Array, BoolArray, HeadMap, Window
+from transformer.trace.view import Array, BoolArray, HeadMap
 
 Rows = Literal["read", "predicted"]
 
@@ -55,34 +54,21 @@ class Axis:
         return Axis(moved, self.shown)
 
 
-@dataclass(frozen=True)
-class ReadView:
-    """A head after reading; like a ``HeadMap``."""
+@dataclass(frozen=True, repr=False)
+class ReadView(HeadMap):
+    """A map after reading: a ``HeadMap`` whose rows and columns may stand for several pieces.
 
-    kind: AttentionKind  # kind of attention
-    layer: int  # layer, from 0
-    head: int  # head, from 0
-    model: str  # name of the model
-    norm: str  # where LayerNorm stands, "pre" or "post"; "none" without any
-    query_tokens: tuple[str, ...]  # names of the rows by the token that each row reads
-    # names of the rows by the token that each row predicts; None in the encoder
-    predicted_tokens: tuple[str, ...] | None
-    key_tokens: tuple[str, ...]  # names of the columns
-    window: Window  # the pieces of the whole map that this view covers
-    # (rows, columns) as in ``HeadMap``; None if pieces were merged, because words have no score
-    scores: Array | None
-    # (rows, columns) bool, True if any piece of the row may attend to any piece of the column
-    mask: BoolArray
-    weights: Array  # (rows, columns) float32, summed over key pieces, averaged over query pieces
-    hidden: Array  # (rows,) float32, the weight on hidden columns of this window
-    rows: tuple[Group, ...]  # the pieces that each row stands for; positions count from the start of the text
-    columns: tuple[Group, ...]  # the pieces that each column stands for
-    named: Rows  # whether decoder rows are named by the token they read or by the token they predict
-    derived: bool  # whether these arrays are derived from the model's own arrays instead of equal to them
-    audit: AuditReport  # audit of the trace and of the arrays before merging
-    reach: int = 0  # as in ``HeadMap``: above 0 in local attention, whose rows sum to less than 1
-    measure: str = "weight"  # as in ``HeadMap``
-    measured: Array | None = None  # as in ``HeadMap``; None if pieces were merged
+    The weights are summed over the pieces of a key and averaged over those of a query; a cell may attend if
+    any of its pieces may; the window counts pieces.
+    """
+
+    scores: Array | None  # type: ignore[assignment]  # None if pieces were merged: words have no score
+    hidden: Array = field(kw_only=True)  # (rows,) float32, the weight on hidden columns of this window
+    # the pieces that each row and column stand for; positions count from the start of the text
+    rows: tuple[Group, ...] = field(kw_only=True)
+    columns: tuple[Group, ...] = field(kw_only=True)
+    named: Rows = field(kw_only=True)  # whether decoder rows are named by the token read or predicted
+    derived: bool = field(kw_only=True)  # whether these arrays are not the model's own, but derived from them
 
 
 def read_view(view: HeadMap, reading: Reading) -> ReadView:
@@ -91,30 +77,28 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
     naming = view.predicted_tokens if named == "predicted" and view.predicted_tokens else view.query_tokens
     rows, columns = read_axis(naming, reading), read_axis(view.key_tokens, reading)
     weights, mask, hidden = read_map(view.weights, view.mask, rows, columns)
+
+    def cells(numbers: Array | None) -> Array | None:
+        return None if reading.words or numbers is None else numbers[np.ix_(rows.shown, columns.shown)]
+
+    own = {each.name: getattr(view, each.name) for each in fields(HeadMap)}
+    read = {
+        "query_tokens": read_tokens(view.query_tokens, rows),
+        "predicted_tokens": view.predicted_tokens and read_tokens(view.predicted_tokens, rows),
+        "key_tokens": read_tokens(view.key_tokens, columns),
+        "scores": cells(view.scores),
+        "measured": cells(view.measured),
+        "mask": mask,
+        "weights": weights,
+        "centres": None,  # of pieces, not of what is drawn
+    }
     return ReadView(
-        kind=view.kind,
-        layer=view.layer,
-        head=view.head,
-        model=view.model,
-        norm=view.norm,
-        query_tokens=read_tokens(view.query_tokens, rows),
-        predicted_tokens=None if view.predicted_tokens is None else read_tokens(view.predicted_tokens, rows),
-        key_tokens=read_tokens(view.key_tokens, columns),
-        window=view.window,
-        scores=None if reading.words else view.scores[np.ix_(rows.shown, columns.shown)],
-        measure=view.measure,
-        measured=None
-        if reading.words or view.measured is None
-        else view.measured[np.ix_(rows.shown, columns.shown)],
-        mask=mask,
-        weights=weights,
+        **{**own, **read},
         hidden=hidden,
         rows=rows.moved(view.window.query_start).visible,
         columns=columns.moved(view.window.key_start).visible,
         named=named,
         derived=view.measure != "weight" or reading.words or not (rows.shown.all() and columns.shown.all()),
-        audit=view.audit,
-        reach=view.reach,
     )
 
 

@@ -14,7 +14,7 @@ from closed_form import CASES
 from figures.base.bars import percent
 from transformer.text.links import read_gold
 from transformer.text.pairs import DataError
-from ui.server import catalogue, gold
+from ui.server import gold, models
 from ui.views.attention import gold as gold_picker
 
 PAGE = "pages/cross_attention.py"
@@ -98,7 +98,7 @@ def test_links_can_be_cleared():
 
 
 def test_the_bundled_sample_has_pairs_whose_links_fit():
-    pairs = gold.sample("en-de")
+    pairs = gold.sample(models.find("en-de"))
     assert len(pairs) >= 20
     assert all(pair.sure <= pair.possible for pair in pairs)
 
@@ -148,7 +148,9 @@ def test_a_link_that_is_no_small_number_gets_a_sentence(link: str):
 def test_a_gold_file_is_parsed_once_and_not_at_every_run(monkeypatch: pytest.MonkeyPatch):
     parsed = []
     monkeypatch.setattr(
-        gold_picker, "parse", lambda name, content: parsed.append(name) or gold.sample("en-de")[:2]
+        gold_picker,
+        "parse",
+        lambda name, content: parsed.append(name) or gold.sample(models.find("en-de"))[:2],
     )
     at = align(model="random")
     at.file_uploader[0].upload("gold.tsv", b"a\tb\t0-0\n", "text/plain").run()
@@ -182,9 +184,9 @@ def test_a_very_long_text_is_drawn_in_a_window_that_says_so_and_can_be_moved():
 
 
 def test_links_are_told_as_suggestions_with_the_error_of_the_head():
-    layer, head = catalogue.facts("en-de")["default"]["cross"]
+    layer, head = models.find("en-de").heads["default"]["cross"]
     at = align(model="en-de", text="The dog sleeps.", aligner="own", cross=f"{layer + 1}.{head + 1}")
-    known = catalogue.facts("en-de")["heads"]["cross"][layer][head]
+    known = models.find("en-de").heads["heads"]["cross"][layer][head]
     assert f"Head {head + 1} of layer {layer + 1} suggests" in words(at)
     assert "suggestions of attention, not facts" in words(at)
     assert f"this head on 100 pairs of alignments (europarl-en-de) is **{percent(known['aer'])}**" in words(
@@ -197,7 +199,7 @@ def test_links_are_told_as_suggestions_with_the_error_of_the_head():
 
 
 def test_the_best_aligner_opens_and_comes_back_after_another_was_chosen():
-    best = catalogue.facts("en-de")["aligner"]
+    best = models.find("en-de").heads["aligner"]
     ((layer, head),) = best["heads"]
     name = f"Head {head + 1} of layer {layer + 1}"
     at = align(model="en-de", text="The dog sleeps.")

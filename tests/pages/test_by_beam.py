@@ -5,21 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from app_pages import run, words
+from sources import named
 
 from transformer.hub.settings import HOSTED_VARIABLE
-from ui.server import catalogue, runs
+from ui.server import models, runs
 from ui.server.runs import NoProgress, Request, by_beam
 
 TEXTS = [f"{first} {second} three" for first in ("one", "two", "five", "ten") for second in ("six", "four")]
 
 
 def found(text: str, decode: str = "greedy") -> runs.Bettered | None:
-    asked = Request("random", text, decode, None)
+    asked = Request(named("random"), text, decode, None)
     return by_beam(asked, runs.translate(asked, NoProgress()), 4)
 
 
 def test_it_is_told_exactly_if_the_beam_s_text_differs_and_scores_higher():
-    translator, told = catalogue.translator("random"), []
+    translator, told = models.find("random").translator(), []
     for text in TEXTS:
         one, other = (translator.translate(text, beam_size=size, capture=False) for size in (1, 4))
         means = [float(np.mean(each.log_probs)) for each in (other, one)]  # this model's α is 1

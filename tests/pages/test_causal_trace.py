@@ -14,7 +14,7 @@ from lenses.what_if.causal_trace import CausalTrace, causal_trace, changed_posit
 from transformer import interventions as do
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
-from ui.server import catalogue, examples
+from ui.server import examples, models
 from ui.views.what_if.traced import GROUPS, Traced, percent_of, sentence
 
 PAGE = "pages/what_if.py"
@@ -24,7 +24,7 @@ opened = partial(run, PAGE, model="random", text=TEXT, target=TARGET, view="caus
 
 
 def translator() -> Translator:
-    return catalogue.translator("random")
+    return models.find("random").translator()
 
 
 def trace() -> CausalTrace:
@@ -130,7 +130,7 @@ def test_changes_of_source_tokens_are_refused():
 def test_the_model_s_own_translation_is_the_target_if_none_is_given():
     at = run(PAGE, model="copy", text="one two three", view="causal", other="one two nine")
     assert not at.error
-    model = catalogue.translator("copy")
+    model = models.find("copy").translator()
     found = causal_trace(model, "one two three", "one two nine")
     assert found.differing == (2,)
     assert maps(at)[1] == pytest.approx(found.returned(found.decoder_stream), abs=1e-4)
@@ -167,7 +167,7 @@ def test_more_probable_is_said_where_the_other_word_helps():
     assert list(shown.panels()) == list(GROUPS)
 
 
-EXAMPLES = [(name, each) for name in ("en-de", "en-pt") for each in examples.examples(name)]
+EXAMPLES = [(name, each) for name in ("en-de", "en-pt") for each in examples.examples(models.find(name))]
 
 
 @pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=lambda each: getattr(each, "label", each))

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from transformer import Translator
 from transformer import interventions as do
+from ui.server import models
 from ui.server.examples import examples
 from ui.shell import changed
 
@@ -111,7 +112,7 @@ def test_each_change_can_be_taken_out():
 
 
 def test_a_claim_about_an_example_is_made_for_the_model_as_it_is_only():
-    text = examples("en-de")[0].text
+    text = examples(models.find("en-de"))[0].text
     assert feeds(run(model="en-de", text=text))["strips"]["claim"] is not None
     assert feeds(run(model="en-de", text=text, changes=ABLATED))["strips"]["claim"] is None
 

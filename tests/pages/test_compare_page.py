@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from app_pages import array, charts, framed_rows, run
 from closed_form import CASES
+from sources import named
 
 from lenses.measures.carried import carried
 from lenses.measures.maps import shares
 from transformer import Capture, load_translator
 from transformer import interventions as do
 from transformer.text.words import reading_groups
-from ui.server import catalogue, runs
+from ui.server import catalogue, models, runs
 from ui.server.opened import Opened
 from ui.server.runs import Request
 from ui.views.compare.sides import Compared
@@ -237,7 +238,7 @@ def test_a_changed_run_stands_against_the_run_without_changes():
     at = run(
         PAGE, model="random", text="one two three four", changes=CHANGED, kind="cross", against="unchanged"
     )
-    translator = catalogue.translator("random")
+    translator = models.find("random").translator()
     base = translator.translate("one two three four")
     first, second, _ = charts(at)
     head = tuple(int(part) - 1 for part in at.query_params.get("cross", "3.3").split("."))
@@ -286,7 +287,7 @@ def test_what_keys_carried_is_compared_like_weights(kind: str):
 @pytest.mark.parametrize("measure", ["carried", "weight"])
 def test_a_side_that_is_derived_says_so_and_turns_if_it_is_exchanged(measure: str):
     """What keys carried, or words, in the map of another order, of another head, or under other names."""
-    asked = Request("en-pt", "The embroidered tablecloth shimmered.", "greedy", None)
+    asked = Request(named("en-pt"), "The embroidered tablecloth shimmered.", "greedy", None)
     opened = Opened(asked, runs.translate(asked, runs.NoProgress()), None)
     side = Compared("A", opened.translation, "cross", (5, 1), opened=opened, measure=measure, words=True)
     drawn = side.map()

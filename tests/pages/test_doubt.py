@@ -16,7 +16,7 @@ from waiting import until
 from lenses.words.familiarity import WEIGHTED, Measure, as_json
 from transformer.hub.settings import Hub
 from transformer.storage.files import write_json
-from ui.server import catalogue, hub_models, memory
+from ui.server import hub_models, memory, models
 
 MEASURE = Measure((0.0, 1.0, 0.0), 0.0, 0.0, dict.fromkeys(WEIGHTED, (-1.0, 2.0)), (0.0, 0.0, 0.0), {})
 """Flags every text of more than one token, for its length."""
@@ -58,7 +58,7 @@ def fresh_desk():
 def test_every_page_with_a_sentence_says_that_a_text_is_strange(strange: str, page: str):
     at = run(page, model=strange)
     (told,) = line(at)
-    tokens = len(catalogue.translator(strange).ids(SENTENCE))
+    tokens = len(models.find(strange).translator().ids(SENTENCE))
     assert f": {tokens} tokens (usual: -1 to 2)" in told
     helps = [each.proto.help.replace("\\", "") for each in at.caption]
     assert any("✓\u00a0verified is about the pictures, not the translation" in text for text in helps)

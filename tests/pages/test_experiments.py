@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from lab.experiments.questions import EXPERIMENTS
 from transformer import interventions as do
-from ui.server import catalogue
+from ui.server import models
 
 PAGE = "pages/what_if.py"
 bundled = pytest.mark.skipif(
@@ -36,8 +36,8 @@ def test_every_card_has_its_question_and_what_it_does_not_prove():
 @bundled
 @pytest.mark.parametrize("each", EXPERIMENTS, ids=lambda each: each.name)
 def test_the_address_of_a_card_asks_the_model_and_shows_its_answer(each):
-    translator = catalogue.translator("en-de")
-    variants, target = each.put(translator, catalogue.facts("en-de"))
+    translator = models.find("en-de").translator()
+    variants, target = each.put(translator, models.find("en-de").heads)
     written = [do.write_text(changes) for changes in variants.values()]
     linked = addresses(run(PAGE, model="en-de", view="experiments"))
     known = [link for link in linked if link["text"] == each.text and link["changes"] in written]

@@ -50,11 +50,11 @@ found["waiting"] = heavy()
 at.text_input[0].set_value("We like music.").run()
 assert not at.exception, at.exception
 found["own"] = [heavy(), "".join(chip["text"] for chip in feeds(at)["strips"]["source"])]
-from ui.server import catalogue, runs
-catalogue.loading().wait()
+from ui.server import models, runs
+models.loading().wait()
 first.run()
 assert not first.exception, first.exception
-asked = runs.request(first.session_state["state"], "en-de", first.text_input[0].value)
+asked = runs.request(first.session_state["state"], models.find("en-de"), first.text_input[0].value)
 assert runs.translate(asked, runs.NoProgress()).attention is not None
 found["live"] = [feeds(first), state(first)]
 print(json.dumps(found))

@@ -18,7 +18,7 @@ from lab.heads.survey import Line
 from transformer.model.sites import AttentionKind
 from transformer.storage.files import read_json
 from transformer.training.toys.tasks import LETTERS
-from ui.server import catalogue, stores
+from ui.server import catalogue, models, stores
 from ui.server.background import surveys
 from ui.server.examples import offered, text_on
 
@@ -68,7 +68,7 @@ def told(at: AppTest) -> str:
 def test_the_survey_that_came_with_a_model_is_shown_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     whole_sample(monkeypatch)
     at = run(PAGE, model="en-de", kind="cross")
-    found = surveys.shipped("en-de")
+    found = surveys.shipped(models.find("en-de"))
     assert found is not None
     assert f"Over {found.sentences} sentences" in told(at)
     assert "The roles" in told(at)
@@ -91,7 +91,7 @@ def test_every_bundled_model_comes_with_a_survey_of_its_weights(monkeypatch: pyt
     ]
     assert len(bundled) > 8
     for name in bundled:
-        assert surveys.shipped(name) is not None, name
+        assert surveys.shipped(models.find(name)) is not None, name
 
 
 def test_without_a_survey_nothing_is_read_until_somebody_asks() -> None:
@@ -157,7 +157,7 @@ def test_sentences_open_the_run_that_was_measured_at_the_row_that_counts() -> No
 
 def test_tokens_and_distances_of_the_chosen_head_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     whole_sample(monkeypatch)
-    found = surveys.shipped("en-de")
+    found = surveys.shipped(models.find("en-de"))
     assert found is not None
     at = run(PAGE, model="en-de", kind="cross", cross="3.4", keys_by="lift", unit="pieces")
     for by in ("lift", "selective"):
@@ -170,7 +170,7 @@ def test_tokens_and_distances_of_the_chosen_head_are_shown(monkeypatch: pytest.M
 
 def test_all_heads_are_points_in_the_plane_of_two_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
     whole_sample(monkeypatch)
-    found = surveys.shipped("en-de")
+    found = surveys.shipped(models.find("en-de"))
     assert found is not None
     chosen = {"across": "eos_mass", "up": "eos_value", "statistic": "dictionary", "heads_as": "points"}
     at = run(PAGE, model="en-de", kind="cross", **chosen)
@@ -284,12 +284,12 @@ def test_a_model_of_a_toy_task_opens_on_sequences_of_its_task_and_is_measured_on
     shutil.copytree(own_models / "copy", directory)
     card = "```sh\npython -m transformer train --toy reverse --toy-length 6 --output backwards\n```\n"
     (directory / "README.md").write_text(card, encoding="utf-8")
-    texts = list(offered("backwards").values())
-    assert text_on("backwards", None) == texts[0]
+    texts = list(offered(models.find("backwards")).values())
+    assert text_on(models.find("backwards"), None) == texts[0]
     assert all(set(text.split()) <= set(LETTERS) and len(text.split()) == 6 for text in texts)
-    assert {line.target for line in surveys.sample_of("backwards")} == {
-        " ".join(reversed(line.source.split())) for line in surveys.sample_of("backwards")
+    assert {line.target for line in surveys.sample_of(models.find("backwards"))} == {
+        " ".join(reversed(line.source.split())) for line in surveys.sample_of(models.find("backwards"))
     }
-    assert surveys.named("backwards") == "its task"
+    assert surveys.named(models.find("backwards")) == "its task"
     (told,) = run(PAGE, model="backwards").info
     assert "sentences of its task here" in told.value

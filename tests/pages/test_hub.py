@@ -17,7 +17,7 @@ from waiting import until as wait_until
 from lab.heads.survey import Line
 from transformer.hub.fetch import find
 from transformer.hub.settings import Hub
-from ui.server import catalogue, hub_models, memory, runs
+from ui.server import catalogue, hub_models, memory, models, runs
 from ui.server.background.surveys import run_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,7 +103,7 @@ def test_a_model_is_looked_up_fetched_and_opened(server: HubServer):
     until(at, lambda: picker(at).value == NAME)
     assert not at.exception
     assert NAME in [*catalogue.available()]
-    assert catalogue.translator(NAME).name.startswith(f"{NAME}@")
+    assert models.find(NAME).translator().name.startswith(f"{NAME}@")
 
 
 def test_a_look_at_what_is_not_there_is_one_sentence(server: HubServer, monkeypatch: pytest.MonkeyPatch):
@@ -213,12 +213,12 @@ def test_a_model_of_several_languages_offers_them():
     assert not at.error
     box = next(each for each in at.selectbox if each.label == "Translate into")
     assert list(box.options) == ["French", "Portuguese", "Spanish"]
-    first = runs.request(at.session_state["state"], LANGUAGES, TEXT)
+    first = runs.request(at.session_state["state"], models.find(LANGUAGES), TEXT)
     assert first.text == f">>fra<< {TEXT}"
     box.select(">>spa<<").run()
     assert at.query_params["language"] in (">>spa<<", [">>spa<<"])
-    assert runs.request(at.session_state["state"], LANGUAGES, TEXT).text == f">>spa<< {TEXT}"
-    survey_run = run_of(LANGUAGES, (Line(TEXT),), None)
+    assert runs.request(at.session_state["state"], models.find(LANGUAGES), TEXT).text == f">>spa<< {TEXT}"
+    survey_run = run_of(models.find(LANGUAGES), (Line(TEXT),), None)
     wait_until(lambda: not survey_run.wait("anyone"))
     survey = survey_run.result()
     assert survey is not None
@@ -271,7 +271,7 @@ def test_a_damaged_model_on_the_way_to_another_loses_no_chosen_head(
 def test_an_unknown_model_opens_with_heads_that_its_own_translations_choose():
     find(NAME)
     at = run(model=NAME, text=TEXT)
-    chosen = runs.first_choice(NAME)
+    chosen = runs.first_choice(models.find(NAME))
     assert set(chosen) == set(catalogue.KINDS)
     now = at.session_state["state"]
     assert {kind: getattr(now, kind) for kind in catalogue.KINDS} == chosen

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from figures.base.labels import is_special
 from transformer import TextGenerator, load_language_model
 from ui.maps.run_export import KEY
-from ui.server import catalogue
+from ui.server import catalogue, models
 from ui.server.language.writer import LONGEST, MORE
 from ui.views.language_model import generation, lengths, surprisal
 
@@ -210,9 +210,9 @@ def test_a_language_model_is_no_translator(app_models: Path):
     assert MODEL in catalogue.language_models()
     assert MODEL not in catalogue.available()
     with pytest.raises(KeyError):
-        catalogue.translator(MODEL)
+        models.find(MODEL).translator()
     with pytest.raises(KeyError):
-        catalogue.writer("copy")
+        models.find("copy").writer()
 
 
 def test_without_a_language_model_the_page_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch):

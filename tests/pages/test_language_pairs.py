@@ -8,7 +8,7 @@ import pytest
 from app_pages import PAGES, ROOT, feeds, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from ui.server import catalogue, stores
+from ui.server import catalogue, models, stores
 from ui.server.background import surveys
 from ui.server.examples import examples
 
@@ -36,7 +36,7 @@ def test_the_list_names_languages_and_a_line_says_what_the_model_is_good_at(name
     assert not at.exception
     assert set(PAIRS.values()) <= set(picker(at))
     assert picker(at)[0] == "English → Portuguese"
-    header = catalogue.find(name).header
+    header = models.handle(name).header
     line = next(each for each in at.caption if header.good_at in each.value)
     assert " MB" not in line.value
     needed = "MB + 17.9 MB of firefox-en-pt on disk · " if name == "en-pt" else "MB on disk · "
@@ -48,7 +48,7 @@ def test_a_model_opens_with_its_first_example_and_its_claim(name: str):
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     at.query_params["model"] = name
     assert not at.run().exception
-    example = examples(name)[0]
+    example = examples(models.find(name))[0]
     assert example.text in [each.value for each in at.text_input]
     assert at.session_state["state"].cross == (example.claim.layer, example.claim.head)
 
@@ -120,7 +120,7 @@ def test_heads_over_sentences_count_the_roles_of_the_kinds_that_a_model_has(
 def test_attention_that_learned_from_given_alignments_says_so_wherever_its_errors_are_drawn(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):
-    guided = catalogue.guided(name)
+    guided = models.find(name).guided
     assert "trained with given word alignments" in guided
     text = "The old house."
     assert guided in json.dumps(feeds(run(model=name, text=text)))
@@ -129,7 +129,7 @@ def test_attention_that_learned_from_given_alignments_says_so_wherever_its_error
     monkeypatch.setattr(surveys, "sample", SAMPLE)
     stores.kept.clear()  # type: ignore[attr-defined]
     assert guided in words(run("pages/heads.py", model=name)).replace("\\", "")
-    assert catalogue.guided("en-de") == ""
+    assert models.find("en-de").guided == ""
 
 
 @pytest.mark.parametrize("params", [{}, {"kind": "decoder"}, {"kind": "cross", "view": "batch"}])

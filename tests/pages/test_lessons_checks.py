@@ -9,7 +9,7 @@ from app_pages import run, words
 from streamlit.testing.v1 import AppTest
 
 from ui.controls.text import plain
-from ui.server import examples
+from ui.server import examples, models
 from ui.server.lessons import asking, files
 from ui.server.lessons.files import CHECKS
 
@@ -24,16 +24,16 @@ def options(at: AppTest) -> list:
 def test_the_two_checks_ask_about_other_sentences_and_always_ask(model: str):
     texts: dict[str, set[str]] = {}
     for name, lesson in files.checks().items():
-        chosen = [asking.of_check(model, lesson, step) for step in lesson.steps]
+        chosen = [asking.of_check(models.find(model), lesson, step) for step in lesson.steps]
         texts[name] = {each["text"] for each in chosen}
-        assert chosen == [asking.of_check(model, lesson, step) for step in lesson.steps]
+        assert chosen == [asking.of_check(models.find(model), lesson, step) for step in lesson.steps]
         for step in lesson.steps:
             at = run(
                 step.page, **{**step.params, "lesson": f"{name}.{lesson.steps.index(step) + 1}"}, model=model
             )
             assert options(at), (name, step.question)
     assert not texts["before"] & texts["after"]
-    assert texts["before"] | texts["after"] <= {*examples.offered(model).values()}
+    assert texts["before"] | texts["after"] <= {*examples.offered(models.find(model)).values()}
 
 
 @pytest.mark.parametrize("name", CHECKS)
@@ -50,7 +50,7 @@ def test_an_answer_is_noted_and_not_told(name: str):
         said.add(words(at).partition("Noted.")[2])
         note = at.session_state["lesson_notes"][name][0]
         assert plain(note["chose"]) == options(at)[i].label
-        assert note["sentence"] in examples.offered("en-pt").values()
+        assert note["sentence"] in examples.offered(models.find("en-pt")).values()
     assert len(said) == 1
 
 

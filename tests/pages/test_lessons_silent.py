@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from lenses.what_if.questions.question import Measured
 from linked.view import LATER
-from ui.server import examples
+from ui.server import examples, models
 from ui.server.lessons import asking, files
 
 MODELS = ("en-pt", "en-de")
@@ -138,7 +138,7 @@ def singled_out(found: Measured, quantity: str, text: str) -> bool:
 
 def opened(model: str, name: str, i: int, text: str | None = None) -> AppTest:
     view = LESSONS[name].steps[i]
-    text = text or examples.text_on(model, None)
+    text = text or examples.text_on(models.find(model), None)
     return run(view.page, **{"text": text, **view.params, "lesson": f"{name}.{i + 1}", "model": model})
 
 
@@ -151,7 +151,7 @@ def test_nothing_singles_the_answer_of_an_open_question_out(
     answer = asking.answer
     monkeypatch.setattr(asking, "answer", lambda *given: asked.append(answer(*given)) or asked[-1])
     view = LESSONS[name].steps[i]
-    for sentence in (None, *examples.offered(model).values()):
+    for sentence in (None, *examples.offered(models.find(model)).values()):
         at = opened(model, name, i, sentence)
         if asked[-1].asked:
             break

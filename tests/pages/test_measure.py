@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from app_pages import array, feeds, run, said, words
+from sources import named
 
 from lenses.measures.carried import carried
 from lenses.measures.effect import effect
@@ -96,7 +97,7 @@ def test_words_carry_sums_and_effects_stay_those_of_pieces():
 def test_a_cell_is_measured_in_every_way(traced):
     translator, translation = traced
     row, key = 1, 2
-    one = Opened(Request("random", TEXT, "greedy", None), translation, None)
+    one = Opened(Request(named("random"), TEXT, "greedy", None), translation, None)
     told = measures.of_cell(one, "cross", (1, 2), (row, key), row)
     found = {name: value for name, value, _ in told}
     assert found["weight"] == f"{translation.weights('cross', 1, 2)[row, key]:.3f}"

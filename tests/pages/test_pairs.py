@@ -11,7 +11,7 @@ from m2m_models import write_m2m
 
 from figures.base.labels import is_special
 from transformer.families.m2m.languages import M2M, NLLB
-from ui.server import catalogue
+from ui.server import models
 from ui.server.language_names import language_name
 
 TEXT = "two dogs ran over the hills ."
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def opened_models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRANSFORMER_MODELS", str(folder))
 
 
@@ -65,4 +65,4 @@ def test_a_text_that_names_its_languages_decides() -> None:
     found = [each for each in at.selectbox if each.label in ("Translate from", "Into")]
     assert [each.value for each in found] == ["fra_Latn", "eng_Latn"]
     assert all(each.disabled for each in found)
-    assert catalogue.addressed("nllb", TEXT, "fra_Latn nonsense") == f"eng_Latn deu_Latn {TEXT}"
+    assert models.find("nllb").addressed(TEXT, "fra_Latn nonsense") == f"eng_Latn deu_Latn {TEXT}"

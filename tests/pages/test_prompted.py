@@ -11,7 +11,7 @@ from inside_page import told as told_inside
 from streamlit.testing.v1 import AppTest
 from t5_models import write_t5
 
-from ui.server import catalogue, examples
+from ui.server import examples, models
 from ui.shell import sitemap
 
 TEXT = "summarize: He is old and tired."
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def opened_models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRANSFORMER_MODELS", str(folder))
 
 
@@ -51,11 +51,11 @@ def said(at: AppTest) -> str:
 
 
 def test_the_tasks_of_the_config_are_offered_and_begin_the_text() -> None:
-    assert catalogue.prompts("t5") == ("summarize: ", "translate English to German: ")
-    assert catalogue.prompts("mt5") == ()
-    assert catalogue.task("t5") == catalogue.task("mt5") == "write"
-    assert catalogue.task("copy") == "translate"
-    assert examples.text_on("t5", None).startswith("summarize: ")
+    assert models.find("t5").prompts == ("summarize: ", "translate English to German: ")
+    assert models.find("mt5").prompts == ()
+    assert models.find("t5").task == models.find("mt5").task == "write"
+    assert models.find("en-de").task == "translate"
+    assert examples.text_on(models.find("t5"), None).startswith("summarize: ")
     at = run("app.py", model="t5", text=TEXT)
     assert sitemap.WRITES in said(at)
     assert "Write" in [each.label for each in at.button]
@@ -108,5 +108,5 @@ def test_a_model_of_languages_in_angle_brackets_has_a_picker(folder: Path) -> No
     (picker,) = (each for each in at.selectbox if each.label == "Translate into")
     assert picker.options == ["German", "Portuguese"]
     assert not [each.value for each in at.error]
-    assert catalogue.addressed("madlad", "the house", None) == "<2de> the house"
-    assert catalogue.addressed("madlad", "the house", "<2pt>") == "<2pt> the house"
+    assert models.find("madlad").addressed("the house", None) == "<2de> the house"
+    assert models.find("madlad").addressed("the house", "<2pt>") == "<2pt> the house"

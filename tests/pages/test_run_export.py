@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 import pytest
 from app_pages import ROOT, array, run
 from closed_form import CASES, KNOWN
+from sources import named
 from streamlit.testing.v1 import AppTest
 
 from figures.base.quantity import MEASURES
@@ -153,7 +154,7 @@ def test_the_whole_run_is_offered_as_json_npz_and_living_page():
 
 def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
     text = CASES["copy"].sentence
-    run, changed = (Request("copy", text, "greedy", None, changes) for changes in ((), (OFF,)))
+    run, changed = (Request(named("copy"), text, "greedy", None, changes) for changes in ((), (OFF,)))
     app_pages.run()
     opened = Opened(changed, runs.traced(changed, runs.NoProgress()), None)
     made = living_page(opened, State(step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0))).decode()
@@ -166,7 +167,7 @@ def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
 
 def test_the_living_page_has_the_measure_that_the_maps_show():
     app_pages.run()
-    asked = Request("copy", CASES["copy"].sentence, "greedy", None)
+    asked = Request(named("copy"), CASES["copy"].sentence, "greedy", None)
     opened = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
     for measure in MEASURES:
         now = State(step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0), measure=measure)

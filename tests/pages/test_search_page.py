@@ -12,7 +12,7 @@ from figures.base.bars import shown_candidates
 from transformer import Sampling, Translation, Translator
 from transformer import interventions as do
 from transformer.decode.tree import SearchTree
-from ui.server import catalogue
+from ui.server import models
 from ui.views.search import tree as search_tree
 
 PAGE = "pages/beam_search.py"
@@ -22,7 +22,7 @@ opened = partial(run, PAGE, model="random", text=TEXT)
 
 
 def tree_of(beam_size: int = 4, **options: object) -> SearchTree:
-    found = catalogue.translator("random").translate(TEXT, beam_size, tree=True, **options).tree
+    found = models.find("random").translator().translate(TEXT, beam_size, tree=True, **options).tree
     assert found is not None
     return found
 
@@ -82,7 +82,7 @@ def test_the_form_of_the_score_comes_from_the_address_and_from_its_control_and_i
     tree = tree_of(3, length_penalty=0.6, length_offset=5)
     assert "score with ((5 + |y|) ÷ 6)^α, α = 0.6" in at.dataframe[0].value
     assert hypotheses(at)[: len(tree.hypotheses)] == [
-        catalogue.translator("random").text(tree.token_ids(i)) for i in tree.hypotheses
+        models.find("random").translator().text(tree.token_ids(i)) for i in tree.hypotheses
     ]
     assert r"\frac{5 + |y|}{6}" in words(at)
     next(each for each in at.segmented_control if each.label.startswith("Divide")).set_value(0).run()
@@ -93,7 +93,7 @@ def test_the_form_of_the_score_comes_from_the_address_and_from_its_control_and_i
 
 def test_the_ranking_lists_every_output_that_ended_and_the_greedy_one():
     at, tree = opened(), tree_of()
-    text = catalogue.translator("random").text
+    text = models.find("random").translator().text
     expected = [text(tree.token_ids(i)) for i in tree.hypotheses]
     ended = {tree.token_ids(i) for i in tree.hypotheses}
     if tree.greedy.token_ids not in ended:
@@ -124,7 +124,7 @@ def test_a_node_shows_its_own_run_with_its_badge():
     assert strips["steps"] == len(ids) == 3
     assert view(at)["step"] == 2
     assert feeds(at)["cross"]["badge"]["passed"]
-    assert candidates(at) == shown(catalogue.translator("random").force(TEXT, ids))
+    assert candidates(at) == shown(models.find("random").translator().force(TEXT, ids))
 
 
 def test_continuing_keeps_the_tokens_of_the_node_and_searches_on():
@@ -137,7 +137,7 @@ def test_continuing_keeps_the_tokens_of_the_node_and_searches_on():
     assert at.query_params["decode"] == "beam-4"
     assert "node" not in at.query_params
     kept = [do.prefix(tree.token_ids(node))]
-    assert candidates(at) == shown(catalogue.translator("random").translate(TEXT, 4, interventions=kept))
+    assert candidates(at) == shown(models.find("random").translator().translate(TEXT, 4, interventions=kept))
 
 
 def test_a_token_is_chosen_from_the_list_too():
@@ -217,7 +217,7 @@ def test_the_numbers_of_the_tree_are_offered_as_csv():
 
 
 def samples(count: int, **options: object) -> list[str]:
-    translator = catalogue.translator("random")
+    translator = models.find("random").translator()
     runs = (
         translator.translate(TEXT, 1, sample=Sampling(seed=seed, **options), capture=False)
         for seed in range(1, count + 1)
@@ -258,7 +258,7 @@ def test_a_sample_can_be_shown_on_every_page():
 def test_the_home_page_offers_the_settings_only_for_samples():
     at = run(model="random", text=TEXT, decode="sample-3", temperature="1.4", top_k="3")
     assert "sample-3, temperature 1.4, top-k 3" in str(feeds(at)["next"]["caption"])
-    own = catalogue.translator("random").translate(TEXT, 1, sample=Sampling(1.4, 3, None, 3))
+    own = models.find("random").translator().translate(TEXT, 1, sample=Sampling(1.4, 3, None, 3))
     assert candidates(at) == shown(own)
     slider = next(each for each in at.slider if each.label == "Temperature")
     slider.set_value(0.5).run()

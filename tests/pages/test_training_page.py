@@ -18,7 +18,7 @@ from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
 from transformer.training.runs.history import read_history, write_history
 from transformer.training.runs.stated import stated_options
-from ui.server import catalogue
+from ui.server import models
 from ui.views.training.history import table
 
 PAGE = "pages/training.py"
@@ -34,7 +34,7 @@ def bars(chart: dict) -> dict:
 
 def log_probs() -> tuple[torch.Tensor, list[int]]:
     """(target, pieces) of the own translation, and its ids, from the plain forward pass."""
-    model = catalogue.translator("random")
+    model = models.find("random").translator()
     config: TransformerConfig = model.config
     source = torch.tensor([[*model.ids(TEXT), config.eos_id]])
     target = [*model.target_ids(OWN), config.eos_id]
@@ -61,7 +61,7 @@ def test_the_sentence_gives_the_mean_loss():
 
 def test_the_page_says_where_both_ways_part():
     _, target = log_probs()
-    free = catalogue.translator("random").translate(TEXT, 1).target_ids
+    free = models.find("random").translator().translate(TEXT, 1).target_ids
     step = next(i for i, pair in enumerate(zip(target, free, strict=False)) if pair[0] != pair[1])
     assert f"**step {step + 1}**" in words(opened())
 
@@ -161,7 +161,7 @@ def test_the_sliders_of_the_schedule_write_the_address():
 def test_the_bundled_model_s_own_schedule_is_drawn_in():
     at = run(PAGE, model="en-de", text="The house is old.", view="schedule")
     own = charts(at)[0]["data"][1]
-    options = stated_options(catalogue.translator("en-de").card)
+    options = stated_options(models.find("en-de").translator().card)
     assert options is not None
     assert max(own["y"]) == pytest.approx(options.learning_rate)
     assert own["x"][-1] == options.steps

@@ -9,7 +9,7 @@ from firefox_files import write_firefox
 from streamlit.testing.v1 import AppTest
 
 from transformer import interventions as do
-from ui.server import catalogue
+from ui.server import models
 
 PAGE = "pages/what_if.py"
 TEXT = "one two three four"
@@ -104,7 +104,7 @@ def test_a_row_s_weight_moves_to_the_chosen_key_and_the_page_says_what_is_left()
     choose(at, "Row of", 1)
     choose(at, "Weight to", 2)
     next(box for box in at.number_input if box.label == "Weight").set_value(0.75).run()
-    now = catalogue.translator("random").translate(TEXT).weights("cross", *HEAD)[1, 2]
+    now = models.find("random").translator().translate(TEXT).weights("cross", *HEAD)[1, 2]
     assert f"Now {now:.2f}; the other keys share 0.25 in their old proportions." in words(at)
     assert add(at) == do.set_row("cross", *HEAD, 1, {2: 0.75})
 
@@ -135,7 +135,7 @@ def test_lifting_the_causal_mask_keeps_to_the_translation_without_changes_and_sa
     choose(at, "Mask", "lift")
     assert "While decoding, later tokens do not exist" in words(at)
     assert add(at) == do.mask("decoder", allow="future")
-    assert at.query_params["target"] == catalogue.translator("random").translate(TEXT).text
+    assert at.query_params["target"] == models.find("random").translator().translate(TEXT).text
     at.button("what-if.decode").click().run()
     assert not at.exception
     assert not {"target", "changes"} & set(at.query_params)
@@ -143,7 +143,7 @@ def test_lifting_the_causal_mask_keeps_to_the_translation_without_changes_and_sa
     assert not kept.value
     kept.check().run()
     assert do.read_text(at.query_params["changes"]) == (do.mask("decoder", allow="future"),)
-    assert at.query_params["target"] == catalogue.translator("random").translate(TEXT).text
+    assert at.query_params["target"] == models.find("random").translator().translate(TEXT).text
 
 
 def test_a_given_translation_is_not_said_to_stay_the_same():
@@ -183,7 +183,7 @@ def test_the_words_that_differ_are_patched_and_those_that_both_share():
     at = type_in(opened("Another sentence", 0), "The other sentence", "one two three five")
     differing = add(at).positions
     shared = add(choose(at, "At", "shared")).positions
-    length = len(catalogue.translator("random").translate(TEXT).source_tokens)
+    length = len(models.find("random").translator().translate(TEXT).source_tokens)
     assert differing
     assert shared
     assert sorted((*differing, *shared)) == [(i, i) for i in range(length)]

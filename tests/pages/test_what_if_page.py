@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from lenses import compare_runs
 from lenses.what_if.random_heads import random_heads
 from transformer import interventions as do
-from ui.server import catalogue
+from ui.server import models
 
 PAGE = "pages/what_if.py"
 TEXT = "one two three four"
@@ -51,7 +51,7 @@ def active(at: AppTest) -> list[do.Intervention]:
 
 def test_without_a_change_the_page_shows_the_translation_and_what_to_click():
     at = opened()
-    assert catalogue.translator("random").translate(TEXT).text in words(at).replace("\\", "")
+    assert models.find("random").translator().translate(TEXT).text in words(at).replace("\\", "")
     assert words_of(at)
     assert not charts(at)
 
@@ -60,7 +60,7 @@ def test_without_a_change_the_page_shows_the_translation_and_what_to_click():
 def test_the_bars_are_the_differences_of_two_forced_runs(name: str):
     change = CHANGES[name]
     at = opened(change)
-    translator = catalogue.translator("random")
+    translator = models.find("random").translator()
     base = translator.translate(TEXT)
     if isinstance(change, do.Choose):
         expected = compare_runs(base, translator.translate(TEXT, interventions=[change])).delta_log_p
@@ -73,7 +73,7 @@ def test_the_bars_are_the_differences_of_two_forced_runs(name: str):
 def test_both_translations_stand_there_and_the_step_at_which_they_part():
     change = CHANGES["token"]
     at = opened(change)
-    translator = catalogue.translator("random")
+    translator = models.find("random").translator()
     found = compare_runs(translator.translate(TEXT), translator.translate(TEXT, interventions=[change]))
     assert found.parting == 0
     assert "The translations part at step 1." in words(at)
@@ -183,7 +183,7 @@ def test_a_cell_that_the_mask_hides_offers_nothing():
 
 def test_a_change_of_a_head_stands_among_the_same_change_at_other_heads():
     at = opened(WORD, HEAD)
-    translator = catalogue.translator("random")
+    translator = models.find("random").translator()
     base = translator.translate(TEXT)
     expected = random_heads(translator, TEXT, base.target_ids, HEAD, [WORD])
     (chart,) = [each for each in charts(at) if len(each["data"]) == 2 and each["data"][0]["type"] == "bar"]

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 PAD, BOS, EOS, UNK = "<pad>", "<s>", "</s>", "<unk>"
@@ -56,6 +57,7 @@ def is_language(piece: str) -> bool:
     return _LANGUAGE.fullmatch(piece) is not None
 
 
+@lru_cache(4096)
 def is_special(piece: str) -> bool:
     """True if a piece stands for no text: `<pad>`, `<s>`, `</s>`, `<unk>`, or a language."""
     return piece in SPECIAL_PIECES or is_language(piece)
@@ -87,12 +89,14 @@ def unknown_piece(text: str) -> str:
     return f"<unk:{text if len(text) <= _LONGEST_UNKNOWN else text[:_LONGEST_UNKNOWN] + '…'}>"
 
 
+@lru_cache(4096)
 def unknown_text(piece: str) -> str | None:
     """The text for which a model has no piece, by the name of what stands for it; None for other pieces."""
     match = _UNKNOWN_PIECE.fullmatch(piece)
     return match[1] if match else None
 
 
+@lru_cache(4096)
 def readable(piece: str) -> str:
     """One piece without its `▁`; a lone space is `◦`, a byte its character or its code, as `0xE2`."""
     if (unknown := unknown_text(piece)) is not None:

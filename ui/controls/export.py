@@ -24,7 +24,7 @@ from ui.address.parameters import as_params, carried
 from ui.address.state import State
 from ui.controls.file_names import file_name
 from ui.controls.parts import part
-from ui.server import catalogue, cells, examples
+from ui.server import catalogue, cells, examples, models
 
 _SCRIPT = 'import(new URL("app/static/linked_view-7/export.js", document.baseURI))'
 _buttons = st.components.v2.component(
@@ -156,7 +156,7 @@ def sentence_of(now: State) -> str:
     """The text on the page: the visitor's, or the example that opens first."""
     if now.prompt is not None:
         return now.prompt
-    return examples.text_on(now.model, now.text)
+    return examples.text_on(models.known(now.model), now.text)
 
 
 def provenance(now: State) -> str:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from transformer.runs.devices import is_full
 from ui.controls.text import refusal
-from ui.server import catalogue, memory, stores
+from ui.server import memory, models, stores
 from ui.server.hosting import hosted
 from ui.server.hosting.shares import LaterError
 
@@ -37,7 +37,7 @@ def refusals() -> Iterator[None]:
     except RuntimeError as error:
         if not is_full(error):
             raise
-        catalogue.leave_gpu()
+        models.leave_gpu()
         st.info("The GPU has no memory left, so models compute on the CPU from now on: ask again.")
 
 

@@ -16,6 +16,7 @@ from ui.controls.options import heads, rows
 from ui.controls.text import plain
 from ui.server import catalogue, measured, runs
 from ui.server.opened import Opened
+from ui.server.source import Source
 
 Take = Callable[[Any], object] | str | None
 """Gets the value of a widget: a function, or a field of the state; None is that of the widget's name."""
@@ -112,14 +113,14 @@ def examples(
 def head_picker(
     kind: str,  # encoder, decoder or cross
     chosen: Head,  # the one that is shown, from 0
-    model: str,  # the name of the model
+    source: Source,  # the model, or the open file
     # gets the chosen head; None if nothing but this head changes in the state
     take: Callable[[Head], object] | None = None,
 ) -> None:
     """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
     take = take or (lambda head: session.change(**{kind: head}))
-    roles = measured.roles(model).get(kind, []) if session.silent() is None else []
-    found = heads(catalogue.sizes(model)[kind], runs.default_head(model, kind), roles)
+    roles = measured.roles(source).get(kind, []) if session.silent() is None else []
+    found = heads(source.sizes[kind], runs.default_head(source, kind), roles)
     label = f"Head of {KIND_NAMES[kind].lower()}"
     choose(f"head.{kind}", label, found, chosen, lambda head: take(tuple(head)), texts=True)
 

@@ -18,7 +18,7 @@ from ui.address.state import ORDERS
 from ui.controls import options
 from ui.controls.pickers import choose
 from ui.maps.looking import HeadSelection, audit_tiles
-from ui.server import catalogue, measured, per_run
+from ui.server import measured, per_run
 from ui.server.opened import Opened
 
 _LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {"aer": "alignment error"}
@@ -31,9 +31,9 @@ _SAMPLE = "aer"
 def values(opened: Opened, kind: str, statistic: str) -> list[list[float]] | None:
     """A statistic of every head, by layer and head; None if it is not known."""
     if statistic == _SAMPLE:
-        grid = catalogue.facts(opened.asked.model).get("heads", {}).get(kind) or []
+        grid = opened.source.heads.get("heads", {}).get(kind) or []
     else:
-        grid = per_run.statistics(opened.asked, opened.translation, kind)
+        grid = per_run.statistics(opened, kind)
     found = [[float(head.get(statistic, math.nan)) for head in layer] for layer in grid]
     known = any(value == value for layer in found for value in layer)
     return found if known else None
@@ -66,7 +66,7 @@ def feed(look: HeadSelection, now: State) -> TilesFeed:
     opened, kind, tiles = look.opened, look.kind, look.tiles()
     layers, heads = len(tiles), len(tiles[0])
     ordered, coloured = order(opened, kind, now.order), measure(opened, kind, now.color)
-    roles = measured.roles(opened.asked.model).get(kind, [])
+    roles = measured.roles(opened.source).get(kind, [])
     notes = {(i, j): note(look, now, (i, j), roles) for i in range(layers) for j in range(heads)}
     figure = overview_spec(tiles, kind, look.head, notes, ordered, coloured)
     tile = tiles[0][0]
@@ -101,7 +101,7 @@ def note(look: HeadSelection, now: State, chosen: Head, roles: Sequence[Sequence
     """The hover text of a head: role, alignment error, the chosen statistics, and its largest mass."""
     opened, kind, (layer, head) = look.opened, look.kind, chosen
     told = [each for each in (_SAMPLE, now.order, now.color) if each is not None]
-    found = per_run.statistics(opened.asked, opened.translation, kind)[layer][head]
+    found = per_run.statistics(opened, kind)[layer][head]
     masses = [each for each in ORDERS if each.endswith("_mass") and each in found]
     told += sorted(masses, key=lambda each: -found[each])[:1]
     lines = [f"role: {roles[layer][head]}"] if roles and roles[layer][head] else []

@@ -35,7 +35,7 @@ def calls(look: HeadSelection) -> str:
 
 def _place(asked: Request) -> str:
     """Where the model lies, from the folder of the project if it is in there."""
-    if not catalogue.has_model(asked.model):
+    path = asked.source.path
+    if path is None:
         return asked.model
-    path = catalogue.find(asked.model).path
     return str(path.relative_to(catalogue.ROOT) if path.is_relative_to(catalogue.ROOT) else path)

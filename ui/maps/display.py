@@ -17,7 +17,7 @@ from ui.address.state import KINDS
 from ui.controls import plain, say
 from ui.controls.pickers import control, slide, switch
 from ui.maps.looking import HeadSelection
-from ui.server import catalogue
+from ui.server import models
 from ui.shell import waiting
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def tables(views: Callable[[], Sequence[ReadView]]) -> None:
             say("")
         elif place.open:
             with waiting.while_loading():
-                catalogue.loading().wait()  # with PyTorch comes pandas
+                models.loading().wait()  # with PyTorch comes pandas
             shown = views()
             names = [KIND_NAMES[view.kind] for view in shown]
             for view, tab in zip(shown, st.tabs(names), strict=True):

@@ -23,7 +23,7 @@ from ui.address import State, session
 from ui.controls import part
 from ui.maps import component, measuring, next_token_choice
 from ui.maps.looking import HeadSelection, Looks, looks_of
-from ui.server import catalogue, measured, runs
+from ui.server import catalogue, measured, models, runs
 from ui.server.opened import Opened
 from ui.shell import changed
 
@@ -136,7 +136,7 @@ def _feed(layout: Layout, name: str, payload: Mapping[str, Any]) -> None:
 
 @part
 def _view(scene: Scene, layout: Layout) -> None:
-    key, loading, now = session.view_key(layout.view), catalogue.loading(), _current(scene)
+    key, loading, now = session.view_key(layout.view), models.loading(), _current(scene)
     present = now.present and bool(layout.plots)
     component.mount(
         layout,
@@ -179,26 +179,26 @@ def _drawn(scene: Scene) -> list[object]:
 
 def _map(scene: Scene, layout: Layout, look: HeadSelection) -> MapFeed:
     """The feed of a map; if the layout draws no map of this kind, the feed holds the head as recorded."""
-    drawn, model = look.kind in layout.plots, scene.opened.asked.model
-    roles = measured.roles(model).get(look.kind, [])
+    drawn, source = look.kind in layout.plots, scene.opened.source
+    roles = measured.roles(source).get(look.kind, [])
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
-    first = runs.default_head(model, look.kind) if layout.style == "home" else None
+    first = runs.default_head(source, look.kind) if layout.style == "home" else None
     sums = layout.style == "page"
     opened = scene.opened.trace, scene.opened.translation
     payload = head_map(*opened, view, look.lengths, first, roles, look.scale, scene.largest, sums)
     payload["acts"] = _acts(scene) if drawn else []
     payload["fade"] = scene.fade and look.kind != "encoder"
     if payload["choice"] and look.kind == "cross":
-        payload["choice"]["first"] = f"{payload['choice']['first']} {catalogue.guided(model)}".rstrip()
+        payload["choice"]["first"] = f"{payload['choice']['first']} {source.guided}".rstrip()
     return payload
 
 
 def _acts(scene: Scene) -> list[str]:
     """What a click on a map's title does with its head: `inside` opens it, `off` switches it off or on."""
-    model = scene.opened.asked.model
-    if not catalogue.has_model(model):
+    source = scene.opened.source
+    if not source.has_model:
         return []
-    return ["off"] if model.startswith(f"{catalogue.LANGUAGE}/") else ["inside", "off"]
+    return ["off"] if source.name.startswith(f"{catalogue.LANGUAGE}/") else ["inside", "off"]
 
 
 def _strips(scene: Scene, looks: Looks) -> StripsFeed:

@@ -16,7 +16,7 @@ from transformer.runs.language.generation import Generation
 from ui.address import State
 from ui.address.parameters import as_params
 from ui.maps.looking import lacking
-from ui.server import catalogue, measured, runs
+from ui.server import measured, runs
 from ui.server.opened import Opened
 from ui.shell import sitemap
 
@@ -27,31 +27,31 @@ def living_page(
     app: str = "",  # where this app runs
 ) -> bytes:
     """The content of the HTML file; raises as `linked.page`."""
-    run, name = opened.translation, opened.asked.model
+    run, source = opened.translation, opened.source
     sha256 = None
     of_model: dict[str, Any] = {}
-    if catalogue.has_model(name):
+    if source.has_model:
         from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
         from ui.maps.measures import in_place
 
-        sha256 = model_digest(catalogue.model(name).model)
+        sha256 = model_digest(source.load().model)
         of_model = {
-            "memory": partial(memory_of, catalogue.model(name)),
+            "memory": partial(memory_of, source.load()),
             "measure": lambda _run, measure, view: in_place(opened, view, measure),
-            "why": Explaining(catalogue.model(name)),
+            "why": Explaining(source.load()),
         }
     known = Known(
         sha256,
-        {kind: runs.default_head(name, kind) for kind in opened.kinds},
-        runs.aligner(name) if "cross" in opened.kinds else None,
-        measured.roles(name),
+        {kind: runs.default_head(source, kind) for kind in opened.kinds},
+        runs.aligner(source) if "cross" in opened.kinds else None,
+        measured.roles(source),
         opened.glosses,
         app,
         _query(opened, now),
         **of_model,
     )
     beside = None
-    if opened.asked.changes and catalogue.has_model(name):
+    if opened.asked.changes and source.has_model:
         asked = replace(opened.asked, changes=())
         base = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
         beside = base.translation, replace(known, query=_query(base, now))

@@ -28,9 +28,9 @@ from transformer.runs.translation import Translation
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import HeadMap, Window
 from ui.address import State
-from ui.server import catalogue, runs
-from ui.server.opened import Opened
-from ui.server.stores import kept
+from ui.server import runs
+from ui.server.opened import Opened, per_run
+from ui.server.source import NEEDS_MODEL
 
 
 @dataclass(frozen=True)
@@ -121,47 +121,56 @@ class HeadSelection:
 
     def tiles(self) -> list[list[Tile]]:
         """All heads of the kind, as the visitor reads them, pooled for one tiled map."""
-        layers, heads = self.opened.translation.config.sizes[self.kind]
+        return _tiles(self.opened, self.kind, self.reading, self.scale, self.measure, look=self)
 
-        def make() -> list[list[Tile]]:
-            return [
-                [Tile.of(*self.whole((layer, head)), self.scale) for head in range(heads)]
-                for layer in range(layers)
-            ]
 
-        what = (self.kind, self.reading, self.scale, self.measure)
-        return runs.overview(self.opened.asked, self.translation, what, make)
+@per_run(64, asked=False)
+def _tiles(
+    opened: Opened, kind: str, _reading: Reading, scale: str, _measure: str, *, look: HeadSelection
+) -> list[list[Tile]]:
+    layers, heads = opened.translation.config.sizes[kind]
+    return [[Tile.of(*look.whole((layer, head)), scale) for head in range(heads)] for layer in range(layers)]
 
 
 def audit_tiles(look: HeadSelection, tiles: list[list[Tile]]) -> AuditReport:
     """The checks of every layer of a kind, and of cells of every tile that is drawn."""
-    run, kind = look.translation, AttentionKind(look.kind)
+    drawn = zlib.crc32(b"".join(tile.values.tobytes() for row in tiles for tile in row))
+    what = look.kind, look.reading, look.scale, look.measure, drawn
+    return _audited_tiles(look.opened, *what, look=look, tiles=tiles)
+
+
+@per_run(64, asked=False)
+def _audited_tiles(
+    opened: Opened,
+    kind: str,
+    reading: Reading,
+    scale: str,
+    measure: str,
+    _drawn: int,
+    *,
+    look: HeadSelection,
+    tiles: list[list[Tile]],
+) -> AuditReport:
+    run, site = opened.translation, AttentionKind(kind)
     assert run.attention is not None
     seed = run.attention.hash
     chosen = (layer := seed % len(tiles)), seed % len(tiles[layer])
+    found = run.audit(*((site, layer) for layer in range(len(tiles))))
+    worst = max(
+        tile.error(*look.whole((layer, head)), scale, seed)
+        for layer, row in enumerate(tiles)
+        for head, tile in enumerate(row)
+    )
+    told = "Of each tile, the darkest cell and one other were pooled again from the head's own map."
+    found = found.joined(AuditReport((Check("tiles", worst, 1),), told=(told,)))
+    view = run.map(kind, *chosen)
+    if measure == "carried":
+        from ui.maps import measures
 
-    def make() -> AuditReport:
-        found = run.audit(*((kind, layer) for layer in range(len(tiles))))
-        worst = max(
-            tile.error(*look.whole((layer, head)), look.scale, seed)
-            for layer, row in enumerate(tiles)
-            for head, tile in enumerate(row)
-        )
-        told = "Of each tile, the darkest cell and one other were pooled again from the head's own map."
-        found = found.joined(AuditReport((Check("tiles", worst, 1),), told=(told,)))
-        view = run.map(kind, *chosen)
-        if look.measure == "carried":
-            from ui.maps import measures
-
-            view = measures.in_place(look.opened, view, "carried")
-        whole = view.weights, view.mask
-        found = found.joined(audit_merged(look.reading, look.tokens, whole, look.whole(chosen)))
-        return found.joined(view.audit)
-
-    drawn = zlib.crc32(b"".join(tile.values.tobytes() for row in tiles for tile in row))
-    what = ("audit", look.kind, look.reading, look.scale, look.measure, drawn)
-    audited: AuditReport = kept("overviews").get((look.opened.asked, id(run), what), make)
-    return audited
+        view = measures.in_place(opened, view, "carried")
+    whole = view.weights, view.mask
+    found = found.joined(audit_merged(reading, look.tokens, whole, look.whole(chosen)))
+    return found.joined(view.audit)
 
 
 Looks = Mapping[str, HeadSelection]
@@ -191,8 +200,8 @@ def lacking(opened: Opened, measure: str) -> str | None:
     """Why the maps of a sentence cannot show a measure, in one sentence; None if they can."""
     if measure == "weight":
         return None
-    if not catalogue.has_model(opened.asked.model):
-        return catalogue.NEEDS_MODEL
+    if not opened.source.has_model:
+        return NEEDS_MODEL
     if not isinstance(opened.translation.config, TransformerConfig) or "cross" not in opened.kinds:
         return "What keys carried and did is measured in Transformers that translate; the maps show weights."
     if opened.asked.changes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,13 +28,9 @@ from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translator import Translator
 from transformer.trace.report import AuditReport
 from transformer.trace.view import Array, HeadMap, Window
-from ui.server.catalogue import translator
-from ui.server.opened import Opened
+from ui.server.opened import Opened, per_run
 from ui.server.per_run import retraced
-from ui.server.runs import Request
-from ui.server.stores import kept
 
-V = TypeVar("V")
 PERMUTED = 20
 """Orders of a row's weights that are tried."""
 MOST_CELLS = 160
@@ -101,7 +97,7 @@ def in_place(opened: Opened, view: HeadMap, measure: str) -> HeadMap:
     if measure not in ("carried", "effect"):
         raise KeyError(f"Nothing draws the measure {measure} in place of weights.")
     if measure == "carried":
-        found = carried_map(view, _carried(opened, kind, chosen))
+        found = carried_map(view, _carried(opened, str(kind), chosen))
     elif count(opened.translation, kind, chosen, view.window) > MOST_CELLS_OF_MAP:
         return view
     else:
@@ -114,59 +110,56 @@ def in_place(opened: Opened, view: HeadMap, measure: str) -> HeadMap:
 
     assert found.measured is not None
     drawn, key = (found.weights, found.measured), (str(kind), chosen, view.window, measure)
-    own = checked(opened.asked, opened.translation, key, drawn, audit)
-    return replace(found, audit=view.audit.joined(own))
+    return replace(found, audit=view.audit.joined(checked(opened, key, drawn, audit)))
 
 
 def checked(
-    asked: Request,
-    translation: Translation,
+    opened: Opened,
     key: tuple[Hashable, ...],  # what is drawn
     drawn: Sequence[Array],  # the numbers that a figure receives
     audit: Callable[[Translator, Translation], AuditReport],  # computes them a second way
 ) -> AuditReport:
     """The audit of numbers that are drawn and of the run behind them, made once for the same numbers."""
     seen = zlib.crc32(b"".join(np.ascontiguousarray(each).tobytes() for each in drawn))
+    return _checked(opened, key, seen, audit=audit)
 
-    def make(model: Translator, run: Translation) -> AuditReport:
-        return run.audit().joined(audit(model, run))
 
-    return _once(asked, translation, ("audit", *key, seen), make)
+@per_run(64)
+def _checked(
+    opened: Opened,
+    _key: tuple[Hashable, ...],
+    _seen: int,
+    *,
+    audit: Callable[[Translator, Translation], AuditReport],
+) -> AuditReport:
+    model, run = _traced(opened)
+    return run.audit().joined(audit(model, run))
+
+
+def _traced(opened: Opened) -> tuple[Translator, Translation]:
+    """The model, and the run with its residual stream."""
+    return opened.source.translator(), retraced(opened)
 
 
 def whole_carried(opened: Opened, kind: str, chosen: Head) -> Array:
     """(queries, keys) what each key of a head carried, as shares of each row's sum."""
-    return shares(_carried(opened, kind, chosen).norms)
+    return shares(_carried(opened, str(kind), chosen).norms)
 
 
+@per_run(256)
 def _carried(opened: Opened, kind: str, chosen: Head) -> Carried:
-    def make(model: Translator, run: Translation) -> Carried:
-        return carried(model.model, run, kind, *chosen)
-
-    return _once(opened.asked, opened.translation, (str(kind), chosen), make, "measured maps")
-
-
-def _once(
-    asked: Request,
-    translation: Translation,
-    key: tuple[Hashable, ...],  # which value of the run it is
-    make: Callable[[Translator, Translation], V],  # gets the model and the run
-    name: str = "explained",  # of the store that keeps the value
-) -> V:
-    """A value of a run, made once and then kept."""
-    made: V = kept(name).get(
-        (asked, id(translation), *key), lambda: make(translator(asked.model), retraced(asked, translation))
-    )
-    return made
+    model, run = _traced(opened)
+    return carried(model.model, run, kind, *chosen)
 
 
 def effects_of(opened: Opened, kind: str, chosen: Head, window: Window, tell: Tell = silent) -> Array:
     """(queries, keys) of a window of a head: effect of each cell, in nats; measured once and then kept."""
+    return _effects(opened, str(kind), chosen, window, tell=tell)
 
-    def make(model: Translator, run: Translation) -> Array:
-        return effect_in(model, run, kind, *chosen, window, tell=tell)
 
-    return _once(opened.asked, opened.translation, (str(kind), chosen, window), make, "measured maps")
+@per_run(256)
+def _effects(opened: Opened, kind: str, chosen: Head, window: Window, *, tell: Tell) -> Array:
+    return effect_in(*_traced(opened), kind, *chosen, window, tell=tell)
 
 
 def count(run: Translation, kind: str, chosen: Head, window: Window) -> int:
@@ -178,8 +171,8 @@ def of_cell(
     opened: Opened, kind: str, chosen: Head, place: tuple[int, int], step: int
 ) -> list[tuple[str, str, str]]:
     """Every measure of one cell, about the token of a step: name, number, unit."""
-    (row, key), run = place, retraced(opened.asked, opened.translation)
-    head, own = run.head(kind, *chosen), _carried(opened, kind, chosen)
+    (row, key), run = place, retraced(opened)
+    head, own = run.head(kind, *chosen), _carried(opened, str(kind), chosen)
     if not head.mask[row, key]:
         return [("weight", "0", "masked: the query may not see the key")]
     told = [
@@ -190,7 +183,7 @@ def of_cell(
         ("‖b_V W_O‖, which every query gets", f"{own.bias:.3f}", "length"),
         ("share carried", f"{shares(own.norms)[row, key]:.3f}", "share of the row"),
     ]
-    made = Effects(translator(opened.asked.model), run)
+    made = Effects(opened.source.translator(), run)
     ways = {"hidden": "Δ log p, key hidden", "zeroed": "Δ log p, value zeroed", "mean": "Δ log p, mean value"}
     cuts = [Cut(AttentionKind(kind), (key,), way, *chosen, row) for way in WAYS]
     found = made.of([(cut,) for cut in cuts])[:, step].tolist()
@@ -198,60 +191,52 @@ def of_cell(
     return told + [(ways[way], each, "nats") for way, each in zip(WAYS, said, strict=True)]
 
 
-def explained(
-    asked: Request, translation: Translation, kind: str, chosen: Head, row: int, step: int, tell: Tell
-) -> Explained:
+@per_run(16)
+def explained(opened: Opened, kind: str, chosen: Head, row: int, step: int, *, tell: Tell) -> Explained:
     """Measures of a head around a row; the encoder's are about the token of a step.
 
     Raises:
         UnmeasuredError: The measures are not defined for the model or the run, or the run is too long.
     """
-    longest = max(len(translation.source_tokens), len(translation.target_tokens))
+    longest = max(len(opened.translation.source_tokens), len(opened.translation.target_tokens))
     if longest > MOST_TOKENS:
         raise UnmeasuredError(
             f"The model runs again without each token, for at most {MOST_TOKENS} tokens a side; here are "
             f"{longest:,}. Choose a shorter text."
         )
-
-    def make(model: Translator, run: Translation) -> Explained:
-        weights = run.weights(kind, *chosen)
-        which = step if kind == AttentionKind.ENCODER else None
-        rows = _around(row, *weights.shape)
-        found: dict[Way, Array] = {"hidden": effect(model, run, kind, *chosen, "hidden", which, rows, tell)}
-        found |= {way: effect(model, run, kind, *chosen, way, which, [row]) for way in WAYS[1:]}
-        made, at = Effects(model, run), step if which is not None else row
-        hidden = found["hidden"][row]
-        return Explained(
-            weights,
-            carried(model.model, run, kind, *chosen),
-            found,
-            rows,
-            _pair(made, AttentionKind(kind), chosen, row, hidden, at),
-            _others(model, run, kind, chosen, row, at),
-        )
-
-    return _once(asked, translation, (kind, chosen, row, step), make)
+    model, run = _traced(opened)
+    weights = run.weights(kind, *chosen)
+    which = step if kind == AttentionKind.ENCODER else None
+    rows = _around(row, *weights.shape)
+    found: dict[Way, Array] = {"hidden": effect(model, run, kind, *chosen, "hidden", which, rows, tell)}
+    found |= {way: effect(model, run, kind, *chosen, way, which, [row]) for way in WAYS[1:]}
+    made, at = Effects(model, run), step if which is not None else row
+    hidden = found["hidden"][row]
+    return Explained(
+        weights,
+        carried(model.model, run, kind, *chosen),
+        found,
+        rows,
+        _pair(made, AttentionKind(kind), chosen, row, hidden, at),
+        _others(model, run, kind, chosen, row, at),
+    )
 
 
-def whole_words(
-    asked: Request, translation: Translation, kind: str, step: int, way: Way, tell: Tell
-) -> WholeWords:
+@per_run(16)
+def whole_words(opened: Opened, kind: str, step: int, way: Way, *, tell: Tell) -> WholeWords:
     """Whole source words taken away; ``way`` is that of the layers; raises as ``explained``."""
-
-    def make(model: Translator, run: Translation) -> WholeWords:
-        words, made = source_words(run), Effects(model, run)
-        out = np.full(len(words), np.nan, dtype=np.float32)
-        for at, word in enumerate(words[:-1] if len(words) > 2 else ()):
-            out[at] = float(made.left_out(word.indices)[step])
-        layers = range(run.config.sites[AttentionKind(kind)].n_layers)
-        found = []
-        for layer in layers:
-            found.append(word_effect(model, run, kind, way, layer)[step])
-            tell((layer + 1) / len(layers))
-        everywhere = {each: word_effect(model, run, kind, each)[step] for each in WAYS}
-        return WholeWords(tuple(word.text for word in words), everywhere, out, np.stack(found))
-
-    return _once(asked, translation, ("words", kind, step, way), make)
+    model, run = _traced(opened)
+    words, made = source_words(run), Effects(model, run)
+    out = np.full(len(words), np.nan, dtype=np.float32)
+    for at, word in enumerate(words[:-1] if len(words) > 2 else ()):
+        out[at] = float(made.left_out(word.indices)[step])
+    layers = range(run.config.sites[AttentionKind(kind)].n_layers)
+    found = []
+    for layer in layers:
+        found.append(word_effect(model, run, kind, way, layer)[step])
+        tell((layer + 1) / len(layers))
+    everywhere = {each: word_effect(model, run, kind, each)[step] for each in WAYS}
+    return WholeWords(tuple(word.text for word in words), everywhere, out, np.stack(found))
 
 
 def _pair(
@@ -285,58 +270,44 @@ def _around(row: int, queries: int, keys: int) -> tuple[int, ...]:
     return tuple(range(start, start + count))
 
 
-def reasons(
-    asked: Request, translation: Translation, step: int, against: int, integrated: bool, tell: Tell
-) -> Reasons:
+@per_run(32)
+def reasons(opened: Opened, step: int, against: int, integrated: bool, *, tell: Tell) -> Reasons:
     """Why the token of a step, and not another; raises as ``explained``."""
-
-    def make(model: Translator, run: Translation) -> Reasons:
-        token = run.steps[step].token_id
-        return Reasons(
-            attribution(model.model, run, step, token, against),
-            saliency(model, run, step, token, against, integrated, tell, held=not integrated),
-        )
-
-    return _once(asked, translation, (step, against, integrated), make)
+    model, run = _traced(opened)
+    token = run.steps[step].token_id
+    return Reasons(
+        attribution(model.model, run, step, token, against),
+        saliency(model, run, step, token, against, integrated, tell, held=not integrated),
+    )
 
 
-def back(asked: Request, translation: Translation, step: int, against: int) -> WayBack:
+@per_run(32)
+def back(opened: Opened, step: int, against: int) -> WayBack:
     """The way back from the difference of two logits of a step; raises as ``explained``."""
-
-    def make(model: Translator, run: Translation) -> WayBack:
-        return way_back(model.model, run, step, run.steps[step].token_id, against)
-
-    return _once(asked, translation, ("back", step, against), make)
+    model, run = _traced(opened)
+    return way_back(model.model, run, step, run.steps[step].token_id, against)
 
 
-def without_source(asked: Request, translation: Translation, step: int) -> Array:
+@per_run(32)
+def without_source(opened: Opened, step: int) -> Array:
     """(source,) Δ log p of the token of a step, in nats, each source position hidden from cross-attention."""
-
-    def make(model: Translator, run: Translation) -> Array:
-        cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(run.source_tokens))]
-        return np.asarray(Effects(model, run).of(cuts)[:, step], np.float32)
-
-    return _once(asked, translation, ("without source", step), make)
+    model, run = _traced(opened)
+    cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(run.source_tokens))]
+    return np.asarray(Effects(model, run).of(cuts)[:, step], np.float32)
 
 
-def scored(
-    asked: Request, translation: Translation, kind: str, chosen: Head, cell: tuple[int, int]
-) -> ScoreParts:
+@per_run(64)
+def scored(opened: Opened, kind: str, chosen: Head, cell: tuple[int, int]) -> ScoreParts:
     """Parts of the score of one cell; raises as ``explained``."""
-
-    def make(model: Translator, run: Translation) -> ScoreParts:
-        return score_parts(model.model, run, (kind, *chosen), *cell)
-
-    return _once(asked, translation, ("score", kind, chosen, cell), make)
+    model, run = _traced(opened)
+    return score_parts(model.model, run, (kind, *chosen), *cell)
 
 
-def sources(asked: Request, translation: Translation) -> Shares:
+@per_run(32)
+def sources(opened: Opened) -> Shares:
     """Shares of source and prefix in every step; raises as ``explained``."""
-
-    def make(model: Translator, run: Translation) -> Shares:
-        return alti(model.model, run)
-
-    return _once(asked, translation, ("sources",), make)
+    model, run = _traced(opened)
+    return alti(model.model, run)
 
 
 def through(found: Attribution, kind: str) -> Array | None:

@@ -67,7 +67,7 @@ def shaded(opened: Opened, now: State) -> list[Shade]:
         return []
     from ui.maps import measures  # PyTorch comes with it
 
-    found = measures.sources(opened.asked, opened.translation).source.sum(1).tolist()
+    found = measures.sources(opened).source.sum(1).tolist()
     return [
         Shade(share=share, text=f"{said} from the {_SOURCE}", number=Gloss(text=said, origin=_SOURCE))
         for share, said in zip(found, map(percent, found), strict=True)

@@ -27,7 +27,7 @@ def choose(look: HeadSelection, now: State, tiles: bool = True) -> None:
     """Draws the controls over the picture: which head, how it is drawn, and how the tiles beside it are."""
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(width=260):
-            pickers.head_picker(look.kind, look.head, look.opened.asked.model)
+            pickers.head_picker(look.kind, look.head, look.opened.source)
         display.shows(now.show)
         measuring.choose(look.opened, now)
         display.popover((look.kind,), now, (lambda: all_heads.pickers(look, now)) if tiles else None)

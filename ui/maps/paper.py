@@ -15,7 +15,6 @@ from ui.controls import plain
 from ui.controls.export import provenance, sentence_of
 from ui.controls.file_names import file_name
 from ui.maps.looking import Looks
-from ui.server import catalogue
 
 _KEY, _MOST = "export.paper", 12
 _FILES = {"pdf": "application/pdf", "svg": "image/svg+xml", "png": "image/png"}
@@ -56,7 +55,7 @@ def _show(views: Sequence[ReadView], form: Form, about: Sequence[str]) -> None:
 def _choose_heads(kinds: Sequence[str], looks: Looks) -> dict[str, ReadView]:
     """The heads that the visitor chooses from all, by name."""
     look = looks[kinds[-1]]
-    sizes = catalogue.sizes(look.opened.asked.model)
+    sizes = look.opened.source.sizes
     places = [(kind, i, j) for kind in kinds for i in range(sizes[kind][0]) for j in range(sizes[kind][1])]
     heads = {f"{kind} {labels.head_name(i, j)}": (kind, (i, j)) for kind, i, j in places}
     shown = f"{look.kind} {labels.head_name(*look.head)}"

@@ -28,7 +28,6 @@ from ui.maps.as_python import calls
 from ui.maps.explorer import Scene
 from ui.maps.living import living_page, where
 from ui.maps.looking import HeadSelection, Looks, looks_of
-from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import menu, waiting
 
@@ -140,8 +139,8 @@ def _run(opened: Opened, now: State, look: HeadSelection, looks: Looks) -> None:
     run, name = opened.translation, file_name(opened.asked.text, opened.translation.model)
     files: dict[str, tuple[str, str, Callable[[], bytes]]] = {}
     if run.source_tokens:
-        known = catalogue.has_model(opened.asked.model)
-        model = catalogue.translator(opened.asked.model).model if known else None
+        known = opened.source.has_model
+        model = opened.source.translator().model if known else None
         measured = _measured(look, view)
         files["JSON"] = "json", "application/json", lambda: view_file(run, view, selection, model, measured)
         files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, model)

@@ -20,7 +20,7 @@ from transformer.text.words import find_word
 from transformer.training.runs.stated import stated_task
 from transformer.training.toys.tasks import toy_data
 from ui.address.session import FORMER
-from ui.server import catalogue
+from ui.server.source import Source
 
 _USUAL = Path(__file__).resolve().parents[2] / "assets" / "models" / FORMER / EXAMPLES_FILE
 
@@ -54,17 +54,17 @@ class Example:
     reference: str | None = None  # a translation by people, other than the model's
 
 
-def examples(model: str | None = None) -> tuple[Example, ...]:
+def examples(source: Source | None) -> tuple[Example, ...]:
     """The examples on offer with a model, in their order on the page; the usual ones for a damaged file."""
-    file = _file(model or catalogue.DEFAULT) or _USUAL
+    file = _file(source) or _USUAL
     with suppress(CheckpointError):
         return _read(file, file.stat().st_mtime_ns)
     return _read(_USUAL, _USUAL.stat().st_mtime_ns)
 
 
-def problem(model: str | None) -> str | None:
+def problem(source: Source | None) -> str | None:
     """What is wrong with a model's file of examples, in one sentence; None if nothing is."""
-    file = _file(model or catalogue.DEFAULT)
+    file = _file(source)
     try:
         _ = file and _read(file, file.stat().st_mtime_ns)
     except CheckpointError as error:
@@ -72,16 +72,14 @@ def problem(model: str | None) -> str | None:
     return None
 
 
-def has_own(model: str) -> bool:
+def has_own(source: Source | None) -> bool:
     """Whether there are examples written for a model."""
-    return _file(model) is not None
+    return _file(source) is not None
 
 
-def _file(model: str) -> Path | None:
-    with suppress(KeyError):
-        path = catalogue.find(model).path / EXAMPLES_FILE
-        return path if path.is_file() else None
-    return None
+def _file(source: Source | None) -> Path | None:
+    path = None if source is None or source.path is None else source.path / EXAMPLES_FILE
+    return path if path is not None and path.is_file() else None
 
 
 @cache
@@ -109,13 +107,13 @@ def _example(each: Mapping[str, Any]) -> Example:
     return Example(label, text, other, claim, gloss, each.get("reference"))
 
 
-def task_pairs(model: str | None) -> tuple[SentencePair, ...]:
+def task_pairs(source: Source | None) -> tuple[SentencePair, ...]:
     """Held-out pairs of the toy task that a model learned; none for any other model."""
+    if source is None or source.path is None:
+        return ()
     try:
-        directory = catalogue.find(model or catalogue.DEFAULT).path
-        card = directory / CARD_FILE
-        return _task_pairs(directory, card.stat().st_mtime_ns)
-    except (KeyError, OSError):
+        return _task_pairs(source.path, (source.path / CARD_FILE).stat().st_mtime_ns)
+    except OSError:
         return ()
 
 
@@ -125,42 +123,47 @@ def _task_pairs(directory: Path, changed: int) -> tuple[SentencePair, ...]:
     return () if task is None else toy_data(*task).valid
 
 
-def offered(model: str | None, text: str | None = None) -> Mapping[str, str]:
+def offered(source: Source | None, text: str | None = None) -> Mapping[str, str]:
     """Texts to start from by their labels, with the prompt of a text if there is one; the first one opens."""
-    longest = sorted(task_pairs(model), key=lambda pair: -len(pair.source))
+    longest = sorted(task_pairs(source), key=lambda pair: -len(pair.source))
     if longest:
         return {pair.source: pair.source for pair in longest[:OFFERED]}
-    found, prompts = {each.label: each.text for each in examples(model)}, catalogue.prompts(model)
+    found, prompts = {each.label: each.text for each in examples(source)}, prompts_of(source)
     if not prompts:
         return found
-    first = prompt_of(model, text or "") or prompts[0]
+    first = prompt_of(source, text or "") or prompts[0]
     return {label: f"{first}{each}" for label, each in found.items()}
 
 
-def prompt_of(model: str | None, text: str) -> str:
+def prompts_of(source: Source | None) -> tuple[str, ...]:
+    """The prompts of a model; none for a model that is not there."""
+    return () if source is None else source.prompts
+
+
+def prompt_of(source: Source | None, text: str) -> str:
     """The prompt of a model that a text begins with; empty if it begins with none."""
-    return next((each for each in catalogue.prompts(model) if text.startswith(each)), "")
+    return next((each for each in prompts_of(source) if text.startswith(each)), "")
 
 
-def prompted(model: str | None, text: str, prompt: str) -> str:
+def prompted(source: Source | None, text: str, prompt: str) -> str:
     """The text with a prompt in the place of its own."""
-    return f"{prompt}{text.removeprefix(prompt_of(model, text))}"
+    return f"{prompt}{text.removeprefix(prompt_of(source, text))}"
 
 
-def text_on(model: str | None, text: str | None) -> str:
+def text_on(source: Source | None, text: str | None) -> str:
     """The visitor's text, or the one that opens first for a model."""
-    return next(iter(offered(model).values())) if text is None else text
+    return next(iter(offered(source).values())) if text is None else text
 
 
-def reference(model: str, text: str | None) -> str | None:
+def reference(source: Source | None, text: str | None) -> str | None:
     """What people wrote for an example, as training would show it; None for any other text."""
-    example = example_of(model, text_on(model, text))
+    example = example_of(source, text_on(source, text))
     return None if example is None else example.reference
 
 
-def example_of(model: str | None, text: str) -> Example | None:
+def example_of(source: Source | None, text: str) -> Example | None:
     """The example of a model with this sentence."""
-    return next((each for each in examples(model) if each.text == text), None)
+    return next((each for each in examples(source) if each.text == text), None)
 
 
 def claim_step(example: Example, target_tokens: Sequence[str]) -> int | None:

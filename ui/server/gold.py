@@ -10,6 +10,7 @@ from lab.models.corpora import USUAL, LanguageData, data_of
 from transformer.text.links import GoldPair, read_gold
 from transformer.text.pairs import Bounds
 from ui.server import catalogue
+from ui.server.source import Source
 from ui.server.uploads import read_upload
 
 FOLDER = catalogue.ROOT / "assets" / "sample"
@@ -18,14 +19,14 @@ LARGEST = 2 * 2**20
 BOUNDS = Bounds(total=LARGEST, line=64 * 2**10, lines=2_000)
 
 
-def sample(model: str) -> list[GoldPair]:
+def sample(source: Source) -> list[GoldPair]:
     """The bundled pairs of a model's languages; none if the file is missing."""
-    return sample_of(FOLDER / data(model).own_gold)
+    return sample_of(FOLDER / data(source).own_gold)
 
 
-def data(model: str) -> LanguageData:
+def data(source: Source) -> LanguageData:
     """The files of a model's languages."""
-    return data_of(catalogue.find(model).path) if catalogue.has_model(model) else USUAL
+    return USUAL if source.path is None else data_of(source.path)
 
 
 @st.cache_resource(show_spinner=False)

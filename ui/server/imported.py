@@ -6,17 +6,20 @@ import hashlib
 import io
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import transformer
 from figures.base import labels
 from transformer.exports.record import TraceFileError
 from transformer.interventions import Intervention
+from transformer.model.config import ModelConfig
 from transformer.runs.translation import Translation
 from transformer.text.typed import clean
 from ui.address import session
 from ui.address.parameters import parse
+from ui.server.source import FILE, NEEDS_MODEL, NoModelError, Source
+from ui.server.stores import Model
 
-PREFIX = "imported: "
 MOST = 4
 LONGEST = 255
 """Most letters of a file's name, as file systems allow."""
@@ -24,17 +27,37 @@ LARGEST = 128 * 2**20
 """Most bytes of traces that one visitor may keep open."""
 
 
-@dataclass(frozen=True, eq=False)
-class Imported:
-    """An open file."""
+@dataclass(frozen=True)
+class Imported(Source):
+    """An open file. The visit holds its run, not what is kept of it: a closed file goes from memory."""
 
     name: str  # name in the list of models; contains a digest of the file
-    translation: Translation  # the run
+    path = None
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of the trace."""
-        return 0 if self.translation.attention is None else self.translation.attention.nbytes
+    def translation(self) -> Translation:
+        """The run.
+
+        Raises:
+            KeyError: the file was closed.
+        """
+        found: Translation = session.imported()[self.name]
+        return found
+
+    @property
+    def config(self) -> ModelConfig:
+        return self.translation.config
+
+    @property
+    def stated(self) -> ModelConfig:
+        return self.translation.config
+
+    @property
+    def heads(self) -> dict[str, Any]:
+        return {}
+
+    def load(self) -> Model:
+        raise NoModelError(NEEDS_MODEL)
 
     @property
     def selection(self) -> dict[str, str | None]:
@@ -48,9 +71,9 @@ class Imported:
         }
 
 
-def is_imported(name: str | None) -> bool:
-    """Whether a name in the list of models belongs to a file."""
-    return name is not None and name.startswith(PREFIX)
+def nbytes(run: Translation) -> int:
+    """Bytes of the trace of a run."""
+    return 0 if run.attention is None else run.attention.nbytes
 
 
 def open_file(file_name: str, content: bytes) -> Imported:
@@ -62,13 +85,13 @@ def open_file(file_name: str, content: bytes) -> Imported:
     digest = hashlib.sha256(content).hexdigest()[:6]
     shown = "".join(map(labels.display, re.sub(r"[\s<>&]+", " ", file_name[-LONGEST:]))).strip()
     run = transformer.load_trace(io.BytesIO(content))
-    opened = Imported(f"{PREFIX}{shown or 'file'} ({digest})", run)
-    if opened.nbytes > LARGEST:
+    opened = Imported(f"{FILE}{shown or 'file'} ({digest})")
+    if nbytes(run) > LARGEST:
         raise TraceFileError(f"The trace takes more than {LARGEST // 2**20} MiB, the limit for one visit.")
     kept = session.imported()
     kept.pop(opened.name, None)
-    kept[opened.name] = opened
-    while len(kept) > MOST or sum(each.nbytes for each in kept.values()) > LARGEST:
+    kept[opened.name] = run
+    while len(kept) > MOST or sum(map(nbytes, kept.values())) > LARGEST:
         kept.pop(next(iter(kept)))
     return opened
 
@@ -84,19 +107,19 @@ def find(name: str) -> Imported:
     Raises:
         KeyError: this visitor has no such file open.
     """
-    found: Imported = session.imported()[name]
-    return found
+    if name not in session.imported():
+        raise KeyError(name)
+    return Imported(name)
 
 
 def run_of(
-    name: str, text: str, decode: str, target: str | None, changes: tuple[Intervention, ...] = ()
+    opened: Imported, text: str, decode: str, target: str | None, changes: tuple[Intervention, ...] = ()
 ) -> Translation:
     """The run of an open file; what was changed in it belongs to the file, so a request names no changes.
 
     Raises:
         ValueError: the request is for something other than that run.
     """
-    opened = find(name)
     wanted = opened.selection
     own = None if wanted["target"] is None else clean(wanted["target"])
     if changes or (clean(wanted["text"] or ""), wanted["decode"], own) != (text, decode, target):

@@ -12,9 +12,11 @@ from transformer.exports.maps import MappedRun, load_maps
 from transformer.storage.description import model_digests
 from transformer.storage.files import read_json
 from ui.server import catalogue
-from ui.server.stores import kept
+from ui.server.source import Source
+from ui.server.stores import declare, kept
 
 T = TypeVar("T")
+MEASURED = declare("measured", 48, asked=False)
 POSITIONS = "positions/results.json"
 
 
@@ -28,48 +30,52 @@ def shipped(name: str, read: Callable[[Path], Any] = read_json) -> Any:
     path = next((folder / name for folder in folders if (folder / name).is_file()), None)
     if path is None:
         return None
-    return kept("measured").get((str(path), path.stat().st_mtime_ns), lambda: read(path))
+    return kept(MEASURED).get((str(path), path.stat().st_mtime_ns), lambda: read(path))
 
 
-def beside(model: str, read: Callable[[Path], T]) -> T:
-    """Value that a function reads from the directory of a model.
+def beside(source: Source, read: Callable[[Path], T]) -> T:
+    """Value that a function reads from the directory of a model, once until the directory changes.
 
     Raises:
-        KeyError: there is no model of that name.
+        KeyError: it is a file, which has no directory.
         ValueError: a file is damaged.
     """
-    handle = catalogue.find(model)
-    found: T = kept("measured").get((read, handle.key), lambda: read(handle.path))
+    path = _directory(source)
+    found: T = kept(MEASURED).get((read, source), lambda: read(path))
     return found
 
 
 def described(
-    model: str,
+    source: Source,
     file: str,  # a JSON file of `transformer.storage.description`
 ) -> dict[str, Any]:
     """What a file beside a model says; empty if there is none, or if it was measured on other weights.
 
     Raises:
-        KeyError: there is no model of that name.
+        KeyError: it is a file, which has no directory.
         ValueError: the file is damaged.
     """
     from transformer.storage import marks  # loads PyTorch, which pages with such a file have
 
-    handle = catalogue.find(model)
-    found: dict[str, Any] = kept("measured").get(
-        (file, handle.key), lambda: marks.measured(handle.path, file) or {}
-    )
+    path = _directory(source)
+    found: dict[str, Any] = kept(MEASURED).get((file, source), lambda: marks.measured(path, file) or {})
     return found
 
 
-def roles(model: str) -> dict[str, list[list[str]]]:
+def _directory(source: Source) -> Path:
+    if source.path is None:
+        raise KeyError(source.name)
+    return source.path
+
+
+def roles(source: Source) -> dict[str, list[list[str]]]:
     """What every head does over many sentences, by kind, layer and head; an empty text for a mixed head.
 
     Returns:
         An empty dictionary if the model has no survey of its heads.
     """
     with suppress(OSError, ValueError, KeyError):
-        return beside(model, surveyed)
+        return beside(source, surveyed)
     return {}
 
 

@@ -1,14 +1,25 @@
-"""A sentence that is ready to be shown."""
+"""A sentence that is ready to be shown, and what is read from its run: made once, and then kept."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
+from lenses.words.familiarity import Doubtful, read_measure, traits_of
 from lenses.words.telling import text_words
-from linked.view import EXAMPLE, Gloss, glossed
+from linked.view import EXAMPLE, Gloss, WordAlignment, glossed, tell
+from transformer.interventions import InterventionError
+from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
-from ui.server import examples, runs
+from ui.server import examples, measured, runs
 from ui.server.runs import Request
+from ui.server.source import Source
+from ui.server.stores import Size, declare, held, kept
+
+P = ParamSpec("P")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -18,6 +29,11 @@ class Opened:
     asked: Request  # the request that identifies the translation
     translation: Translation  # the translation with its trace
     example: examples.Example | None  # the example with this sentence, or None
+
+    @property
+    def source(self) -> Source:
+        """The model, or the open file."""
+        return self.asked.source
 
     @property
     def trace(self) -> str:
@@ -37,7 +53,7 @@ class Opened:
     def first_step(self) -> int:
         """The step that opens first: the one of the example's claim, else the most telling one."""
         claimed = self.claimed_step
-        return runs.told(self.asked, self.translation).step if claimed is None else claimed
+        return word_alignment(self).step if claimed is None else claimed
 
     @property
     def claimed_step(self) -> int | None:
@@ -49,9 +65,78 @@ class Opened:
     @property
     def glosses(self) -> dict[int, Gloss]:
         """A word under each target word that has one, by the position (from 0) of the word's first piece."""
-        told = runs.told(self.asked, self.translation).glosses
-        found = glossed(told, runs.aligner(self.asked.model)) if told else {}
+        told = word_alignment(self).glosses
+        found = glossed(told, runs.aligner(self.source)) if told else {}
         for word in text_words(self.translation.target_tokens) if self.example else ():
             if self.example is not None and (text := self.example.gloss.get(word.text)):
                 found[word.start] = Gloss(text=text, origin=EXAMPLE)
         return found
+
+
+def per_run(
+    entries: int,  # most values that are kept
+    size: Size = None,  # the bytes of a value, if they are bounded, too
+    *,
+    asked: bool = True,  # as in `stores.declare`
+) -> Callable[[Callable[Concatenate[Opened, P], V]], Callable[Concatenate[Opened, P], V]]:
+    """Keeps what a function of a sentence and of hashable values returns, for the same run of the sentence.
+
+    What merely listens, such as a progress bar, is given by keyword, and is no part of the key.
+    """
+
+    def keep(make: Callable[Concatenate[Opened, P], V]) -> Callable[Concatenate[Opened, P], V]:
+        sort = declare(make.__qualname__, entries, size, asked=asked)
+
+        @wraps(make)
+        def found(opened: Opened, /, *of: P.args, **listens: P.kwargs) -> V:
+            key = (opened.asked, id(opened.translation), *of)
+            value: V = kept(sort).get(key, lambda: make(opened, *of, **listens))
+            return value
+
+        return found
+
+    return keep
+
+
+@per_run(64, asked=False)
+def word_alignment(opened: Opened) -> WordAlignment:
+    """Glosses by the best aligner, and the step at which the head that opens first agrees with it."""
+    if AttentionKind.CROSS not in opened.translation.config.sites:
+        return WordAlignment()
+    source = opened.source
+    return tell(opened.translation, runs.aligner(source), runs.default_head(source, "cross"))
+
+
+@per_run(256, asked=False)
+def doubted(opened: Opened) -> Doubtful | None:
+    """Why a translation is doubted; None if it is not, or if nobody measured when to doubt the model.
+
+    Raises:
+        ValueError: the model's file is damaged.
+    """
+    asked, run = opened.asked, opened.translation
+    measure = measured.beside(opened.source, read_measure) if opened.source.has_model else None
+    if measure is None:
+        return None
+    log_probs = run.log_probs
+    if run.method != "greedy" or run.interventions:
+        log_probs = opened.source.translator().translate(asked.text, beam_size=1, capture=False).log_probs
+    traits = traits_of(asked.text, run.source_tokens[:-1], log_probs)
+    return Doubtful(traits, measure) if measure.doubts(traits) else None
+
+
+def forced(
+    opened: Opened,  # a sentence with changes
+    base: Translation,  # the run whose translation is read
+) -> Translation | None:
+    """The changed model on the translation of another run; None if a change contradicts that translation."""
+    try:
+        return _forced(opened, base.target_ids)
+    except InterventionError:
+        return None
+
+
+@per_run(16, held)
+def _forced(opened: Opened, target: tuple[int, ...]) -> Translation:
+    asked = opened.asked
+    return opened.source.translator().force(asked.text, target, interventions=asked.changes)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-import streamlit as st
 from torch import Tensor
 
 from lab.heads.first_heads import Grid, grid
@@ -24,6 +23,7 @@ from lenses.what_if.causal_trace import CausalTrace, causal_trace
 from lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import Translation, Translator
 from transformer.decode.rules import SearchRules
+from transformer.interventions import Intervention
 from transformer.model.sites import AttentionKind, Head, PlacedHead, Side
 from transformer.runs.batch import BatchEntry, run_batch
 from transformer.runs.branch import branch
@@ -32,119 +32,122 @@ from transformer.runs.retrace import retrace
 from transformer.trace.value_norms import output_projections
 from transformer.training.runs.history import History, read_history
 from ui.server import measured
-from ui.server.catalogue import addressed, has_model, model, translator
 from ui.server.hosting import hosted
+from ui.server.opened import Opened, per_run
 from ui.server.runs import Drawing, Progress, Request, search, traced
-from ui.server.stores import kept
+from ui.server.source import Source, per_model
+from ui.server.stores import declare, held, kept
 
 LONGEST_IN_BATCH = 128
 """Most tokens of a sentence in a batch: six such sentences take about 60 MB."""
 
 V = TypeVar("V")
-
-
-@st.cache_resource(max_entries=2, show_spinner=False)
-def _untrained(name: str, trained: int, seed: int) -> Translator:
-    return untrained_twin(translator(name), seed)
+REARRANGED = declare("rearranged", 64)
 
 
 def rearranged(key: Hashable, make: Callable[[], V]) -> V:
     """Result of a twin for a shifted or changed sentence, made once and then kept."""
-    made: V = kept("rearranged").get(key, make)
+    made: V = kept(REARRANGED).get(key, make)
     return made
 
 
-def retraced(asked: Request, translation: Translation) -> Translation:
+@per_run(8, held)
+def retraced(opened: Opened) -> Translation:
     """The same translation with its residual stream, from a second pass over the translation."""
-    model = translator(asked.model)
-    return kept("traced").get((asked, id(translation)), lambda: retrace(model, translation))
+    return retrace(opened.source.translator(), opened.translation)
 
 
 def inside(
-    asked: Request,  # the request that identifies the translation
-    translation: Translation,  # the translation as it was decoded
+    opened: Opened,  # the sentence
     kind: str,  # encoder, decoder or cross
     chosen: Head,  # layer and head, from 0
     row: int,  # the query, from 0
 ) -> InsideHead:
     """One query of one head, step by step."""
-    again = retraced(asked, translation)
-    return look_inside(translator(asked.model).model, again, (kind, *chosen), row, translation)
+    model = opened.source.translator().model
+    return look_inside(model, retraced(opened), (kind, *chosen), row, opened.translation)
 
 
-def plane(
-    asked: Request, run: Translation, place: PlacedHead, row: int, pair: Pair | None, goal: str
-) -> Plane:
+def plane(opened: Opened, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Plane:
     """The plane of two keys in which a query is built, see `plane_of`; the pair is sought once."""
-    made = kept("questions").get(
-        (asked, id(run), place, row, pair, goal), lambda: plane_of(run, place, row, pair, goal).pair
-    )
-    return plane_of(run, place, row, made, goal)
+    return plane_of(opened.translation, place, row, _pair(opened, place, row, pair, goal), goal)
 
 
-def copies(asked: Request, run: Translation, place: PlacedHead, found: Plane) -> tuple[Tensor, Tensor]:
+@per_run(64)
+def _pair(opened: Opened, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Pair:
+    return plane_of(opened.translation, place, row, pair, goal).pair
+
+
+def copies(opened: Opened, place: PlacedHead, found: Plane) -> tuple[Tensor, Tensor]:
     """The queries (d_head,) of two heads, one of which copies the first key of a plane, one the second."""
-    both = found, replace(found, pair=(found.pair[1], found.pair[0]))
-    key = ("copies", asked, id(run), place, found.row, found.pair)
-    queries: tuple[Tensor, Tensor] = kept("questions").get(
-        key, lambda: tuple(each.copying() for each in both)
-    )
-    return queries
+    return _copies(opened, place, found.row, found.pair, found=found)
 
 
-def block(asked: Request, translation: Translation, side: Side, layer: int, position: int) -> Block:
+@per_run(64)
+def _copies(
+    _opened: Opened, _place: PlacedHead, _row: int, pair: Pair, *, found: Plane
+) -> tuple[Tensor, Tensor]:
+    return found.copying(), replace(found, pair=(pair[1], pair[0])).copying()
+
+
+def block(opened: Opened, side: Side, layer: int, position: int) -> Block:
     """One layer (from 0) of a stack at one token (from 0), sub-layer by sub-layer."""
-    return open_block(translator(asked.model).model, retraced(asked, translation), side, layer, position)
+    return open_block(opened.source.translator().model, retraced(opened), side, layer, position)
 
 
-def untrained(asked: Request, translation: Translation, seed: int) -> Translation:
+@per_run(8, held)
+def untrained(opened: Opened, seed: int) -> Translation:
     """The same source and target tokens through a model of the same shape with fresh weights.
 
     Raises:
         NoModelError: the run was opened from a file.
     """
-    twin = _untrained(asked.model, id(translator(asked.model)), seed)
-    return kept("translations").get((asked, id(translation), seed), lambda: same_tokens(twin, translation))
+    return same_tokens(_untrained(opened.source, seed), opened.translation)
 
 
-def causes(asked: Request, other: str, tell: Tell) -> CausalTrace:
+@per_model(2)
+def _untrained(source: Source, seed: int) -> Translator:
+    return untrained_twin(source.translator(), seed)
+
+
+@per_model(32)
+def causes(source: Source, asked: Request, other: str, *, tell: Tell) -> CausalTrace:
     """Which places carry the difference between a sentence and another, scored on the request's target.
 
     Raises:
         ValueError: the sentences do not differ in one word of as many tokens, or a text cannot be read.
     """
-    model = translator(asked.model)
-    return kept("causal").get(
-        (asked, id(model), other), lambda: causal_trace(model, asked.text, other, asked.target, tell)
-    )
+    return causal_trace(source.translator(), asked.text, other, asked.target, tell)
 
 
-def statistics(asked: Request, translation: Translation, kind: str) -> Grid:
+@per_run(64, asked=False)
+def statistics(opened: Opened, kind: str) -> Grid:
     """Statistics of every head of a kind over this sentence, by layer and head."""
-
-    def make() -> Grid:
-        parts = output_projections(model(asked.model).model) if has_model(asked.model) else None
-        return grid(sentence_totals(translation, AttentionKind(kind), parts))
-
-    return kept("statistics").get((asked, id(translation), kind), make)
+    source = opened.source
+    parts = output_projections(source.load().model) if source.has_model else None
+    return grid(sentence_totals(opened.translation, AttentionKind(kind), parts))
 
 
-def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
+def batch(source: Source, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
     """Several sentences translated as one padded batch.
 
     Raises:
         ValueError: a text is empty or too long.
     """
     hosted.check_texts(*texts)
-    model = translator(name)
-    texts = tuple(addressed(name, text, None) for text in texts)
+    model = source.translator()
+    texts = tuple(source.addressed(text, None) for text in texts)
     for text in texts:
         if (length := len(model.ids(text)) + 1) > LONGEST_IN_BATCH:
             raise ValueError(
                 f"A sentence of the batch has {length:,} tokens; at most {LONGEST_IN_BATCH} are allowed here."
             )
-    key = (name, id(model), texts)
-    return kept("batches").get(key, lambda: run_batch(model, texts))
+    return _batch(source, texts)
+
+
+@per_model(6)
+def _batch(source: Source, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
+    return run_batch(source.translator(), texts)
 
 
 def searched(
@@ -158,73 +161,79 @@ def searched(
     Raises:
         ValueError: the text cannot be translated, or a change does not hold in a search.
     """
-    model = translator(asked.model)
-    found: Translation
-    if rules == model.rules:
+    if rules == asked.source.translator().rules:
         found = traced(asked, progress)
     else:
         hosted.check_texts(asked.text)
         hosted.check_search(asked.decode)
-
-        def make() -> Translation:
-            return search(model, asked, rules, progress)
-
-        found = kept("searches").get((asked, rules, id(model)), make)
+        found = _searched(asked.source, asked, rules, progress=progress)
     assert found.tree is not None
     for count, piece in enumerate(found.tree.stream_greedy(), start=1):
         progress.wrote(count, piece)
     return found
 
 
-def branched(asked: Request, search: Translation, node: int) -> Translation:
+@per_model(16, held)
+def _searched(source: Source, asked: Request, rules: SearchRules, *, progress: Progress) -> Translation:
+    return search(source.translator(), asked, rules, progress)
+
+
+@per_run(64, held)
+def branched(search: Opened, node: int) -> Translation:
     """The run of a node of a search's tree, from a pass over its tokens."""
-    model = translator(asked.model)
-    return kept("branches").get((asked, id(search), node), lambda: branch(model, search, node))
+    return branch(search.source.translator(), search.translation, node)
 
 
 def drawn(asked: Request, drawing: Drawing, seeds: range, tell: Tell) -> Draws:
     """Samples of a text, drawn one after the other; raises as ``searched``."""
-    model, changes = translator(asked.model), asked.changes
     hosted.check_draws(len(seeds))
+    return _drawn(asked.source, asked.text, asked.changes, drawing, seeds, tell=tell)
 
+
+@per_model(32)
+def _drawn(
+    source: Source,
+    text: str,
+    changes: tuple[Intervention, ...],
+    drawing: Drawing,
+    seeds: range,
+    *,
+    tell: Tell,
+) -> Draws:
     def told() -> Iterator[int]:
         for done, seed in enumerate(seeds):
             tell(done / len(seeds))
             yield seed
 
-    def make() -> Draws:
-        return draw(model, asked.text, drawing.sampling(), told(), changes)
-
-    return kept("draws").get((asked.model, asked.text, changes, drawing, seeds, id(model)), make)
+    return draw(source.translator(), text, drawing.sampling(), told(), changes)
 
 
-def filtered(asked: Request, translation: Translation) -> tuple[FilteredStep, ...]:
+@per_run(32, asked=False)
+def filtered(opened: Opened) -> tuple[FilteredStep, ...]:
     """The distributions of the steps of a sample, before and after temperature, top-k and top-p."""
-    model, sampling = translator(asked.model), asked.drawing.sampling()
-    return kept("filtered").get(
-        (asked, id(translation)), lambda: filtered_steps(model, translation, sampling)
-    )
+    sampling = opened.asked.drawing.sampling()
+    return filtered_steps(opened.source.translator(), opened.translation, sampling)
 
 
-def lesson(
-    name: str,  # the model
-    translation: Translation,  # gives source and target
-) -> Lesson:
-    """A pair as training shows it to a model as it is, without changes."""
-    model = translator(name)
-    text, target = translation.source_text, translation.target_ids
-    return kept("lessons").get((name, text, target, id(model)), lambda: shown_lesson(model, text, target))
+def lesson(opened: Opened) -> Lesson:
+    """A pair as training shows it to the model as it is, without changes."""
+    return _lesson(opened.source, opened.translation.source_text, opened.translation.target_ids)
 
 
-def smoothed(name: str, lesson: Lesson, position: int, epsilon: float) -> SmoothedPosition:
+@per_model(64, lambda found: found.features.nbytes)
+def _lesson(source: Source, text: str, target: tuple[int, ...]) -> Lesson:
+    return shown_lesson(source.translator(), text, target)
+
+
+def smoothed(source: Source, lesson: Lesson, position: int, epsilon: float) -> SmoothedPosition:
     """The loss of a position (from 0) of a model's lesson, with label smoothing."""
-    return shown_smoothed(translator(name), lesson, position, epsilon)
+    return shown_smoothed(source.translator(), lesson, position, epsilon)
 
 
-def history(name: str) -> History | None:
+def history(source: Source) -> History | None:
     """Training of a model, from the file beside it; None if it has none of its own.
 
     Raises:
         ValueError: the file is damaged.
     """
-    return measured.beside(name, read_history)
+    return measured.beside(source, read_history)

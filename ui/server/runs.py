@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -13,29 +13,28 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 import transformer
-from figures import Tile
 from lenses.words.alignment import Aligner
-from lenses.words.familiarity import Doubtful, read_measure, traits_of
 from linked import view as linked_view
-from linked.view import WordAlignment, tell
 from transformer.decode.rules import SearchRules
 from transformer.hub.settings import is_hosted
-from transformer.interventions import Intervention, InterventionError, write_text
+from transformer.interventions import Intervention, write_text
 from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.text.typed import clean
 from ui.address import session
 from ui.address.kinds import BEAM, SAMPLE
 from ui.address.state import State
-from ui.server import catalogue, examples, imported, measured
+from ui.server import examples, imported, measured, models
 from ui.server.background.run import turns
-from ui.server.catalogue import addressed, exists, facts, has_model, languages, sizes, translator
 from ui.server.hosting import hosted
-from ui.server.stores import Model, kept
+from ui.server.imported import Imported
+from ui.server.source import Source, per_model
+from ui.server.stores import Model, declare, held, kept
 
 TEMPERATURE = 0.8
 LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
+RUNS = declare("translations", 64, held)
 _followed: WeakKeyDictionary[Translation, dict[Head, Sequence[int]]] = WeakKeyDictionary()
 
 
@@ -64,12 +63,17 @@ USUAL = Drawing()
 class Request:
     """Identity of a translation."""
 
-    model: str  # the name of the model
+    source: Source  # the model, or the open file
     text: str  # the sentence
     decode: str  # `greedy`, `beam-4`, `sample-7`
     target: str | None  # the visitor's own translation, or None
     changes: tuple[Intervention, ...] = ()  # what is changed in the run
     drawing: Drawing = USUAL  # how a sample is drawn; the usual one for every other way of decoding
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.source.name
 
     @property
     def trace(self) -> str:
@@ -79,12 +83,12 @@ class Request:
         return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def request(state: State, model: str, text: str) -> Request:
+def request(state: State, source: Source, text: str) -> Request:
     """The translation that a state asks for."""
     target = None if state.target is None else clean(state.target)
-    source = addressed(model, clean(text), state.language)
+    read = source.addressed(clean(text), state.language)
     drawing = drawing_of(state) if state.decode.startswith(SAMPLE) else USUAL
-    return Request(model, source, state.decode, target, state.changes, drawing)
+    return Request(source, read, state.decode, target, state.changes, drawing)
 
 
 def drawing_of(state: State) -> Drawing:
@@ -127,7 +131,7 @@ def translate(
     Raises:
         ValueError: the text cannot be translated; the message says why.
     """
-    if has_model(asked.model) and not catalogue.loading().done and (shipped := _shipped(asked)) is not None:
+    if asked.source.has_model and not models.loading().done and (shipped := _shipped(asked)) is not None:
         return shipped
     return traced(asked, progress)
 
@@ -136,11 +140,11 @@ def traced(asked: Request, progress: Progress) -> Translation:
     """The translation with its whole trace, which only a model or a file has; further as `translate`."""
     hosted.check_texts(asked.text, asked.target)
     hosted.check_search(asked.decode)
-    if not has_model(asked.model):
-        return imported.run_of(asked.model, asked.text, asked.decode, asked.target, asked.changes)
-    if not catalogue.find(asked.model).resident:
+    if isinstance(asked.source, Imported):
+        return imported.run_of(asked.source, asked.text, asked.decode, asked.target, asked.changes)
+    if not asked.source.resident:
         progress.loads()
-    model = catalogue.model(asked.model)
+    model = asked.source.load()
 
     def make() -> Translation:
         start = time.perf_counter()
@@ -149,14 +153,14 @@ def traced(asked: Request, progress: Progress) -> Translation:
         hosted.log("translated", model=asked.model, tokens=len(made.target_tokens), ms=took)
         return made
 
-    return kept("translations").get((asked, id(model)), make)
+    return kept(RUNS).get((asked, id(model)), make)
 
 
 def _shipped(asked: Request) -> Translation | None:
     """The run that is bundled with the model; None if it is not what is asked for."""
-    if asked != Request(asked.model, examples.examples(asked.model)[0].text, "greedy", None):
+    if asked != Request(asked.source, examples.examples(asked.source)[0].text, "greedy", None):
         return None
-    return measured.beside(asked.model, measured.first)
+    return measured.beside(asked.source, measured.first)
 
 
 def _decode(model: Model, asked: Request, progress: Progress) -> Translation:
@@ -185,24 +189,25 @@ def by_beam(asked: Request, greedy: Translation, size: int) -> Bettered | None:
     Only a model in memory is asked: nothing waits for this. A hosted server does not search unasked: it would
     spend on it what visitors wait for.
     """
-    usual = asked == Request(asked.model, asked.text, "greedy", None) and has_model(asked.model)
+    usual = asked == Request(asked.source, asked.text, "greedy", None)
     long = size * len(greedy.target_tokens) > LONG_SEARCH
-    if long or not usual or is_hosted() or not catalogue.find(asked.model).resident:
+    if long or not usual or is_hosted() or not asked.source.resident:
         return None
-    model = catalogue.model(asked.model)
-    if not isinstance(model, transformer.Translator):
+    if not isinstance(asked.source.load(), transformer.Translator):
         return None
+    return _bettered(asked.source, asked.text, size, greedy=greedy)
+
+
+@per_model(256, asked=False)
+def _bettered(source: Source, text: str, size: int, *, greedy: Translation) -> Bettered | None:
+    model = source.translator()
 
     def score(run: Translation) -> float:
         return model.rules.score(sum(step.log_prob for step in run.steps), len(run.steps))
 
-    def make() -> Bettered | None:
-        found = model.translate(asked.text, size, capture=False)
-        told = Bettered(found.text, score(found), score(greedy))
-        return told if found.text != greedy.text and told.score > told.greedy else None
-
-    better: Bettered | None = kept("bettered").get((asked, id(model), size), make)
-    return better
+    found = model.translate(text, size, capture=False)
+    told = Bettered(found.text, score(found), score(greedy))
+    return told if found.text != greedy.text and told.score > told.greedy else None
 
 
 def search(
@@ -240,61 +245,48 @@ def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Tra
     raise AssertionError("a stream ends with the translation")
 
 
-def refusal(
-    asked: Request,  # a request with changes
-) -> str | None:
+def refusal(asked: Request) -> str | None:
     """Why a changed run cannot be made, in one sentence; None if its first step can."""
-    model = catalogue.model(asked.model)
-
-    def why() -> str | None:
-        try:
-            if asked.target is not None:
-                model.force(asked.text, asked.target, capture=False, interventions=asked.changes)
-            else:
-                next(model.stream(asked.text, 1, capture=False, interventions=asked.changes))
-        except ValueError as error:
-            return str(error)
-        return None
-
-    return kept("refusals").get((asked, id(model)), why)
+    return _refusal(asked.source, asked)
 
 
-def forced(
-    asked: Request,  # a request with changes
-    base: Translation,  # the run whose translation is read
-) -> Translation | None:
-    """The changed model on the translation of another run; None if a change contradicts that translation."""
-    model = translator(asked.model)
-
-    def make() -> Translation:
-        return model.force(asked.text, base.target_ids, interventions=asked.changes)
-
+@per_model(256, asked=False)
+def _refusal(source: Source, asked: Request) -> str | None:
+    model = source.load()
     try:
-        found: Translation = kept("translations").get((asked, id(model), base.target_ids), make)
-    except InterventionError:
-        return None
-    return found
+        if asked.target is not None:
+            model.force(asked.text, asked.target, capture=False, interventions=asked.changes)
+        else:
+            next(model.stream(asked.text, 1, capture=False, interventions=asked.changes))
+    except ValueError as error:
+        return str(error)
+    return None
 
 
-def default_head(name: str, kind: str) -> Head:
+def default_head(source: Source, kind: str) -> Head:
     """The head that opens first: from `heads.json`, otherwise measured on a few sentences."""
-    known = name if has_model(name) else imported.find(name).translation.model
-    chosen = first_choice(known).get(kind) if exists(known) else None
-    layers, heads = sizes(name)[kind]
+    known = models.known(source.translation.model) if isinstance(source, Imported) else source
+    chosen = None if known is None else first_choice(known).get(kind)
+    layers, heads = source.sizes[kind]
     if chosen is None:
         return layers - 1, 0
     return min(int(chosen[0]), layers - 1), min(int(chosen[1]), heads - 1)
 
 
-def first_choice(name: str) -> dict[str, Head]:
+def first_choice(source: Source) -> dict[str, Head]:
     """The heads that open first, by kind: from `heads.json`, otherwise measured once on the examples."""
-    if (known := facts(name).get("default")) is not None:
+    if (known := source.heads.get("default")) is not None:
         return known
-    model, (language, *_) = catalogue.model(name), (*languages(name), None)
+    return _measured_first(source)
+
+
+@per_model(32, asked=False)
+def _measured_first(source: Source) -> dict[str, Head]:
     from lab.heads.first_heads import first_heads  # PyTorch is there, as the model is
 
-    texts = [addressed(name, text, language) for text in examples.offered(name).values()]
-    return kept("first heads").get((name, id(model)), lambda: first_heads(model, texts))
+    language, *_ = (*source.pieces, None)
+    texts = [source.addressed(text, language) for text in examples.offered(source).values()]
+    return first_heads(source.load(), texts)
 
 
 def lengths(translation: Translation, kind: str) -> tuple[int, int]:
@@ -311,59 +303,12 @@ def followed(translation: Translation, chosen: Head) -> Sequence[int]:
     return known[chosen]
 
 
-def aligner(name: str) -> Aligner:
+def aligner(source: Source) -> Aligner:
     """The best aligner that `heads.json` names, otherwise the head of cross-attention that opens first."""
-    known = facts(name).get("aligner")
+    known = source.heads.get("aligner")
     if known is None:
-        return Aligner((default_head(name, "cross"),), "predicted")
+        return Aligner((default_head(source, "cross"),), "predicted")
     return Aligner(tuple((layer, head) for layer, head in known["heads"]), known["rows"])
-
-
-def told(asked: Request, translation: Translation) -> WordAlignment:
-    """Glosses by the best aligner, and the step at which the head that opens first agrees with it."""
-
-    def make() -> WordAlignment:
-        return tell(translation, aligner(asked.model), default_head(asked.model, "cross"))
-
-    if AttentionKind.CROSS not in translation.config.sites:
-        return WordAlignment()
-    return kept("told").get((asked, id(translation)), make)
-
-
-def doubted(asked: Request, translation: Translation) -> Doubtful | None:
-    """Why a translation is doubted; None if it is not, or if nobody measured when to doubt the model.
-
-    Raises:
-        ValueError: the model's file is damaged.
-    """
-    if not has_model(asked.model):
-        return None
-    return kept("doubted").get((asked, id(translation)), lambda: _doubted(asked, translation))
-
-
-def _doubted(asked: Request, translation: Translation) -> Doubtful | None:
-    measure = measured.beside(asked.model, read_measure)
-    if measure is None:
-        return None
-    log_probs = translation.log_probs
-    if translation.method != "greedy" or translation.interventions:
-        log_probs = translator(asked.model).translate(asked.text, beam_size=1, capture=False).log_probs
-    traits = traits_of(asked.text, translation.source_tokens[:-1], log_probs)
-    return Doubtful(traits, measure) if measure.doubts(traits) else None
-
-
-def overview(
-    asked: Request, translation: Translation, what: Hashable, make: Callable[[], list[list[Tile]]]
-) -> list[list[Tile]]:
-    """All heads of a kind, pooled for one tiled map, made once and then kept.
-
-    Args:
-        asked: the request that identifies the translation.
-        translation: whose attention.
-        what: which heads, and how to read and colour them.
-        make: makes the tiles.
-    """
-    return kept("overviews").get((asked, id(translation), what), make)
 
 
 def whole(translation: Translation, kind: str, chosen: Head) -> tuple[np.ndarray, np.ndarray]:

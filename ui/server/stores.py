@@ -124,64 +124,39 @@ def held(translation: Translation) -> int:
     return trace.nbytes + sum(sizes) + _NODE * nodes
 
 
-_KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
-    "translations": (64, held),
-    "traced": (8, held),
-    "searches": (16, held),
-    "branches": (64, held),
-    "draws": (32, None),
-    "looks": (4, None),
-    "lessons": (64, lambda found: found.features.nbytes),
-    "births": (16, lambda found: sum(held(each.forced) for each in found)),
-    "measured": (48, None),
-    "filtered": (32, None),
-    "overviews": (64, None),
-    "statistics": (64, None),
-    "rearranged": (64, None),
-    "first heads": (32, None),
-    "told": (64, None),
-    "doubted": (256, None),
-    "bettered": (256, None),
-    "batches": (6, None),
-    "samples": (2, lambda found: sum(map(held, found))),
-    "sinks": (64, None),
-    "refusals": (256, None),
-    "controls": (64, None),
-    "causal": (32, None),
-    "explained": (64, None),
-    "measured maps": (256, None),
-    "questions": (256, None),
-    "compared": (16, lambda found: held(found.base) + held(found.changed)),
-}
-"""Number of values to keep of each sort, and how to measure their size."""
-_FREE = (
-    "measured",
-    "looks",
-    "filtered",
-    "overviews",
-    "first heads",
-    "told",
-    "doubted",
-    "bettered",
-    "refusals",
-)
-"""Sorts that come with what a visitor asked for: a page is not left half drawn because they are refused."""
+Size = Callable[[Any], int] | None
+_declared: dict[str, tuple[int, Size, bool]] = {}
+
+
+def declare(sort: str, entries: int, size: Size = None, *, asked: bool = True) -> str:
+    """Declares a store for all visitors, before its first use.
+
+    Args:
+        sort: its name.
+        entries: most values that it keeps.
+        size: the bytes of a value, if the store is bounded by them, too.
+        asked: whether its values are what visitors ask for, and count for their share. Those that come with
+            what was asked for do not: a page is not left half drawn because they are refused.
+    """
+    _declared[sort] = entries, size, asked
+    return sort
 
 
 @st.cache_resource(show_spinner=False)
 def kept(sort: str) -> Recent[Any]:
     """The values of one sort that all visitors share."""
-    return Recent(*_KEPT[sort], asked=sort not in _FREE)
+    entries, size, asked = _declared[sort]
+    return Recent(entries, size, asked)
 
 
 def every() -> dict[str, Recent[Any]]:
-    """The stores of all sorts."""
-    return {sort: kept(sort) for sort in _KEPT}
+    """The stores that were declared so far."""
+    return {sort: kept(sort) for sort in _declared}
 
 
 def most(sort: str) -> int:
     """Most values of one sort that are kept."""
-    return _KEPT[sort][0]
+    return _declared[sort][0]
 
 
 class NoRoomError(ValueError):

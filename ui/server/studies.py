@@ -8,7 +8,8 @@ from typing import Any
 
 from lab.study import FOLDER, documents, read
 from lab.twins.titles import title
-from ui.server import catalogue
+from ui.server import catalogue, models
+from ui.server.measured import MEASURED
 from ui.server.stores import kept, once
 
 
@@ -31,7 +32,7 @@ def question(name: str) -> str:
     if not model:
         return asked
     folder, _, own = model.rpartition("/")
-    called = catalogue.find(model).title
+    called = models.handle(model).title
     if folder == catalogue.TWINS:
         called = called.replace(own, title(own))
     return asked.replace(f"“{own}”", f"“{called}”")
@@ -40,12 +41,12 @@ def question(name: str) -> str:
 def missing(name: str) -> str:
     """The command that measures a study of a model which nobody has measured; empty if there is none such."""
     model, _, study = name.rpartition("/")
-    if not catalogue.exists(model):
+    if not models.exists(model):
         return ""
-    catalogue.loading().wait()
+    models.loading().wait()
     from lab.studies import studies  # loads PyTorch
 
-    directory = catalogue.find(model).path
+    directory = models.handle(model).path
     place = directory.relative_to(catalogue.ROOT) if directory.is_relative_to(catalogue.ROOT) else directory
     for each in studies():
         if each.beside and study in each.studies:
@@ -65,5 +66,5 @@ def study(path: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: the file is damaged.
     """
-    found: dict[str, Any] = kept("measured").get((str(path), path.stat().st_mtime_ns), lambda: read(path))
+    found: dict[str, Any] = kept(MEASURED).get((str(path), path.stat().st_mtime_ns), lambda: read(path))
     return found

@@ -10,9 +10,9 @@ from figures.base import labels
 from lenses.words.familiarity import JUDGED, Doubtful
 from ui.address import session
 from ui.controls import plain, refusal
-from ui.server import catalogue, runs
+from ui.server import catalogue, models
 from ui.server.hub_models import desk, is_allowed, is_offline
-from ui.server.opened import Opened
+from ui.server.opened import Opened, doubted
 from ui.shell.models.model_picker import take_model
 
 _FAMILY = "Helsinki-NLP/opus-mt"
@@ -28,7 +28,7 @@ _OFFLINE = (
 def tell(opened: Opened) -> None:
     """Draws the line for a translation that is doubted; draws nothing for any other."""
     try:
-        found = runs.doubted(opened.asked, opened.translation)
+        found = doubted(opened)
     except (ValueError, OSError) as error:
         st.caption(refusal(error))
         return
@@ -36,8 +36,8 @@ def tell(opened: Opened) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="doubt"):
         st.caption(f":material/info: {plain(sentence(found))}", width="stretch", help=plain(meaning(found)))
-        if (other := _STRONGER.get(opened.asked.model)) and catalogue.exists(other):
-            label, told = catalogue.find(other).languages, "The same text; this model makes fewer mistakes"
+        if (other := _STRONGER.get(opened.asked.model)) and models.exists(other):
+            label, told = models.handle(other).languages, "The same text; this model makes fewer mistakes"
             st.button(label, type="tertiary", on_click=take_model, args=(other,), help=told)
         if found.measure.instead is not None:
             _offer(found.measure.instead, found.measure.instead_bytes)

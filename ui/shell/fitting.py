@@ -9,8 +9,8 @@ from typing import TypeVar
 from figures.base import labels
 from transformer.model.sites import Head
 from ui.address import State, session
-from ui.server import catalogue, runs
-from ui.server.imported import is_imported
+from ui.server import runs
+from ui.server.source import FILE, Source
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ def fit_model(
     notes = []
     if asked is not None:
         notes = [f"The model that the address names is not here, so {known[0]} is shown."]
-    if is_imported(asked):
+    if asked is not None and asked.startswith(FILE):
         notes = [f"The file that the address names is not open, so {known[0]} is shown. Open the file again."]
     return known[0], notes
 
@@ -49,13 +49,13 @@ def fit_head(
 
 def fit_heads(
     now: State,
-    model: str,  # the name of the model
+    source: Source,  # the model, or the open file
     first: Mapping[str, Head] = MappingProxyType({}),  # the heads that open first instead of the model's own
 ) -> tuple[dict[str, Head], list[str]]:
     """`fit_head` for every kind of a model."""
     chosen, notes = {}, []
-    for kind, size in catalogue.sizes(model).items():
-        default = first.get(kind) or runs.default_head(model, kind)
+    for kind, size in source.sizes.items():
+        default = first.get(kind) or runs.default_head(source, kind)
         chosen[kind], more = fit_head(kind, getattr(now, kind), size, default)
         notes += more
     return chosen, notes

@@ -12,7 +12,7 @@ from figures.base import labels
 from ui.address import State, session
 from ui.address.parameters import carried
 from ui.controls import inform, plain
-from ui.server import catalogue, stores
+from ui.server import catalogue, models, stores
 from ui.server.background import run as background
 from ui.server.hosting import hosted, visits
 from ui.shell import menu, sitemap
@@ -193,7 +193,8 @@ def _shown(page: str, asked: str | None) -> str:
 def heading(page: str, now: State) -> None:
     """Draws the heading, what the page is for, and links to the pages that are looked at with it."""
     title, told = sitemap.heading(sitemap.at(page, now.view))
-    if page == sitemap.HOME and catalogue.task(now.model) == "write":
+    source = models.known(now.model)
+    if page == sitemap.HOME and source is not None and source.task == "write":
         told = sitemap.WRITES
     with st.container(horizontal=True, vertical_alignment="center", key="heading"):
         said = f'<p title="{told}">{told}</p>'

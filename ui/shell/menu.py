@@ -16,7 +16,7 @@ import streamlit as st
 from ui.address import session
 from ui.address.parameters import KEEP
 from ui.address.state import PAGE_OWN, PLACE
-from ui.server import catalogue, studies
+from ui.server import models, studies
 from ui.server.catalogue import KINDS
 from ui.shell import sitemap
 
@@ -50,8 +50,8 @@ def with_model(
     model: str,  # a model that can show it
 ) -> None:
     """Draws a link to a place with another model, where the chosen one has nothing to show."""
-    if catalogue.exists(model):
-        title = catalogue.find(model).title
+    if models.exists(model):
+        title = models.handle(model).title
         link(name, f"Open it with {title}", ":material/arrow_forward:", "content", model=model)
 
 

@@ -9,8 +9,8 @@ import streamlit as st
 
 from ui.address import State, session
 from ui.controls import inform, refusals
-from ui.server import catalogue
 from ui.server.opened import Opened
+from ui.server.source import NEEDS_MODEL, Source
 from ui.shell import changed, doubt, frame, sentence
 from ui.shell.lesson import strip
 from ui.shell.models import needs
@@ -25,7 +25,7 @@ def open_sentence_page(
     tell: changed.Tell = changed.show_changes,  # draws what is said about changes
     kinds: Sequence[str] = (),  # the kinds of attention without which the page has nothing to show
     # the target that a model is given if the visitor gives none, by model and text; None if it writes its own
-    target: Callable[[str, str | None], str | None] = lambda model, text: None,
+    target: Callable[[Source, str | None], str | None] = lambda source, text: None,
     # draws the choice of the way of decoding; None if the page decides it
     way: Callable[[State], None] | None = sentence.decoding,
 ) -> Opened | None:
@@ -36,18 +36,18 @@ def open_sentence_page(
     """
     now = frame.open_page(page)
     frame.heading(page, now)
-    model = pick_model(now, page)
+    source = pick_model(now, page)
     now = session.current()  # names that model, whatever the address named
     opened = None
-    if model is not None:
+    if source is not None:
         with st.container(key="top"):
-            sentence.sentence_box(now, way)
+            sentence.sentence_box(source, now, way)
             if controls is not None:
                 controls(now)
-        if not needs.tell_lack(model, kinds):
+        if not needs.tell_lack(source, kinds):
             asked = changed.held(now, changes)
-            given = asked.target or target(model, asked.text)
-            opened = sentence.open_sentence(model, replace(asked, target=given))
+            given = asked.target or target(source, asked.text)
+            opened = sentence.open_sentence(source, replace(asked, target=given))
     now = session.current()
     frame.show_notices(now, () if opened is None else (*opened.translation.notes, *sentence.short(opened)))
     tell(now, opened, changes)
@@ -63,8 +63,8 @@ def with_model(
     show: Callable[[Opened], None],  # draws the rest of the page
 ) -> None:
     """Shows results that only the model can compute; says that the model is missing for a file."""
-    if catalogue.has_model(opened.asked.model):
+    if opened.source.has_model:
         with refusals():
             show(opened)
     else:
-        inform(catalogue.NEEDS_MODEL)
+        inform(NEEDS_MODEL)

@@ -13,10 +13,11 @@ from ui.address.kinds import SAMPLE
 from ui.controls import options, pickers, plain, refusal
 from ui.controls.parts import later
 from ui.controls.pickers import choose, control
-from ui.server import catalogue, examples, runs
+from ui.server import examples, models, runs
 from ui.server.hosting.shares import LaterError
 from ui.server.opened import Opened
 from ui.server.runs import Request
+from ui.server.source import Source
 from ui.shell import sampling, waiting
 from ui.shell.fitting import fit_heads, fit_position, noticed
 
@@ -36,9 +37,9 @@ def decoding(now: State) -> None:
         choose("decode", "Decoding", ways, now.decode, _take_decoding, texts=True, labelled=True)
 
 
-def sentence_box(now: State, way: Callable[[State], None] | None = decoding) -> None:
+def sentence_box(source: Source, now: State, way: Callable[[State], None] | None = decoding) -> None:
     """Draws the input box for the sentence, the way of decoding unless the page decides it, the button."""
-    text, translates = examples.text_on(now.model, now.text), catalogue.task(now.model) == "translate"
+    text, translates = examples.text_on(source, now.text), source.task == "translate"
     box, *middle, button = st.columns([6.2, *[2.6] * (way is not None), 1], vertical_alignment="bottom")
     with box:
         st.text_input(
@@ -65,29 +66,28 @@ def _sample_again() -> None:
     _take_decoding(f"{SAMPLE}{seed}")
 
 
-def below_box(now: State) -> None:
+def below_box(source: Source, now: State) -> None:
     """Draws what the text may ask for, one line of example sentences, and the visitor's own translation."""
-    prompts(now)
+    prompts(source, now)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
-        pickers.examples(examples.offered(now.model, now.text), new_text)
-        if (told := examples.problem(now.model)) is not None:
+        pickers.examples(examples.offered(source, now.text), new_text)
+        if (told := examples.problem(source)) is not None:
             st.caption(f":material/warning: {plain(told)}", width="content")
         if now.target is None:
             draw_again(now)
-        own_translation(now)
+        own_translation(now, source)
 
 
-def prompts(now: State) -> None:
+def prompts(source: Source, now: State) -> None:
     """Draws the prompts of a model that is told what to do; one that is chosen begins the text."""
-    offered = catalogue.prompts(now.model)
-    if not offered:
+    if not source.prompts:
         return
-    text = examples.text_on(now.model, now.text)
-    own = examples.prompt_of(now.model, text)
+    text = examples.text_on(source, now.text)
+    own = examples.prompt_of(source, text)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="prompts"):
         st.caption("Task:", width="content")
-        for i, each in enumerate(offered):
-            begun = examples.prompted(now.model, text, each)
+        for i, each in enumerate(source.prompts):
+            begun = examples.prompted(source, text, each)
             label = plain(each.strip().removesuffix(":"))
             button = partial(st.button, label, key=f"prompt.{i}", on_click=new_text, args=(begun,))
             button(type="secondary" if each == own else "tertiary")
@@ -100,9 +100,9 @@ def draw_again(now: State) -> None:
         sampling.popover(now)
 
 
-def own_translation(now: State) -> None:
+def own_translation(now: State, source: Source | None = None) -> None:
     """A popover for the visitor's own translation or text, which is then forced through the model."""
-    own, target = _output(now.model), now.target
+    own, target = _output(source or models.known(now.model)), now.target
     label = f"Use your own {own}" if target is None else f"Your own {own} is in use"
     with st.popover(label, type="tertiary"):
         st.text_input(
@@ -116,19 +116,19 @@ def own_translation(now: State) -> None:
             st.button(f"Back to the model's {own}", on_click=_take_target, args=("",))
 
 
-def _output(model: str | None) -> str:
+def _output(source: Source | None) -> str:
     """What a model's output is called."""
-    return "translation" if catalogue.task(model) == "translate" else "text"
+    return "translation" if source is None or source.task == "translate" else "text"
 
 
 def _take_target(target: str) -> None:
     session.change(target=target.strip() or None, **session.FRESH)
 
 
-def open_sentence(model: str, now: State) -> Opened | None:
+def open_sentence(source: Source, now: State) -> Opened | None:
     """Translates the sentence of the state and fits the cursor and the heads to it; None after a refusal."""
-    text = examples.text_on(model, now.text)
-    asked = runs.request(now, model, text)
+    text = examples.text_on(source, now.text)
+    asked = runs.request(now, source, text)
     try:
         translation = _translate(asked)
     except LaterError as error:
@@ -139,9 +139,9 @@ def open_sentence(model: str, now: State) -> Opened | None:
         if not text.strip():
             st.button("Back to the example", icon=":material/undo:", on_click=new_text, args=(None,))
         return None
-    example = None if asked.target is not None or asked.changes else examples.example_of(model, text)
+    example = None if asked.target is not None or asked.changes else examples.example_of(source, text)
     opened = Opened(asked, translation, example)
-    _fit(now, opened, model)
+    _fit(now, opened)
     return opened
 
 
@@ -150,24 +150,24 @@ def short(opened: Opened) -> tuple[str, ...]:
     run = opened.translation
     read, written = len(run.source_tokens), len(run.target_tokens)
     ended = run.method != "forced" and run.target_tokens[-1] == "</s>"
-    if not ended or read < _LONG or 2 * written >= read or catalogue.task(opened.asked.model) != "translate":
+    if not ended or read < _LONG or 2 * written >= read or opened.source.task != "translate":
         return ()
     return (f"The translation ended after {written:,} tokens; the source has {read:,}.",)
 
 
 def _translate(asked: Request) -> Translation:
-    does = "Translating" if catalogue.task(asked.model) == "translate" else "Writing"
-    teller = waiting.Teller(asked.model, does)
+    does = "Translating" if asked.source.task == "translate" else "Writing"
+    teller = waiting.Teller(asked.source, does)
     translation = runs.translate(asked, teller)
     teller.end()
     return translation
 
 
-def _fit(now: State, opened: Opened, model: str) -> None:
+def _fit(now: State, opened: Opened) -> None:
     translation, example, first = opened.translation, opened.example, {}
-    if example is not None and examples.has_own(model):
+    if example is not None and examples.has_own(opened.source):
         first = {"cross": (example.claim.layer, example.claim.head)}
-    heads = noticed(fit_heads(now, model, first))
+    heads = noticed(fit_heads(now, opened.source, first))
     step = noticed(fit_position("step", now.step, len(translation.target_tokens)))
     source = noticed(fit_position("source token", now.source, len(translation.source_tokens)))
     session.resolve(step=opened.first_step if step is None else step, source=source, **heads)

@@ -12,26 +12,28 @@ from figures.base import labels
 from transformer.hub.files import size
 from ui.address import session
 from ui.controls import plain
-from ui.server import catalogue, memory
+from ui.server import memory, models
 from ui.server.background.run import place, turns
+from ui.server.models import ModelHandle
+from ui.server.source import Source
 from ui.shell import frame
 
 _PROGRESS_EVERY = 0.2
 _STARTING = "PyTorch and the model are still loading, because the server has just started."
 
 
-def loads(name: str) -> str:
+def loads(source: ModelHandle) -> str:
     """Says what takes so long if a model is not in memory."""
-    if not catalogue.loading().done:
+    if not models.loading().done:
         return _STARTING
-    needed, free = catalogue.find(name).needs, memory.available()
-    return f"Loading {plain(name)}: it needs {size(needed)} of memory, {size(free)} is free"
+    needed, free = source.needs, memory.available()
+    return f"Loading {plain(source.name)}: it needs {size(needed)} of memory, {size(free)} is free"
 
 
 @contextmanager
 def while_loading() -> Iterator[None]:
     """Says why it takes so long while what is inside waits for PyTorch."""
-    if catalogue.loading().done:
+    if models.loading().done:
         yield
         return
     with st.spinner(_STARTING):
@@ -43,10 +45,10 @@ def for_pytorch(
     page: str,  # the name of the page, as `sitemap` has it
 ) -> Iterator[None]:
     """Waits before the imports of a page that needs PyTorch, and then runs the page again from its start."""
-    if not catalogue.loading().done:
+    if not models.loading().done:
         frame.heading(page, frame.open_page(page))
         with while_loading():
-            catalogue.loading().wait()
+            models.loading().wait()
         session.rerun()
     yield
 
@@ -97,14 +99,15 @@ class Teller:
 
     def __init__(
         self,
-        name: str,  # the name of the model
+        source: Source,  # the model, or the open file
         does: str,  # what the model does, such as `Translating`
     ) -> None:
-        self._name, self._does = name, does
+        self._source, self._does = source, does
         self._place, self._last = st.empty(), time.monotonic()
 
     def loads(self) -> None:
-        self._place.progress(0, loads(self._name))
+        assert isinstance(self._source, ModelHandle)  # a file loads nothing
+        self._place.progress(0, loads(self._source))
 
     def waits(self, before: int) -> None:
         self._place.progress(0, place(before))

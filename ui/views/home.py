@@ -13,7 +13,6 @@ from ui.maps import display, measuring, next_token_choice
 from ui.maps.explorer import Scene, Strips, explorer
 from ui.maps.looking import Looks
 from ui.maps.run_export import run_export
-from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import better
 
@@ -68,5 +67,5 @@ def _explained(opened: Opened) -> tuple[str, str]:
 
 
 def _next(opened: Opened) -> RaceFeed:
-    offered = next_token_choice.offered(opened) if catalogue.has_model(opened.asked.model) else None
+    offered = next_token_choice.offered(opened) if opened.source.has_model else None
     return next_feed(opened.trace, opened.translation, str(opened.asked.drawing), offered)

@@ -14,8 +14,9 @@ from ui.address import State, session
 from ui.address.parameters import as_params
 from ui.controls import part, plain
 from ui.maps.run_export import trace_file
-from ui.server import catalogue, examples, imported, runs
+from ui.server import catalogue, examples, imported, models, runs
 from ui.server.imported import Imported
+from ui.server.source import FILE
 from ui.shell import frame, menu
 from ui.shell.models.model_picker import pick_model
 
@@ -55,9 +56,10 @@ def show() -> None:
 def _open_sample() -> None:
     """Opens the first example of a model as it would be if somebody had saved it."""
     session.keep()
-    name = catalogue.DEFAULT if catalogue.exists(catalogue.DEFAULT) else next(iter(catalogue.available()))
-    asked = runs.request(State(), name, examples.text_on(name, None))
-    file = trace_file(runs.translate(asked, runs.NoProgress()), catalogue.model(name).model)
+    name = catalogue.DEFAULT if models.exists(catalogue.DEFAULT) else next(iter(catalogue.available()))
+    source = models.find(name)
+    asked = runs.request(State(), source, examples.text_on(source, None))
+    file = trace_file(runs.translate(asked, runs.NoProgress()), source.load().model)
     imported.open_file("sample.npz", file)
 
 
@@ -83,7 +85,7 @@ def _opened(file: Imported) -> None:
     run = file.translation
     words = (run.source_text, run.text)
     shown = (text if len(text) <= 300 else f"{text[:300]}…" for text in words)
-    st.markdown(f"**{plain(file.name.removeprefix(imported.PREFIX))}**")
+    st.markdown(f"**{plain(file.name.removeprefix(FILE))}**")
     st.markdown(" → ".join(map(plain, shown)))
     st.caption(
         plain(
@@ -119,7 +121,9 @@ def _trace(file: Imported) -> None:
     with st.spinner("Checking every head of the file"):
         report = trace.audit()
     shown = badge(report)
-    st.markdown(f"{shown['text']} · {file.nbytes / 2**20:.1f} MiB in memory", help=plain(str(shown["title"])))
+    st.markdown(
+        f"{shown['text']} · {trace.nbytes / 2**20:.1f} MiB in memory", help=plain(str(shown["title"]))
+    )
     _checks(report.checks)
 
 
@@ -161,11 +165,11 @@ def _again(file: Imported) -> None:
 def _split(file: Imported) -> str:
     """Remark for a model here that splits the translation into other tokens."""
     run = file.translation
-    if catalogue.translator(run.model).target_ids(run.text) == tuple(run.target_ids):
+    if models.find(run.model).translator().target_ids(run.text) == tuple(run.target_ids):
         return ""
     return " It splits this translation into other tokens than the file does."
 
 
 def _same_model(file: Imported) -> bool:
     digest = file.translation.model_sha256
-    return digest is None or digest == model_digest(catalogue.translator(file.translation.model).model)
+    return digest is None or digest == model_digest(models.find(file.translation.model).translator().model)

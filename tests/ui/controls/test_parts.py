@@ -45,7 +45,7 @@ def test_a_fault_of_the_program_stays_one():
 
 def test_a_gpu_without_memory_left_is_one_sentence_and_models_go_to_the_cpu(monkeypatch: pytest.MonkeyPatch):
     left: list[None] = []
-    monkeypatch.setattr("ui.server.catalogue.leave_gpu", lambda: left.append(None))
+    monkeypatch.setattr("ui.server.models.leave_gpu", lambda: left.append(None))
     at = page("OutOfMemoryError")
     said = "The GPU has no memory left, so models compute on the CPU from now on: ask again."
     assert [each.value for each in at.info] == [said]

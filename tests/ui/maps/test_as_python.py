@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sources import named
 
 from transformer import interventions as do
 from ui.maps.as_python import calls
@@ -21,10 +22,10 @@ CHANGES = (do.ablate("cross", 0, 1, "zero"), do.hide(1))
 @pytest.mark.parametrize(
     "asked",
     [
-        Request("en-de", TEXT, "greedy", None),
-        Request("en-de", TEXT, "beam-3", None, CHANGES),
-        Request("en-de", TEXT, "sample-7", None),
-        Request("en-de", TEXT, "greedy", "Die Katze ist alt.", CHANGES),
+        Request(named("en-de"), TEXT, "greedy", None),
+        Request(named("en-de"), TEXT, "beam-3", None, CHANGES),
+        Request(named("en-de"), TEXT, "sample-7", None),
+        Request(named("en-de"), TEXT, "greedy", "Die Katze ist alt.", CHANGES),
     ],
     ids=lambda asked: f"{asked.decode} {len(asked.changes)} {asked.target}",
 )

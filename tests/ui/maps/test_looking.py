@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from random_models import random_language_model
+from sources import named
 
 from linked.view import Cursor
 from transformer import AttentionKind, TextGenerator, Translator
@@ -21,7 +22,7 @@ HEADS = State(encoder=(0, 0), decoder=(0, 0), cross=(0, 0))
 @pytest.fixture
 def opened(solved: Translator) -> Opened:
     text = "one two three"
-    return Opened(Request("solved", text, "greedy", None), solved.translate(text), None)
+    return Opened(Request(named("solved"), text, "greedy", None), solved.translate(text), None)
 
 
 def test_without_a_chosen_source_token_the_source_follows_cross_attention(opened: Opened):
@@ -75,7 +76,7 @@ def test_nothing_below_a_page_can_change_what_is_looked_at(opened: Opened):
 def test_a_run_without_a_source_is_looked_at_in_the_decoder_alone(tokenizer: Tokenizer):
     model = random_language_model(vocab_size=tokenizer.vocab_size)
     run = TextGenerator(model, tokenizer, name="writer").force("one two three")
-    opened = Opened(Request("writer", "", "greedy", "one two three"), run, None)
+    opened = Opened(Request(named("writer"), "", "greedy", "one two three"), run, None)
     looks = looks_of(opened, State(decoder=(1, 0), step=2))
     assert tuple(looks) == opened.kinds == ("decoder",)
     look = looks["decoder"]
@@ -90,7 +91,9 @@ def test_a_run_without_a_source_is_looked_at_in_the_decoder_alone(tokenizer: Tok
 def tall(translator: Translator) -> Opened:
     """A run whose tiles are pooled."""
     text = " ".join(["one two three four five six seven"] * 6)
-    return Opened(Request("random", text, "greedy", None), translator.translate(text, max_length=40), None)
+    return Opened(
+        Request(named("random"), text, "greedy", None), translator.translate(text, max_length=40), None
+    )
 
 
 @pytest.mark.parametrize("words", [False, True])

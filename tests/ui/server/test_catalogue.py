@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from transformer.runs.devices import VARIABLE
-from ui.server import catalogue
+from ui.server import catalogue, models
 
 
 def test_a_directory_whose_name_no_address_can_carry_is_not_offered(
@@ -40,7 +40,7 @@ def test_a_model_says_where_it_runs_before_and_after_it_is_loaded(
     shutil.copytree(closed_form_models["copy"], tmp_path / "mine")
     monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
     monkeypatch.setenv(VARIABLE, device)
-    found = catalogue.find("mine")
+    found = models.handle("mine")
     assert found.runs == says
     if not device:
         found.load()

@@ -9,13 +9,14 @@ import pytest
 from transformer import Sampling
 from ui.address.parameters import as_params, parse
 from ui.address.state import State
+from ui.server import models
 from ui.server.runs import USUAL, Drawing, drawing_of, request
 
 SAMPLED = State(text="one two", decode="sample-3", temperature=1.2, top_k=5, top_p=0.9)
 
 
 def asked(state: State):
-    return request(state, "en-de", "one two")
+    return request(state, models.find("en-de"), "one two")
 
 
 @pytest.mark.parametrize("changed", [{"temperature": 0.5}, {"top_k": None}, {"top_p": None}])

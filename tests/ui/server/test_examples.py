@@ -9,7 +9,7 @@ import pytest
 
 from transformer.runs.translator import Translator, load_translator
 from transformer.text.words import find_word
-from ui.server import catalogue
+from ui.server import catalogue, models
 from ui.server.background import surveys
 from ui.server.examples import Example, claim_step, examples, text_on
 
@@ -17,7 +17,7 @@ MODELS = sorted(path.parent.name for path in catalogue.BUNDLED.glob("*/examples.
 EVERY = [
     pytest.param(name, example, id=f"{name}, {example.label}")
     for name in MODELS
-    for example in examples(name)
+    for example in examples(models.find(name))
 ]
 
 
@@ -47,16 +47,16 @@ def test_every_target_word_has_a_gloss(name: str, example: Example):
 
 
 def test_any_other_model_opens_on_the_first_example():
-    assert text_on(None, None) == examples(catalogue.DEFAULT)[0].text
-    assert text_on("positions/rotary", None) == examples("en-de")[0].text
+    assert text_on(models.find(catalogue.DEFAULT), None) == examples(models.find(catalogue.DEFAULT))[0].text
+    assert text_on(models.find("positions/rotary"), None) == examples(models.find("en-de"))[0].text
     assert text_on(None, "Own words.") == "Own words."
-    assert surveys.named(catalogue.DEFAULT) == "Tatoeba"
+    assert surveys.named(models.find(catalogue.DEFAULT)) == "Tatoeba"
 
 
 def test_a_model_has_examples_of_its_own_or_those_of_the_first_one():
     assert catalogue.DEFAULT in MODELS
-    assert len({tuple(each.text for each in examples(name)) for name in MODELS}) > 1
-    assert examples("positions/rotary") == examples("en-de")
+    assert len({tuple(each.text for each in examples(models.find(name))) for name in MODELS}) > 1
+    assert examples(models.find("positions/rotary")) == examples(models.find("en-de"))
 
 
 @pytest.mark.parametrize(("name", "example"), EVERY)

@@ -12,7 +12,7 @@ from figures.maps.heatmap import levels
 from linked import view as linked_view
 from transformer import Translation, load_translator
 from transformer.exports.maps import MappedRun
-from ui.server import catalogue, examples, measured
+from ui.server import catalogue, examples, measured, models
 
 MODEL = catalogue.BUNDLED / catalogue.DEFAULT
 CLOSE = 1e-5
@@ -27,7 +27,7 @@ def shipped() -> MappedRun:
 
 @pytest.fixture(scope="module")
 def fresh() -> Translation:
-    return load_translator(MODEL).translate(examples.examples()[0].text)
+    return load_translator(MODEL).translate(examples.examples(models.find(MODEL.name))[0].text)
 
 
 def test_it_is_the_first_example_by_the_bundled_model(shipped: MappedRun, fresh: Translation):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from closed_form import CASES
+from sources import named
 
 from lenses.words.alignment import Aligner
 from linked.view import EXAMPLE
@@ -30,7 +31,7 @@ def first_head(monkeypatch: pytest.MonkeyPatch):
 
 def opened(models: dict[str, Path], example: Example | None = None) -> Opened:
     translation = load_translator(models["shift"]).translate(CASE.sentence)
-    return Opened(Request("shift", CASE.sentence, "greedy", None), translation, example)
+    return Opened(Request(named("shift"), CASE.sentence, "greedy", None), translation, example)
 
 
 def test_an_own_sentence_opens_on_a_word_and_its_glosses_name_the_head(closed_form_models):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sources import named
 
 from transformer.decode.rules import SearchRules
 from transformer.runs.translator import Translator
@@ -10,7 +11,7 @@ from ui.server import runs
 from ui.server.background.run import Turns
 from ui.server.runs import NoProgress, Request
 
-ASKED = Request("random", "one two three", "beam-3", None)
+ASKED = Request(named("random"), "one two three", "beam-3", None)
 
 
 class Left(BaseException):

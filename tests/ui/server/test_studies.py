@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from app_pages import ROOT
 
-from ui.server import catalogue, studies
+from ui.server import models, studies
 
 
 @pytest.mark.parametrize(
@@ -24,5 +24,5 @@ def test_the_question_of_other_studies_is_as_written():
     for name, path in studies.known().items():
         if "/" not in name:
             assert studies.question(name) == studies.study(path)["study"].question
-        elif catalogue.exists(name.rpartition("/")[0]):
+        elif models.exists(name.rpartition("/")[0]):
             assert "“" in studies.question(name)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from ui.server import models
 from ui.shell.models.needs import PAGES, sentence
 
 
 def test_a_sentence_names_what_is_missing_what_is_there_and_what_to_do():
-    told = sentence("recurrent/dot", ["encoder", "decoder"], ["cross"])
+    told = sentence(models.find("recurrent/dot"), ["encoder", "decoder"])
     assert "encoder self-attention and masked decoder self-attention, which recurrent/dot" in told
     assert "its only attention is cross-attention" in told
     assert "Choose another model" in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from sources import named
 
 from transformer import Translator
 from ui.server.opened import Opened
@@ -31,5 +32,5 @@ def test_only_a_long_text_that_ended_early_is_told(
         target_tokens=(*["x"] * (written - 1), last),
         method=method,
     )
-    said = short(Opened(Request("solved", "one two", "greedy", None), run, None))
+    said = short(Opened(Request(named("solved"), "one two", "greedy", None), run, None))
     assert said == (("The translation ended after 58 tokens; the source has 215.",) if told else ())

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sources import named
 
 from transformer import AttentionKind, Translator
 from transformer.text.words import Group
@@ -17,7 +18,9 @@ from ui.views.attention.aligned import Choice, Text, align, audit, chosen_map
 @pytest.fixture
 def opened(translator: Translator) -> Opened:
     text = "one two three four five"
-    return Opened(Request("random", text, "greedy", None), translator.force(text, "two one four three"), None)
+    return Opened(
+        Request(named("random"), text, "greedy", None), translator.force(text, "two one four three"), None
+    )
 
 
 @pytest.mark.parametrize("choice", [(None, False), (None, True), ((0, 1), False), ((1, 2), True)])

@@ -18,9 +18,10 @@ from transformer.runs.translation import Translation
 from transformer.runs.wording import InputError
 from transformer.text.links import GoldPair
 from transformer.text.pairs import read_pairs
-from ui.server import catalogue, examples, gold, measured
+from ui.server import examples, gold, measured
 from ui.server.background.run import Run, turns
-from ui.server.stores import Recent, kept
+from ui.server.source import Source, per_model
+from ui.server.stores import Recent, held
 
 KEPT = 8
 """Most surveys that are kept, each of at most about 1 MB."""
@@ -36,15 +37,17 @@ def sample(name: str = "tatoeba-en-de.tsv.gz") -> tuple[Line, ...]:
     return tuple(Line(pair.source, pair.target) for pair in read_pairs(gold.FOLDER / name))
 
 
-def sample_of(model: str) -> tuple[Line, ...]:
+def sample_of(source: Source) -> tuple[Line, ...]:
     """The pairs that a model is measured on: held-out ones of its toy task, else the bundled sentences."""
-    task = examples.task_pairs(model)
-    return tuple(Line(pair.source, pair.target) for pair in task) if task else sample(gold.data(model).sample)
+    task = examples.task_pairs(source)
+    return (
+        tuple(Line(pair.source, pair.target) for pair in task) if task else sample(gold.data(source).sample)
+    )
 
 
-def named(model: str) -> str:
+def named(source: Source | None) -> str:
     """Where these pairs come from, as captions say it."""
-    return "its task" if examples.task_pairs(model) else "Tatoeba"
+    return "its task" if examples.task_pairs(source) else "Tatoeba"
 
 
 @st.cache_resource(show_spinner=False)
@@ -52,14 +55,14 @@ def _runs() -> Recent[Run[Survey]]:
     return Recent(KEPT)
 
 
-def shipped(model: str) -> Survey | None:
+def shipped(source: Source) -> Survey | None:
     """The survey of the sample that came with a model; None if there is none for these weights.
 
     Raises:
         CheckpointError: its file is damaged.
     """
     with suppress(KeyError, OSError):
-        return measured.beside(model, _of_sample)
+        return measured.beside(source, _of_sample)
     return None
 
 
@@ -69,41 +72,40 @@ def _of_sample(directory: Path) -> Survey | None:
 
 
 def run_of(
-    model: str,  # the name of the model
+    source: Source,  # the model
     own: tuple[Line, ...] | None,  # the lines of the visitor's file, or None
     language: str | None,  # the target language of a model that must be told one
 ) -> Run[Survey]:
     """The survey of a visitor's own sentences, or of the sample; new if nobody has asked for it yet.
 
     Raises:
-        ValueError: There is no model of that name.
+        KeyError: The model does not translate.
     """
-    translator, lines = catalogue.translator(model), _lines(model, own, language)
-    pairs = [] if examples.task_pairs(model) or catalogue.languages(model) else gold.sample(model)
-    key = (model, id(translator), lines)
+    translator, lines = source.translator(), _lines(source, own, language)
+    pairs = [] if examples.task_pairs(source) or source.pieces else gold.sample(source)
+    key = (source.name, id(translator), lines)
     return _runs().get(key, lambda: Run(SurveyWork(translator, lines, pairs), turns()))
 
 
-def _lines(model: str, own: tuple[Line, ...] | None, language: str | None) -> tuple[Line, ...]:
-    lines = sample_of(model) if own is None else own
-    if not catalogue.languages(model):
+def _lines(source: Source, own: tuple[Line, ...] | None, language: str | None) -> tuple[Line, ...]:
+    lines = sample_of(source) if own is None else own
+    if not source.pieces:
         return lines
-    return tuple(replace(each, source=catalogue.addressed(model, each.source, language)) for each in lines)
+    return tuple(replace(each, source=source.addressed(each.source, language)) for each in lines)
 
 
-def runs_of(model: str, own: tuple[Line, ...] | None, language: str | None) -> list[Translation]:
+def runs_of(source: Source, own: tuple[Line, ...] | None, language: str | None) -> list[Translation]:
     """Runs of the first `RUN` of these sentences that the model can read, with their residual streams."""
-    translator, lines = catalogue.translator(model), _lines(model, own, language)[:RUN]
+    return _sample_runs(source, _lines(source, own, language)[:RUN])
 
-    def make() -> list[Translation]:
-        found = []
-        for line in lines:
-            with suppress(InputError):
-                found.append(line.run(translator, residual=True))
-        return found
 
-    made: list[Translation] = kept("samples").get((model, id(translator), lines), make)
-    return made
+@per_model(2, lambda found: sum(map(held, found)))
+def _sample_runs(source: Source, lines: tuple[Line, ...]) -> list[Translation]:
+    found = []
+    for line in lines:
+        with suppress(InputError):
+            found.append(line.run(source.translator(), residual=True))
+    return found
 
 
 class SurveyWork:

@@ -7,7 +7,7 @@ an address or a name of a visitor stands there.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import streamlit as st
 from prometheus_client import (
@@ -18,12 +18,28 @@ from prometheus_client import (
     ProcessCollector,
     start_http_server,
 )
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from ui.address import session
-from ui.server import catalogue, stores
+from ui.server import catalogue, models, stores
 from ui.server.background.run import turns
 
 _SECONDS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+
+
+class _Stores(Collector):
+    """What the stores hold: those of a page exist from its first run on."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        values = GaugeMetricFamily("explorer_store_values", "Values that a store keeps.", labels=["store"])
+        sizes = GaugeMetricFamily(
+            "explorer_store_bytes", "Bytes of a store, where they are bounded.", labels=["store"]
+        )
+        for name, store in stores.every().items():
+            values.add_metric([name], len(store))
+            sizes.add_metric([name], store.bytes())
+        yield from (values, sizes)
 
 
 class Metrics:
@@ -41,15 +57,8 @@ class Metrics:
         line, queue = turns(), Gauge("explorer_work", "Long computations.", ["state"], registry=own)
         queue.labels("running").set_function(lambda: line.count()[0])
         queue.labels("queued").set_function(lambda: line.count()[1])
-        models = Gauge("explorer_models", "Models in memory.", registry=own)
-        models.set_function(catalogue.residents())
-        values = Gauge("explorer_store_values", "Values that a store keeps.", ["store"], registry=own)
-        sizes = Gauge(
-            "explorer_store_bytes", "Bytes of a store, where they are bounded.", ["store"], registry=own
-        )
-        for name, store in stores.every().items():
-            values.labels(name).set_function(store.__len__)
-            sizes.labels(name).set_function(store.bytes)
+        Gauge("explorer_models", "Models in memory.", registry=own).set_function(models.residents())
+        own.register(_Stores())
 
     def hear(self, event: str, **values: object) -> None:
         """Counts an event of the log."""

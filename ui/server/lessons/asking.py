@@ -8,13 +8,17 @@ from typing import Any
 
 from figures.base import labels
 from lenses.what_if.questions.question import Measured, Question, Viewpoint
+from transformer.model.sites import Head
 from transformer.runs.translation import Translation
 from ui.address.parameters import parse
 from ui.address.state import State
-from ui.server import catalogue, examples, runs
+from ui.server import catalogue, examples, models, runs
 from ui.server.lessons.files import CHECKS, Lesson, Step
-from ui.server.opened import Opened
-from ui.server.stores import kept
+from ui.server.opened import Opened, per_run
+from ui.server.source import Source
+from ui.server.stores import declare, kept
+
+_CHECKS = declare("sentences of checks", 256)
 
 
 def place(
@@ -36,16 +40,23 @@ def answer(opened: Opened, question: Question, at: Viewpoint) -> Measured:
     Raises:
         UnmeasuredError: It cannot be asked here; the message says why.
     """
+    return _answer(opened, question, at.step, at.source, tuple(sorted(at.heads.items())), at=at)
+
+
+@per_run(256)
+def _answer(
+    opened: Opened,
+    question: Question,
+    _step: int,
+    _source: int,
+    _heads: tuple[tuple[str, Head], ...],
+    *,
+    at: Viewpoint,
+) -> Measured:
     from lenses.what_if.questions.quantities import measure  # loads PyTorch
 
-    model = catalogue.translator(opened.asked.model) if catalogue.has_model(opened.asked.model) else None
-    where = at.step, at.source, tuple(sorted(at.heads.items()))
-
-    def make() -> Measured:
-        return measure(question, opened.translation, at, model, labels.piece)
-
-    found: Measured = kept("questions").get((opened.asked, id(opened.translation), question, where), make)
-    return found
+    model = opened.source.translator() if opened.source.has_model else None
+    return measure(question, opened.translation, at, model, labels.piece)
 
 
 def open_view(now: State, needs: Sequence[str]) -> tuple[Opened, State]:
@@ -53,31 +64,36 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[Opened, State]:
 
     Without a model, it is the first one that has the kinds of attention that are needed.
     """
-    fits = [name for name in catalogue.available() if all(kind in catalogue.sizes(name) for kind in needs)]
-    model = now.model or (fits or [*catalogue.available()])[0]
-    asked = runs.request(now, model, examples.text_on(model, now.text))
+    source = models.find(now.model) if now.model else _fitting(needs)
+    asked = runs.request(now, source, examples.text_on(source, now.text))
     found = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
     heads: dict[str, Any] = {
-        kind: getattr(now, kind) or runs.default_head(model, kind) for kind in catalogue.sizes(model)
+        kind: getattr(now, kind) or runs.default_head(source, kind) for kind in source.sizes
     }
     step = found.first_step if now.step is None else now.step
     return found, State(step=step, source=now.source, **heads)
 
 
-def of_check(model: str, lesson: Lesson, step: Step) -> dict[str, Any]:
+def _fitting(needs: Sequence[str]) -> Source:
+    """The first model with some kinds of attention; the first of all if none has them."""
+    found = [models.find(name) for name in catalogue.available()]
+    return next((each for each in found if all(kind in each.sizes for kind in needs)), found[0])
+
+
+def of_check(source: Source, lesson: Lesson, step: Step) -> dict[str, Any]:
     """Sentence, cursor and heads of a step of a check: values of the state.
 
     The checks share out the examples of a model, so that none is asked about twice. Of its own, a step takes
     the first, from its own place on, on which the question has an answer with a margin.
     """
-    own = list(examples.offered(model).values())[CHECKS.index(lesson.name) :: len(CHECKS)]
+    own = list(examples.offered(source).values())[CHECKS.index(lesson.name) :: len(CHECKS)]
     first = lesson.steps.index(step) % len(own)
 
     def make() -> dict[str, Any]:
         taken: dict[str, Any] = {}
         for text in own[first:] + own[:first]:
             named, _ = parse({name: [value] for name, value in step.params.items()})
-            run, at = open_view(replace(named, model=model, text=text), lesson.needs)
+            run, at = open_view(replace(named, model=source.name, text=text), lesson.needs)
             heads = {kind: getattr(at, kind) for kind in run.kinds}
             taken = {"text": text, "step": at.step, "source": at.source, **heads}
             assert step.question is not None
@@ -85,4 +101,4 @@ def of_check(model: str, lesson: Lesson, step: Step) -> dict[str, Any]:
                 break
         return taken
 
-    return kept("questions").get(("check", model, lesson.name, step.line), make)
+    return kept(_CHECKS).get(("check", source, lesson.name, step.line), make)

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from lab.birth.sentence import Frame, frames
 from transformer.hub.files import size
 from transformer.training.runs.snapshots import snapshot_steps
-from ui.server import catalogue, memory
+from ui.server import catalogue, memory, models
 from ui.server.hosting import hosted
-from ui.server.stores import NoRoomError, kept
+from ui.server.stores import NoRoomError, declare, held, kept
 
+_BIRTHS = declare("births", 16, lambda found: sum(held(each.forced) for each in found))
 Tell = Callable[[int, int], object]
 USUAL = "birth"
 """The run that ships with the app."""
@@ -34,7 +35,7 @@ def through(
         ValueError: a text cannot be read, a snapshot is damaged, or the model does not fit into memory.
     """
     hosted.check_texts(text)
-    model = catalogue.find(name)
+    model = models.handle(name)
 
     def make() -> tuple[Frame, ...]:
         if memory.available() < model.needs:
@@ -45,5 +46,5 @@ def through(
             tell(frame.step, len(found))
         return tuple(found)
 
-    found: tuple[Frame, ...] = kept("births").get((name, model.changed, text, target), make)
+    found: tuple[Frame, ...] = kept(_BIRTHS).get((name, model.changed, text, target), make)
     return found

@@ -11,10 +11,12 @@ from transformer import Translation, Translator
 from transformer.model.sites import AttentionKind, Head
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.directory import load_checkpoint
-from ui.server.stores import kept
+from ui.server.stores import declare, kept
 from ui.server.workshop.run import Run
 
 KIND = "cross"
+
+_LOOKS = declare("looks", 4, asked=False)
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def look(run: Run) -> Look | None:
     if not run.has_model:
         return None
     changed = (run.directory / WEIGHTS_FILE).stat().st_mtime_ns
-    found: Look = kept("looks").get((str(run.directory), changed), lambda: _look(run))
+    found: Look = kept(_LOOKS).get((str(run.directory), changed), lambda: _look(run))
     return found
 
 

@@ -19,7 +19,7 @@ from ui.address import State, session
 from ui.address.parameters import KEEP, parse
 from ui.address.state import KINDS
 from ui.controls import part, plain, refusal
-from ui.server import catalogue
+from ui.server import catalogue, models
 from ui.server.lessons import asking
 from ui.server.lessons.files import CHECKS, Lesson, Step, every, find
 from ui.server.opened import Opened
@@ -105,16 +105,19 @@ def draw(
     step = lesson.steps[at]
     if lesson.is_check:
         with st.spinner("Choosing a sentence"), suppress(KeyError, ValueError, OSError):
-            now = session.resolve(**asking.of_check(now.model or catalogue.DEFAULT, lesson, step))
+            now = session.resolve(
+                **asking.of_check(models.find(now.model or catalogue.DEFAULT), lesson, step)
+            )
     session.lesson_notes().setdefault(lesson.name, {}).setdefault(at, None)
     st.html(_STYLE)
     with st.container(key="lesson"):
         controls = _head(lesson, at, _moved(step, now, page))
         with st.container(key="lesson-text"):
             st.markdown(step.text.replace("![", "!\\["))
-        lacking = [kind for kind in lesson.needs if not needs.has(now.model, kind)]
-        if lacking and now.model is not None:
-            st.caption(plain(needs.sentence(now.model, lacking, list(catalogue.sizes(now.model)))))
+        source = None if now.model is None else models.known(now.model)
+        lacking = [kind for kind in lesson.needs if not needs.has(source, kind)]
+        if lacking and source is not None:
+            st.caption(plain(needs.sentence(source, lacking)))
         elif step.question is not None:
             _place.set(st.container(key="lesson-question"))
             if not controls:

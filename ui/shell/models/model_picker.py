@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
 import streamlit as st
@@ -14,19 +15,22 @@ from transformer.storage.shared import shared_bytes
 from ui.address import State, session
 from ui.controls import plain
 from ui.controls.pickers import choose
-from ui.server import catalogue, imported, runs
+from ui.server import catalogue, imported, models, runs
 from ui.server.hub_models import desk
+from ui.server.imported import Imported
 from ui.server.language_names import language_name
+from ui.server.models import ModelHandle
+from ui.server.source import FILE, Source
 from ui.shell import menu, sitemap, waiting
 from ui.shell.fitting import fit_model
 from ui.shell.models import hub_picker
 
 
-def pick_model(now: State, page: str = sitemap.HOME) -> str | None:
+def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
     """Draws the sidebar, with the model picker above the menu; `page` as `sitemap` names it.
 
     Returns:
-        The name of the chosen model; None if there are no models.
+        The chosen model or file; None if there are no models.
     """
     with st.sidebar:
         place = st.container()
@@ -40,18 +44,19 @@ def pick_model(now: State, page: str = sitemap.HOME) -> str | None:
         return None
     name = _fitted(names, now.model)
     with place:
-        texts = {each: catalogue.find(each).label if catalogue.has_model(each) else each for each in names}
+        texts = {each: each if each.startswith(FILE) else models.handle(each).label for each in names}
         choose("model", "Model", texts, name, take_model, labelled=True)
-    _load(name)
+    source = models.find(name)
+    _load(source)
     with place:
         if drawn := sitemap.draws(sitemap.at(page, now.view)):
             st.caption(f"Drawn here: {drawn}.")
-        elif catalogue.has_model(name):
-            line, more = _about(name)
+        elif isinstance(source, ModelHandle):
+            line, more = _about(source)
             st.caption(plain(line or more), help=plain(more) if line else None)
-        _pick_language(name, now)
+        _pick_language(source, now)
         hub_picker.draw(take_model)
-    return name
+    return source
 
 
 def _fitted(names: list[str], asked: str | None) -> str:
@@ -68,9 +73,8 @@ def _fitted(names: list[str], asked: str | None) -> str:
     return name
 
 
-def _about(name: str) -> tuple[str, str]:
+def _about(found: ModelHandle) -> tuple[str, str]:
     """What a model is good at, as far as its card says so; and its size, its licence, where it runs."""
-    found = catalogue.find(name)
     card = found.header
     if not card.license or not card.good_at:
         return card.trouble, found.runs
@@ -84,9 +88,9 @@ def _about(name: str) -> tuple[str, str]:
 
 def take_model(name: str) -> None:
     """Opens another model; keeps the sentence, the step, the view, and heads that the visitor chose."""
-    if imported.is_imported(name):
-        run = imported.find(name).selection
-        session.change(model=name, step=None, source=None, encoder=None, decoder=None, cross=None, **run)
+    if isinstance(found := models.known(name), Imported):
+        nowhere = dict.fromkeys(("step", "source", *catalogue.KINDS))
+        session.change(model=name, **nowhere, **found.selection)
         return
     now = session.current()
     if now.source is not None:
@@ -100,36 +104,31 @@ def _chosen(now: State, kind: str) -> Head | None:
     """The head of a kind, if the visitor chose it; None if the model opened with it."""
     head: Head | None = getattr(now, kind)
     try:
-        opened_with = runs.default_head(now.model or next(iter(catalogue.available())), kind)
+        opened_with = runs.default_head(models.find(now.model or next(iter(catalogue.available()))), kind)
     except (KeyError, ValueError, OSError):
         return head
     return None if head == opened_with else head
 
 
-def _load(name: str) -> None:
+def _load(source: Source) -> None:
     """Loads a model whose files alone do not say which languages it knows; errors are reported later."""
-    if not catalogue.has_model(name):
-        return
-    try:
-        found = catalogue.find(name)
-        if found.description is None and not found.resident:
-            with st.spinner(waiting.loads(name)):
-                runs.first_choice(name)
-    except (KeyError, ValueError, OSError):
-        return
+    with suppress(KeyError, ValueError, OSError):
+        if isinstance(source, ModelHandle) and source.description is None and not source.resident:
+            with st.spinner(waiting.loads(source)):
+                runs.first_choice(source)
 
 
-def _pick_language(name: str, now: State) -> None:
+def _pick_language(source: Source, now: State) -> None:
     """Lets the visitor choose among several target languages; a sentence may name its language itself."""
-    pieces = catalogue.languages(name)
+    pieces = source.pieces
     if not pieces:
         return
-    named = catalogue.named_in(name, now.text or "")
-    chosen = named or catalogue.language_of(name, now.language)
+    named = source.named_in(now.text or "")
+    chosen = named or source.language_of(now.language)
     names = {piece: language_name(piece) for piece in pieces}
     found = dict(sorted(names.items(), key=lambda item: item[1]))
     more = {"labelled": True, "disabled": named is not None}
-    if not catalogue.pairs(name):
+    if not source.names_pair:
         told = "This model translates into several languages, so each text starts with the one you choose."
         choose("language", "Translate into", found, chosen, _take_language, help=told, **more)
         return

@@ -8,7 +8,7 @@ import streamlit as st
 
 from figures.base.captions import KIND_NAMES
 from ui.controls import inform, plain
-from ui.server import catalogue
+from ui.server.source import Source
 
 PAGES = {
     "encoder": "pages/encoder_self_attention.py",
@@ -19,7 +19,7 @@ PAGES = {
 
 
 def tell_lack(
-    model: str,  # the name of the model
+    source: Source,  # the model, or the open file
     needs: Sequence[str],  # the kinds of attention without which the page has nothing to show
 ) -> bool:
     """Says in a sentence that a model lacks what the page shows, and leads to what it has.
@@ -28,35 +28,34 @@ def tell_lack(
         Whether the model lacks any of them. A damaged model is reported when its sentence is opened.
     """
     try:
-        has = catalogue.sizes(model)
+        has = source.sizes
     except (ValueError, OSError):
         return False
     lacking = [kind for kind in needs if kind not in has]
     if not lacking:
         return False
-    inform(plain(sentence(model, lacking, list(has))))
+    inform(plain(sentence(source, lacking)))
     for kind in has:
         st.page_link(PAGES[kind], label=KIND_NAMES[kind], icon=":material/arrow_forward:")
     return True
 
 
-def has(model: str | None, kind: str) -> bool:
+def has(source: Source | None, kind: str) -> bool:
     """Whether a model has a kind of attention; a model that is not there or damaged is taken to have all."""
     try:
-        return model is None or kind in catalogue.sizes(model)
-    except (ValueError, KeyError, OSError):
+        return source is None or kind in source.sizes
+    except (ValueError, OSError):
         return True
 
 
 def sentence(
-    model: str,  # the name of the model
+    source: Source,  # the model, or the open file
     lacking: Sequence[str],  # the kinds of attention that it lacks, at least one
-    has: Sequence[str],  # those that it has
 ) -> str:
     """Kinds of attention that a model lacks, its own instead, and the way out."""
     return (
-        f"This part shows {_names(lacking)}, which {model} does not have: its only attention is "
-        f"{_names(has)}. Choose another model on the left."
+        f"This part shows {_names(lacking)}, which {source.name} does not have: its only attention is "
+        f"{_names(list(source.sizes))}. Choose another model on the left."
     )
 
 

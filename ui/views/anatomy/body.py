@@ -18,7 +18,7 @@ from ui.address import State
 from ui.controls import chart, export, plain
 from ui.controls.panels import says
 from ui.maps.looking import cells_of
-from ui.server import catalogue, per_run
+from ui.server import per_run
 from ui.server.opened import Opened
 
 Drawn = dict[str, export.Picture]
@@ -106,7 +106,7 @@ class Body:
 
 def look(opened: Opened, now: State) -> Body:
     """Choices of a state, fitted to the model."""
-    model = catalogue.translator(opened.asked.model)
+    model = opened.source.translator()
     config = model.config
     known, cells = parts(config), cells_of(opened, now)
     part = now.part if now.part in known else known[0]
@@ -115,7 +115,7 @@ def look(opened: Opened, now: State) -> Body:
         opened=opened,
         now=now,
         translator=model,
-        traced=per_run.retraced(opened.asked, opened.translation),
+        traced=per_run.retraced(opened),
         part=part,
         layer=min(now.layer or 0, last),
         source=cells["encoder"][0],

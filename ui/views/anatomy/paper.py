@@ -10,7 +10,6 @@ from figures.base import captions, labels
 from transformer.model.network import count_parameters
 from transformer.storage.card import Score, paragraph, scores
 from ui.controls import plain
-from ui.server import catalogue
 from ui.server.opened import Opened
 
 SHARED_TEST = "newstest2014"
@@ -59,7 +58,7 @@ READING = {
 def table(opened: Opened) -> None:
     """Draws the table of this model and the paper's two."""
     st.divider()
-    run, model = opened.translation, catalogue.translator(opened.asked.model)
+    run, model = opened.translation, opened.source.translator()
     config, card = run.config, model.card
     training = paragraph(card, "Training").partition(". ")[0]
     shared, own_tests = bleu(scores(card))

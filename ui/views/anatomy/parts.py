@@ -183,7 +183,7 @@ def attention(body: Body, to: Drawn) -> None:
     kind = {"encoder-attention": "encoder", "decoder-attention": "decoder"}.get(body.part, "cross")
     chosen = getattr(body.now, kind)[1]
     head = (body.layer, chosen)
-    inside = per_run.inside(body.opened.asked, body.opened.translation, kind, head, body.position)
+    inside = per_run.inside(body.opened, kind, head, body.position)
     d_model, d_k = inside.w_q.weight.shape
     heads = len(inside.outputs)
     lengths = np.linalg.norm(inside.contributions, axis=1)

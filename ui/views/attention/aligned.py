@@ -27,7 +27,7 @@ from transformer.text.words import Group, is_special, reading_groups
 from transformer.trace.report import AuditReport, Check
 from ui.address import State
 from ui.address.kinds import ABOVE, OWN, HandLinks
-from ui.server import catalogue, runs
+from ui.server import runs
 from ui.server.opened import Opened
 
 LEAST = 0.2
@@ -75,9 +75,9 @@ class Choice:
 
 def _best(opened: Opened, head: Head) -> tuple[Head, tuple[int, int] | None, bool] | None:
     """Head, mean and row of the best aligner, if `heads.json` has one; `head` stays for a mean."""
-    if "aligner" not in catalogue.facts(opened.asked.model):
+    if "aligner" not in opened.source.heads:
         return None
-    best = runs.aligner(opened.asked.model)
+    best = runs.aligner(opened.source)
     alone = len(best.heads) == 1
     mean = None if alone else (best.heads[0][0], best.heads[-1][0])
     return best.heads[0] if alone else head, mean, best.rows == "read"
@@ -99,8 +99,8 @@ class Text:
     ) -> Text:
         """Words as people read them; in a gold pair, words as its links count them, as they were typed."""
         asked, run = opened.asked, opened.translation
-        if gold and asked.target is not None and catalogue.has_model(asked.model):
-            model = catalogue.translator(asked.model)
+        if gold and asked.target is not None and asked.source.has_model:
+            model = asked.source.translator()
             return cls(list(model.words(asked.text)), list(model.target_words(asked.target)), True)
         source, target = (text_words(reading_groups(each)) for each in (run.source_tokens, run.target_tokens))
         return cls(source, target)

@@ -19,7 +19,6 @@ from ui.address import State, session
 from ui.address.kinds import ABOVE
 from ui.controls import chart, export, inform, part, pickers, plain, seen
 from ui.controls.text import data
-from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.views.attention import aligned, gold
 
@@ -52,7 +51,7 @@ _MANY = "AER, many pairs"
 
 def show(opened: Opened) -> None:
     with st.container(horizontal=True):
-        gold.picker(opened.asked.model, session.current().gold)
+        gold.picker(opened.source, session.current().gold)
         seen(_SEEING, _FORMULA)
     _section(opened)
 
@@ -85,7 +84,7 @@ def _section(opened: Opened) -> None:
 def _controls(opened: Opened, now: State, choice: aligned.Choice) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=200):
-            pickers.head_picker("cross", choice.head, opened.asked.model, _chooser(choice, "cross"))
+            pickers.head_picker("cross", choice.head, opened.source, _chooser(choice, "cross"))
         with st.container(width=265):
             means = aligned.means(opened)
             _select("mean", "Head or mean", means, choice.mean, _chooser(choice, "mean"))
@@ -160,9 +159,9 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.C
         disabled=best == choice.head and choice.mean is None,
         key="alignment.best",
     )
-    known = catalogue.facts(opened.asked.model).get("heads", {}).get("cross")
+    known = opened.source.heads.get("heads", {}).get("cross")
     lines = [_line(aligner, found[aligner], known, choice) for aligner in order]
-    over = data(catalogue.facts(opened.asked.model).get("data", ""))
+    over = data(opened.source.heads.get("data", ""))
     rates = {
         name: st.column_config.NumberColumn(format="%.1f %%", help=over if name == _MANY else None)
         for name in lines[0]
@@ -293,7 +292,7 @@ def _links(count: int, sort: str = "") -> str:
 
 def _trust(opened: Opened, choice: aligned.Choice) -> str:
     """Reliability of the head's suggestions, as its model's `heads.json` says."""
-    facts = catalogue.facts(opened.asked.model)
+    facts = opened.source.heads
     grid = facts.get("heads", {}).get("cross")
     layer, head = choice.head
     fact = "aer_read" if choice.reading else "aer"
@@ -310,7 +309,7 @@ def _trust(opened: Opened, choice: aligned.Choice) -> str:
     beside = "" if diagonal is None else f"; linking along the diagonal would have {percent(diagonal)}"
     return (
         f"These are suggestions of attention, not facts: the alignment error rate (AER) of this {what}"
-        f"{where} is **{percent(known[fact])}**{beside}. {plain(catalogue.guided(opened.asked.model))}"
+        f"{where} is **{percent(known[fact])}**{beside}. {plain(opened.source.guided)}"
     ).rstrip()
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from transformer.text.words import NO_PIECE
 from ui.address import State, session
 from ui.controls import pickers
+from ui.server import models
 from ui.server.opened import Opened
 from ui.shell import sentence
 from ui.shell.models import needs
@@ -37,7 +38,7 @@ TRAINED = replace(
 
 def controls(now: State) -> None:
     """Draws the switch between the two ways; as trained, the visitor may give the reference."""
-    if not needs.has(now.model, "decoder"):
+    if not needs.has(models.known(now.model), "decoder"):
         return
     pickers.variants(_VARIANTS, now.view, sentences(now.target is not None))
     if now.view == "trained":
@@ -70,7 +71,7 @@ def show(opened: Opened) -> None:
         if "recurrence" in opened.translation.config.stacks["decoder"].sublayers:
             memory.show(opened)
         else:
-            needs.tell_lack(opened.asked.model, ("decoder",))
+            needs.tell_lack(opened.source, ("decoder",))
         return
     trained = session.current().view == "trained"
     drawn = TRAINED if trained else DECODED

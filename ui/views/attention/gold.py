@@ -12,15 +12,16 @@ from transformer.text.pairs import DataError
 from ui.address import session
 from ui.controls import options, pickers
 from ui.server.gold import LARGEST, parse, sample
+from ui.server.source import Source
 
 
 def picker(
-    model: str,  # the name of the model
+    source: Source,  # the model, or the open file
     now: str | None,  # the pair on the screen, written like the value `gold` of the state
 ) -> None:
     """Offers the pairs; a chosen pair forces its target through the model and brings its links."""
     with st.popover("Open links made by hand", type="tertiary", icon=":material/fact_check:"):
-        _choice("sample", "The bundled sample (Tatoeba, links made by hand)", sample(model), now)
+        _choice("sample", "The bundled sample (Tatoeba, links made by hand)", sample(source), now)
         st.file_uploader(
             "Your own file, one pair per line: source, tab, target, tab, links such as 0-0 1p2 (from 0)",
             type=["tsv", "txt", "gz"],

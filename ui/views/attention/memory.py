@@ -12,7 +12,7 @@ from linked.view.feeds import window_around
 from transformer import Window
 from ui.address import session
 from ui.controls import panel, pickers
-from ui.server import catalogue, per_run
+from ui.server import per_run
 from ui.server.opened import Opened
 
 _NOTE = (
@@ -54,7 +54,7 @@ def show(opened: Opened) -> None:
             pickers.choose(
                 "unit.dimension", "Dimensions", places, dimension, lambda i: session.change(dimension=i)
             )
-    again, model = per_run.retraced(opened.asked, run), catalogue.model(opened.asked.model).model
+    again, model = per_run.retraced(opened), opened.source.load().model
     found = unit_memory(model, again, chosen, dimension)
     start, stop = window_around(len(found.tokens), now.step or 0)
     window = Window(start, stop, start, stop)

@@ -60,7 +60,7 @@ _DETAILED = {"untrained": 140, "head": 220, "decode": 220, "forced": 500, "sente
 @part
 def show(opened: Opened) -> None:
     now = session.current()
-    kind = catalogue.kind(opened.asked.model, now.kind)
+    kind = opened.source.kind(now.kind)
     cell = cells_of(opened, now)[kind]
     _controls(opened, now, kind, cell[0])
     first, second = sides.sides(opened, now, kind)
@@ -87,7 +87,7 @@ def _controls(opened: Opened, now: State, kind: str, row: int) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.kind_picker(kind, opened.kinds, against=None if against[0] == "head" else against)
         with st.container(width=220):
-            pickers.head_picker(kind, head, opened.asked.model)
+            pickers.head_picker(kind, head, opened.source)
         with st.container(width=230):
             pickers.row_picker(opened, kind, row)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

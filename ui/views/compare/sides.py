@@ -19,8 +19,9 @@ from ui.address import State
 from ui.address.kinds import Against
 from ui.maps import measures
 from ui.maps.looking import lacking
-from ui.server import catalogue, per_run, runs
+from ui.server import catalogue, models, per_run, runs
 from ui.server.opened import Opened
+from ui.server.source import Source
 from ui.shell import fitting
 
 OTHER_SENTENCE = "The man who wrote the letter is my brother."
@@ -172,10 +173,10 @@ def _sides(opened: Opened, now: State, kind: str) -> tuple[Compared, Compared]:
     if name == "uniform":
         return replace(own, name=phrase), replace(own, name="uniform attention", uniform=True)
     if name == "head":
-        other = _fitted(opened.asked.model, kind, detail)
+        other = _fitted(opened.source, kind, detail)
         return replace(own, name=phrase), replace(own, name=labels.head_phrase(*other), head=other)
     if name == "untrained":
-        twin = per_run.untrained(opened.asked, opened.translation, detail)
+        twin = per_run.untrained(opened, detail)
         named = f"untrained twin, seed {detail}"
         trained = f"{opened.asked.model}, trained"
         return replace(own, name=trained), replace(own, name=named, translation=twin, opened=None)
@@ -215,7 +216,7 @@ def _other_run(
     if name == "model":
         if detail not in catalogue.available():
             raise ValueError("The address names a model that is not available; choose a model from the list.")
-        asked = replace(asked, model=str(detail))
+        asked = replace(asked, source=models.find(str(detail)))
         names = opened.asked.model, asked.model
     elif name == "decode":
         asked = replace(asked, decode=str(detail), target=None)
@@ -230,7 +231,7 @@ def _other_run(
         asked = replace(asked, text=clean(text or other_sentence(opened)), target=None)
         names = "your sentence", "the other sentence"
     run = runs.translate(asked, runs.NoProgress())
-    head = _fitted(asked.model, own.kind, own.head)
+    head = _fitted(asked.source, own.kind, own.head)
     other = Compared(names[1], run, own.kind, head, opened=Opened(asked, run, None))
     return replace(own, name=names[0]), other
 
@@ -261,5 +262,5 @@ def notes(opened: Opened, now: State, other: Compared) -> list[str]:
     return told
 
 
-def _fitted(model: str, kind: str, head: Head) -> Head:
-    return fitting.fit_head(kind, head, catalogue.sizes(model)[kind], head)[0]
+def _fitted(source: Source, kind: str, head: Head) -> Head:
+    return fitting.fit_head(kind, head, source.sizes[kind], head)[0]

@@ -62,13 +62,12 @@ def show(opened: Opened, now: State) -> None:
             **pickers.control("integrated", now.integrated, lambda on: session.change(integrated=on)),
         )
     with waiting.progress("Splitting the logits") as tell:
-        asked, run = opened.asked, opened.translation
-        found = measures.reasons(asked, run, step, rival.token_id, integrated, tell)
+        found = measures.reasons(opened, step, rival.token_id, integrated, tell=tell)
     st.markdown(_sentence(found.attribution, written, rival))
     pair = f"z(“{captions.quote(written.token)}”) − z(“{captions.quote(rival.token)}”)"
     back = None
     if "decoder" in opened.kinds:
-        followed = measures.back(asked, run, step, rival.token_id)
+        followed = measures.back(opened, step, rival.token_id)
         back = followed, way.show(opened, followed, step, rival.token_id, pair)
         reads = way.reads(followed, step)
     else:
@@ -85,7 +84,7 @@ def show(opened: Opened, now: State) -> None:
         f"{opened.asked.model}",
         lambda: _table(found.attribution),
         seeing=_SEEING,
-        formula=_SCALED if run.config.scaled_output else _FORMULA,
+        formula=_SCALED if opened.translation.config.scaled_output else _FORMULA,
         audit=_audit_of_parts(opened, found.attribution, step, rival),
     )
     if back is not None:
@@ -133,7 +132,7 @@ def _audit_of_parts(
         return replace(found.audit, claim="").joined(own)
 
     drawn = [found.values, *found.keys.values()]
-    return measures.checked(opened.asked, opened.translation, ("parts", step, *pair), drawn, proof)
+    return measures.checked(opened, ("parts", step, *pair), drawn, proof)
 
 
 def _sentence(found: Attribution, written: DecodeStep, rival: Alternative) -> str:

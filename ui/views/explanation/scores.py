@@ -43,7 +43,7 @@ _UNDIVIDED = r"q_i \cdot k_j = \sum_{a, b} (W_Q\, x_i^{(a)}) \cdot (W_K\, x_j^{(
 def show(opened: Opened, kind: str, head: Head, row: int, key: int) -> None:
     """Draws one cell of one head: its weight, and its score as a sum."""
     run, which = opened.translation, (AttentionKind(kind), *head)
-    found = measures.scored(opened.asked, run, kind, head, (row, key))
+    found = measures.scored(opened, kind, head, (row, key))
     site = run.config.sites[which[0]]
 
     def proof(model: Translator, again: Translation) -> AuditReport:
@@ -51,7 +51,7 @@ def show(opened: Opened, kind: str, head: Head, row: int, key: int) -> None:
         return replace(found.audit, claim="").joined(own)
 
     drawn = (found.values, np.array([found.bias, found.score]))
-    audit = measures.checked(opened.asked, run, ("score", *which, row, key), drawn, proof)
+    audit = measures.checked(opened, ("score", *which, row, key), drawn, proof)
     named = run.labels(kind)
     names = labels.names(named.predicted or () if kind == "cross" else named.queries)
     where = f"{plain(names[row])} → {plain(labels.names(named.keys)[key])}"

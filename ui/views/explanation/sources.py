@@ -46,12 +46,12 @@ _SHOWN = 24
 
 def show(opened: Opened, back: WayBack, relevance: Saliency, step: int) -> None:
     """Draws the shares of every step; says what three measures give for the one at the cursor."""
-    found = measures.sources(opened.asked, opened.translation)
+    found = measures.sources(opened)
     run = opened.translation
     steps, source = labels.names(run.target_tokens), found.source.sum(1)
     rolled, audit = rollout(run)[0].sum(1), proved(opened)
     st.markdown(f"{at_step(steps[step], float(source[step]), back, relevance)}\n\n{told(steps, source)}")
-    if usual := measured.described(opened.asked.model, SURVEY_FILE).get("usual"):
+    if usual := measured.described(opened.source, SURVEY_FILE).get("usual"):
         st.markdown(
             f"Usual for this model: {percent(usual[0])} to {percent(usual[2])}, half of the steps above "
             f"{percent(usual[1])} (nine of ten steps of {SENTENCES} sentences)."
@@ -74,14 +74,14 @@ def show(opened: Opened, back: WayBack, relevance: Saliency, step: int) -> None:
 
 def proved(opened: Opened) -> AuditReport:
     """The checks of all shares, and of rollout beside them."""
-    found, rolled = measures.sources(opened.asked, opened.translation), rollout(opened.translation)[0].sum(1)
+    found, rolled = measures.sources(opened), rollout(opened.translation)[0].sum(1)
 
     def proof(model: Translator, again: Translation) -> AuditReport:
         own = audit_shares(model.model, again, found).joined(audit_rollout(again, rolled))
         return replace(found.audit, claim="").joined(own)
 
     drawn = (found.source, found.prefix, rolled)
-    return measures.checked(opened.asked, opened.translation, ("sources",), drawn, proof)
+    return measures.checked(opened, ("sources",), drawn, proof)
 
 
 def at_step(token: str, share: float, back: WayBack, relevance: Saliency) -> str:

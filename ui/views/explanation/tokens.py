@@ -56,7 +56,7 @@ def show(
         if back is not None:
             parts: Array | None = (back[0].source if kind == "cross" else back[0].prefix).sum((0, 1))
             proved.append(back[1])
-            shares = measures.sources(opened.asked, run)
+            shares = measures.sources(opened)
             each = shares.source if kind == "cross" else shares.prefix
             rows.append(Row("share (ALTI+)", each[step][: len(tokens)]))
             proved.append(sources.proved(opened))
@@ -65,7 +65,7 @@ def show(
         if parts is not None:
             rows.insert(0, Row("part, read there", parts[: len(tokens)], True))
             if kind == "cross" and len(tokens) <= measures.MOST_TOKENS:
-                effects = measures.without_source(opened.asked, run, step)
+                effects = measures.without_source(opened, step)
                 st.markdown(_told(run, step, parts, effects))
                 rows.insert(1, Row("effect, without it", effects, True))
                 proved.append(_audit_of_effects(opened, step, effects))
@@ -122,9 +122,7 @@ def _audit_of_gradients(opened: Opened, found: measures.Reasons, step: int, agai
         return replace(own.audit, claim="").joined(audit_saliency(model, run, step, pair, own))
 
     drawn = own.source, own.prefix, *own.along
-    return measures.checked(
-        opened.asked, opened.translation, ("gradients", step, *pair, own.held), drawn, proof
-    )
+    return measures.checked(opened, ("gradients", step, *pair, own.held), drawn, proof)
 
 
 def _audit_of_parts(
@@ -137,11 +135,11 @@ def _audit_of_parts(
         return own.joined(through_keys(found, AttentionKind(kind), keys))
 
     key = "parts by token", step, *pair, kind
-    return measures.checked(opened.asked, opened.translation, key, [keys, *found.keys.values()], proof)
+    return measures.checked(opened, key, [keys, *found.keys.values()], proof)
 
 
 def _audit_of_effects(opened: Opened, step: int, effects: Array) -> AuditReport:
     def proof(model: Translator, again: Translation) -> AuditReport:
         return audit_hidden(model, again, step, effects)
 
-    return measures.checked(opened.asked, opened.translation, ("without source", step), [effects], proof)
+    return measures.checked(opened, ("without source", step), [effects], proof)

@@ -90,7 +90,7 @@ def show(opened: Opened, found: WayBack, step: int, against: int, pair: str) -> 
         found.words,
         np.array([each.value for each in places]),
     ]
-    audit = measures.checked(opened.asked, run, ("way", step, against), drawn, proof)
+    audit = measures.checked(opened, ("way", step, against), drawn, proof)
     panel(
         "way back",
         lambda: way_graph(ways.TITLES, places, lines),

@@ -74,11 +74,11 @@ def show(opened: Opened, now: State) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heads"):
         pickers.kind_picker(kind, opened.kinds)
         with st.container(width=220):
-            pickers.head_picker(kind, head, opened.asked.model)
+            pickers.head_picker(kind, head, opened.source)
         with st.container(width=205):
             pickers.row_picker(opened, kind, row)
     with waiting.progress("Running the model again without each key") as tell:
-        found = measures.explained(opened.asked, opened.translation, kind, head, row, step, tell)
+        found = measures.explained(opened, kind, head, row, step, tell=tell)
     columns = labels.names(opened.translation.labels(kind).keys)
     about = row if kind != "encoder" else step
     token = captions.quote(opened.translation.target_tokens[about])
@@ -125,7 +125,7 @@ def _audit(opened: Opened, kind: str, head: Head, row: int, step: int, rows: lis
     def audit(model: Translator, run: Translation) -> AuditReport:
         return audit_row(model, run, which, row, about, drawn)
 
-    return measures.checked(opened.asked, opened.translation, (*which, row, step), drawn, audit)
+    return measures.checked(opened, (*which, row, step), drawn, audit)
 
 
 def _query(opened: Opened, kind: str, row: int) -> str:

@@ -33,7 +33,7 @@ def show(opened: Opened, now: State, kind: str, step: int) -> None:
         return
     way: Way = now.way  # type: ignore[assignment]
     with waiting.progress("Running the model again without each word") as tell:
-        found = measures.whole_words(opened.asked, opened.translation, kind, step, way, tell)
+        found = measures.whole_words(opened, kind, step, way, tell=tell)
     token = captions.quote(opened.translation.target_tokens[step])
     columns = labels.names(found.words)
     about = f"{captions.KIND_NAMES[kind]} · Δ log p of “{token}” in nats"

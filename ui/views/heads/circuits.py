@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,15 +17,14 @@ from lab.heads.statistics import FUNCTION_WORDS, content_pieces
 from lab.heads.survey import Line, rows_of
 from lenses.circuits.balanced import Points, points
 from lenses.circuits.dictionary import asked_for, written_by
-from lenses.circuits.sinks import OUTLIER, sink
+from lenses.circuits.sinks import OUTLIER, Sink, sink
 from transformer import Translation, Translator
-from transformer.model.sites import AttentionKind, Side
+from transformer.model.sites import AttentionKind, PlacedHead, Side
 from transformer.text.words import is_punctuation, is_special, readable
 from ui.address import session
 from ui.controls import inform, panel, pickers, plain
-from ui.server import catalogue
 from ui.server.background.surveys import runs_of
-from ui.server.stores import kept
+from ui.server.source import Source, per_model
 from ui.views.heads.choice import Found, link_to
 
 _CLASSES = ("content words", "function words", "punctuation", "special tokens")
@@ -46,18 +45,18 @@ class _Place(NamedTuple):
     sort: str  # of `_CLASSES`
 
 
-def _runs(found: Found, model: str) -> tuple[Translator, list[Translation]]:
+def _runs(found: Found, source: Source) -> tuple[Translator, list[Translation]]:
     own = session.own_sentences()
     with st.spinner("Running a few dozen sentences"):
-        runs = runs_of(model, None if own is None else own[1], found.now.language)
-    translator = catalogue.translator(model)
+        runs = runs_of(source, None if own is None else own[1], found.now.language)
+    translator = source.translator()
     assert isinstance(translator, Translator)
     return translator, runs
 
 
-def compares(found: Found, model: str) -> None:
+def compares(found: Found, source: Source) -> None:
     """Draws queries and keys of the head as points."""
-    translator, runs = _runs(found, model)
+    translator, runs = _runs(found, source)
     drawn = points(translator.model, runs, (found.kind, *found.head))
     sides = [[*_places(runs, found.kind, keys)] for keys in (False, True)]
     first, second = (labels.count(axis) for axis in drawn.axes)
@@ -177,7 +176,7 @@ def _sentence(found: Found, runs: list[Translation], key: bool, place: _Place) -
     link_to(found, line, labels.shorten(line.source, 60), row, source)
 
 
-def writes(found: Found, model: str) -> None:
+def writes(found: Found, source: Source) -> None:
     """Says what the source words that the head reads raise, and which words its queries ask for."""
     if found.kind is not AttentionKind.CROSS:
         inform("What a head writes for a source word is asked of cross-attention: choose cross above.")
@@ -192,7 +191,7 @@ def writes(found: Found, model: str) -> None:
             f"written in **{own}** of the rows; for control, the next source word's in {moved}, and through "
             f"the next head in {other}.{hardly}"
         )
-    translator, runs = _runs(found, model)
+    translator, runs = _runs(found, source)
     with st.spinner("Multiplying through to the vocabulary"):
         read = written_by(translator, runs, *head)
     rows = [
@@ -212,15 +211,24 @@ def writes(found: Found, model: str) -> None:
     )
 
 
-def rests(found: Found, model: str) -> None:
+@per_model(64)
+def _sunk(
+    source: Source,
+    place: PlacedHead,
+    _runs: tuple[int, ...],
+    *,
+    runs: list[Translation],
+    tell: Callable[[float], object],
+) -> Sink:
+    return sink(source.translator(), runs, place, tell)
+
+
+def rests(found: Found, source: Source) -> None:
     """Says what the token costs on which the head rests."""
-    translator, runs = _runs(found, model)
-    place = (found.kind, *found.head)
+    _, runs = _runs(found, source)
     bar = st.progress(0.0, "Running the sentences without this key")
-    seen = kept("sinks").get(
-        (model, id(translator), place, tuple(map(id, runs))),
-        lambda: sink(translator, runs, place, lambda share: bar.progress(share)),
-    )
+    place, which = (found.kind, *found.head), tuple(map(id, runs))
+    seen = _sunk(source, place, which, runs=runs, tell=lambda share: bar.progress(share))
     bar.empty()
     dims = ", ".join(str(labels.count(each)) for each in seen.outliers[:6])
     more = f" and {len(seen.outliers) - 6} more" * (len(seen.outliers) > 6)

@@ -16,9 +16,10 @@ from transformer.storage.description import IMPORTANCE_FILE
 from transformer.text.pairs import DataError
 from ui.address import State, session
 from ui.controls import inform, panel, part, pickers, plain, refusals
-from ui.server import catalogue, measured
+from ui.server import measured
 from ui.server.background.run import Run, stays
 from ui.server.background.surveys import named, run_of, shipped
+from ui.server.source import Source
 from ui.shell import frame, menu
 from ui.shell.fitting import fit_heads, noticed
 from ui.shell.models import needs
@@ -33,22 +34,22 @@ def show() -> None:
     now = frame.open_page("heads")
     frame.heading("heads", now)
     frame.end("heads", now)
-    model = pick_model(now)
+    source = pick_model(now)
     now = session.current()
     own, run = session.own_sentences(), None
     with refusals():
-        if model is not None and not needs.tell_lack(model, ("encoder", "cross")):
-            run = run_of(model, None if own is None else own[1], now.language)
-    if model is None or run is None:
+        if source is not None and not needs.tell_lack(source, ("encoder", "cross")):
+            run = run_of(source, None if own is None else own[1], now.language)
+    if source is None or run is None:
         frame.show_notices(now)
         return
-    now = session.resolve(**noticed(fit_heads(now, model)))
-    _controls(model, now)
+    now = session.resolve(**noticed(fit_heads(now, source)))
+    _controls(source, now)
     frame.show_notices(now)
     if _reads(run):
         part(_reading, run_every=_TICK)(run)
     else:
-        part(_body)(model, run)
+        part(_body)(source, run)
 
 
 def _reads(run: Run[Survey]) -> bool:
@@ -67,15 +68,15 @@ def _reading(run: Run[Survey]) -> None:
     _progress(run, now)
 
 
-def _body(model: str, run: Run[Survey]) -> None:
+def _body(source: Source, run: Run[Survey]) -> None:
     """Draws what depends on the controls."""
     now = session.current()
     if not _asked(run):
-        _unasked(model, run, now)
+        _unasked(source, run, now)
     elif stays(run):
         session.rerun()
     else:
-        _found(model, run, now)
+        _found(source, run, now)
 
 
 def _asked(run: Run[Survey]) -> bool:
@@ -88,17 +89,17 @@ def _ask(run: Run[Survey]) -> None:
     run.ask(session.visitor())
 
 
-def _unasked(model: str, run: Run[Survey], now: State) -> None:
+def _unasked(source: Source, run: Run[Survey], now: State) -> None:
     """Draws the survey that came with the model, and offers to read the sentences here."""
     known, damaged = None, True
     with refusals():
-        known, damaged = shipped(model), False
+        known, damaged = shipped(source), False
     if known is not None:
-        statistics.show(_subject(known, now, model), model)
+        statistics.show(_subject(known, now, source), source)
     elif not damaged:
         inform(
             f"No statistics came with this model. To measure them, let the model read {run.total} sentences "
-            f"of {named(model)} here."
+            f"of {named(source)} here."
         )
     st.button(
         f"Read the {run.total} sentences here",
@@ -120,16 +121,16 @@ def _kind(now: State, has: Iterable[str]) -> str:
     return now.kind if now.kind in kinds else kinds[-1]
 
 
-def _controls(model: str, now: State) -> None:
+def _controls(source: Source, now: State) -> None:
     """Draws the choice of the kind and of the sentences, and a link to what was found about this model."""
-    has = catalogue.sizes(model)
+    has = source.sizes
     with st.container(horizontal=True, vertical_alignment="center"):
         pickers.kind_picker(_kind(now, has), list(has))
-        _own_file(model)
-        menu.finding(f"{model}/importance")
+        _own_file(source)
+        menu.finding(f"{source.name}/importance")
 
 
-def _own_file(model: str) -> None:
+def _own_file(source: Source) -> None:
     own = session.own_sentences()
     label = "Use your own sentences" if own is None else f"Your sentences: {labels.shorten(own[0], 24)}"
     with st.popover(plain(label), type="tertiary", icon=":material/upload_file:"):
@@ -138,7 +139,7 @@ def _own_file(model: str) -> None:
             f"{MOST_SENTENCES} lines of {MOST_TOKENS} tokens",
             type=["txt", "tsv"],
             max_upload_size=1,
-            **pickers.control("heads.file", None, lambda file: _take_file(model, file)),
+            **pickers.control("heads.file", None, lambda file: _take_file(source, file)),
         )
         st.caption(
             "If a line gives a translation, the model is forced to write it; otherwise the model translates "
@@ -148,11 +149,11 @@ def _own_file(model: str) -> None:
             st.button("Back to the sample", on_click=session.keep_sentences, args=("", ()))
 
 
-def _take_file(model: str, file: Any) -> None:
+def _take_file(source: Source, file: Any) -> None:
     if file is None:
         return
     try:
-        session.keep_sentences(file.name, read_upload(file.getvalue(), catalogue.translator(model)))
+        session.keep_sentences(file.name, read_upload(file.getvalue(), source.translator()))
     except DataError as error:
         session.notice(str(error))
 
@@ -179,23 +180,29 @@ def _progress(run: Run[Survey], now: State) -> None:
         )
 
 
-def _subject(survey: Survey, now: State, model: str = "") -> Found:
+def _subject(survey: Survey, now: State, source: Source | None = None) -> Found:
     """A survey, and what the visitor chose to see of it."""
     own = session.own_sentences()
     kind = _kind(now, map(str, survey.means))
-    return Found.of(survey, kind, now, None if own is None else own[0], _importance(model, kind))
+    return Found.of(
+        survey,
+        kind,
+        now,
+        None if own is None else own[0],
+        None if source is None else _importance(source, kind),
+    )
 
 
-def _importance(model: str, kind: str) -> np.ndarray | None:
+def _importance(source: Source, kind: str) -> np.ndarray | None:
     """(layers, heads) nats that a token loses without each head, if that was measured."""
     with suppress(KeyError, OSError, ValueError):
-        alone = measured.described(model, IMPORTANCE_FILE)["alone"]
+        alone = measured.described(source, IMPORTANCE_FILE)["alone"]
         grid = (alone.get("mean") or alone["zero"])[kind]
         return np.array([[head["value"] for head in layer] for layer in grid])
     return None
 
 
-def _found(model: str, run: Run[Survey], now: State) -> None:
+def _found(source: Source, run: Run[Survey], now: State) -> None:
     """Draws the findings of a survey that is complete or was stopped."""
     survey = run.result()
     if run.failed or survey is None:
@@ -204,7 +211,7 @@ def _found(model: str, run: Run[Survey], now: State) -> None:
         _stopped(run)
     if survey is None:
         return
-    statistics.show(_subject(survey, now, model), model)
+    statistics.show(_subject(survey, now, source), source)
 
 
 def _stopped(run: Run[Survey]) -> None:

@@ -18,6 +18,7 @@ from lenses.heads.roles import ALIGNMENT, MIXED, role
 from lenses.measures.stream import UnmeasuredError
 from transformer.model.sites import AttentionKind
 from ui.controls import inform, panel, pickers, plain
+from ui.server.source import Source
 from ui.views.heads import circuits
 from ui.views.heads.choice import Found, link_to, written
 
@@ -25,7 +26,7 @@ _FIFTHS = ("Highest fifth", "Second fifth", "Middle fifth", "Fourth fifth", "Low
 _ROWS = {"cross": "predict", "encoder": "are", "decoder": "read"}
 
 
-def show(found: Found, model: str) -> None:
+def show(found: Found, source: Source) -> None:
     """Draws one section about the chosen head, and the choice of it."""
     names = {name: label for name, (label, _) in SECTIONS.items()}
     pickers.switch("facet", "What to see of the head", names, found.now.facet)
@@ -33,12 +34,12 @@ def show(found: Found, model: str) -> None:
         inform("The file of this model has statistics alone: let the model read the sentences here, below.")
         return
     try:
-        SECTIONS[found.now.facet][1](found, model)
+        SECTIONS[found.now.facet][1](found, source)
     except UnmeasuredError as error:
         inform(plain(str(error)))
 
 
-def _tokens(found: Found, _: str) -> None:
+def _tokens(found: Found, _: Source) -> None:
     now = found.now
     with st.container(horizontal=True):
         pickers.switch("unit", "Units", {unit: unit for unit in UNITS}, now.unit)
@@ -69,7 +70,7 @@ def _table(tokens: list[Token], names: tuple[str, str, str], first: Callable[[To
     st.markdown("\n".join([f"| | {' | '.join(names)} |", "|---|---:|---:|---:|", *rows]))
 
 
-def _distances(found: Found, _: str) -> None:
+def _distances(found: Found, _: Source) -> None:
     profile = found.survey.profiles[found.kind]
     shares, chance = profile.distances[found.head], profile.chance[found.head[0]]
     most = int(np.argmax(shares - chance))
@@ -107,7 +108,7 @@ def _moved(found: Found) -> str:
     )
 
 
-def _sentences(found: Found, _: str) -> None:
+def _sentences(found: Found, _: Source) -> None:
     known = {each.name: each.label for each in found.known}
     names = {name: known.get(name, "strength of its role") for name in SORTED if name in {*known, "role"}}
     order = found.now.sorted_by if found.now.sorted_by in names else "role"
@@ -141,7 +142,7 @@ def _value(found: Found, order: str, example: Example) -> str:
     return percent(value) if role(name).share else f"{value:.2f} times"
 
 
-SECTIONS: dict[str, tuple[str, Callable[[Found, str], None]]] = {
+SECTIONS: dict[str, tuple[str, Callable[[Found, Source], None]]] = {
     "tokens": ("tokens", _tokens),
     "distances": ("distances", _distances),
     "sentences": ("sentences", _sentences),

@@ -19,8 +19,9 @@ from lenses.heads.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, THRESH
 from transformer.model.sites import Head
 from ui.address import session
 from ui.controls import panel, pickers, plain
-from ui.server import catalogue
+from ui.server import models
 from ui.server.background.surveys import named
+from ui.server.source import Source
 from ui.views.heads import profile
 from ui.views.heads.choice import Found, written
 
@@ -41,15 +42,15 @@ _SEEING = (
 )
 
 
-def show(found: Found, model: str) -> None:
+def show(found: Found, source: Source) -> None:
     """Draws everything for one kind."""
     st.markdown(_sentence(found))
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
         _map(found)
     with right:
-        _detail(found, model)
-    _roles(found.survey, catalogue.guided(model))
+        _detail(found, source)
+    _roles(found.survey, source.guided)
     _table(found)
 
 
@@ -159,7 +160,7 @@ def caption(found: Found) -> str:
     )
     left_out = f" · {survey.skipped} left out, too long for this model" if survey.skipped else ""
     data = (
-        f"sample of {named(survey.model)}"
+        f"sample of {named(models.known(survey.model))}"
         if found.file is None
         else f"your file {labels.shorten(found.file, 24)}"
     )
@@ -171,20 +172,20 @@ def caption(found: Found) -> str:
     )
 
 
-def _detail(found: Found, model: str) -> None:
+def _detail(found: Found, source: Source) -> None:
     survey, kind, chosen = found.survey, found.kind, found.head
     name = str(found.roles[chosen])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"##### {labels.head_name(*chosen)} · {name}", width="content")
         with st.container(width=220):
-            pickers.head_picker(kind, chosen, model)
+            pickers.head_picker(kind, chosen, source)
     kept = f"taken one by one, **{percent(survey.stability(kind, *chosen))}** of the"
     if name == MIXED:
         st.markdown(f"This head reaches the threshold of no role; {kept} sentences show no role either.")
     else:
         told = f"{kept[0].upper()}{kept[1:]} {_of_what(name, survey)} show it."
         st.markdown(f"{_escaped(role(name).definition)} {told}")
-    profile.show(found, model)
+    profile.show(found, source)
     with st.expander("All statistics of this head"):
         rows = (
             (each.label, written(found.value(chosen, each), each), each.definition) for each in found.known

@@ -51,12 +51,12 @@ def show(opened: Opened, kind: str) -> None:
     row = cells_of(opened, now)[kind][0]
     tokens = opened.translation.labels(kind).keys
     which = AttentionKind(kind), *head
-    found = per_run.plane(opened.asked, opened.translation, which, row, now.two, now.goal)
+    found = per_run.plane(opened, which, row, now.two, now.goal)
     i, j = found.pair
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="build-top"):
         pickers.switch("goal", "Goal", _GOALS, now.goal, width="content")
         with st.container(width=200):
-            pickers.head_picker(kind, head, opened.asked.model)
+            pickers.head_picker(kind, head, opened.source)
         if kind != "cross":
             with st.container(width=200):
                 pickers.row_picker(opened, kind, row)
@@ -127,7 +127,7 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
             saved=False,
         )
     which = AttentionKind(kind), *getattr(now, kind)
-    copies = per_run.copies(opened.asked, opened.translation, which, found)
+    copies = per_run.copies(opened, which, found)
     _disturb(now, found, (first, second), copies)
 
 

@@ -134,7 +134,7 @@ def stream(look: Look) -> Part:
 def layer(look: Look) -> Part:
     """The layer of this head as one chain, with the vectors of this position."""
     side = look.site.query_side
-    found = per_run.block(look.opened.asked, look.opened.translation, side, look.view.layer, look.inside.row)
+    found = per_run.block(look.opened, side, look.view.layer, look.inside.row)
     names = points(len(found.names))
     rows = [noted(_named(names, found, i), point) for i, point in enumerate(found.points)]
     drawing = strips_drawing("block", rows, f"the {side}'s layer at this position", joint=True)

@@ -20,7 +20,7 @@ from ui.controls import hushed, inform, options, pickers, seen
 from ui.controls.slots import Content, feed
 from ui.maps.explorer import Scene, explorer, strips_only
 from ui.maps.looking import HeadSelection, Looks, looks_of
-from ui.server import per_run
+from ui.server import models, per_run
 from ui.server.opened import Opened
 from ui.shell.changed import of_tokens, said
 from ui.shell.models.needs import has
@@ -45,12 +45,12 @@ _ANALOGY = (
 
 def controls(state: State) -> None:
     """Chooses the kind of attention."""
-    now = _kind(state)
+    now, source = _kind(state), models.known(state.model)
     with st.container(horizontal=True, vertical_alignment="center"):
         pickers.switch(
             "kind",
             "Kind of attention",
-            {kind: name for kind, name in KINDS.items() if has(state.model, kind)},
+            {kind: name for kind, name in KINDS.items() if has(source, kind)},
             now,
             lambda each: session.change(kind=None if each == USUAL else each),
             width="content",
@@ -66,7 +66,7 @@ def controls(state: State) -> None:
 
 
 def _kind(now: State) -> str:
-    return now.kind if now.kind and has(now.model, now.kind) else USUAL
+    return now.kind if now.kind and has(models.known(now.model), now.kind) else USUAL
 
 
 def holds(change: Intervention) -> bool:
@@ -95,7 +95,7 @@ def show(opened: Opened) -> None:
         else:
             _frames(opened, now, kind)
         return
-    pickers.head_picker(kind, head, opened.asked.model)
+    pickers.head_picker(kind, head, opened.source)
     st.info(
         f"This head is itself changed: {'; '.join(map(said, acting))}. So the arithmetic of this page is not "
         "all that happens in it. Choose another head, or remove the change.",
@@ -110,7 +110,7 @@ def _frames(opened: Opened, now: State, kind: str) -> None:
     with st.container(key="heads"):
         heads, letters, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
     with heads:
-        pickers.head_picker(look.kind, looking.head, looking.opened.asked.model)
+        pickers.head_picker(look.kind, looking.head, looking.opened.source)
     with letters:
         pickers.choose("notation", "Notation", NAMES, now.notation)
     with explanation:
@@ -155,7 +155,7 @@ def _contents(_now: State, _looks: Looks) -> None:
 def _look(at: HeadSelection, now: State) -> Look:
     """The query at the cursor, and the key under inspection."""
     opened = at.opened
-    inside = per_run.inside(opened.asked, opened.translation, at.kind, at.head, at.cell[0])
+    inside = per_run.inside(opened, at.kind, at.head, at.cell[0])
     key = _key(at, inside, now.key)
     window = window_around(len(inside.view.key_tokens), key)
     return Look(at.opened, inside, at.as_recorded(), key, *window, notation(now.notation, at.kind))

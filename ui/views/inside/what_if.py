@@ -103,7 +103,7 @@ def _frame(look: Look, name: str, asked: WhatIf | None) -> None:
 
 def _partner(look: Look, head: int) -> InsideHead:
     chosen = (look.view.layer, head)
-    return per_run.inside(look.opened.asked, look.opened.translation, look.kind, chosen, look.inside.row)
+    return per_run.inside(look.opened, look.kind, chosen, look.inside.row)
 
 
 def told(look: Look, asked: WhatIf | None, found: Outcome | None) -> Part | None:

@@ -63,7 +63,7 @@ def told(run: Generation) -> str:
 def show(opened: Opened, run: Generation) -> None:
     def above(now: State, looks: Looks) -> None:
         with st.container(width=260):
-            pickers.head_picker(KIND, looks[KIND].head, opened.asked.model)
+            pickers.head_picker(KIND, looks[KIND].head, opened.source)
 
     def beside(now: State, looks: Looks) -> None:
         step = min(now.step or 0, len(run.steps) - 1)

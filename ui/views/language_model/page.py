@@ -14,9 +14,10 @@ from ui.address import State, session
 from ui.address.kinds import SAMPLE
 from ui.controls import inform, refusal, refusals
 from ui.controls.pickers import choose, control, examples
-from ui.server import catalogue, runs
+from ui.server import catalogue, models, runs
 from ui.server.opened import Opened
 from ui.server.runs import Request
+from ui.server.source import Source
 from ui.shell import changed, frame, menu, sentence, waiting
 from ui.shell.fitting import fit_heads, fit_model, fit_position, noticed
 from ui.shell.sections import chosen, switch
@@ -44,12 +45,12 @@ class Reading:
         """The text that a state asks for."""
         return next(iter(self.examples.values())) if now.prompt is None else now.prompt
 
-    def asked(self, now: State, model: str, text: str) -> Request:
+    def asked(self, now: State, source: Source, text: str) -> Request:
         """The run that a state asks for: the text is read as a whole, or continued."""
         if self.whole:
-            return Request(model, "", "greedy", clean(text), now.changes)
+            return Request(source, "", "greedy", clean(text), now.changes)
         drawing = runs.drawing_of(now) if now.decode.startswith(SAMPLE) else runs.USUAL
-        return Request(model, clean(text), now.decode, None, now.changes, drawing)
+        return Request(source, clean(text), now.decode, None, now.changes, drawing)
 
 
 SECTIONS: dict[str, Reading] = {
@@ -66,8 +67,8 @@ def show() -> None:
     now = frame.open_page(PAGE)
     section = chosen(SECTIONS, now)
     frame.heading(PAGE, now)
-    model = _pick(now)
-    if model is None:
+    source = _pick(now)
+    if source is None:
         frame.show_notices(session.current())
         inform(_MISSING)
         return
@@ -75,25 +76,25 @@ def show() -> None:
     frame.end(PAGE, now, signs=True)
     text = section.text(now)
     place = _box(section, text, now)
-    run = _run(section.asked(now, model, text))
+    run = _run(section.asked(now, source, text))
     if run is not None:
-        _fit(section, model, text, run)
+        _fit(section, source, text, run)
         if section.note is not None:
             place.caption(section.note(run))
     now = session.current()
     frame.show_notices(now, () if run is None else run.notes)
-    opened = None if run is None else Opened(section.asked(now, model, text), run, None)
+    opened = None if run is None else Opened(section.asked(now, source, text), run, None)
     changed.show_changes(now, opened)
     if run is not None and opened is not None:
         with refusals():
             section.show(opened, run)
             for study in ("induction", "words"):
-                menu.finding(f"{model}/{study}")
+                menu.finding(f"{source.name}/{study}")
             menu.finding("pretraining")
 
 
-def _pick(now: State) -> str | None:
-    """Draws the sidebar; returns the name of the chosen language model, None if there is none."""
+def _pick(now: State) -> Source | None:
+    """Draws the sidebar; returns the chosen language model, None if there is none."""
     with st.sidebar:
         place = st.container()
         menu.draw()
@@ -106,12 +107,12 @@ def _pick(now: State) -> str | None:
         choose(
             "language model",
             "Model",
-            {each: catalogue.find(each).title for each in names},
+            {each: models.handle(each).title for each in names},
             name,
             lambda name: session.change(model=name, decoder=None, **session.RUN),
             labelled=True,
         )
-    return name
+    return models.find(name)
 
 
 def _switch(section: Reading, now: State) -> None:
@@ -150,7 +151,7 @@ def _box(section: Reading, text: str, now: State) -> DeltaGenerator:
 
 def _run(asked: Request) -> Generation | None:
     """The run that is asked for; None if it was refused, and the page has said why."""
-    teller = waiting.Teller(asked.model, "Reading" if asked.target is not None else "Writing")
+    teller = waiting.Teller(asked.source, "Reading" if asked.target is not None else "Writing")
     try:
         run = runs.traced(asked, teller)
     except (ValueError, OSError) as error:
@@ -162,10 +163,10 @@ def _run(asked: Request) -> Generation | None:
     return run
 
 
-def _fit(section: Reading, model: str, text: str, run: Generation) -> None:
+def _fit(section: Reading, source: Source, text: str, run: Generation) -> None:
     """Fits the cursor and the head to the run, and keeps what the page chose."""
     now = session.current()
-    heads = noticed(fit_heads(now, model))
+    heads = noticed(fit_heads(now, source))
     step = noticed(fit_position("step", now.step, len(run.target_tokens)))
     step = section.first(run) if step is None else step
-    session.resolve(model=model, prompt=text, step=step, source=None, **heads)
+    session.resolve(model=source.name, prompt=text, step=step, source=None, **heads)

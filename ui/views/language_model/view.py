@@ -20,7 +20,6 @@ from ui.maps import display, one_head
 from ui.maps.explorer import Scene, Strips, explorer
 from ui.maps.looking import Looks
 from ui.maps.run_export import run_export
-from ui.server import catalogue
 from ui.server.opened import Opened
 
 KIND, VIEW = "decoder", "language_model"
@@ -98,7 +97,7 @@ def take(
     if token_id == run.steps[step].token_id:
         return {}
     session.tried().update((_place(opened, step), each) for each in (token_id, run.steps[step].token_id))
-    wanted, writer = (*run.target_ids[:step], token_id), catalogue.writer(opened.asked.model)
+    wanted, writer = (*run.target_ids[:step], token_id), opened.source.writer()
     prompt = writer.generator.text(wanted)
     found = writer.ids(prompt)
     if found != wanted:

@@ -33,8 +33,8 @@ def show(opened: Opened) -> None:
             **pickers.control("batch", second, lambda text: session.change(batch=text.strip() or None)),
         )
     with picker:
-        pickers.head_picker("encoder", head, opened.asked.model)
-    entries = per_run.batch(opened.asked.model, (opened.translation.source_text, second))
+        pickers.head_picker("encoder", head, opened.source)
+    entries = per_run.batch(opened.source, (opened.translation.source_text, second))
     st.markdown(_sentence(entries))
     for column, entry, name in zip(
         st.columns(2), entries, ("your sentence", "the other sentence"), strict=True

@@ -180,7 +180,7 @@ def _controls(opened: Opened, subject: Subject, kind: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.kind_picker(kind, opened.kinds, part=True)
         with st.container(width=220):
-            pickers.head_picker(kind, subject.heads[kind], opened.asked.model)
+            pickers.head_picker(kind, subject.heads[kind], opened.source)
         with st.container(width=205):
             named = {name: f"what if: {told}" for name, told in _WAYS.items()}
             pickers.choose("mask", "Another way of masking", named, _way(session.current()))
@@ -388,7 +388,7 @@ def member(opened: Opened, now: State) -> tuple[BatchEntry, int]:
         **pickers.control("sentences", text, _take_sentences),
     )
     lines = [line for line in text.splitlines() if line.strip()][:MOST_SENTENCES]
-    entries = per_run.batch(opened.asked.model, tuple(lines))
+    entries = per_run.batch(opened.source, tuple(lines))
     index = min(now.member or 0, len(entries) - 1)
     _rectangle(entries, index)
     _member_picker(lines, index)

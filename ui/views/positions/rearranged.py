@@ -20,7 +20,7 @@ from transformer.model.sites import Head
 from transformer.trace.records import AttentionTrace
 from ui.address import State, session
 from ui.controls import inform, options, panel, pickers, plain
-from ui.server import catalogue
+from ui.server import catalogue, models
 from ui.server.opened import Opened
 from ui.server.per_run import rearranged
 from ui.views.positions.encodings import fitted
@@ -122,7 +122,7 @@ def _word(words: list[str], pair: list[int], end: int) -> None:
 
 
 def _swapped(name: str, text: str, one: int, other: int) -> Swapped:
-    twin = catalogue.translator(f"{catalogue.TWINS}/{name}")
+    twin = models.find(f"{catalogue.TWINS}/{name}").translator()
     key = ("swap", name, id(twin), text, one, other)
     return rearranged(key, lambda: swap_words(twin, text, one, other))
 
@@ -213,7 +213,7 @@ def _verdict(moves: dict[str, Move]) -> str:
 
 
 def _moved(name: str, text: str, offset: int) -> Move:
-    twin = catalogue.translator(f"{catalogue.TWINS}/{name}")
+    twin = models.find(f"{catalogue.TWINS}/{name}").translator()
 
     def make() -> Move:
         here, there = (encode_moved(twin, text, by) for by in (0, offset))

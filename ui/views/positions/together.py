@@ -12,7 +12,7 @@ from transformer.model.encodings.table import ENCODINGS
 from transformer.trace.view import HeadView
 from ui.address import State, session
 from ui.controls import inform, panel, pickers
-from ui.server import catalogue
+from ui.server import catalogue, models
 from ui.server.runs import NoProgress, Request, traced
 
 COUNT = 32
@@ -55,8 +55,8 @@ def show() -> None:
 def _head(name: str, now: State) -> HeadView | None:
     """The head of a twin's first encoder layer that is asked for, or that places move most; None without a "
     "twin."""
-    twin = f"{catalogue.TWINS}/{name}"
-    if not catalogue.exists(twin):
+    twin = models.known(f"{catalogue.TWINS}/{name}")
+    if twin is None:
         return None
     run = traced(Request(twin, " ".join([_WORD] * COUNT), "greedy", _TARGET), NoProgress())
     heads = [run.head("encoder", 0, i) for i in range(run.config.n_heads)]

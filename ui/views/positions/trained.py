@@ -11,7 +11,7 @@ from figures.base import labels
 from figures.pages.positions import lines, seen_norms, table_map
 from ui.address import State, session
 from ui.controls import inform, panel, pickers
-from ui.server import catalogue, measured
+from ui.server import catalogue, measured, models
 from ui.views.positions.encodings import fitted_head, stack_of, stack_switch
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _twin(name: str) -> Network | None:
             "here."
         )
         return None
-    return catalogue.translator(full).model
+    return models.find(full).translator().model
 
 
 def _parameter(network: Network, side: str) -> np.ndarray:

@@ -18,7 +18,7 @@ from transformer import Translation, Window
 from transformer.model.sites import AttentionKind, Head, Side
 from transformer.trace.records import AttentionTrace
 from ui.controls import inform, panel, pickers
-from ui.server import catalogue, measured
+from ui.server import catalogue, measured, models
 from ui.server.opened import Opened
 from ui.server.runs import NoProgress, Request, translate
 from ui.views.positions.encodings import STACKS, fitted_head
@@ -51,7 +51,7 @@ def translations(opened: Opened) -> list[Run]:
     with st.spinner("Translating with every twin"):
         for full in names:
             name = full.partition("/")[2]
-            asked = Request(full, opened.asked.text, "greedy", None)
+            asked = Request(models.find(full), opened.asked.text, "greedy", None)
             try:
                 translation = translate(asked, NoProgress())
             except ValueError as error:

@@ -24,7 +24,7 @@ from transformer.trace.view import HeadView
 from ui.address import State, session
 from ui.address.parameters import link
 from ui.controls import options, panel, part, pickers, plain, seen
-from ui.server import catalogue
+from ui.server import catalogue, models
 from ui.shell.fitting import fit_position, noticed
 from ui.views.recurrent import twins
 from ui.views.recurrent.twins import NAMES, TwinRun
@@ -83,8 +83,9 @@ def _part(score: str) -> None:
             icon=":material/translate:",
             query_params=link(now, model=f"{catalogue.RECURRENT}/{score}"),
         )
-    one = twins.side(now, f"{catalogue.RECURRENT}/{score}")
-    other = twins.side(now, twins.REFERENCE) if catalogue.exists(twins.REFERENCE) else None
+    one = twins.side(now, models.find(f"{catalogue.RECURRENT}/{score}"))
+    reference = models.known(twins.REFERENCE)
+    other = None if reference is None else twins.side(now, reference)
     step = noticed(fit_position("step", now.step, len(one.run.target_tokens)))
     row = one.opened.first_step if step is None else step
     sides = [one] if other is None else [one, other]
@@ -101,7 +102,7 @@ def _part(score: str) -> None:
                         if each is one:
                             pickers.row_picker(each.opened, "cross", at or 0)
                         else:
-                            pickers.head_picker("cross", each.head, each.model)
+                            pickers.head_picker("cross", each.head, each.opened.source)
                 _map(each, at)
     st.caption(_CAVEAT)
     _score(one, row, now.source)

@@ -20,8 +20,9 @@ _STUDIES = ("recurrent-length", "recurrent-speed", "hard-attention")
 def show() -> None:
     now = frame.open_page("recurrent")
     frame.heading("recurrent", now)
-    pick_model(now, "recurrent")
-    sentence_box(replace(now, text=twins.text_of(now)))
+    source = pick_model(now, "recurrent")
+    if source is not None:
+        sentence_box(source, replace(now, text=twins.text_of(now)))
     sections.draw("recurrent", _SECTIONS, now, session.current())
     for study in _STUDIES:
         menu.finding(study)

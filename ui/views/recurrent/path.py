@@ -9,7 +9,8 @@ from figures.pages.recurrent import paths
 from transformer.model.config import TransformerConfig
 from ui.address import State, session
 from ui.controls import options, panel, part, pickers, plain, seen
-from ui.server import catalogue
+from ui.server import catalogue, models
+from ui.server.source import Source
 from ui.views.recurrent import twins
 
 _SEEING = (
@@ -20,18 +21,18 @@ _SEEING = (
 
 
 def show(now: State) -> None:
-    model = twins.REFERENCE if catalogue.exists(twins.REFERENCE) else None
+    source = models.known(twins.REFERENCE)
     score = twins.score_of(now)
-    if model is None and score is None:
+    if source is None and score is None:
         twins.missing()
         return
-    _part(model or f"{catalogue.RECURRENT}/{score}")
+    _part(source or models.find(f"{catalogue.RECURRENT}/{score}"))
 
 
 @part
-def _part(model: str) -> None:
+def _part(source: Source) -> None:
     now = session.current()
-    run = twins.opened(now, model).translation
+    run = twins.opened(now, source).translation
     tokens = run.source_tokens
     stop = len(tokens) - 1 if now.source is None else min(now.source, len(tokens) - 1)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

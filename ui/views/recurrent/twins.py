@@ -12,6 +12,7 @@ from ui.controls import inform, pickers
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.runs import Request
+from ui.server.source import Source
 from ui.shell import fitting, waiting
 
 REFERENCE = f"{catalogue.TWINS}/sinusoidal"
@@ -79,22 +80,22 @@ def text_of(now: State) -> str:
 _OPENS = "Yesterday I bought a new book."
 
 
-def opened(now: State, model: str) -> Opened:
+def opened(now: State, source: Source) -> Opened:
     """The visitor's sentence through a model, without changes: both models run as they are.
 
     Raises:
         ValueError: the sentence cannot be translated; the message says why.
     """
-    asked: Request = runs.request(replace(now, changes=()), model, text_of(now))
-    teller = waiting.Teller(model, "Translating")
+    asked: Request = runs.request(replace(now, changes=()), source, text_of(now))
+    teller = waiting.Teller(source, "Translating")
     translation = runs.traced(asked, teller)
     teller.end()
     return Opened(asked, translation, None)
 
 
-def side(now: State, model: str) -> TwinRun:
+def side(now: State, source: Source) -> TwinRun:
     """A model's run, with the head of cross-attention that the visitor chose, as far as it has one."""
-    found = opened(now, model)
-    size, first = catalogue.sizes(model)["cross"], runs.default_head(model, "cross")
+    found = opened(now, source)
+    size, first = source.sizes["cross"], runs.default_head(source, "cross")
     head, _ = fitting.fit_head("cross", now.cross if size != (1, 1) else None, size, first)
     return TwinRun(found, head)

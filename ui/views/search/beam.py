@@ -17,7 +17,7 @@ from ui.address.kinds import BEAM
 from ui.address.state import KINDS
 from ui.controls import pickers, say
 from ui.maps import next_token_choice
-from ui.server import catalogue, per_run, runs
+from ui.server import per_run, runs
 from ui.server.hosting.bounds import Bounds
 from ui.server.opened import Opened
 from ui.shell import waiting
@@ -37,12 +37,12 @@ _SEEING = (
 
 
 def show(opened: Opened, now: State) -> None:
-    rules = catalogue.translator(opened.asked.model).rules
+    rules = opened.source.translator().rules
     beam_size = _beam_size(now, rules)
     scored = with_penalty(rules, now.penalty, now.length_offset)
     _settings(beam_size, scored, rules)
     asked = replace(opened.asked, target=None, decode=f"{BEAM}{beam_size}", drawing=runs.USUAL)
-    teller = waiting.Teller(asked.model, f"Searching with {beam_size} hypotheses")
+    teller = waiting.Teller(asked.source, f"Searching with {beam_size} hypotheses")
     search = per_run.searched(asked, scored, teller)
     teller.end()
     tree, chosen = search.tree, now.node
@@ -51,7 +51,7 @@ def show(opened: Opened, now: State) -> None:
         st.info(f"The tree has {len(tree.nodes):,} tokens; the last one of the best output is taken.")
         chosen = None
     chosen = tree.winner if chosen is None else chosen
-    text = catalogue.translator(asked.model).text
+    text = asked.source.translator().text
     say(found_sentence(tree, text))
     seeing = _SEEING.format(most=2 * beam_size, beam=beam_size)
     explained = f"{seeing}\n\n$${_FORMULA % _divisor(scored.length_offset)}$$\n\n{_rule(rules)}"
@@ -130,7 +130,7 @@ def _rule(rules: SearchRules) -> str:
 
 
 def _chosen(search: Opened, tree: SearchTree, chosen: int, text: Text) -> None:
-    run = per_run.branched(search.asked, search.translation, chosen)
+    run = per_run.branched(search, chosen)
     st.markdown(headline(tree, chosen, text))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         _token_picker(tree, chosen)

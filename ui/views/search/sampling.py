@@ -234,7 +234,7 @@ def _everywhere(decode: str) -> None:
 
 def _distribution(opened: Opened, now: State) -> None:
     """The distribution of the cursor's step, before and after."""
-    steps = per_run.filtered(opened.asked, opened.translation)
+    steps = per_run.filtered(opened)
     at = min(now.step or 0, len(steps) - 1)
     step, drawn = steps[at], opened.translation.steps[at]
     written = next(i for i, each in enumerate(step.tokens) if each.token_id == drawn.token_id)

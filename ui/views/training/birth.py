@@ -17,7 +17,7 @@ from transformer.text.typed import clean
 from transformer.trace.view import HeadView
 from ui.address import State, session
 from ui.controls import Table, chart, export, inform, panel, part, pickers, plain
-from ui.server import catalogue, runs
+from ui.server import models, runs
 from ui.server.opened import Opened
 from ui.server.training import births
 from ui.shell import menu
@@ -135,7 +135,8 @@ def show_snapshot(seen: Seen) -> None:
     frame, kind = seen.frames[chosen], now.kind or "cross"
     _slider(seen, chosen, now.play)
     st.markdown(snapshot(seen.frames, chosen, seen.whose))
-    size, first = catalogue.sizes(seen.run)[kind], runs.default_head(seen.run, kind)
+    source = models.find(seen.run)
+    size, first = source.sizes[kind], runs.default_head(source, kind)
     head, _ = fit_head(kind, now.born, size, first)
     left, right = st.columns([1.05, 1], gap="medium")
     with left:

@@ -10,7 +10,7 @@ from figures.pages.training.panels import FAINT, Panel, panels
 from transformer.training.runs.history import History
 from ui.address import State, session
 from ui.controls import Table, inform, panel
-from ui.server import catalogue, per_run
+from ui.server import per_run
 from ui.server.opened import Opened
 from ui.shell import menu
 
@@ -24,12 +24,12 @@ _NONE = "This model comes without a log of its training, so there is no history 
 
 
 def show(opened: Opened, _now: State) -> None:
-    found = per_run.history(opened.asked.model)
+    found = per_run.history(opened.source)
     if found is None:
         inform(_NONE)
         menu.with_model("training/history", session.FORMER)
         return
-    name = catalogue.translator(opened.asked.model).name
+    name = opened.source.translator().name
     st.markdown(sentence(found))
     panel(
         "history",

@@ -36,7 +36,7 @@ _WAYS = (
 
 
 def show(opened: Opened, now: State) -> None:
-    lesson = per_run.lesson(opened.asked.model, opened.translation)
+    lesson = per_run.lesson(opened)
     columns = columns_of(lesson)
     chosen = min(now.step or 0, len(columns) - 1)
     first = pickers.window(now.first, COLUMNS, max(len(columns), len(lesson.free)), "positions")
@@ -46,7 +46,7 @@ def show(opened: Opened, now: State) -> None:
     st.markdown("##### The same target, and the model on its own")
     say(parted(lesson))
     _ways(lesson, columns, first, model)
-    if not needs.tell_lack(opened.asked.model, ("decoder",)):
+    if not needs.tell_lack(opened.source, ("decoder",)):
         _mask(opened)
 
 

@@ -33,10 +33,10 @@ _SEEING = (
 
 
 def show(opened: Opened, now: State) -> None:
-    lesson = per_run.lesson(opened.asked.model, opened.translation)
+    lesson = per_run.lesson(opened)
     place = min(now.step or 0, len(lesson.positions) - 1)
     _controls(lesson, place, now.smoothing)
-    found = per_run.smoothed(opened.asked.model, lesson, place, now.smoothing)
+    found = per_run.smoothed(opened.source, lesson, place, now.smoothing)
     st.markdown(smoothed(lesson.positions[place], place, found))
     parts = (1 - found.epsilon, found.bare_loss, found.epsilon, found.spread, found.loss)
     with_numbers = _FORMULA % tuple(f"{value:.2f}" for value in parts)

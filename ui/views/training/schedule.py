@@ -11,7 +11,6 @@ from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.runs.stated import stated_options
 from ui.address import State, session
 from ui.controls import Table, panel, pickers, plain, power
-from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import menu
 
@@ -33,7 +32,7 @@ _SHOWN = 5
 
 def show(opened: Opened, now: State) -> None:
     paper = paper_options(now.warmup)
-    model = catalogue.translator(opened.asked.model)
+    model = opened.source.translator()
     own = stated_options(model.card)
     _controls(now)
     warmup = f"{paper.warmup:,}".replace(",", r"{,}")

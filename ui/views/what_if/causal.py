@@ -114,9 +114,9 @@ def _scored_picker(base: Translation, chosen: int | None) -> None:
 
 def _causes(asked: Request, other: str) -> CausalTrace:
     """The trace of a request with a target; raises ValueError if the two sentences have none."""
-    second = runs.request(session.current(), asked.model, other).text
+    second = runs.request(session.current(), asked.source, other).text
     with waiting.progress("Patching every place of the model at every token", stop="causal.stop") as tell:
-        return per_run.causes(asked, second, tell)
+        return per_run.causes(asked.source, asked, second, tell=tell)
 
 
 def _maps(found: Traced, take: Callable[[list[object]], object]) -> None:

@@ -15,8 +15,8 @@ from transformer.interventions import Intervention
 from ui.address import State, session
 from ui.address.parameters import link
 from ui.controls import inform, plain
-from ui.server import catalogue, examples
-from ui.server.stores import kept
+from ui.server import catalogue, examples, models
+from ui.server.source import Source, per_model
 from ui.shell.changed import said
 
 _COLUMNS = 2
@@ -24,54 +24,59 @@ Put = tuple[Variants, str | None]
 """The changes that ask a model, and the translation that is given with them."""
 
 
-def known(model: str) -> bool:
+def known(source: Source | None) -> bool:
     """Whether a model can be asked at least one of the questions."""
-    return any(_put(model, each) is not None for each in EXPERIMENTS)
+    return any(_put(source, each) is not None for each in EXPERIMENTS)
 
 
-def show(model: str) -> None:
-    shown = [(each, found) for each in EXPERIMENTS if (found := _put(model, each)) is not None]
+def show(source: Source) -> None:
+    shown = [(each, found) for each in EXPERIMENTS if (found := _put(source, each)) is not None]
     if not shown:
         inform(
             "These experiments need English sentences and a model of whose heads heads.json tells: choose "
             f"{catalogue.DEFAULT} on the left."
         )
         return
-    name = plain(catalogue.find(model).title)
+    name = plain(models.handle(source.name).title)
     st.markdown(f"What does **{name}** do if one thing is changed? Choose one: the model answers.")
     for start in range(0, len(shown), _COLUMNS):
         row = enumerate(shown[start : start + _COLUMNS], start=start + 1)
         for (number, (each, found)), column in zip(row, st.columns(_COLUMNS, gap="small"), strict=False):
             with column, st.container(border=True, height="stretch", key=f"experiment-{each.name}"):
-                _card(number, each, found, model)
+                _card(number, each, found, source)
 
 
 def question(now: State) -> str | None:
     """The question of the experiment whose changes a state holds; None if it holds no experiment's."""
-    text, written = examples.text_on(now.model, now.text), do.write_text(now.changes)
+    source = models.known(now.model)
+    text, written = examples.text_on(source, now.text), do.write_text(now.changes)
     for each in EXPERIMENTS:
-        if each.text == text and (found := _put(now.model or catalogue.DEFAULT, each)) is not None:
+        if each.text == text and (found := _put(source, each)) is not None:
             variants, target = found
             if target == now.target and written in map(do.write_text, variants.values()):
                 return each.question
     return None
 
 
-def _put(model: str, experiment: Experiment) -> Put | None:
+def _put(source: Source | None, experiment: Experiment) -> Put | None:
     """An experiment with the places of a model; None if the model cannot be asked."""
+    if source is None:
+        return None
     with suppress(KeyError, OSError, ValueError):
-        heads, translator = catalogue.facts(model), catalogue.translator(model)
+        heads, translator = source.heads, source.translator()
         if heads and not translator.unread(experiment.text):
-            found: Put = kept("questions").get(
-                (model, id(translator), experiment.name), lambda: experiment.put(translator, heads)
-            )
-            return found
+            return _placed(source, experiment.name, experiment=experiment)
     return None
 
 
-def _card(number: int, experiment: Experiment, found: Put, model: str) -> None:
+@per_model(64)
+def _placed(source: Source, _name: str, *, experiment: Experiment) -> Put:
+    return experiment.put(source.translator(), source.heads)
+
+
+def _card(number: int, experiment: Experiment, found: Put, source: Source) -> None:
     variants, target = found
-    translator = catalogue.translator(model)
+    translator = source.translator()
     pieces = translator.source_pieces(translator.ids(experiment.text))
     st.markdown(f"**{number}. {experiment.question}**")
     st.markdown(f":gray[{plain(experiment.text)}]")
@@ -82,7 +87,7 @@ def _card(number: int, experiment: Experiment, found: Put, model: str) -> None:
             "pages/what_if.py",
             label=f"{named}{_said(changes, pieces)}",
             icon=":material/science:",
-            query_params=link(session.current(), **fresh, model=model, decode="greedy"),
+            query_params=link(session.current(), **fresh, model=source.name, decode="greedy"),
         )
     st.caption(f"What this does not prove: {experiment.not_proved}")
 

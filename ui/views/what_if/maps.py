@@ -19,7 +19,6 @@ from transformer import interventions as do
 from transformer.model.sites import Head
 from ui.address import State, session
 from ui.controls import chart, export, panel, pickers, plain
-from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import changed
 from ui.views.what_if.forms import fields
@@ -31,7 +30,7 @@ _CELLS = 40
 def draw(opened: Opened, found: RunDifference) -> None:
     """Draws the largest difference of every head, and the map of differences of one."""
     now = session.current()
-    kind = catalogue.kind(opened.asked.model, now.kind)
+    kind = opened.source.kind(now.kind)
     st.markdown("##### How the attention of every head changes")
     pickers.kind_picker(kind, opened.kinds)
     head = getattr(now, kind)

@@ -21,9 +21,10 @@ from transformer.interventions.heads import InAttention
 from transformer.runs.translation import Translation
 from ui.address import State, session
 from ui.controls import export, inform, panel, plain, seen
-from ui.server import catalogue, runs
-from ui.server.opened import Opened
-from ui.server.stores import kept
+from ui.server import catalogue, models, runs
+from ui.server.opened import Opened, forced, per_run
+from ui.server.source import NEEDS_MODEL, Source
+from ui.server.stores import held
 from ui.shell import frame, sections
 from ui.shell.changed import of_tokens
 from ui.shell.models.model_picker import pick_model
@@ -56,11 +57,11 @@ def _results(opened: Opened) -> None:
     if asked is not None:
         st.markdown(f"##### {plain(asked)}")
     st.markdown(_sentence(free))
-    forced = runs.forced(opened.asked, base)
-    same = free if forced is None else _compared(opened, base, forced)
+    same_text = forced(opened, base)
+    same = free if same_text is None else _compared(opened, base, same_text)
     left, right = st.columns([1, 1], gap="large")
     with left:
-        _steps(same, forced is not None)
+        _steps(same, same_text is not None)
         _control(opened, base)
     with right:
         _candidates(free)
@@ -69,11 +70,14 @@ def _results(opened: Opened) -> None:
 
 
 def _compared(opened: Opened, base: Translation, changed: Translation) -> RunDifference:
-    def make() -> RunDifference:
-        return compare_runs(base, changed)
+    return _difference(opened, id(base), id(changed), pair=(base, changed))
 
-    found: RunDifference = kept("compared").get((opened.asked, id(base), id(changed)), make)
-    return found
+
+@per_run(16, lambda found: held(found.base) + held(found.changed))
+def _difference(
+    _opened: Opened, _base: int, _changed: int, *, pair: tuple[Translation, Translation]
+) -> RunDifference:
+    return compare_runs(*pair)
 
 
 def _sentence(found: RunDifference) -> str:
@@ -201,7 +205,7 @@ def _control(
     st.markdown("##### The same change at other heads")
     try:
         with st.spinner("Measuring the same change at other heads …"):
-            found = _measured(opened, base, taken[-1])
+            found = _measured(opened, base.target_ids, taken[-1])
     except InterventionError as error:
         st.caption(plain(f"There is no control: {error}"))
         return
@@ -214,15 +218,10 @@ def _control(
     )
 
 
-def _measured(opened: Opened, base: Translation, change: do.Intervention) -> RandomHeads:
-    model = catalogue.translator(opened.asked.model)
+@per_run(64)
+def _measured(opened: Opened, base_ids: tuple[int, ...], change: do.Intervention) -> RandomHeads:
     beside = [each for each in opened.asked.changes if each != change]
-
-    def make() -> RandomHeads:
-        return random_heads(model, opened.asked.text, base.target_ids, change, beside, seed=_SEED)
-
-    found: RandomHeads = kept("controls").get((opened.asked, id(model), base.target_ids), make)
-    return found
+    return random_heads(opened.source.translator(), opened.asked.text, base_ids, change, beside, seed=_SEED)
 
 
 def _rows(found: RandomHeads) -> list[tuple[str, float]]:
@@ -258,7 +257,7 @@ def _view(now: State) -> str:
     """The section: without changes the ready experiments, if there are any for the model."""
     if now.view in _SECTIONS:
         return now.view
-    asked = not (now.changes or now.off) and experiments.known(now.model or catalogue.DEFAULT)
+    asked = not (now.changes or now.off) and experiments.known(models.known(now.model))
     return "experiments" if asked else "changes"
 
 
@@ -278,24 +277,24 @@ def _causal_trace(switch: Switch) -> None:
         with_model(opened, causal.show)
 
 
-def _without_sentence(switch: Switch) -> str | None:
+def _without_sentence(switch: Switch) -> Source | None:
     """Draws the top of a section that needs no sentence; the model, or None if there is none."""
     now = frame.open_page("what_if")
     frame.heading("what_if", now)
-    model = pick_model(now)
+    source = pick_model(now)
     switch(now)
     frame.end("what_if", now)
     frame.show_notices(session.current())
-    if model is None or catalogue.has_model(model):
-        return model
-    inform(catalogue.NEEDS_MODEL)
+    if source is None or source.has_model:
+        return source
+    inform(NEEDS_MODEL)
     return None
 
 
 def _ready_experiments(switch: Switch) -> None:
-    model = _without_sentence(switch)
-    if model is not None:
-        experiments.show(model)
+    source = _without_sentence(switch)
+    if source is not None:
+        experiments.show(source)
 
 
 _SECTIONS: dict[str, Callable[[Switch], None]] = {

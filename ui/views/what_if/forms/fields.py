@@ -30,7 +30,7 @@ from transformer.interventions.written import Field, Written
 from transformer.model.sites import Side, Sublayer
 from transformer.runs.translation import Translation
 from ui.address import session
-from ui.server import catalogue, runs
+from ui.server import runs
 from ui.server.opened import Opened
 
 EVERY = -1
@@ -165,7 +165,7 @@ def number(label: str, value: float, low: float, high: float, step: float) -> fl
 
 def translator(opened: Opened) -> Translator:
     """The model."""
-    return catalogue.translator(opened.asked.model)
+    return opened.source.translator()
 
 
 def typed(opened: Opened) -> tuple[str, ...]:

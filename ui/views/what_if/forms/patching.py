@@ -15,7 +15,6 @@ from transformer.runs.translation import Translation
 from transformer.text.typed import clean
 from ui.address import session
 from ui.server import runs
-from ui.server.catalogue import addressed
 from ui.server.opened import Opened
 from ui.views.what_if.forms import fields
 from ui.views.what_if.forms.fields import Sort
@@ -46,7 +45,7 @@ def _patch(opened: Opened) -> do.Intervention | None:
     place = (make := PLACES[name])(**fields.asked(make, opened))
     if not typed:
         return None
-    text = addressed(opened.asked.model, typed, session.current().language)
+    text = opened.source.addressed(typed, session.current().language)
     other = runs.translate(replace(opened.asked, text=text, target=None, changes=()), runs.NoProgress())
     return do.patch(place, other, _positions(opened.translation, other, place))
 
