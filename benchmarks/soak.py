@@ -200,7 +200,10 @@ def look(port: int) -> Look:
 
 def over(seen: Look) -> list[str]:
     """Stores that keep more than they may."""
-    limits = {"explorer_store_values": stores.most, "explorer_store_bytes": lambda _: stores.MOST_BYTES}
+    limits = {
+        "explorer_store_values": lambda store: seen["explorer_store_most", store],
+        "explorer_store_bytes": lambda _: stores.MOST_BYTES,
+    }
     return [
         f"{label}: {value:.0f} {name.rpartition('_')[2]}"
         for (name, label), value in seen.items()

@@ -85,7 +85,7 @@ def per_run(
     """
 
     def keep(make: Callable[Concatenate[Opened, P], V]) -> Callable[Concatenate[Opened, P], V]:
-        sort = declare(make.__qualname__, entries, size, asked=asked)
+        sort = declare(f"{make.__module__}.{make.__name__}", entries, size, asked=asked)
 
         @wraps(make)
         def found(opened: Opened, /, *of: P.args, **listens: P.kwargs) -> V:

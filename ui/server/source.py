@@ -180,7 +180,7 @@ def per_model(
     """
 
     def keep(make: Callable[Concatenate[Source, P], V]) -> Callable[Concatenate[Source, P], V]:
-        sort = declare(make.__qualname__, entries, size, asked=asked)
+        sort = declare(f"{make.__module__}.{make.__name__}", entries, size, asked=asked)
 
         @wraps(make)
         def found(source: Source, /, *of: P.args, **listens: P.kwargs) -> V:

@@ -32,14 +32,19 @@ class _Stores(Collector):
     """What the stores hold: those of a page exist from its first run on."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        values = GaugeMetricFamily("explorer_store_values", "Values that a store keeps.", labels=["store"])
-        sizes = GaugeMetricFamily(
-            "explorer_store_bytes", "Bytes of a store, where they are bounded.", labels=["store"]
+        values, most, sizes = (
+            GaugeMetricFamily(f"explorer_store_{name}", told, labels=["store"])
+            for name, told in (
+                ("values", "Values that a store keeps."),
+                ("most", "Most values that it keeps."),
+                ("bytes", "Bytes of a store, where they are bounded."),
+            )
         )
         for name, store in stores.every().items():
             values.add_metric([name], len(store))
+            most.add_metric([name], stores.most(name))
             sizes.add_metric([name], store.bytes())
-        yield from (values, sizes)
+        yield from (values, most, sizes)
 
 
 class Metrics:
