@@ -33,7 +33,7 @@ from benchmarks.app import ARGUMENTS, READY, enter, server, settle, visit  # noq
 from transformer.training.toys.tasks import TOYS  # noqa: E402
 from ui.server.workshop.limits import SWITCH, Limits  # noqa: E402
 from ui.server.workshop.plan import Plan, example  # noqa: E402
-from ui.server.workshop.run import RUN, Asked, Run  # noqa: E402
+from ui.server.workshop.run import RUN, TrainingOrder, TrainingRun  # noqa: E402
 from ui.server.workshop.workshop import FOLDER  # noqa: E402
 
 PRODUCTS, SIDE = 20_000, 256
@@ -59,7 +59,7 @@ def train(task: str, folder: Path) -> None:
     before = products()
     used = _computed()
     plan = Plan(task=task)
-    run = Run(Asked(plan, example(plan, None)), folder / task)
+    run = TrainingRun(TrainingOrder(plan, example(plan, None)), folder / task)
     run.folder.mkdir(parents=True)
     start = time.perf_counter()
     run.begin(Limits(minutes=60), lambda: 0)
@@ -87,7 +87,7 @@ def visitors(samples: int, folder: Path) -> None:
     """Prints what a visitor waits with a run and without."""
     left = folder / FOLDER / RUN
     left.mkdir(parents=True)
-    Asked(LONG, example(LONG, None)).write(left)  # fills the form with these sizes
+    TrainingOrder(LONG, example(LONG, None)).write(left)  # fills the form with these sizes
     os.environ[SWITCH] = "on"
     with sync_playwright() as playwright, server("app.py", folder) as url:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)

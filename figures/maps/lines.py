@@ -21,7 +21,7 @@ SEVERAL = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999
 
 
 @dataclass(frozen=True)
-class Link:
+class WeightLine:
     """One line: a query, a key (positions in the window, from 0) and the weight between them."""
 
     query: int
@@ -34,7 +34,7 @@ def links(
     # for each row, keep the fewest links that together carry this share (0 to 1); None keeps all
     mass: float | None = MASS,
     threshold: float = 0.0,  # keep only links of at least this weight
-) -> list[Link]:
+) -> list[WeightLine]:
     """Chooses the links to draw.
 
     Raises:
@@ -49,7 +49,9 @@ def links(
         before = np.cumsum(row[order]) - row[order]
         kept = order if mass is None else order[before < mass * row.sum()]
         chosen += [
-            Link(query, int(key), float(row[key])) for key in kept if row[key] > 0 and row[key] >= threshold
+            WeightLine(query, int(key), float(row[key]))
+            for key in kept
+            if row[key] > 0 and row[key] >= threshold
         ]
     return chosen
 
@@ -99,7 +101,9 @@ def looks(views: Sequence[HeadLike]) -> Sequence[tuple[str, str]]:
     return SEVERAL if len(views) > 1 else ((style.HUES[views[0].kind], "solid"),)
 
 
-def _traces(found: Sequence[Link], view: HeadLike, hue: str, dash: str, opacity: float) -> list[go.Scatter]:
+def _traces(
+    found: Sequence[WeightLine], view: HeadLike, hue: str, dash: str, opacity: float
+) -> list[go.Scatter]:
     """One trace per thickness, and one of invisible points at the middles of the lines for the hover text."""
     if not found:
         return []
@@ -124,7 +128,7 @@ def _traces(found: Sequence[Link], view: HeadLike, hue: str, dash: str, opacity:
     return [*traces, _hover_points(found, view, name)]
 
 
-def _hover_points(found: Sequence[Link], view: HeadLike, name: str) -> go.Scatter:
+def _hover_points(found: Sequence[WeightLine], view: HeadLike, name: str) -> go.Scatter:
     rows = labels.row_names(view.query_tokens, view.predicted_tokens)
     keys = labels.key_names(view.key_tokens)
     return go.Scatter(

@@ -23,7 +23,7 @@ _LEAST = {True: 0.1, False: 1e-6}
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class MeasureRow:
     """A measure of every column."""
 
     name: str
@@ -31,7 +31,7 @@ class Row:
     signed: bool = False  # whether it is a change in nats; such rows share one scale
 
 
-def measures_map(rows: Sequence[Row], columns: Sequence[str], ink: str = "#1d232c") -> go.Figure:
+def measures_map(rows: Sequence[MeasureRow], columns: Sequence[str], ink: str = "#1d232c") -> go.Figure:
     """Measures as rows; the colour is a share of the row's largest number, or of all rows' in nats."""
     shared = [row for row in rows if row.signed]
     ends = [_end(shared if row.signed else [row]) for row in rows]
@@ -65,7 +65,7 @@ def measures_map(rows: Sequence[Row], columns: Sequence[str], ink: str = "#1d232
     return style.figure(style.spec([cells], layout))
 
 
-def _end(rows: Sequence[Row]) -> float:
+def _end(rows: Sequence[MeasureRow]) -> float:
     largest = max(float(np.nanmax(np.abs(row.values), initial=0.0)) for row in rows)
     return max(largest, _LEAST[rows[0].signed])
 

@@ -28,7 +28,7 @@ class Place(NamedTuple):
     data: Any = None  # what a click on it gives, as the `customdata` of a point
 
 
-class Line(NamedTuple):
+class WayLine(NamedTuple):
     """What one place passes to another."""
 
     start: int  # the places, by number
@@ -40,7 +40,7 @@ class Line(NamedTuple):
 def way_graph(
     titles: Sequence[str],  # of the columns, from 0
     places: Sequence[Place],  # column by column, each from the top
-    lines: Sequence[Line],
+    lines: Sequence[WayLine],
 ) -> go.Figure:
     """Draws the columns from right to left, so that what was read stands left of who read it."""
     spots, rows = _spots(len(titles), places)
@@ -79,7 +79,7 @@ def _spots(columns: int, places: Sequence[Place]) -> tuple[list[tuple[float, flo
 def way_svg(
     titles: Sequence[str],  # as in `way_graph`
     places: Sequence[Place],
-    lines: Sequence[Line],
+    lines: Sequence[WayLine],
     width: int = 190,  # px of a column
 ) -> str:
     """The same columns as a picture of their own, whose letters have the colour of the text around it."""
@@ -117,9 +117,9 @@ def _hue(value: float) -> str:
     return style.POSITIVE if value > 0 else style.NEGATIVE
 
 
-def _lines(spots: Sequence[tuple[float, float]], lines: Sequence[Line]) -> list[dict[str, Any]]:
+def _lines(spots: Sequence[tuple[float, float]], lines: Sequence[WayLine]) -> list[dict[str, Any]]:
     largest = max((abs(each.value) for each in lines), default=1.0) or 1.0
-    grouped = defaultdict[tuple[int, bool], list[Line]](list)
+    grouped = defaultdict[tuple[int, bool], list[WayLine]](list)
     for each in lines:
         grouped[round(_STEPS * abs(each.value) / largest), each.value > 0].append(each)
     traces = []
@@ -149,7 +149,7 @@ def _curve(a: tuple[float, float], b: tuple[float, float]) -> np.ndarray:
 
 
 def _middles(
-    spots: Sequence[tuple[float, float]], places: Sequence[Place], lines: Sequence[Line]
+    spots: Sequence[tuple[float, float]], places: Sequence[Place], lines: Sequence[WayLine]
 ) -> dict[str, Any]:
     """What hovering over a line finds: its middle."""
     middles = [_curve(spots[each.start], spots[each.end])[len(_CURVE) // 2] for each in lines]
@@ -167,7 +167,7 @@ def _middles(
     }
 
 
-def _said(places: Sequence[Place], line: Line) -> str:
+def _said(places: Sequence[Place], line: WayLine) -> str:
     return f"{places[line.end].name} → {places[line.start].name}: {labels.number(line.value, '+.3f')} nats"
 
 

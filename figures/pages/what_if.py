@@ -17,7 +17,7 @@ _STRIP = 0.36
 
 
 @dataclass(frozen=True)
-class Moved:
+class StepMove:
     """Outcome of one step."""
 
     token: str  # the token that the run without the changes wrote
@@ -26,7 +26,7 @@ class Moved:
 
 
 def delta_bars(
-    steps: Sequence[Moved],  # what became of each step
+    steps: Sequence[StepMove],  # what became of each step
     parting: int | None,  # the step, from 0, at which the runs part; None if they do not
 ) -> go.Figure:
     """Bars of Δ log p, one row per step from the top; a line under the step at which the runs part."""

@@ -16,7 +16,7 @@ from transformer.model.sites import AttentionKind
 HEADS = 4
 
 
-class Recurrent(nn.Module):
+class Lstm(nn.Module):
     """An LSTM of d units."""
 
     def __init__(self, d_model: int) -> None:
@@ -59,7 +59,7 @@ class Restricted(nn.Module):
         return self.attention(blocks[1:-1], near, mask=mask).flatten(0, 1)[None, :length]
 
 
-class Written(nn.Module):
+class TextbookAttention(nn.Module):
     """Self-attention as the textbook writes it: the n × n weights of every head are in memory."""
 
     def __init__(self, d_model: int) -> None:
@@ -88,8 +88,8 @@ def layers(d_model: int) -> dict[str, nn.Module]:
     """A layer of each kind, by the names of ``table``, in evaluation mode."""
     made: dict[str, nn.Module] = {
         "attention": multi_head(d_model),
-        WRITTEN: Written(d_model),
-        "recurrent": Recurrent(d_model),
+        WRITTEN: TextbookAttention(d_model),
+        "recurrent": Lstm(d_model),
         "convolutional": Convolutional(d_model),
         "restricted": Restricted(d_model),
     }

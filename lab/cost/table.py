@@ -14,7 +14,7 @@ NEIGHBOURHOOD = 3 * BLOCK
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerCost:
     """A kind of layer, as in Table 1; n tokens of d dimensions, in LaTeX."""
 
     name: str  # the kind
@@ -25,12 +25,12 @@ class Layer:
 
 
 LAYERS = {
-    "attention": Layer("self-attention", r"O(n^2 \cdot d)", "O(1)", "O(1)", lambda n, d: n * n * d),
-    "recurrent": Layer("recurrent", r"O(n \cdot d^2)", "O(n)", "O(n)", lambda n, d: n * d * d),
-    "convolutional": Layer(
+    "attention": LayerCost("self-attention", r"O(n^2 \cdot d)", "O(1)", "O(1)", lambda n, d: n * n * d),
+    "recurrent": LayerCost("recurrent", r"O(n \cdot d^2)", "O(n)", "O(n)", lambda n, d: n * d * d),
+    "convolutional": LayerCost(
         "convolutional", r"O(k \cdot n \cdot d^2)", "O(1)", r"O(\log_k n)", lambda n, d: KERNEL * n * d * d
     ),
-    "restricted": Layer(
+    "restricted": LayerCost(
         "restricted self-attention",
         r"O(r \cdot n \cdot d)",
         "O(1)",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.heads.measures import SORTED, UNITS
-from lab.heads.statistics import Floats, Reading
+from lab.heads.statistics import Floats, HeadsOfKind
 from transformer.text.words import EOS, Group, readable, reading_groups
 
 Ints = NDArray[np.int64]
@@ -84,7 +84,7 @@ class Profiler:
         # by sentence and statistic, (layers, heads) the row with the largest value, and with the smallest
         self._marked: tuple[list[dict[str, Ints]], list[dict[str, Ints]]] = [], []
 
-    def add(self, reading: Reading, queries: Sequence[str], keys: Sequence[str]) -> None:
+    def add(self, reading: HeadsOfKind, queries: Sequence[str], keys: Sequence[str]) -> None:
         """Adds a sentence with the pieces of its rows and columns; rows that see one key say nothing."""
         seen = np.flatnonzero((reading.mask.sum(-1) > 1).all(0))
         weights, mask = reading.weights[:, :, seen], reading.mask[:, seen]

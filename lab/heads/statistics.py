@@ -150,7 +150,7 @@ class Totals:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class HeadsOfKind:
     """All heads of one kind over one sentence."""
 
     weights: Floats  # (layers, heads, queries, keys)
@@ -161,7 +161,7 @@ class Reading:
     @classmethod
     def of(
         cls, translation: Translation, kind: AttentionKind, projections: Projections | None = None
-    ) -> Reading:
+    ) -> HeadsOfKind:
         """Reads a sentence; `contribution` and the lengths need W^O of the model."""
         trace, keys = trace_of(translation), keys_of(translation, kind)
         weights, masks, layers, lengths = [], [], [], []
@@ -191,7 +191,7 @@ def sentence_totals(
     translation: Translation, kind: AttentionKind, projections: Projections | None = None
 ) -> Totals:
     """The statistics of all heads of a kind over one sentence; `contribution` needs W^O of the model."""
-    return Reading.of(translation, kind, projections).totals()
+    return HeadsOfKind.of(translation, kind, projections).totals()
 
 
 def keys_of(translation: Translation, kind: AttentionKind) -> Keys:

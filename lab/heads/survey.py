@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lab.heads.measures import LISTS, SENTENCES, SORTED, UNITS
 from lab.heads.profile import SHOWN, Profile, Profiler
-from lab.heads.statistics import Floats, Reading, Totals
+from lab.heads.statistics import Floats, HeadsOfKind, Totals
 from lab.heads.trials import Trials
 from lenses.heads import roles
 from lenses.words.gold_links import CrossAlignments
@@ -90,7 +90,7 @@ def as_line(pair: GoldPair) -> Line:
     return Line(" ".join(pair.source), " ".join(pair.target))
 
 
-class Example(NamedTuple):
+class SurveyExample(NamedTuple):
     """A sentence of the survey, in an order of the sentences."""
 
     line: Line  # the sentence
@@ -143,12 +143,12 @@ class Survey:
         """Share of the sentences (of the gold pairs, for the role alignment) that show the role of a head."""
         return float(self.profiles[kind].kept[layer, head])
 
-    def fifths(self, kind: AttentionKind, layer: int, head: int, order: str) -> list[list[Example]]:
+    def fifths(self, kind: AttentionKind, layer: int, head: int, order: str) -> list[list[SurveyExample]]:
         """Sentences of each fifth of an order (`SORTED`), from the largest values to the smallest."""
         found, place = self.profiles[kind], (SORTED.index(order), layer, head)
         columns = (values[place].tolist() for values in (found.sentences, found.values, found.marked))
         shown = [
-            None if number < 0 else Example(self.lines[number], value, None if row < 0 else row)
+            None if number < 0 else SurveyExample(self.lines[number], value, None if row < 0 else row)
             for number, value, row in zip(*columns, strict=True)
         ]
         size = SHOWN // 5
@@ -215,7 +215,7 @@ class Surveyor:
         line = todo
         tries = len(self._found) < SENTENCES
         traced = line.run(self._translator, residual=tries)
-        readings = {kind: Reading.of(traced, kind, self._projections) for kind in self._totals}
+        readings = {kind: HeadsOfKind.of(traced, kind, self._projections) for kind in self._totals}
         found = {kind: reading.totals() for kind, reading in readings.items()}
         tried = (self._trials.tried(traced, readings), self._trials.shares(traced)) if tries else ([], [])
         with self._lock:

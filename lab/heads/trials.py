@@ -20,7 +20,7 @@ from itertools import combinations
 import numpy as np
 import torch
 
-from lab.heads.statistics import Floats, Reading
+from lab.heads.statistics import Floats, HeadsOfKind
 from lenses.circuits.dictionary import raises
 from lenses.measures.alti import alti
 from lenses.what_if.rearranged import swapped_order, words_of
@@ -50,7 +50,7 @@ class Trials:
         self._output: torch.Tensor | None = None
         self._shares: list[float] = []
 
-    def tried(self, run: Translation, readings: dict[AttentionKind, Reading]) -> list[Tried]:
+    def tried(self, run: Translation, readings: dict[AttentionKind, HeadsOfKind]) -> list[Tried]:
         """Tries a sentence, of whose run these are the readings."""
         found = [
             (kind, _kept(readings[kind].weights, _weights(other, kind), order, kind))

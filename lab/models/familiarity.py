@@ -12,7 +12,7 @@ from lenses.words.familiarity import (
     BAD_BELOW,
     JUDGED,
     UNKNOWN_ONLY,
-    Found,
+    DoubtHits,
     Traits,
     as_json,
     choose,
@@ -81,7 +81,7 @@ def _together(parts: Iterable[Told]) -> Told:
     return found
 
 
-def said(found: Found) -> str:
+def said(found: DoubtHits) -> str:
     """Findings of the measure, in one line."""
     doubted = f"doubts {found.flagged:,} of {found.texts:,} translations"
     if not found.flagged or not found.bad:

@@ -48,7 +48,7 @@ PARTS = [each.name for each in COMMANDS]
 
 
 @dataclass(frozen=True)
-class Part:
+class RemakeStep:
     """One step of the remake."""
 
     command: Command
@@ -65,7 +65,7 @@ class Part:
         return next((path for path in self.needs if not path.exists()), None)
 
 
-def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]:
+def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[RemakeStep]:
     """Everything that describes a model, in the order in which it is made."""
     data = data_of(directory)
     pairs, own, gold = sample / data.sample, sample / data.own_gold, corpora / data.gold[1]
@@ -78,21 +78,21 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
     examples = directory / EXAMPLES_FILE
     folders = "--corpora", corpora, "--sample", sample
     return [
-        Part(heads, ["--data", valid, "--alignments", gold], [valid, gold]),
-        Part(
+        RemakeStep(heads, ["--data", valid, "--alignments", gold], [valid, gold]),
+        RemakeStep(
             survey, ["--data", pairs, "--alignments", own, *["--brief"] * is_brief(directory)], [pairs, own]
         ),
-        Part(means, ["--data", pairs], [pairs]),
-        Part(importance, ["--data", pairs], [pairs]),
-        Part(faithfulness, ["--data", pairs], [pairs]),
-        Part(weight_effect, ["--data", pairs], [pairs]),
-        Part(way_back, ["--data", pairs], [pairs]),
-        Part(familiarity, doubted, [*fit, *test, *data.judged]),
-        Part(scores, [*folders, *_compared_before(directory)], [corpora]),
-        Part(history, ["--log", log], [log]),
-        Part(card, [], [directory / SCORES_FILE]),
-        Part(claims, [], [examples]),
-        Part(first, [], [examples]),
+        RemakeStep(means, ["--data", pairs], [pairs]),
+        RemakeStep(importance, ["--data", pairs], [pairs]),
+        RemakeStep(faithfulness, ["--data", pairs], [pairs]),
+        RemakeStep(weight_effect, ["--data", pairs], [pairs]),
+        RemakeStep(way_back, ["--data", pairs], [pairs]),
+        RemakeStep(familiarity, doubted, [*fit, *test, *data.judged]),
+        RemakeStep(scores, [*folders, *_compared_before(directory)], [corpora]),
+        RemakeStep(history, ["--log", log], [log]),
+        RemakeStep(card, [], [directory / SCORES_FILE]),
+        RemakeStep(claims, [], [examples]),
+        RemakeStep(first, [], [examples]),
     ]
 
 

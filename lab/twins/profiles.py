@@ -32,7 +32,7 @@ Sentences = list[tuple[Floats, Floats]]
 """Per sentence the encoder's output (tokens, d_model) and the position of each token (tokens,)."""
 
 
-class Profile:
+class DistanceProfile:
     """Attention of the heads of one stack by distance, summed over sentences."""
 
     def __init__(self, kind: AttentionKind) -> None:
@@ -89,10 +89,10 @@ def by_distance(weights: NDArray[Any]) -> Floats:
 
 
 def attention_profiles(twins: Twins, pairs: Sequence[SentencePair]) -> Json:
-    """The ``Profile`` of both stacks of every twin, with the references forced."""
+    """The ``DistanceProfile`` of both stacks of every twin, with the references forced."""
     models = {}
     for name, twin in twins.items():
-        profiles = [Profile(kind) for kind, site in twin.config.sites.items() if site.own_keys]
+        profiles = [DistanceProfile(kind) for kind, site in twin.config.sites.items() if site.own_keys]
         for pair in pairs:
             translation = twin.force(pair.source, pair.target)
             for profile in profiles:

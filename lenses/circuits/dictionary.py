@@ -56,7 +56,7 @@ def raises(
     return wrote.float() @ output.T
 
 
-class Entry(NamedTuple):
+class DictionaryEntry(NamedTuple):
     """A source word (a piece) of the dictionary that a head is."""
 
     word: str  # the piece, as people read it
@@ -65,7 +65,7 @@ class Entry(NamedTuple):
     seen: int  # number of those sentences
 
 
-class Asked(NamedTuple):
+class AskedWords(NamedTuple):
     """A row, and the source words that its query has the largest products with."""
 
     token: str  # the token that the row predicts
@@ -76,7 +76,9 @@ def _is_word(piece: str) -> bool:
     return not (is_special(piece) or is_punctuation(readable(piece)))
 
 
-def written_by(translator: Translator, runs: Sequence[Translation], layer: int, head: int) -> list[Entry]:
+def written_by(
+    translator: Translator, runs: Sequence[Translation], layer: int, head: int
+) -> list[DictionaryEntry]:
     """The source words that take most of a head's weight over several runs, and what they raise."""
     weight = Counter[str]()
     for run in runs:
@@ -100,11 +102,11 @@ def written_by(translator: Translator, runs: Sequence[Translation], layer: int, 
         best = total[piece].topk(FIRST).indices.tolist()
         texts = tuple(readable(each) for each in translator.pieces(best))
         hits = sum(best[0] in run.target_ids for run in inside[piece])
-        entries.append(Entry(readable(piece), texts, hits / len(inside[piece]), len(inside[piece])))
+        entries.append(DictionaryEntry(readable(piece), texts, hits / len(inside[piece]), len(inside[piece])))
     return entries
 
 
-def asked_for(runs: Sequence[Translation], layer: int, head: int) -> list[Asked]:
+def asked_for(runs: Sequence[Translation], layer: int, head: int) -> list[AskedWords]:
     """The rows with the largest weight on one word, a row for each token, and what their queries ask for."""
     records = [recorded(run).layer(CROSS, layer) for run in runs]
     keys = torch.cat([record.key[head] for record in records])
@@ -122,5 +124,5 @@ def asked_for(runs: Sequence[Translation], layer: int, head: int) -> list[Asked]
     for token, (_, query) in sorted(rows.items(), key=lambda each: -each[1][0])[:MOST]:
         order = (keys @ query).argsort(descending=True).tolist()
         words = dict.fromkeys(readable(pieces[i]) for i in order)
-        found.append(Asked(readable(token), (*words,)[:FIRST]))
+        found.append(AskedWords(readable(token), (*words,)[:FIRST]))
     return found

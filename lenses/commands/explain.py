@@ -26,7 +26,7 @@ Found = tuple[Sequence[str], Sequence[float], AuditReport | None]
 
 
 @dataclass(frozen=True)
-class Explained:
+class ExplainedToken:
     """A token of a run that is explained."""
 
     translator: Translator  # the model
@@ -76,7 +76,7 @@ def explain(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.layer <= sites[kind].n_layers or not 1 <= arguments.head <= heads:
         raise ValueError(f"There is no head {arguments.layer}.{arguments.head} of the kind {kind}.")
     head = kind, arguments.layer - 1, arguments.head - 1
-    explained = Explained(translator, run, step, against, head, arguments.way)
+    explained = ExplainedToken(translator, run, step, against, head, arguments.way)
     names, values, audit = _MEASURES[arguments.measure](explained)
     warn(run.notes)
     if arguments.json:
@@ -110,40 +110,40 @@ def _rival(translator: Translator, token: str) -> int:
     return ids[0]
 
 
-def _attribution(explained: Explained) -> Found:
+def _attribution(explained: ExplainedToken) -> Found:
     run, step, against = explained.run, explained.step, explained.against
     found = attribution(explained.translator.model, run, step, run.steps[step].token_id, against)
     order = sorted(range(len(found.values)), key=lambda at: -abs(float(found.values[at])))
     return [str(found.writers[at]) for at in order], [float(found.values[at]) for at in order], found.audit
 
 
-def _gradients(explained: Explained) -> Found:
+def _gradients(explained: ExplainedToken) -> Found:
     run, step = explained.run, explained.step
     found = saliency(explained.translator, run, step, run.steps[step].token_id, explained.against)
     return explained.tokens, [*map(float, found.source), *map(float, found.prefix)], found.audit
 
 
-def _sources(explained: Explained) -> Found:
+def _sources(explained: ExplainedToken) -> Found:
     step, found = explained.step, alti(explained.translator.model, explained.run)
     values = [*map(float, found.source[step]), *map(float, found.prefix[step, : step + 1])]
     return explained.tokens, values, found.audit
 
 
-def _weight(explained: Explained) -> Found:
+def _weight(explained: ExplainedToken) -> Found:
     return explained.by_key(explained.run.weights(*explained.head))
 
 
-def _carried(explained: Explained) -> Found:
+def _carried(explained: ExplainedToken) -> Found:
     found = carried(explained.translator.model, explained.run, *explained.head)
     return explained.by_key(found.norms, found.audit)
 
 
-def _effect(explained: Explained) -> Found:
+def _effect(explained: ExplainedToken) -> Found:
     translator, run, rows = explained.translator, explained.run, [explained.step]
     return explained.by_key(effect(translator, run, *explained.head, explained.way, rows=rows))
 
 
-_MEASURES: dict[str, Callable[[Explained], Found]] = {
+_MEASURES: dict[str, Callable[[ExplainedToken], Found]] = {
     "attribution": _attribution,
     "gradients": _gradients,
     "alti": _sources,

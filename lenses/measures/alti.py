@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from lenses.inside.weights import exact, multi_head, output_rows
-from lenses.measures.stream import UnmeasuredError, Written, recorded, written
+from lenses.measures.stream import SublayerUpdate, UnmeasuredError, recorded, written
 from transformer.model.network import Network
 from transformer.model.norms import shift
 from transformer.model.sites import AttentionKind, Side
@@ -65,7 +65,7 @@ def alti(model: Network, run: Translation) -> Shares:
         raise UnmeasuredError("These shares need an encoder and a decoder with self-attention.")
     worst, blocks = [0.0], dict[AttentionKind, list[Tensor]]()
 
-    def mixed(each: Written) -> Tensor:
+    def mixed(each: SublayerUpdate) -> Tensor:
         assert each.kind is not None
         blocks.setdefault(each.kind, []).append(_mixed(model, run, each, worst))
         return blocks[each.kind][-1]
@@ -91,11 +91,11 @@ def alti(model: Network, run: Translation) -> Shares:
     )
 
 
-def _blocks(model: Network, run: Translation, side: Side) -> Iterator[Written]:
+def _blocks(model: Network, run: Translation, side: Side) -> Iterator[SublayerUpdate]:
     return (each for each in written(model, run, side) if each.kind is not None)
 
 
-def _mixed(model: Network, run: Translation, each: Written, worst: list[float]) -> Tensor:
+def _mixed(model: Network, run: Translation, each: SublayerUpdate, worst: list[float]) -> Tensor:
     """(queries, inputs) shares of a block's inputs: its keys; in cross-attention first the residual."""
     assert each.kind is not None
     kind, layer = each.kind, each.sublayer.layer
@@ -134,7 +134,7 @@ def _mixed(model: Network, run: Translation, each: Written, worst: list[float]) 
     return torch.cat(found)
 
 
-def _constant(model: Network, each: Written) -> Tensor:
+def _constant(model: Network, each: SublayerUpdate) -> Tensor:
     """(heads, d_head) what every value holds of biases: b_V, and with pre-norm self-attention W_V β."""
     assert each.kind is not None
     attention = multi_head(model, each.kind, each.sublayer.layer)

@@ -96,7 +96,7 @@ class FixedNorm:
         return self.centred(self.gain * directions) / self.spread[places]
 
 
-class Written(NamedTuple):
+class SublayerUpdate(NamedTuple):
     """A sub-layer of a run, as far as a stream is concerned."""
 
     sublayer: Sublayer
@@ -105,7 +105,7 @@ class Written(NamedTuple):
     norm: FixedNorm | None  # the norm after its sum; None with pre-norm
 
 
-def written(model: Network, run: Translation, side: Side) -> tuple[Written, ...]:
+def written(model: Network, run: Translation, side: Side) -> tuple[SublayerUpdate, ...]:
     """The sub-layers of a stack in their order; errors as for ``recorded``."""
     recorded(run)
     kinds = {(site.query_side, site.name): kind for kind, site in model.config.sites.items()}
@@ -114,7 +114,7 @@ def written(model: Network, run: Translation, side: Side) -> tuple[Written, ...]
         record, residual = run.stream(sublayer), model.residual(sublayer)
         after = isinstance(residual, PostNorm)
         norm = FixedNorm.of(residual.norm, record.stream + record.update) if after else None
-        found.append(Written(sublayer, kinds.get((side, sublayer.name)), record, norm))
+        found.append(SublayerUpdate(sublayer, kinds.get((side, sublayer.name)), record, norm))
     return tuple(found)
 
 
@@ -174,7 +174,7 @@ def parts(
     return tuple(names), stacked
 
 
-def _update(model: Network, run: Translation, each: Written) -> tuple[list[Writer], Tensor, Tensor]:
+def _update(model: Network, run: Translation, each: SublayerUpdate) -> tuple[list[Writer], Tensor, Tensor]:
     """The update of a sub-layer: by head, and its bias; or as a whole."""
     name, layer, update = each.sublayer.name, each.sublayer.layer, each.record.update.double()
     if each.kind is None:

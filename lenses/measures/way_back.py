@@ -154,7 +154,7 @@ def _stacked(reads: Read, kind: AttentionKind) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Node:
+class WayNode:
     """One place of the picture: the logit, a writer, a position, or what is not shown of a column as one."""
 
     column: (
@@ -176,7 +176,7 @@ class Edge:
     value: float
 
 
-class Picture:
+class WayGraph:
     """The largest nodes of every column, the others as one, and the edges between them."""
 
     def __init__(
@@ -184,12 +184,12 @@ class Picture:
         found: WayBack,
         most: int = 7,  # nodes of a column that stand alone
     ) -> None:
-        self.nodes, self.edges = [Node(0, found.logit.total)], list[Edge]()
+        self.nodes, self.edges = [WayNode(0, found.logit.total)], list[Edge]()
         heads, others = self._written(found, most)
         shown = self._read(found, most, heads, others)
         self._encoded(found, most, shown)
 
-    def _add(self, node: Node, reads: list[tuple[int, float]]) -> int:
+    def _add(self, node: WayNode, reads: list[tuple[int, float]]) -> int:
         self.nodes.append(node)
         self.edges += [Edge(start, len(self.nodes) - 1, value) for start, value in reads]
         return len(self.nodes) - 1
@@ -198,11 +198,11 @@ class Picture:
         """What wrote the last stream; the heads among the nodes, and the other heads as one."""
         values = dict(zip(found.logit.writers, found.logit.values.tolist(), strict=True))
         shown = _largest(values, most)
-        nodes = {each: self._add(Node(1, values[each], each), [(0, values[each])]) for each in shown}
+        nodes = {each: self._add(WayNode(1, values[each], each), [(0, values[each])]) for each in shown}
         rest = {each: value for each, value in values.items() if each not in nodes}
         sums = [sum(v for w, v in rest.items() if (w.head is None) is ends) for ends in (False, True)]
-        self._add(Node(1, sums[1], rest="others"), [(0, sums[1])])
-        other = self._add(Node(1, sums[0], rest="heads"), [(0, sums[0])])
+        self._add(WayNode(1, sums[1], rest="others"), [(0, sums[1])])
+        other = self._add(WayNode(1, sums[0], rest="heads"), [(0, sums[0])])
         return {each: at for each, at in nodes.items() if each.head is not None}, other
 
     def _read(self, found: WayBack, most: int, heads: dict[Writer, int], other: int) -> dict[int, int]:
@@ -225,10 +225,10 @@ class Picture:
             read[other] = totals[prefix, position] - sum(read.values())
             for node, value in read.items():
                 left[node] -= value
-            node = self._add(Node(2, totals[prefix, position], None, position, prefix), [*read.items()])
+            node = self._add(WayNode(2, totals[prefix, position], None, position, prefix), [*read.items()])
             if not prefix:
                 source[position] = node
-        self._add(Node(2, sum(left.values()), rest="others"), [*left.items()])
+        self._add(WayNode(2, sum(left.values()), rest="others"), [*left.items()])
         return source
 
     def _encoded(self, found: WayBack, most: int, source: dict[int, int]) -> None:
@@ -240,7 +240,8 @@ class Picture:
         }
         shown = _largest(values, most)
         heads = {
-            each: self._add(Node(3, values[each], *each), [(source[each[1]], values[each])]) for each in shown
+            each: self._add(WayNode(3, values[each], *each), [(source[each[1]], values[each])])
+            for each in shown
         }
         for rest, ends in (("others", True), ("heads", False)):
             left = dict.fromkeys(source, 0.0)
@@ -248,7 +249,7 @@ class Picture:
                 if (writer, at) not in heads and (writer.head is None) is ends:
                     left[at] += value
             other = self._add(
-                Node(3, sum(left.values()), rest=rest), [(source[at], value) for at, value in left.items()]
+                WayNode(3, sum(left.values()), rest=rest), [(source[at], value) for at, value in left.items()]
             )
         heads = {each: node for each, node in heads.items() if each[0].head is not None}
         totals = dict(enumerate(found.words[:, :, sorted(source)].sum((0, 1, 2)).tolist())) if source else {}
@@ -261,8 +262,8 @@ class Picture:
             read[other] = totals[word] - sum(read.values())
             for node, value in read.items():
                 rests[node] -= value
-            self._add(Node(4, totals[word], None, word), [*read.items()])
-        self._add(Node(4, sum(rests.values()), rest="others"), [*rests.items()])
+            self._add(WayNode(4, totals[word], None, word), [*read.items()])
+        self._add(WayNode(4, sum(rests.values()), rest="others"), [*rests.items()])
 
 
 def _largest(values: dict[Any, float], most: int) -> list[Any]:

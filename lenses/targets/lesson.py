@@ -25,7 +25,7 @@ class Position:
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class TrainingView:
     """A pair as training shows it, and what the model writes on its own."""
 
     positions: tuple[Position, ...]  # the positions of the target, all from one pass
@@ -54,7 +54,7 @@ class Lesson:
 
 
 @torch.no_grad()
-def lesson(translator: Translator, text: str, target: Sequence[int]) -> Lesson:
+def lesson(translator: Translator, text: str, target: Sequence[int]) -> TrainingView:
     """Shows a model a pair as training does (teacher forcing), without dropout; changes nothing in it.
 
     The target ids end with `</s>`. InputError if the source is empty or too long.
@@ -70,4 +70,4 @@ def lesson(translator: Translator, text: str, target: Sequence[int]) -> Lesson:
     columns = (*(read, tokens, target, losses.tolist()), *(guessed, guesses.tolist(), best.exp().tolist()))
     free = translator.translate(text, beam_size=1, capture=False)
     positions = tuple(Position(*each) for each in zip(*columns, strict=True))
-    return Lesson(positions, features, free.target_tokens, free.target_ids)
+    return TrainingView(positions, features, free.target_tokens, free.target_ids)

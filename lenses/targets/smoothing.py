@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lenses.targets.lesson import Lesson
+from lenses.targets.lesson import TrainingView
 from transformer.runs.translator import Translator
 from transformer.training.loss import projected_loss
 
@@ -17,7 +17,7 @@ LISTED = 8
 
 
 @dataclass(frozen=True)
-class Entry:
+class SmoothedPiece:
     """One piece, or all others together, at a position."""
 
     token: str  # the piece; empty for all others
@@ -46,9 +46,9 @@ class SmoothedPosition:
     bare_loss: float  # −log p_y, the loss without smoothing
     spread: float  # mean of −log p over the vocabulary
     # the right piece, and the largest entries of the gradient, most probable first
-    entries: tuple[Entry, ...]
+    entries: tuple[SmoothedPiece, ...]
     right: int  # place of the right piece among them
-    rest: Entry  # all other pieces together
+    rest: SmoothedPiece  # all other pieces together
 
     @property
     def floor(self) -> float:
@@ -60,7 +60,7 @@ class SmoothedPosition:
 
 
 @torch.no_grad()
-def smoothed(translator: Translator, lesson: Lesson, position: int, epsilon: float) -> SmoothedPosition:
+def smoothed(translator: Translator, lesson: TrainingView, position: int, epsilon: float) -> SmoothedPosition:
     """The loss of a position (from 0) under a smoothing; ValueError unless it is from 0 to below 1."""
     if not 0 <= epsilon < 1:
         raise ValueError(f"The smoothing is {epsilon}; it must be from 0 to below 1.")
@@ -82,7 +82,7 @@ def smoothed(translator: Translator, lesson: Lesson, position: int, epsilon: flo
         -float(log_probs.mean()),
         entries,
         listed.index(right),
-        Entry("", *(max(0.0, 1 - each) for each in sums)),
+        SmoothedPiece("", *(max(0.0, 1 - each) for each in sums)),
     )
 
 
@@ -94,8 +94,8 @@ def _listed(shares: Tensor, right: int) -> list[int]:
 
 def _entries(
     translator: Translator, shares: Tensor, target: Tensor, listed: list[int], right: int
-) -> tuple[Entry, ...]:
+) -> tuple[SmoothedPiece, ...]:
     return tuple(
-        Entry(piece, float(shares[i]), float(target[i]), float(i == right))
+        SmoothedPiece(piece, float(shares[i]), float(target[i]), float(i == right))
         for piece, i in zip(translator.pieces(listed), listed, strict=True)
     )

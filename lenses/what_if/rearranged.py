@@ -36,7 +36,7 @@ class MovedRule(BiasRule):
         return MovedRule(self.rule.kept(), self.offset)
 
 
-class Moved(PositionalEncoding):
+class OffsetEncoding(PositionalEncoding):
     """An encoding whose position 0 is position ``offset`` of another encoding."""
 
     def __init__(self, encoding: PositionalEncoding, offset: int) -> None:
@@ -64,7 +64,7 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
     model, recorder = translator.model, Recorder(Capture())
     ids = (*translator.ids(text), translator.config.eos_id)
     encoder = model.stack("encoder")
-    positions = Moved(encoder.positions, offset)
+    positions = OffsetEncoding(encoder.positions, offset)
     try:
         x = model.embed(torch.tensor([ids], device=translator.device), "encoder", offset, recorder)
         for layer in encoder.layers:

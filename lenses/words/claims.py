@@ -13,7 +13,7 @@ from transformer.text.words import find_word
 
 
 @dataclass(frozen=True)
-class Shown:
+class ClaimHead:
     """A head that shows a claim."""
 
     layer: int  # layer of the cross-attention head, from 0
@@ -21,7 +21,7 @@ class Shown:
     weight: float  # its weight on the source word, all pieces together
 
 
-def heads_that_show(run: Translation, target: str, source: str, least: float) -> list[Shown]:
+def heads_that_show(run: Translation, target: str, source: str, least: float) -> list[ClaimHead]:
     """The heads whose row that predicts a target word looks most, and at least so much, at a source word.
 
     The head with the largest weight first; empty if the run lacks one of the words, whose first pieces count.
@@ -35,11 +35,11 @@ def heads_that_show(run: Translation, target: str, source: str, least: float) ->
         for head, weights in enumerate(rows):
             weight = float(weights[keys[0] : keys[1] + 1].sum())
             if keys[0] <= int(np.argmax(weights)) <= keys[1] and weight >= least:
-                found.append(Shown(layer, head, weight))
+                found.append(ClaimHead(layer, head, weight))
     return sorted(found, key=lambda shown: -shown.weight)
 
 
-def shared_heads(found: Sequence[Sequence[Shown]]) -> list[Shown | None]:
+def shared_heads(found: Sequence[Sequence[ClaimHead]]) -> list[ClaimHead | None]:
     """One head for each claim, so that as many claims as possible are shown by the same head.
 
     Per claim, the head that shows most of the claims (of several such heads, the one with the largest sum of

@@ -50,7 +50,7 @@ learned. A translation of such a text is always doubted."""
 
 
 @dataclass(frozen=True)
-class Found:
+class DoubtHits:
     """Hits and misses of the measure among texts whose translations were called good or bad without it."""
 
     texts: int  # number of texts
@@ -70,7 +70,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Measure:
+class DoubtMeasure:
     """The measure of a doubtful translation, with its threshold."""
 
     weights: tuple[float, ...]  # one per trait of ``WEIGHTED``
@@ -80,7 +80,7 @@ class Measure:
     usual: Mapping[str, tuple[float, float]]
     middle: tuple[float, ...]  # the median of each number of ``Traits.row`` over the same texts
     # what it finds among texts that it was not chosen on, by name; people judged ``JUDGED``
-    found: Mapping[str, Found]
+    found: Mapping[str, DoubtHits]
     instead: str | None = None  # name of a larger model on the Hub, or None
     instead_bytes: int = 0  # size of that model's files
     sentences: int | None = None  # how many lines of each file it was chosen and tested with; None if unknown
@@ -115,7 +115,7 @@ class Doubtful:
     """A text whose translation is doubted."""
 
     traits: Traits  # what was measured on it
-    measure: Measure  # how the model's translations are doubted
+    measure: DoubtMeasure  # how the model's translations are doubted
 
     @property
     def reason(self) -> str:
@@ -132,11 +132,11 @@ def traits_of(text: str, pieces: Sequence[str], log_probs: Sequence[float]) -> T
     return Traits(sum(log_probs) / max(1, len(log_probs)), len(pieces), len(pieces) / words, unknown)
 
 
-UNKNOWN_ONLY = Measure((0.0,) * 3, 0.0, 1.0, dict.fromkeys(WEIGHTED, (0.0, 0.0)), (0.0,) * 3, {})
+UNKNOWN_ONLY = DoubtMeasure((0.0,) * 3, 0.0, 1.0, dict.fromkeys(WEIGHTED, (0.0, 0.0)), (0.0,) * 3, {})
 """Doubts what has no token, and nothing else: for models whose mistakes the weighted traits do not tell."""
 
 
-def choose(texts: Sequence[Traits], bad: Sequence[bool]) -> Measure:
+def choose(texts: Sequence[Traits], bad: Sequence[bool]) -> DoubtMeasure:
     """Chooses weights and threshold; ValueError if there are fewer than two good or two bad translations."""
     labels = np.array(bad, dtype=bool)
     if min(labels.sum(), (~labels).sum()) < 2:
@@ -147,7 +147,7 @@ def choose(texts: Sequence[Traits], bad: Sequence[bool]) -> Measure:
     usual = {name: _middle_range([getattr(each, name) for each in good]) for name in WEIGHTED}
     middle = tuple(map(float, np.median(rows[~labels], axis=0)))
     threshold = _threshold(rows @ weights + bias, labels)
-    return Measure(tuple(map(float, weights)), float(bias), threshold, usual, middle, {})
+    return DoubtMeasure(tuple(map(float, weights)), float(bias), threshold, usual, middle, {})
 
 
 def _threshold(doubts: Floats, bad: NDArray[np.bool_]) -> float:
@@ -178,21 +178,21 @@ def _regression(rows: Floats, labels: Floats) -> tuple[Floats, float]:
     return weights, float(found[-1] - weights @ mean)
 
 
-def findings(measure: Measure, texts: Sequence[Traits], bad: Sequence[bool]) -> Found:
+def findings(measure: DoubtMeasure, texts: Sequence[Traits], bad: Sequence[bool]) -> DoubtHits:
     """Hits and misses of the measure among texts; arguments as in ``choose``."""
     doubted = list(map(measure.doubts, texts))
     both = sum(each and is_bad for each, is_bad in zip(doubted, bad, strict=True))
-    return Found(len(texts), sum(bad), sum(doubted), both)
+    return DoubtHits(len(texts), sum(bad), sum(doubted), both)
 
 
-def as_json(measure: Measure) -> dict[str, Any]:
+def as_json(measure: DoubtMeasure) -> dict[str, Any]:
     """The measure as the content of `familiarity.json`."""
     return asdict(measure) | {"traits": list(WEIGHTED), "bad_below": BAD_BELOW}
 
 
-def read_measure(directory: Path) -> Measure | None:
+def read_measure(directory: Path) -> DoubtMeasure | None:
     """The measure beside a model; None if there is none; CheckpointError if the file is damaged."""
     path = directory / FAMILIARITY_FILE
     if not path.exists():
         return None
-    return read_typed(path, partial(typed, Measure))
+    return read_typed(path, partial(typed, DoubtMeasure))

@@ -22,7 +22,7 @@ SPECIAL, MARK, FUNCTION, CONTENT = range(4)
 
 
 @dataclass(frozen=True)
-class Link:
+class WordLink:
     """A target word and a source word, each the strongest for the other."""
 
     target: Group  # the pieces of the target word
@@ -47,7 +47,7 @@ def links(
     weights: NDArray[np.float32],  # (queries, keys) cross-attention; row t predicts target token t
     source_tokens: Sequence[str],  # pieces of the source
     targets: Sequence[Group],  # the target words, in their order
-) -> tuple[Link, ...]:
+) -> tuple[WordLink, ...]:
     """The links of an alignment head between words.
 
     A target word is linked if nothing in the source has more of its attention than the source word, and if no
@@ -67,7 +67,7 @@ def links(
         rivals = merged[content if content[row] else slice(None), best]
         if sort_of(source.text, SOURCE_LANGUAGES) >= FUNCTION and merged[row, best] >= rivals.max():
             distance = abs(source.start / len(source_tokens) - target.start / len(weights))
-            found.append(Link(target, source, float(merged[row, best]), distance))
+            found.append(WordLink(target, source, float(merged[row, best]), distance))
     return tuple(found)
 
 
@@ -98,7 +98,7 @@ def telling_step(
     return max(every, key=lambda word: _merit(word, linked.get(word.start))).start if every else 0
 
 
-def _merit(word: Group, link: Link | None) -> tuple[int, float]:
+def _merit(word: Group, link: WordLink | None) -> tuple[int, float]:
     """Rank of a word by what it tells: first its sort and that of its partner, then its link."""
     sort = sort_of(word.text, TARGET_LANGUAGES)
     if link is None:

@@ -29,7 +29,7 @@ class Explaining:
 
     def __call__(self, run: Translation, step: int) -> str:
         from lenses.again.way_back import audit_way_back  # PyTorch is there, as the model is
-        from lenses.measures.way_back import Picture, way_back
+        from lenses.measures.way_back import WayGraph, way_back
         from transformer.runs.retrace import retrace
 
         again, model = retrace(self.model, run), self.model.model
@@ -40,7 +40,7 @@ class Explaining:
         audit = again.audit().joined(found.audit).joined(audit_way_back(model, again, step, pair, found))
         logit = f"z(“{quote(written.token)}”)"
         logit += "" if rival is None else f" − z(“{quote(rival.token)}”)"
-        picture = Picture(found)
+        picture = WayGraph(found)
         places, lines = ways.places(run, picture, logit), ways.lines(picture)
         rows = "".join(
             f"<tr><td>{html.escape(places[each.end].name)}</td><td>{html.escape(places[each.start].name)}</td>"

@@ -6,7 +6,7 @@ back as an event, and `reduce` turns the event into the next cursor.
 
 from __future__ import annotations
 
-from linked.view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
+from linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, presented, reduce
 from linked.view.feeds import (
     bars_feed,
     choice,
@@ -44,10 +44,10 @@ __all__ = [
     "SIDES",
     "BarsFeed",
     "Cursor",
+    "CursorRange",
     "Feed",
     "Gloss",
     "Layout",
-    "Limits",
     "LinesFeed",
     "MapFeed",
     "RaceFeed",

@@ -18,7 +18,7 @@ class Cursor:
 
 
 @dataclass(frozen=True)
-class Limits:
+class CursorRange:
     """Range of a cursor in one translation, and the name of the translation that events must give."""
 
     trace: str  # the name of the translation
@@ -35,7 +35,7 @@ def _position(value: object, length: int) -> int | None:
 def reduce(
     cursor: Cursor,  # the present cursor
     event: object,  # what the browser sent: `{"step", "source", "seq", "trace"}`, positions from 0
-    limits: Limits,  # the translation on the screen
+    limits: CursorRange,  # the translation on the screen
 ) -> Cursor:
     """Moves the cursor as an event says; a malformed, late or foreign event changes nothing."""
     if not isinstance(event, Mapping):
@@ -52,7 +52,7 @@ def reduce(
 
 def picked_candidate(
     event: object,  # what the browser sent; `candidate` is `[step, token id]`
-    limits: Limits,  # the translation on the screen
+    limits: CursorRange,  # the translation on the screen
 ) -> tuple[int, int] | None:
     """The step (from 0) and the token id of the candidate that the visitor chose; None if none was."""
     if not isinstance(event, Mapping) or event.get("trace") != limits.trace:
@@ -72,7 +72,7 @@ def presented(event: object) -> dict[str, bool]:
 
 def picked_head(
     event: object,  # what the browser sent; `head` and `off` are `[kind, layer, head]`, from 0
-    limits: Limits,  # the translation on the screen
+    limits: CursorRange,  # the translation on the screen
     sizes: Mapping[str, Head],  # number of layers and heads by kind
     what: str = "head",  # `head`: a head to be shown; `off`: one to be switched off, or on again
 ) -> dict[str, Head]:

@@ -13,14 +13,14 @@ from figures.base.bars import candidates, chances
 from figures.base.quantity import quantity
 from figures.base.shape import StepLike
 from figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
-from figures.maps.lines import Link, looks
+from figures.maps.lines import WeightLine, looks
 from figures.maps.pooled import pooled_note
 from figures.maps.strongest import SHOWN
 from lenses.words.reading import Axis, ReadView
 from linked.view.payloads import (
     BarsFeed,
-    Choice,
     Draw,
+    HeadChoice,
     HeadFeed,
     LinesFeed,
     MapFeed,
@@ -149,7 +149,7 @@ def choice(
     size: tuple[int, int],  # number of layers and of heads
     first: tuple[int, int],  # the head that opens first
     roles: Sequence[Sequence[str]] = (),  # of every head, by layer; empty where none is known
-) -> Choice:
+) -> HeadChoice:
     """A choice of heads over a map."""
     opens = "This head" if head == first else labels.head_phrase(*first).capitalize()
     return {
@@ -165,7 +165,7 @@ def choice(
 def lines_feed(
     trace: str,  # the name of the translation
     views: Sequence[ReadView],  # the heads, over one window
-    links: Sequence[Sequence[Link]],  # for each head, the links to draw
+    links: Sequence[Sequence[WeightLine]],  # for each head, the links to draw
     chosen: str,  # a text that says which links these are
     largest: int = 440,  # the largest side in px
     whole: tuple[int, int] | None = None,  # queries and keys of the whole matrix

@@ -83,7 +83,7 @@ class HeadFeed(CellFeed):
     limit: str
 
 
-class Choice(TypedDict):
+class HeadChoice(TypedDict):
     """A choice of heads over a map: how many layers and heads, which is drawn, and which opens first."""
 
     name: str
@@ -107,7 +107,7 @@ class MapFeed(HeadFeed):
     acts: list[str]  # what can be done with the head: `inside`, `off`
     fade: bool
     largest: int
-    choice: Choice | None
+    choice: HeadChoice | None
 
 
 class LinesFeed(HeadFeed):

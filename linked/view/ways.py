@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from figures.base import labels
 from figures.base.captions import quote
 from figures.base.labels import number
-from figures.pages.way_back import Line, Place
+from figures.pages.way_back import Place, WayLine
 from transformer.runs.translation import Translation
 
 if TYPE_CHECKING:  # these import PyTorch
     from lenses.measures.stream import Writer
-    from lenses.measures.way_back import Node, Picture, Way, WayBack
+    from lenses.measures.way_back import Way, WayBack, WayGraph, WayNode
 
 TITLES = ("logit", "written by", "read at", "written there by", "source words")
 _SHORT = {"cross_attention": "cross", "self_attention": "self", "feed_forward": "ff"}
@@ -46,17 +46,17 @@ def writer(each: Writer | None) -> str:
     return f"{_SHORT.get(what, what)} {places}".strip()
 
 
-def places(run: Translation, picture: Picture, logit: str) -> list[Place]:
+def places(run: Translation, picture: WayGraph, logit: str) -> list[Place]:
     """The places of a picture with their names; ``logit`` is that of what is split."""
     return [Place(each.column, _name(run, each, logit), each.value) for each in picture.nodes]
 
 
-def lines(picture: Picture) -> list[Line]:
+def lines(picture: WayGraph) -> list[WayLine]:
     """The lines between them."""
-    return [Line(each.start, each.end, each.value) for each in picture.edges]
+    return [WayLine(each.start, each.end, each.value) for each in picture.edges]
 
 
-def _name(run: Translation, node: Node, logit: str) -> str:
+def _name(run: Translation, node: WayNode, logit: str) -> str:
     if node.rest:
         return "other heads" if node.rest == "heads" else _RESTS[node.column]
     if node.column == 0:

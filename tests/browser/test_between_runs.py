@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from figures.maps.lines import Link
+from figures.maps.lines import WeightLine
 from lenses.words.reading import Reading, read_axis, read_view
 from linked.view import lines_feed, map_feed, strips_feed, strongest_feed, whole_feed
 from transformer import Translator
@@ -47,7 +47,7 @@ def test_a_pointer_and_keys_over_the_picture_of_an_old_run_do_nothing(
 ) -> None:
     run = translator.translate("one two three", max_length=5)
     view = read_view(run.head("cross", 0, 0), Reading())
-    links = [Link(i, j, 0.5) for i in range(len(view.rows)) for j in range(len(view.columns))]
+    links = [WeightLine(i, j, 0.5) for i in range(len(view.rows)) for j in range(len(view.columns))]
     axes = read_axis(view.query_tokens, Reading()), read_axis(view.key_tokens, Reading())
     tokens = run.source_tokens, run.decoder_input_tokens, run.target_tokens
     made: list[dict[str, Any]] = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from closed_form import CASES
 from hub_server import HubServer
 
-from lenses.words.familiarity import WEIGHTED, Measure, as_json
+from lenses.words.familiarity import WEIGHTED, DoubtMeasure, as_json
 from transformer.storage.files import write_json
 
 from .conftest import PATIENCE, Visitor
@@ -49,7 +49,7 @@ def test_a_model_is_looked_up_fetched_and_opened(visitor: Visitor, hub: HubServe
 
 def test_a_click_on_the_larger_model_asks_before_it_is_downloaded(visitor: Visitor, models: Path):
     usual = dict.fromkeys(WEIGHTED, (-1.0, 2.0))
-    strange = Measure((0.0, 1.0, 0.0), 0.0, 0.0, usual, (0.0, 0.0, 0.0), {})
+    strange = DoubtMeasure((0.0, 1.0, 0.0), 0.0, 0.0, usual, (0.0, 0.0, 0.0), {})
     directory = models / "strange"
     shutil.copytree(models / "copy", directory)
     write_json(

@@ -11,7 +11,7 @@ import pytest
 
 from figures.base.strips import Strip, strips_spec, vectors_spec
 from figures.pages.inside import LedgerRow, ledger_spec
-from ui.controls.slots import Picture
+from ui.controls.slots import SlotPicture
 
 from .conftest import STATIC
 
@@ -123,7 +123,7 @@ DRAWN = """async ({ folder, data, at }) => {
 
 def drawn(scripts_alone: Any, spec: dict, **at: float) -> dict[str, Any]:
     """What a picture says and paints at a place, given in the values of its axes."""
-    picture = Picture("p", spec, "what it shows", "caption")
+    picture = SlotPicture("p", spec, "what it shows", "caption")
     given = {"folder": SCRIPTS, "data": json.loads(json.dumps(picture.sent())), "at": at}
     return scripts_alone.evaluate(DRAWN, given)  # type: ignore[no-any-return]
 

@@ -10,7 +10,7 @@ import pytest
 
 from transformer.text.pairs import SentencePair
 from ui.server.workshop.plan import Plan
-from ui.server.workshop.run import RUN, Asked
+from ui.server.workshop.run import RUN, TrainingOrder
 from ui.server.workshop.workshop import FOLDER
 
 from .conftest import PATIENCE, Visitor
@@ -31,7 +31,7 @@ def clean(models: Path, app: str) -> Iterator[None]:
     """An earlier run fills the form with small sizes; afterwards the folder of models is as it was."""
     left = models / FOLDER / RUN
     left.mkdir(parents=True)
-    Asked(SMALL, SentencePair("a b", "a b")).write(left)
+    TrainingOrder(SMALL, SentencePair("a b", "a b")).write(left)
     yield
     shutil.rmtree(models / NAME, ignore_errors=True)
     shutil.rmtree(models / FOLDER, ignore_errors=True)

@@ -13,12 +13,12 @@ from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 from waiting import until
 
-from lenses.words.familiarity import WEIGHTED, Measure, as_json
+from lenses.words.familiarity import WEIGHTED, DoubtMeasure, as_json
 from transformer.hub.settings import Hub
 from transformer.storage.files import write_json
 from ui.server import hub_models, memory, models
 
-MEASURE = Measure((0.0, 1.0, 0.0), 0.0, 0.0, dict.fromkeys(WEIGHTED, (-1.0, 2.0)), (0.0, 0.0, 0.0), {})
+MEASURE = DoubtMeasure((0.0, 1.0, 0.0), 0.0, 0.0, dict.fromkeys(WEIGHTED, (-1.0, 2.0)), (0.0, 0.0, 0.0), {})
 """Flags every text of more than one token, for its length."""
 
 

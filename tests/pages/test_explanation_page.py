@@ -16,7 +16,7 @@ from lenses.measures.carried import Carried, carried
 from lenses.measures.effect import Cut, Effects, effect
 from lenses.measures.gradients import saliency
 from lenses.measures.score_parts import score_parts
-from lenses.measures.way_back import Picture, way_back
+from lenses.measures.way_back import WayGraph, way_back
 from lenses.measures.words import word_effect
 from transformer import Capture, interventions, load_translator
 from transformer.model.sites import AttentionKind
@@ -296,7 +296,7 @@ def test_the_way_back_is_drawn_place_by_place(traced):
     rival = next(each for each in step.alternatives if each.token_id != step.token_id)
     at = opened(view="why", rival=rival.token)
     back = way_back(translator.model, translation, 1, step.token_id, rival.token_id)
-    picture = Picture(back)
+    picture = WayGraph(back)
     chart = named_charts(at)["way back"]["data"]
     drawn = [float(text.rsplit(" ", 1)[1].replace("−", "-")) for text in chart[-1]["text"]]
     np.testing.assert_allclose(drawn, [node.value for node in picture.nodes], atol=0.006)

@@ -17,7 +17,7 @@ LONG = "one " * 200
 @pytest.fixture(autouse=True)
 def on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(HOSTED_VARIABLE, "on")
-    monkeypatch.setattr(shares, "shares", shares.Shares())
+    monkeypatch.setattr(shares, "shares", shares.ProcessorShares())
 
 
 def said(at: object) -> str:

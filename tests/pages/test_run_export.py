@@ -21,7 +21,7 @@ from figures.base.quantity import MEASURES
 from transformer import interventions as do
 from transformer import load_trace, load_translator
 from transformer.exports.npz import model_digest
-from transformer.exports.view import Measured, Selection
+from transformer.exports.view import MatrixMeasure, Selection
 from ui.address import State
 from ui.maps.living import living_page
 from ui.maps.run_export import KEY, PAPER, trace_file, view_file
@@ -185,7 +185,7 @@ def test_what_keys_carried_is_in_the_json_file_if_the_maps_show_it(closed_form_m
     }
     run = load_translator(closed_form_models["copy"]).translate(CASES["copy"].sentence)
     view = run.map("cross", 0, 1)
-    content = view_file(run, view, Selection(), None, Measured("carried", 2 * view.weights))
+    content = view_file(run, view, Selection(), None, MatrixMeasure("carried", 2 * view.weights))
     np.testing.assert_allclose(json.loads(content)["view"]["measure"]["values"], 2 * view.weights)
 
 

@@ -18,7 +18,7 @@ from transformer.text.pairs import SentencePair
 from transformer.training.toys.tasks import toy_data
 from ui.server.workshop.limits import MEMORY, NICE, SWITCH
 from ui.server.workshop.plan import OWN, Plan
-from ui.server.workshop.run import PLAN_FILE, RUN, Asked
+from ui.server.workshop.run import PLAN_FILE, RUN, TrainingOrder
 from ui.server.workshop.workshop import FOLDER, Workshop, workshop
 
 PAGE = "pages/train_here.py"
@@ -102,7 +102,7 @@ def left(folder: Path, plan: Plan, pair: SentencePair, model: Path | None = None
     """What a server leaves that ended while it trained."""
     place = folder / FOLDER / RUN
     place.mkdir(parents=True)
-    Asked(plan, pair).write(place)
+    TrainingOrder(plan, pair).write(place)
     if model is not None:
         (place / RUN).symlink_to(model.resolve())
 

@@ -41,6 +41,8 @@ class View:
     reach: int = 0
     measure: str = "weight"
     measured: None = None
+    score: str = "scaled_dot"
+    centres: None = None
     window: Window = field(default_factory=lambda: Window(0, 1, 0, 1))
     audit: Audit = field(default_factory=Audit)
 

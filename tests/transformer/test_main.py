@@ -19,7 +19,7 @@ from transformer import interventions as do
 from transformer import load_translator
 from transformer.decode.rules import SearchRules
 from transformer.storage.directory import load_checkpoint
-from transformer.training.runs.progress import Progress
+from transformer.training.runs.progress import TerminalLine
 
 REPOSITORY = Path(__file__).parents[2]
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "32", "--device", "cpu"]
@@ -325,7 +325,7 @@ def test_an_interrupted_run_saves_and_continues_exactly(
     assert train(files, tmp_path / "whole", *options) == 0
     with monkeypatch.context() as patch:
         patch.setattr(
-            Progress, "show", lambda self, done: done.step == 5 and signal.raise_signal(signal.SIGINT)
+            TerminalLine, "show", lambda self, done: done.step == 5 and signal.raise_signal(signal.SIGINT)
         )
         assert train(files, tmp_path / "parts", *options) == 130
     assert len(losses(tmp_path / "parts")) == 5

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import torch
 
-from transformer.decode.request import Request
+from transformer.decode.request import DecodeRequest
 from transformer.decode.rules import FREE, SearchRules
 from transformer.decode.steps import (
     Decoding,
@@ -136,7 +136,7 @@ class _Beam:
 
 
 def beam_search(
-    request: Request,  # the sentences
+    request: DecodeRequest,  # the sentences
     max_length: Limit,  # most tokens per output, the end token included
     beam_size: int,  # hypotheses kept per sentence; 1 equals greedy search
     rules: SearchRules = FREE,  # how to score, when to stop, and forbidden or forced tokens

@@ -28,7 +28,7 @@ def numbers(log_probs: Tensor) -> Tensor:
     return log_probs
 
 
-class Request(Protocol):
+class DecodeRequest(Protocol):
     """A batch of sequences being written, one token at a time: what every search needs of a model."""
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from transformer.decode.request import Request
+from transformer.decode.request import DecodeRequest
 from transformer.decode.rules import FREE, SearchRules
 from transformer.decode.steps import (
     Decoding,
@@ -31,7 +31,7 @@ def most_probable(log_probs: Tensor) -> Tensor:
 
 
 def decode(
-    request: Request,  # the sentences
+    request: DecodeRequest,  # the sentences
     max_length: Limit,  # most tokens per output, the end token included
     choose: Choose = most_probable,  # how to choose
     rules: SearchRules = FREE,  # forbidden or forced tokens

@@ -36,7 +36,7 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class MatrixMeasure:
     """A measure beside the weights of the matrix (docs/measures.md)."""
 
     # "carried" (‖α x W_V W_O‖), "effect" (Δ log p of the row's token) or "effect_on_all" (Σ |Δ log p|)
@@ -50,7 +50,7 @@ def save_view(
     view: HeadMap,
     target: Path | str | IO[bytes],
     selection: Selection,
-    measured: Measured | None = None,
+    measured: MatrixMeasure | None = None,
 ) -> None:
     """Writes a run with one head of it.
 
@@ -106,7 +106,7 @@ def _view_to_dict(view: HeadMap) -> dict[str, Any]:
     }
 
 
-def _measure_to_dict(measured: Measured | None) -> dict[str, Any]:
+def _measure_to_dict(measured: MatrixMeasure | None) -> dict[str, Any]:
     if measured is None:
         return {}
     known = np.isfinite(measured.values)

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from transformer.families.pieces import PieceTable, PublishedVocabulary, Splitter, processor
+from transformer.families.pieces import PieceIds, PublishedVocabulary, Splitter, processor
 from transformer.storage.files import CheckpointError
-from transformer.text.typed import Cut
+from transformer.text.typed import PiecedText
 from transformer.text.words import BOS, EOS, PAD, UNK
 
 PIECES_FILE = "sentencepiece.bpe.model"
@@ -29,7 +29,7 @@ class PairVocabulary(PublishedVocabulary):
         super().__init__(splitter, splitter)
         self.languages = languages  # their pieces, in the order of their ids
 
-    def cut(self, text: str) -> Cut:
+    def cut(self, text: str) -> PiecedText:
         """As for every vocabulary; the language of the output is no piece of the source."""
         found = super().cut(text)
         if len(found.ids) < 2 or not set(found.pieces[:2]) <= set(self.languages):
@@ -65,4 +65,4 @@ def pair_vocabulary(
             "rows for them; the files belong to different models."
         )
     special = {*SPECIAL, *languages, *({MASK} & set(found))}
-    return PairVocabulary(Splitter(model, PIECES_FILE, PieceTable(found, size), special), tuple(languages))
+    return PairVocabulary(Splitter(model, PIECES_FILE, PieceIds(found, size), special), tuple(languages))

@@ -16,7 +16,7 @@ import sentencepiece
 from transformer.model.config import TransformerConfig
 from transformer.storage.files import CheckpointError, check_vocabulary
 from transformer.text import typed
-from transformer.text.typed import Cut, without_surrogates
+from transformer.text.typed import PiecedText, without_surrogates
 from transformer.text.words import EOS, PAD, UNK
 
 
@@ -24,7 +24,7 @@ def _shown(piece: str) -> str:
     return piece if piece.isascii() else without_surrogates(piece)
 
 
-class PieceTable:
+class PieceIds:
     """Maps pieces to ids and back."""
 
     def __init__(self, ids: dict[str, int], size: int, shown: Callable[[str], str] = _shown) -> None:
@@ -50,7 +50,7 @@ class Splitter:
         self,
         model: bytes,  # of the sentencepiece model
         name: str,  # of its file
-        table: PieceTable,  # ids of the pieces
+        table: PieceIds,  # ids of the pieces
         special: Collection[str] = (EOS, UNK, PAD),  # pieces that stay whole, and that no text is written of
         lead: Callable[[str], int] = no_lead,  # how many characters at the start of a text are one piece
     ) -> None:
@@ -81,7 +81,7 @@ class Splitter:
         """The ids of a text that has been read, without `</s>` at the end."""
         return [self.table.number(piece) for piece, *_ in self.split(text)]
 
-    def cut(self, text: str) -> Cut:
+    def cut(self, text: str) -> PiecedText:
         """Reads a text as it was typed, and splits it; without `</s>` at the end."""
         table = self.table
 
@@ -121,11 +121,11 @@ class PublishedVocabulary:
         """The text cleaned, with plain characters for typographic ones that have no piece."""
         return self.cut(text).read.text
 
-    def cut(self, text: str) -> Cut:
+    def cut(self, text: str) -> PiecedText:
         """Reads a source text as it was typed, and splits it; without `</s>` at the end."""
         return self._source.cut(text)
 
-    def cut_target(self, text: str) -> Cut:
+    def cut_target(self, text: str) -> PiecedText:
         """Reads a target text as it was typed, and splits it; without `</s>` at the end."""
         return self._target.cut(text)
 

@@ -155,7 +155,7 @@ class BothWays(nn.Module):
         return torch.cat([ahead, back.gather(1, turned.expand_as(back))], dim=-1)
 
 
-class Writer(nn.Module):
+class RecurrentDecoder(nn.Module):
     """The decoder: a GRU over the target, then attention, then h̃_t = tanh(W_c c_t + W_h h_t).
 
     Its first state is the tanh of a linear map of the state in which the backward GRU ends, at the first
@@ -195,7 +195,7 @@ class Recurrent(EncoderDecoder):
         self.target_embedding = self.output = self.output_bias = None
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = BothWays(config)
-        self.decoder = Writer(config)
+        self.decoder = RecurrentDecoder(config)
         self.initialise()
         with torch.random.fork_rng(devices=[]):
             self.cross = CrossAttention(config)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from transformer.decode.request import Request
+from transformer.decode.request import DecodeRequest
 from transformer.decode.steps import Hypothesis, Step, alternatives
 from transformer.interventions import (
     Ablate,
@@ -105,7 +105,7 @@ class Call(Generic[AnyModel, Done]):
         """The finished run of its parts."""
         raise NotImplementedError
 
-    def request(self, observer: Observer, steps: Observer) -> Request:
+    def request(self, observer: Observer, steps: Observer) -> DecodeRequest:
         """The request to decode; ``observer`` watches the source, and ``steps`` the decoding steps."""
         raise NotImplementedError
 
@@ -146,7 +146,7 @@ class Call(Generic[AnyModel, Done]):
             return Changes(self.changes, self.equipment.config, self.hooks)
         return HookCarrier(self.hooks) if self.hooks else UNWATCHED
 
-    def unwatched(self) -> Request:
+    def unwatched(self) -> DecodeRequest:
         """The request once more, which nobody watches."""
         within = self.observer()
         return self.request(within, within)

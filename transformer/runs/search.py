@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 
 from transformer.decode.beam import beam_search
-from transformer.decode.request import Request
+from transformer.decode.request import DecodeRequest
 from transformer.decode.rules import SearchRules
 from transformer.decode.sampling import Sampling
 from transformer.decode.search import decode, most_probable
@@ -51,7 +51,7 @@ class Search:
             return f"sample-{self.sample.seed}"
         return "greedy" if self.beam_size == 1 else f"beam-{self.beam_size}"
 
-    def decoding(self, request: Request, limit: Limit) -> Decoding:
+    def decoding(self, request: DecodeRequest, limit: Limit) -> Decoding:
         """The steps, one after another."""
         if self._keeps:
             assert isinstance(limit, int)
@@ -63,7 +63,7 @@ class Search:
 
     def tree(
         self,
-        again: Callable[[], Request],  # makes the same request once more
+        again: Callable[[], DecodeRequest],  # makes the same request once more
         limit: int,  # most tokens of the output
         wording: Wording,  # the vocabulary
     ) -> SearchTree | None:

@@ -41,7 +41,7 @@ from transformer.runs.devices import AUTO, choose_device, named, placed
 from transformer.runs.search import Search, with_penalty
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.runs.wording import InputError, Wording
-from transformer.text.typed import Cut
+from transformer.text.typed import PiecedText
 from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import Group
 from transformer.trace.equations import audited_tokens
@@ -365,7 +365,7 @@ class Translator(Answering[EncoderDecoder]):
             raise ValueError(f"max_length is {max_length}; it must be from 1 to {longest:,}.")
         return max_length
 
-    def _start(self, source: Cut) -> int | None:
+    def _start(self, source: PiecedText) -> int | None:
         """Id of the piece that an output begins with: as its source says, or the model's rules."""
         return self.rules.forced_start if source.start is None else source.start
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from transformer.interventions.base import InterventionError, Token
 from transformer.model.config import ModelConfig
-from transformer.text.typed import Cut
+from transformer.text.typed import PiecedText
 from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import NO_PIECE, UNK, unknown_text
 
@@ -34,7 +34,7 @@ class Wording:
         """The text as the model reads it."""
         return self.tokenizer.read(text)
 
-    def cut(self, text: str) -> Cut:
+    def cut(self, text: str) -> PiecedText:
         """A source text in pieces, without special tokens; raises as ``Translator.ids``."""
         found = self.tokenizer.cut(text)
         ids, languages = found.ids, self.config.language_pieces
@@ -52,7 +52,7 @@ class Wording:
         self._check_length(ids[named:], "text")
         return found
 
-    def cut_target(self, text: str) -> Cut:
+    def cut_target(self, text: str) -> PiecedText:
         """A translation in pieces, without special tokens; raises as ``Translator.target_ids``."""
         found = self.tokenizer.cut_target(text)
         self._check_length(found.ids, "translation")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from transformer.text.pairs import TRUSTED, Bounds, DataError, filled_lines
+from transformer.text.pairs import TRUSTED, DataError, ReadBounds, filled_lines
 
 Links = frozenset[tuple[int, int]]
 """Pairs of a source word and a target word; words count from 0."""
@@ -24,7 +24,7 @@ class GoldPair:
     place: str = field(default="", compare=False)  # file and line that it comes from
 
 
-def read_gold(path: str | Path, bounds: Bounds = TRUSTED) -> list[GoldPair]:
+def read_gold(path: str | Path, bounds: ReadBounds = TRUSTED) -> list[GoldPair]:
     """Reads `source<TAB>target<TAB>links` lines; `i-j` is a sure link, `ipj` a possible one, source first.
 
     Blank lines are nothing.

@@ -23,7 +23,7 @@ class SentencePair:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ReadBounds:
     """Limits on how much of a text file is read, counted on the unpacked bytes during reading.
 
     A gzip file of 17 kB can unpack to gigabytes, so the size of the file itself is no limit.
@@ -34,12 +34,12 @@ class Bounds:
     lines: int = 10**9  # largest number of lines
 
 
-TRUSTED = Bounds()
+TRUSTED = ReadBounds()
 """The limits for files chosen by the person who runs the program."""
 
 
 def read_lines(
-    path: str | Path, bounds: Bounds = TRUSTED, errors: str = "strict"
+    path: str | Path, bounds: ReadBounds = TRUSTED, errors: str = "strict"
 ) -> Iterator[tuple[int, str]]:
     """Yields the lines of a UTF-8 text file, numbered from 1; `.gz` files are unpacked.
 
@@ -70,7 +70,7 @@ def read_lines(
         raise DataError(f"{path}: the file cannot be read: {error.strerror or error}.") from error
 
 
-def filled_lines(path: str | Path, bounds: Bounds = TRUSTED) -> Iterator[tuple[int, str]]:
+def filled_lines(path: str | Path, bounds: ReadBounds = TRUSTED) -> Iterator[tuple[int, str]]:
     """The lines of ``read_lines`` that are not blank."""
     return ((number, line) for number, line in read_lines(path, bounds) if line.strip())
 
@@ -79,7 +79,7 @@ def _size(n_bytes: int) -> str:
     return f"{n_bytes / 2**20:,.0f} MiB" if n_bytes >= 2**20 else f"{n_bytes / 2**10:,.0f} KiB"
 
 
-def read_pairs(path: str | Path, bounds: Bounds = TRUSTED) -> list[SentencePair]:
+def read_pairs(path: str | Path, bounds: ReadBounds = TRUSTED) -> list[SentencePair]:
     """Reads `source<TAB>target` lines, without blank ones; DataError if one has not two columns.
 
     DataError also as for ``read_lines``.
@@ -93,7 +93,7 @@ def read_pairs(path: str | Path, bounds: Bounds = TRUSTED) -> list[SentencePair]
 def read_texts(
     path: str | Path,  # the file
     column: int | None = None,  # which column of a file with tabs, from 1; None for the whole line
-    bounds: Bounds = TRUSTED,  # how much to read
+    bounds: ReadBounds = TRUSTED,  # how much to read
 ) -> Iterator[str]:
     """Yields the texts of a file, one a line, without empty ones; DataError also if a column is missing."""
     for number, line in read_lines(path, bounds):

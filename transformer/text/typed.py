@@ -43,7 +43,7 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Cut:
+class PiecedText:
     """A text in pieces, without special tokens."""
 
     read: Read
@@ -139,7 +139,7 @@ def cut(
     pieces: Sequence[str],  # its pieces as sentencepiece writes them: an unknown one is its own text
     offsets: Sequence[tuple[int, int]],  # where each begins in the text, and where it ends
     unknown_id: int,  # id of `<unk>`
-) -> Cut:
+) -> PiecedText:
     """The pieces with their words, and with names for what is unknown."""
     text, named, words = reading.text, list(pieces), []
     unknown: dict[str, None] = {}
@@ -156,7 +156,7 @@ def cut(
             unknown |= dict.fromkeys(own or text[first])
         elif in_bytes(pieces[i]):
             spelled[text[first]] = None
-    return Cut(reading, tuple(ids), tuple(named), tuple(words), tuple(unknown), tuple(spelled))
+    return PiecedText(reading, tuple(ids), tuple(named), tuple(words), tuple(unknown), tuple(spelled))
 
 
 def listed(parts: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ import sentencepiece
 
 from transformer.text import typed
 from transformer.text.brief import Brief
-from transformer.text.typed import Cut
+from transformer.text.typed import PiecedText
 from transformer.text.words import EOS, NO_PIECE, UNK
 
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
@@ -58,10 +58,10 @@ class Vocabulary(Protocol):
     def read(self, text: str) -> str:
         """A source text as the model reads it, before it is split into pieces."""
 
-    def cut(self, text: str) -> Cut:
+    def cut(self, text: str) -> PiecedText:
         """Reads a source text as it was typed, and splits it; without the end token."""
 
-    def cut_target(self, text: str) -> Cut:
+    def cut_target(self, text: str) -> PiecedText:
         """The same for a target text."""
 
     def encode(self, text: str) -> list[int]:
@@ -201,13 +201,13 @@ class Tokenizer(Brief):
         found = self._processor.EncodeAsIds(character)
         return self.special.unk in found or any(map(self._processor.IsByte, found))
 
-    def cut(self, text: str) -> Cut:
+    def cut(self, text: str) -> PiecedText:
         """Reads a text as it was typed, and splits it; without `<s>` and `</s>`."""
         reading = typed.read(text, self.lacks)
         found = self._processor.EncodeAsOffsetMapping(reading.text)
         return typed.cut(reading, found["ids"], found["pieces"], found["offsets"], self.special.unk)
 
-    def cut_target(self, text: str) -> Cut:
+    def cut_target(self, text: str) -> PiecedText:
         """The same as ``cut``."""
         return self.cut(text)
 

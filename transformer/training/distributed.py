@@ -34,7 +34,7 @@ class JobError(ConnectionError):
 
 @dataclass(frozen=True)
 class Workers:
-    """One process that works alone; `Group` does the same work as one of several processes."""
+    """One process that works alone; `ProcessGroup` does the same work as one of several processes."""
 
     rank: int = 0  # number of this process, from 0; process 0 writes the files
     world: int = 1  # number of processes
@@ -83,7 +83,7 @@ ALONE = Workers()
 
 
 @dataclass(frozen=True)
-class Group(Workers):
+class ProcessGroup(Workers):
     """One of several processes of a `torch.distributed` group."""
 
     device: torch.device = field(kw_only=True)  # where the numbers are that the processes exchange
@@ -173,6 +173,6 @@ def joined(device: torch.device) -> Iterator[tuple[Workers, torch.device]]:
     attempt = PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
     distributed.init_process_group(backend, store=attempt, rank=rank, world_size=world)
     try:
-        yield Group(rank, world, device=device), device
+        yield ProcessGroup(rank, world, device=device), device
     finally:
         distributed.destroy_process_group()

@@ -49,7 +49,7 @@ class TrainingStep:
 
 
 @dataclass(frozen=True)
-class Written:
+class TranslationQuality:
     """Quality of the translations of some sentences."""
 
     bleu: float  # their BLEU
@@ -63,7 +63,7 @@ class Quality(Protocol):
     def pairs(self) -> tuple[SentencePair, ...]:
         """The sentences that it is measured on."""
 
-    def __call__(self, model: Network) -> Written | None:
+    def __call__(self, model: Network) -> TranslationQuality | None:
         """The measures of a model, which it leaves as it is; None if there are none."""
 
 
@@ -152,7 +152,7 @@ class Trainer:
         with self._averaged():
             return own, self._loss_on(data)
 
-    def measure(self, quality: Quality, averaged: bool) -> Written | None:
+    def measure(self, quality: Quality, averaged: bool) -> TranslationQuality | None:
         """Measures the weights, or their average, in process 0; a call for all processes."""
         with self._averaged() if averaged else nullcontext():
             return self.workers.agree(lambda: quality(self.model))

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import streamlit as st
 
-from linked.view.events import Cursor, Limits, picked_candidate, picked_head, presented, reduce
+from linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, presented, reduce
 from transformer.model.sites import Head
 from ui.address.gone import GONE, MERGED, MOVED, RENAMED
 from ui.address.parameters import KEEP, as_params, carried, parse
@@ -341,7 +341,7 @@ def view_key(view: str) -> str:
 
 def on_linked_view(
     view: str,  # name of the view
-    limits: Limits,  # the translation on the screen
+    limits: CursorRange,  # the translation on the screen
     sizes: Mapping[str, Head],  # number of layers and heads by kind
     # the state's values for continuing with a token (by its id) at a step (from 0)
     go_on: Callable[[int, int], Mapping[str, Any]],

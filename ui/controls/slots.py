@@ -56,7 +56,7 @@ def shares(kind: str, about: str) -> Legend:
 
 
 @dataclass(frozen=True)
-class Picture:
+class SlotPicture:
     """A figure in a slot."""
 
     name: str  # unique on the page
@@ -82,7 +82,7 @@ class Picture:
         }
 
 
-Content = str | Sequence[Picture]
+Content = str | Sequence[SlotPicture]
 """Figures, or a text with `**bold**`, `*emphasis*`, tables, paragraphs; `\\` stands before a literal sign."""
 
 

@@ -16,7 +16,7 @@ import streamlit as st
 
 from lenses.words.reading import Reading, read_view
 from linked import view as linked_view
-from linked.view import Feed, Layout, Limits, MapFeed, Shade, StripsFeed
+from linked.view import CursorRange, Feed, Layout, MapFeed, Shade, StripsFeed
 from linked.view.home import head_map
 from transformer.model.sites import AttentionKind
 from ui.address import State, session
@@ -98,10 +98,10 @@ class Scene:
         return all(at is not None and at[0] < size[0] and at[1] < size[1] for at, size in heads)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> CursorRange:
         """Range of the cursor."""
         translation = self.opened.translation
-        return Limits(self.opened.trace, len(translation.target_tokens), len(translation.source_tokens))
+        return CursorRange(self.opened.trace, len(translation.target_tokens), len(translation.source_tokens))
 
 
 @part(key=_KEY)

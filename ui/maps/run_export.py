@@ -17,7 +17,7 @@ from figures.base import captions, labels
 from figures.maps.export import marked
 from lenses.words.reading import ReadView
 from linked.living.kinds import MOST, WHOLE
-from transformer.exports.view import Measured, Selection, save_view
+from transformer.exports.view import MatrixMeasure, Selection, save_view
 from transformer.runs.translation import Translation
 from transformer.trace.view import HeadMap
 from ui.address import State, session
@@ -180,14 +180,14 @@ def _selection(now: State, looks: Looks) -> Selection:
     return Selection(now.step or 0, now.source, {kind: look.head for kind, look in looks.items()})
 
 
-def _measured(look: HeadSelection, view: HeadMap) -> Measured | None:
+def _measured(look: HeadSelection, view: HeadMap) -> MatrixMeasure | None:
     """The measure that the maps show, of the cells of a view; None for weights, or for too many cells."""
     if look.measure == "weight":
         return None
     from ui.maps import measures  # PyTorch comes with it
 
     found = measures.in_place(look.opened, view, look.measure)
-    return None if found.measured is None else Measured(found.measure, found.measured)
+    return None if found.measured is None else MatrixMeasure(found.measure, found.measured)
 
 
 def view_file(
@@ -195,7 +195,7 @@ def view_file(
     view: HeadMap,
     selection: Selection,
     model: Network | None = None,
-    measured: Measured | None = None,
+    measured: MatrixMeasure | None = None,
 ) -> bytes:
     """The content of the JSON file; it includes the digest of the model, if a model is given."""
     if model is not None:

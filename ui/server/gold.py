@@ -8,7 +8,7 @@ import streamlit as st
 
 from lab.models.corpora import USUAL, LanguageData, data_of
 from transformer.text.links import GoldPair, read_gold
-from transformer.text.pairs import Bounds
+from transformer.text.pairs import ReadBounds
 from ui.server import catalogue
 from ui.server.source import Source
 from ui.server.uploads import read_upload
@@ -16,7 +16,7 @@ from ui.server.uploads import read_upload
 FOLDER = catalogue.ROOT / "assets" / "sample"
 LARGEST = 2 * 2**20
 """Most bytes of a file, packed and unpacked."""
-BOUNDS = Bounds(total=LARGEST, line=64 * 2**10, lines=2_000)
+BOUNDS = ReadBounds(total=LARGEST, line=64 * 2**10, lines=2_000)
 
 
 def sample(source: Source) -> list[GoldPair]:

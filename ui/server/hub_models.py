@@ -136,7 +136,7 @@ class Download:
 
 
 @dataclass
-class Question:
+class HubQuestion:
     """A visitor's wish, and the answer of the Hub."""
 
     name: str  # the name as typed
@@ -168,11 +168,11 @@ class Desk:
     """Every visitor's question, and the downloads that visitors share."""
 
     def __init__(self) -> None:
-        self._questions: dict[str, Question] = {}
+        self._questions: dict[str, HubQuestion] = {}
         self._downloads: dict[tuple[str, str], Download] = {}
         self._turns, self._lock = threading.Semaphore(AT_ONCE), threading.Lock()
 
-    def question(self, visitor: str) -> Question | None:
+    def question(self, visitor: str) -> HubQuestion | None:
         """The visitor's last question."""
         return self._questions.get(visitor)
 
@@ -190,7 +190,7 @@ class Desk:
                 before.download.leave(visitor)
             self._questions.pop(visitor, None)
             if name:
-                self._questions[visitor] = Question(name)
+                self._questions[visitor] = HubQuestion(name)
             while len(self._questions) > MOST_ASKED:
                 self._questions.pop(next(iter(self._questions)))
 
@@ -199,11 +199,11 @@ class Desk:
         with self._lock:
             before = self._questions.get(visitor)
             if before is not None and before.download is None:
-                self._questions[visitor] = Question(before.name)
+                self._questions[visitor] = HubQuestion(before.name)
 
     def suggest(self, visitor: str, name: str) -> None:
         """Writes a name into the form, if the visitor has not asked for anything yet."""
-        self._questions.setdefault(visitor, Question(name, pressed=False))
+        self._questions.setdefault(visitor, HubQuestion(name, pressed=False))
 
     def fetch(self, visitor: str) -> None:
         """Fetches what the Hub offered the visitor; visitors of the same model share one download."""

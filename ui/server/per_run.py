@@ -14,7 +14,7 @@ from lenses.inside.block import Block, open_block
 from lenses.inside.inside import InsideHead, look_inside
 from lenses.measures.stream import Tell
 from lenses.targets.filters import FilteredStep, filtered_steps
-from lenses.targets.lesson import Lesson
+from lenses.targets.lesson import TrainingView
 from lenses.targets.lesson import lesson as shown_lesson
 from lenses.targets.smoothing import SmoothedPosition
 from lenses.targets.smoothing import smoothed as shown_smoothed
@@ -215,17 +215,17 @@ def filtered(opened: Opened) -> tuple[FilteredStep, ...]:
     return filtered_steps(opened.source.translator(), opened.translation, sampling)
 
 
-def lesson(opened: Opened) -> Lesson:
+def lesson(opened: Opened) -> TrainingView:
     """A pair as training shows it to the model as it is, without changes."""
     return _lesson(opened.source, opened.translation.source_text, opened.translation.target_ids)
 
 
 @per_model(64, lambda found: found.features.nbytes)
-def _lesson(source: Source, text: str, target: tuple[int, ...]) -> Lesson:
+def _lesson(source: Source, text: str, target: tuple[int, ...]) -> TrainingView:
     return shown_lesson(source.translator(), text, target)
 
 
-def smoothed(source: Source, lesson: Lesson, position: int, epsilon: float) -> SmoothedPosition:
+def smoothed(source: Source, lesson: TrainingView, position: int, epsilon: float) -> SmoothedPosition:
     """The loss of a position (from 0) of a model's lesson, with label smoothing."""
     return shown_smoothed(source.translator(), lesson, position, epsilon)
 

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import transformer
 from transformer.model.config import ModelConfig
 from transformer.model.sites import Head
-from ui.server.language.writer import Writer
+from ui.server.language.writer import LanguageWriter
 from ui.server.stores import Model, Size, declare, kept
 
 FILE = "imported: "
@@ -84,18 +84,18 @@ class Source(ABC):
             KeyError: it is a language model.
         """
         found = self.load()
-        if isinstance(found, Writer):
+        if isinstance(found, LanguageWriter):
             raise KeyError(self.name)
         return found
 
-    def writer(self) -> Writer:
+    def writer(self) -> LanguageWriter:
         """The model if it is a language model; further as `load`.
 
         Raises:
             KeyError: it translates.
         """
         found = self.load()
-        if not isinstance(found, Writer):
+        if not isinstance(found, LanguageWriter):
             raise KeyError(self.name)
         return found
 

@@ -20,7 +20,7 @@ from ui.server import memory
 from ui.server.hosting import shares
 
 if TYPE_CHECKING:
-    from ui.server.language.writer import Writer
+    from ui.server.language.writer import LanguageWriter
 
 MOST_BYTES = 512 * 2**20
 """Most bytes of translations that the server keeps for all visitors together, not counting the newest."""
@@ -30,7 +30,7 @@ _NODE = 400
 V = TypeVar("V")
 Key = tuple[str, str, int]
 """Name, directory and modification time of a model."""
-Model: TypeAlias = "transformer.Translator | Writer"
+Model: TypeAlias = "transformer.Translator | LanguageWriter"
 """Model behind the requests of pages: one that translates, or one that writes."""
 Load = Callable[[], Model]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from transformer.text.pairs import Bounds, DataError
+from transformer.text.pairs import DataError, ReadBounds
 
 T = TypeVar("T")
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 def read_upload(
     name: str,  # the file's own name; one that ends in `.gz` is unpacked
     content: bytes,  # the file; at most as many bytes as it may unpack to
-    bounds: Bounds,  # the limits
-    read: Callable[[Path, Bounds], T],  # reads a file within limits
+    bounds: ReadBounds,  # the limits
+    read: Callable[[Path, ReadBounds], T],  # reads a file within limits
 ) -> T:
     """Content of an uploaded file.
 

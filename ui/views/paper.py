@@ -23,7 +23,7 @@ _STYLE = """
 
 
 @dataclass(frozen=True)
-class Item:
+class PaperItem:
     """Something that the paper says."""
 
     name: str  # what the paper calls it
@@ -32,50 +32,50 @@ class Item:
     formula: str = ""  # LaTeX
 
 
-WALK: dict[str, tuple[Item, ...]] = {
+WALK: dict[str, tuple[PaperItem, ...]] = {
     "Equations": (
-        Item(
+        PaperItem(
             "Equation 1, section 3.2.1",
             "A query takes a weighted mean of values; the weights come from its products with the keys.",
             (("Scores and weights of one row", "inside_a_head?section=weights"),),
             r"\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^T}{\sqrt{d_k}}\right)V",
         ),
-        Item(
+        PaperItem(
             "Footnote 4, section 3.2.1",
             "Without the divisor, products of wide vectors are large, and the softmax saturates.",
             (("This row without √d_k", "inside_a_head?section=weights&what_if=no-scale"),),
             r"\mathrm{Var}(q \cdot k) = d_k",
         ),
-        Item(
+        PaperItem(
             "MultiHead, section 3.2.2",
             "Heads are computed side by side, joined, and mixed by one matrix.",
             (("All heads of the layer, joined", "inside_a_head?section=heads"),),
             r"\mathrm{MultiHead}(Q, K, V) = \mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\,W^O",
         ),
-        Item(
+        PaperItem(
             "head_i, section 3.2.2",
             "Every head looks through projections of its own.",
             (("Query, key and value of one head", "inside_a_head?section=projections"),),
             r"\mathrm{head}_i = \mathrm{Attention}(QW_i^Q, KW_i^K, VW_i^V)",
         ),
-        Item(
+        PaperItem(
             "Three uses of attention, section 3.2.3",
             "In the encoder, in the decoder under a mask, and from decoder to encoder: cross-attention.",
             (("All three on your sentence", "app"), ("The masks", "masks")),
         ),
-        Item(
+        PaperItem(
             "The sub-layer, section 3.1",
             "Every sub-layer adds to the stream. LayerNorm follows; in pre-norm models, it precedes.",
             (("The sum and its LayerNorm", "whole_model?part=encoder-attention-add"),),
             r"\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))",
         ),
-        Item(
+        PaperItem(
             "Equation 2, section 3.3",
             "Two linear maps with a ReLU between them, at each position alone.",
             (("Its units at your token", "whole_model?part=encoder-forward"),),
             r"\mathrm{FFN}(x) = \max(0, xW_1 + b_1)W_2 + b_2",
         ),
-        Item(
+        PaperItem(
             "Embeddings and softmax, section 3.4",
             "Embeddings are multiplied by √d_model; the same matrix gives the logits of the next token.",
             (
@@ -83,30 +83,30 @@ WALK: dict[str, tuple[Item, ...]] = {
                 ("Logits and probabilities", "whole_model?part=output"),
             ),
         ),
-        Item(
+        PaperItem(
             "Positional encoding, section 3.5",
             "Sine and cosine waves of growing length are added to the embeddings.",
             (("The table, for any base and width", "positions?encoding=sinusoidal"),),
             r"PE_{(pos,2i)} = \sin(pos / 10000^{2i/d_{model}}), \quad "
             r"PE_{(pos,2i+1)} = \cos(pos / 10000^{2i/d_{model}})",
         ),
-        Item(
+        PaperItem(
             "Adam, section 5.3",
             "β₁ = 0.9, β₂ = 0.98, ε = 10⁻⁹.",
             (("One weight, step by step", "findings?study=adam"),),
         ),
-        Item(
+        PaperItem(
             "Equation 3, section 5.3",
             "The rate rises through the warm-up, then falls with one over the square root of the step.",
             (("The schedule, for any width and warm-up", "training?view=schedule"),),
             r"lrate = d_{model}^{-0.5} \cdot \min(step^{-0.5},\; step \cdot warmup\_steps^{-1.5})",
         ),
-        Item(
+        PaperItem(
             "Regularisation, section 5.4",
             "Dropout on what sub-layers add and on the sums of embeddings; label smoothing with ε = 0.1.",
             (("The smoothed loss", "training?view=loss"),),
         ),
-        Item(
+        PaperItem(
             "Length penalty, section 6.1",
             "A beam of 4; finished hypotheses are ranked by log-probability over this penalty, with α = 0.6 "
             "(Wu et al. 2016).",
@@ -115,8 +115,8 @@ WALK: dict[str, tuple[Item, ...]] = {
         ),
     ),
     "Figures": (
-        Item("Figure 1", "The whole model.", (("The running model as a diagram", "whole_model"),)),
-        Item(
+        PaperItem("Figure 1", "The whole model.", (("The running model as a diagram", "whole_model"),)),
+        PaperItem(
             "Figure 2",
             "Left, one head as a chain; right, heads side by side.",
             (
@@ -124,17 +124,17 @@ WALK: dict[str, tuple[Item, ...]] = {
                 ("All heads and the output matrix", "inside_a_head?section=heads"),
             ),
         ),
-        Item(
+        PaperItem(
             "Figure 3",
             "Heads of encoder self-attention link words that are far apart.",
             (("Encoder self-attention as lines", "encoder_self_attention?show=lines"),),
         ),
-        Item(
+        PaperItem(
             "Figure 4",
             "Two heads look from a pronoun to what it may stand for.",
             (("Encoder self-attention as lines", "encoder_self_attention?show=lines"),),
         ),
-        Item(
+        PaperItem(
             "Figure 5",
             "Different heads of a layer do different things.",
             (
@@ -144,7 +144,7 @@ WALK: dict[str, tuple[Item, ...]] = {
         ),
     ),
     "Tables": (
-        Item(
+        PaperItem(
             "Table 1",
             "What a layer costs: operations, sequential steps, and the longest path between two positions.",
             (
@@ -152,40 +152,40 @@ WALK: dict[str, tuple[Item, ...]] = {
                 ("The path between two of your tokens", "recurrent?view=path"),
             ),
         ),
-        Item(
+        PaperItem(
             "Table 2",
             "BLEU and training cost beside earlier models.",
             (("At its end: beside this model", "whole_model"),),
         ),
-        Item(
+        PaperItem(
             "Table 3 (A)",
             "More and fewer heads at the same cost; one head is worse than eight.",
             (("What en-pt loses without each head", "findings?study=en-pt/importance"),),
         ),
-        Item(
+        PaperItem(
             "Table 3 (B)",
             "Narrower keys are worse. No model with other keys is bundled; the products of one row show "
             "what d_k does.",
             (("Products of query and key", "inside_a_head?section=products"),),
         ),
-        Item(
+        PaperItem(
             "Table 3 (C)",
             "Larger models are better. No two bundled models differ in size alone; you can train small "
             "ones that do.",
             (("Train a model of your size", "train_here"),),
         ),
-        Item(
+        PaperItem(
             "Table 3 (D)",
             "Dropout and label smoothing help. The models for German were trained with both, en-pt and the "
             "language model with neither, but no two differ in them alone.",
             (("Label smoothing", "training?view=loss"),),
         ),
-        Item(
+        PaperItem(
             "Table 3 (E)",
             "Learned positions do as well as sinusoids.",
             (("The same comparison on twins, with intervals", "findings?study=positions"),),
         ),
-        Item(
+        PaperItem(
             "Table 4",
             "The model learns constituency parsing. No model here parses.",
             (("The roles of heads over many sentences", "heads"),),
@@ -213,7 +213,7 @@ def show() -> None:
                 _row(item)
 
 
-def _row(item: Item) -> None:
+def _row(item: PaperItem) -> None:
     left, middle, right = st.columns([1.3, 3.2, 1.9], gap="medium", vertical_alignment="center")
     left.markdown(f"**{item.name.replace('_i', '$_i$')}**")
     middle.markdown(f"{item.says}" + f"\n\n${item.formula}$" * bool(item.formula))

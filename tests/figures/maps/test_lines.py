@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from figures.base.style import HUES
-from figures.maps.lines import SEVERAL, Link, lines, links
+from figures.maps.lines import SEVERAL, WeightLine, lines, links
 from figures.maps.strongest import strongest
 
 
@@ -30,9 +30,9 @@ def head(weights, kind="cross", index=0):
 def test_links_carry_the_asked_share_of_each_row_with_the_fewest_lines():
     view = head([[0.5, 0.3, 0.2], [0.9, 0.1, 0.0]])
     assert links(view, mass=0.7) == [
-        Link(0, 0, 0.5),
-        Link(0, 1, pytest.approx(0.3)),
-        Link(1, 0, pytest.approx(0.9)),
+        WeightLine(0, 0, 0.5),
+        WeightLine(0, 1, pytest.approx(0.3)),
+        WeightLine(1, 0, pytest.approx(0.9)),
     ]
     assert len(links(view, mass=None)) == 5
     assert [link.weight for link in links(view, mass=None, threshold=0.5)] == [0.5, pytest.approx(0.9)]
@@ -100,4 +100,4 @@ def test_heads_drawn_together_keep_their_own_weights_and_names_in_the_hover():
 
 def test_the_share_of_a_row_is_that_of_its_own_sum():
     """Rows of local attention sum to less than 1."""
-    assert links(head([[0.3, 0.1, 0.1]]), mass=0.5) == [Link(0, 0, pytest.approx(0.3))]
+    assert links(head([[0.3, 0.1, 0.1]]), mass=0.5) == [WeightLine(0, 0, pytest.approx(0.3))]

@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from figures.pages.way_back import Line, Place, way_graph, way_svg
+from figures.pages.way_back import Place, WayLine, way_graph, way_svg
 
 PLACES = [Place(0, "logit", 3.0), Place(1, "a", 4.0), Place(1, "<b>", -1.0), Place(2, "x", 4.0)]
-LINES = [Line(0, 1, 4.0), Line(0, 2, -1.0), Line(1, 3, 4.0)]
+LINES = [WayLine(0, 1, 4.0), WayLine(0, 2, -1.0), WayLine(1, 3, 4.0)]
 
 
 def test_lines_join_their_places_and_are_as_thick_as_their_numbers() -> None:

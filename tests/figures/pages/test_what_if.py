@@ -6,9 +6,9 @@ import numpy as np
 
 from figures.base import style
 from figures.maps.difference import difference_map
-from figures.pages.what_if import Moved, clickable, control_strip, delta_bars
+from figures.pages.what_if import StepMove, clickable, control_strip, delta_bars
 
-STEPS = [Moved("▁a", -2.5, "one"), Moved("b", 0.25, "two"), Moved("</s>", math.nan, "<three>")]
+STEPS = [StepMove("▁a", -2.5, "one"), StepMove("b", 0.25, "two"), StepMove("</s>", math.nan, "<three>")]
 
 
 def test_bars_run_from_the_top_and_an_unknown_difference_is_none():

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from lab.cost import decoding
-from lab.cost.layers import HEADS, Restricted, Written, layers
+from lab.cost.layers import HEADS, Restricted, TextbookAttention, layers
 from lab.cost.measuring import least_and_median, measure_layers, peak_bytes
 from lab.cost.table import BLOCK, LAYERS, WRITTEN
 from transformer.runs.translator import Translator
@@ -28,7 +28,7 @@ def test_every_kind_of_table_1_is_measured_and_keeps_the_shape(x: torch.Tensor) 
 
 
 def test_written_out_attention_is_fused_attention(x: torch.Tensor) -> None:
-    written = Written(WIDTH)
+    written = TextbookAttention(WIDTH)
     torch.testing.assert_close(written(x), written.attention(x), atol=1e-5, rtol=1e-4)
 
 

@@ -12,7 +12,7 @@ from remade import CASE, write_app, write_corpora, write_log, write_sample
 from lab.models.corpora import DATA, data_of
 from lab.models.remake import PARTS, parts
 from lab.models.scores import without_chosen
-from lenses.words.familiarity import WEIGHTED, Measure, as_json
+from lenses.words.familiarity import WEIGHTED, DoubtMeasure, as_json
 from transformer.commands.arguments import percent
 from transformer.exports.maps import load_maps
 from transformer.storage.card import scores
@@ -164,7 +164,7 @@ def test_a_wrong_directory_gives_one_sentence(
 def test_a_doubt_is_chosen_again_as_the_present_file_says(tmp_path: Path):
     (fit,) = [part for part in parts(tmp_path, *[tmp_path] * 3) if part.command.name == "familiarity"]
     assert "--sentences" not in fit.options, "without a file the command decides"
-    measure = Measure(
+    measure = DoubtMeasure(
         (0.0,) * 3, 0.0, 0.0, dict.fromkeys(WEIGHTED, (0.0, 1.0)), (0.0,) * 3, {}, "a/b", 7, 300
     )
     write_json(tmp_path / FAMILIARITY_FILE, as_json(measure))

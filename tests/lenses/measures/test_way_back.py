@@ -15,7 +15,7 @@ from lenses.again.way_back import audit_hidden, audit_way_back
 from lenses.measures.effect import Cut, Effects
 from lenses.measures.stream import TOKEN as TOKEN_WRITER
 from lenses.measures.stream import UnmeasuredError, Writer
-from lenses.measures.way_back import Picture, WayBack, way_back
+from lenses.measures.way_back import WayBack, WayGraph, way_back
 from transformer import Capture, interventions
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
@@ -48,7 +48,7 @@ def test_every_part_is_what_is_carried_forwards(run, found):
 
 @pytest.mark.parametrize("most", [1, 3, 200])
 def test_the_edges_of_every_node_sum_to_it(found, most: int):
-    picture, back = Picture(found[0], most), found[0]
+    picture, back = WayGraph(found[0], most), found[0]
     largest = max(abs(node.value) for node in picture.nodes)
     for at, node in enumerate(picture.nodes):
         into = [edge.value for edge in picture.edges if edge.end == at]
@@ -69,7 +69,7 @@ def test_the_edges_of_every_node_sum_to_it(found, most: int):
 
 def test_a_place_has_the_sum_of_what_was_read_at_its_position(found):
     back = found[0]
-    picture = Picture(back, 2)
+    picture = WayGraph(back, 2)
     shown = [node.position for node in picture.nodes if node.column == 2 and not (node.prefix or node.rest)]
     for node in picture.nodes:
         if node.rest or node.position is None:

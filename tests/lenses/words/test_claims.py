@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from closed_form import CASES
 
-from lenses.words.claims import Shown, heads_that_show, shared_heads
+from lenses.words.claims import ClaimHead, heads_that_show, shared_heads
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator
 
@@ -31,7 +31,7 @@ def test_without_the_words_or_the_weight_no_head_shows_it(solved: Translator, ta
 
 
 def test_claims_share_a_head_wherever_one_shows_them():
-    a, b, c = Shown(0, 1, 0.9), Shown(2, 3, 0.7), Shown(1, 1, 0.8)
+    a, b, c = ClaimHead(0, 1, 0.9), ClaimHead(2, 3, 0.7), ClaimHead(1, 1, 0.8)
     assert shared_heads([[a, b], [b], [], [c]]) == [b, b, None, c]
     assert shared_heads([]) == []
 

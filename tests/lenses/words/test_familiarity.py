@@ -12,8 +12,8 @@ import pytest
 from lenses.words.familiarity import (
     JUDGED,
     WEIGHTED,
-    Found,
-    Measure,
+    DoubtHits,
+    DoubtMeasure,
     Traits,
     as_json,
     choose,
@@ -43,7 +43,7 @@ def sample(mean: tuple[float, float, float], count: int, seed: int) -> list[Trai
     return [Traits(float(a), max(2, round(b)), float(c), 0) for a, b, c in rows]
 
 
-def chosen(good: list[Traits], bad: list[Traits]) -> Measure:
+def chosen(good: list[Traits], bad: list[Traits]) -> DoubtMeasure:
     return choose([*good, *bad], [False] * len(good) + [True] * len(bad))
 
 
@@ -51,7 +51,7 @@ KNOWN, NEWS_LIKE = sample((-0.4, 9, 1.4), 400, 1), sample((-1.3, 30, 1.9), 400, 
 
 
 @pytest.fixture(scope="module")
-def measure() -> Measure:
+def measure() -> DoubtMeasure:
     return chosen(KNOWN, NEWS_LIKE)
 
 
@@ -67,14 +67,14 @@ def test_the_threshold_is_where_precision_and_recall_are_best_together():
     assert f1(measure.threshold) == pytest.approx(max(f1(measure.doubt(each) - 1e-9) for each in texts))
 
 
-def test_findings_count_what_is_doubted_and_what_is_bad(measure: Measure):
+def test_findings_count_what_is_doubted_and_what_is_bad(measure: DoubtMeasure):
     clear, doubted = Traits(-0.1, 9, 1.4, 0), Traits(-3.0, 9, 1.4, 0)
     found = findings(measure, [clear, doubted, doubted, clear], [False, True, False, True])
-    assert found == Found(4, 2, 2, 1)
+    assert found == DoubtHits(4, 2, 2, 1)
     assert (found.precision, found.recall) == (0.5, 0.5)
 
 
-def test_the_weights_are_those_at_which_the_ridge_regression_has_no_slope(measure: Measure):
+def test_the_weights_are_those_at_which_the_ridge_regression_has_no_slope(measure: DoubtMeasure):
     rows = np.array([each.row for each in (*KNOWN, *NEWS_LIKE)])
     labels = np.repeat([0.0, 1.0], [len(KNOWN), len(NEWS_LIKE)])
     chance = 1 / (1 + np.exp(-(rows @ measure.weights + measure.bias)))
@@ -90,20 +90,22 @@ def test_a_trait_that_parts_nothing_gets_hardly_any_weight():
 
 
 @pytest.mark.parametrize(("name", "value"), [("log_prob", -4.0), ("tokens", 300), ("tokens_per_word", 40.0)])
-def test_the_reason_is_the_trait_that_speaks_most_against_a_text(measure: Measure, name: str, value: float):
+def test_the_reason_is_the_trait_that_speaks_most_against_a_text(
+    measure: DoubtMeasure, name: str, value: float
+):
     text = replace(Traits(-0.4, 9, 1.4, 0), **{name: value})
     assert measure.doubts(text)
     assert measure.reason(text) == name
 
 
-def test_a_text_with_an_unknown_character_is_doubted(measure: Measure):
+def test_a_text_with_an_unknown_character_is_doubted(measure: DoubtMeasure):
     assert measure.reason(Traits(-0.4, 9, 1.4, 1)) == "unknown"
     assert measure.doubts(Traits(-0.4, 9, 1.4, 1))
     assert not measure.doubts(Traits(-0.4, 9, 1.4, 0))
 
 
-def test_the_file_gives_back_the_same_measure(measure: Measure, tmp_path: Path):
-    kept = replace(measure, found={JUDGED: Found(4, 2, 2, 1)}, instead="a/b", instead_bytes=5)
+def test_the_file_gives_back_the_same_measure(measure: DoubtMeasure, tmp_path: Path):
+    kept = replace(measure, found={JUDGED: DoubtHits(4, 2, 2, 1)}, instead="a/b", instead_bytes=5)
     (tmp_path / "familiarity.json").write_text(json.dumps(as_json(kept)), encoding="utf-8")
     assert read_measure(tmp_path) == kept
     assert read_measure(tmp_path / "nothing") is None
@@ -120,7 +122,9 @@ def test_the_file_gives_back_the_same_measure(measure: Measure, tmp_path: Path):
     ],
     ids=str,
 )
-def test_a_damaged_file_is_refused_by_its_name(measure: Measure, tmp_path: Path, damage: dict[str, object]):
+def test_a_damaged_file_is_refused_by_its_name(
+    measure: DoubtMeasure, tmp_path: Path, damage: dict[str, object]
+):
     text = json.dumps({**as_json(measure), **damage})
     (tmp_path / "familiarity.json").write_text(text, encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"familiarity\.json is damaged"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lenses.measures.way_back import Picture, way_back
+from lenses.measures.way_back import WayGraph, way_back
 from linked import PageError, page
 from linked.__main__ import main
 from linked.view import ways
@@ -34,9 +34,9 @@ def test_the_picture_has_the_numbers_of_the_way_back(model: Translator):
         found = way_back(model.model, again, step, written.token_id, rival.token_id)
         drawn = re.findall(r"<text [^>]*>[^<]* ([+−]?[0-9.]+)</text>", shown)
         values = [float(each.replace("−", "-")) for each in drawn]
-        assert values == pytest.approx([each.value for each in Picture(found).nodes], abs=0.0051)
+        assert values == pytest.approx([each.value for each in WayGraph(found).nodes], abs=0.0051)
         cells = [float(each) for each in re.findall(r"<td>([+-][0-9.]+)</td>", shown)]
-        assert cells == pytest.approx([each.value for each in Picture(found).edges], abs=6e-4)
+        assert cells == pytest.approx([each.value for each in WayGraph(found).edges], abs=6e-4)
         assert ways.strongest(again, found).split(" (")[0] in shown
         assert "✓ from a verified trace" in shown
     assert "<script" not in shown.split("</section>")[0].split('<script type="text/plain"')[0]

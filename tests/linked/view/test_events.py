@@ -7,8 +7,8 @@ import pytest
 from linked.view import (
     EXAMPLE,
     Cursor,
+    CursorRange,
     Gloss,
-    Limits,
     picked_candidate,
     picked_head,
     reduce,
@@ -16,7 +16,7 @@ from linked.view import (
 )
 from linked.view.strips import chips, direction
 
-LIMITS = Limits("abc", steps=5, sources=4)
+LIMITS = CursorRange("abc", steps=5, sources=4)
 EVENT = {"trace": "abc", "step": 2, "source": None, "seq": 7}
 
 

@@ -14,7 +14,7 @@ import lenses
 from transformer import Capture
 from transformer.exports.npz import load_trace
 from transformer.exports.record import TraceFileError
-from transformer.exports.view import LARGEST, Measured, Selection, save_view
+from transformer.exports.view import LARGEST, MatrixMeasure, Selection, save_view
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator
 from transformer.trace.view import Window
@@ -98,7 +98,7 @@ def test_a_measure_is_saved_beside_the_weights(translator, tmp_path):
     view = run.map("cross", 0, 1)
     found = lenses.effect(translator, run, "cross", 0, 1)
     found[1, 0] = np.nan
-    save_view(run, view, tmp_path / "view.json", SELECTION, Measured("effect", found))
+    save_view(run, view, tmp_path / "view.json", SELECTION, MatrixMeasure("effect", found))
     values = read(tmp_path / "view.json")["view"]
     assert values["measure"]["name"] == "effect"
     assert values["measure"]["values"][1][0] is None

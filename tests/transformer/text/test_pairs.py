@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from corpus import write_pairs
 
-from transformer.text.pairs import Bounds, DataError, SentencePair, read_lines, read_pairs
+from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_lines, read_pairs
 
 
 @pytest.mark.parametrize("name", ["pairs.tsv", "pairs.tsv.gz"])
@@ -74,11 +74,11 @@ def test_a_packed_file_is_read_up_to_its_bounds_only(
 ) -> None:
     path = tmp_path / "pairs.tsv.gz"
     path.write_bytes(gzip.compress(content))
-    lines = read_lines(path, Bounds(total=2**20, line=2**10, lines=most))
+    lines = read_lines(path, ReadBounds(total=2**20, line=2**10, lines=most))
     with pytest.raises(DataError, match=message):
         deque(lines, maxlen=0)
 
 
 def test_a_file_at_its_bounds_is_read(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_bytes(b"a\tb\n" * 3)
-    assert len(list(read_lines(tmp_path / "pairs.tsv", Bounds(total=12, line=4, lines=3)))) == 3
+    assert len(list(read_lines(tmp_path / "pairs.tsv", ReadBounds(total=12, line=4, lines=3)))) == 3

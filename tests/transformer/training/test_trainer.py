@@ -30,7 +30,7 @@ from transformer.training.runs.files import (
     load_state,
     save_state,
 )
-from transformer.training.runs.progress import Progress, duration
+from transformer.training.runs.progress import TerminalLine, duration
 from transformer.training.trainer import Trainer, TrainingStep, train
 
 OPTIONS = TrainingOptions(
@@ -334,7 +334,7 @@ def test_a_log_forgets_the_steps_after_the_state(tmp_path: Path) -> None:
 
 
 def test_progress_shows_loss_speed_and_time_left(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = Progress(100, 1e9, "a measured product")
+    progress = TerminalLine(100, 1e9, "a measured product")
     progress.show(TrainingStep(50, 2.0, 1e-3, 0.5, 100, 0.5, 2.5e8, valid_loss=1.25))
     line = capsys.readouterr().err
     assert (

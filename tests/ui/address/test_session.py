@@ -9,13 +9,13 @@ from streamlit.testing.v1 import AppTest
 def script(trace: str, more: dict[str, object]) -> None:
     import streamlit as st
 
-    from linked.view import Limits
+    from linked.view import CursorRange
     from ui.address import session
 
     session.adopt()
     event = {"trace": trace, "step": 2, "source": None, "seq": 1, **more}
     st.session_state[session.view_key("home")] = {"at": event}
-    limits = Limits("here", steps=5, sources=4)
+    limits = CursorRange("here", steps=5, sources=4)
     chose = session.on_linked_view(
         "home",
         limits,

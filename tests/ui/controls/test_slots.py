@@ -5,12 +5,14 @@ import json
 import numpy as np
 
 from figures.base.strips import Strip, strips_spec
-from ui.controls.slots import Picture, shares, signed
+from ui.controls.slots import SlotPicture, shares, signed
 
 
 def test_a_picture_travels_with_everything_that_is_said_of_it():
     spec = strips_spec([Strip("x", np.arange(3.0))])
-    picture = Picture("read", spec, "Vector x", "vectors", {"text": "✓ verified"}, (signed(2.0, "all"),), 600)
+    picture = SlotPicture(
+        "read", spec, "Vector x", "vectors", {"text": "✓ verified"}, (signed(2.0, "all"),), 600
+    )
     sent = json.loads(json.dumps(picture.sent()))
     assert (sent["name"], sent["alt"], sent["caption"], sent["least"]) == ("read", "Vector x", "vectors", 600)
     assert sent["height"] == spec["layout"]["height"]

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from waiting import until
 
 from ui.server.background import run as background
-from ui.server.background.run import Run, Turns, turns
+from ui.server.background.run import BackgroundRun, Turns, turns
 from ui.shell.waiting import progress
 
 SESSION = "test session id"
@@ -111,7 +111,7 @@ class Endless:
 
 def test_work_ends_with_the_session_of_the_last_visitor_who_waits() -> None:
     work = Endless()
-    run = Run(work, Turns(1))
+    run = BackgroundRun(work, Turns(1))
 
     def page() -> None:
         import streamlit as st
@@ -131,7 +131,7 @@ def test_work_ends_with_the_session_of_the_last_visitor_who_waits() -> None:
     until(lambda: not run.running)
     assert at.run().session_state["stays"]
     assert run.running
-    other = Run(Endless(), Turns(1))
+    other = BackgroundRun(Endless(), Turns(1))
     at.session_state["run"] = other
     assert at.run().session_state["stays"]
     until(lambda: not run.running)
@@ -140,7 +140,7 @@ def test_work_ends_with_the_session_of_the_last_visitor_who_waits() -> None:
 
 
 def test_work_ends_when_its_visitor_opens_another_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, page = Run(Endless(), Turns(1)), "heads"
+    run, page = BackgroundRun(Endless(), Turns(1)), "heads"
 
     def opened() -> None:
         import streamlit as st

@@ -12,7 +12,7 @@ from transformer import AttentionKind, Translator
 from transformer.text.words import Group
 from ui.server.opened import Opened
 from ui.server.runs import Request
-from ui.views.attention.aligned import Choice, Text, align, audit, chosen_map
+from ui.views.attention.aligned import LinkRules, Text, align, audit, chosen_map
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def opened(translator: Translator) -> Opened:
 
 @pytest.mark.parametrize("choice", [(None, False), (None, True), ((0, 1), False), ((1, 2), True)])
 def test_words_in_another_order_of_another_head_or_cut_elsewhere_fail(opened: Opened, choice):
-    choice = Choice((1, 2), choice[0], choice[1], "strongest", 0.0)
+    choice = LinkRules((1, 2), choice[0], choice[1], "strongest", 0.0)
     text = Text.of(opened, None)
     words, _ = align(chosen_map(opened, choice)[0], text, choice)
     assert audit(opened, choice, text, words).passed
@@ -42,7 +42,7 @@ def test_words_in_another_order_of_another_head_or_cut_elsewhere_fail(opened: Op
 
 
 def test_the_badge_of_a_mean_covers_its_layers(opened: Opened):
-    trace, choice = opened.translation.attention, Choice((1, 2), (0, 2), False, "strongest", 0.0)
+    trace, choice = opened.translation.attention, LinkRules((1, 2), (0, 2), False, "strongest", 0.0)
     layers = trace.layers[AttentionKind.CROSS]
     wrong = (*layers[:2], replace(layers[2], output=layers[2].output.roll(1, 1)))
     run = replace(

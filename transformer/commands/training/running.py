@@ -29,7 +29,7 @@ from transformer.training.options import TrainingOptions
 from transformer.training.runs.control import RunControl
 from transformer.training.runs.directory import RunDirectory
 from transformer.training.runs.files import STATE_FILE, Exported, load_exported
-from transformer.training.runs.progress import Progress
+from transformer.training.runs.progress import TerminalLine
 from transformer.training.runs.snapshots import FOLDER as SNAPSHOTS
 from transformer.training.runs.snapshots import moments
 from transformer.training.trainer import Quality, Trainer, TrainingStep, train
@@ -156,7 +156,7 @@ def _reporters(
     """The record of each step: the log, and the line of progress; the stack closes them."""
     speed, source = peak(trainer.device, trainer.dtype)
     log = run_directory.log()
-    progress = Progress(trainer.options.steps, speed * trainer.workers.world, source)
+    progress = TerminalLine(trainer.options.steps, speed * trainer.workers.world, source)
     stack.callback(log.close)
     stack.callback(progress.close)
     return [log.write, progress.show]

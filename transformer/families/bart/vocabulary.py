@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from transformer.families.pieces import PieceTable, PublishedVocabulary, Splitter
+from transformer.families.pieces import PieceIds, PublishedVocabulary, Splitter
 from transformer.storage.files import CheckpointError, check_vocabulary
 from transformer.text import typed
-from transformer.text.typed import Cut
+from transformer.text.typed import PiecedText
 from transformer.text.words import BOS, EOS, PAD, SPACE, UNK
 
 WHOLE_FILE = "tokenizer.json"
@@ -57,7 +57,7 @@ def _letter(letter: str) -> str:
 class ByteSplitter(Splitter):
     """Splits texts into pieces with the package `tokenizers`."""
 
-    def __init__(self, tokenizer: Any, table: PieceTable) -> None:
+    def __init__(self, tokenizer: Any, table: PieceIds) -> None:
         self._tokenizer, self.table = tokenizer, table
 
     def split(self, text: str) -> Iterator[tuple[str, int, int]]:
@@ -65,7 +65,7 @@ class ByteSplitter(Splitter):
         for piece, (first, last) in zip(found.tokens, found.offsets, strict=True):
             yield piece, first, last
 
-    def cut(self, text: str) -> Cut:
+    def cut(self, text: str) -> PiecedText:
         reading = typed.read(text)
         found = self._tokenizer.encode(reading.text, add_special_tokens=False)
         pieces = [self.table.pieces[number] for number in found.ids]
@@ -78,7 +78,7 @@ class ByteSplitter(Splitter):
 class BartVocabulary(PublishedVocabulary):
     """A source begins with `<s>`, too; a target does not, since the search begins it."""
 
-    def cut(self, text: str) -> Cut:
+    def cut(self, text: str) -> PiecedText:
         found = super().cut(text)
         if not found.ids:
             return found
@@ -114,7 +114,7 @@ def read_vocabulary(directory: Path, size: int) -> BartVocabulary:
             f"{files[0]} has {max(ids.values()) + 1:,} pieces, but config.json has {size:,} rows for them; "
             "the files belong to different models."
         )
-    splitter = ByteSplitter(tokenizer, PieceTable(ids, size, named))
+    splitter = ByteSplitter(tokenizer, PieceIds(ids, size, named))
     return BartVocabulary(splitter, splitter)
 
 

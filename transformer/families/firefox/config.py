@@ -12,7 +12,7 @@ from transformer.families.firefox.items import Items
 from transformer.model.config import TransformerConfig
 from transformer.storage.description import check_parameters
 from transformer.storage.files import CheckpointError, check_vocabulary
-from transformer.text.typed import Cut
+from transformer.text.typed import PiecedText
 from transformer.text.vocabulary import SpecialIds, Tokenizer, TokenizerError
 
 SETTINGS = "special:model.yml"
@@ -71,10 +71,10 @@ class PairedVocabulary:
     def read(self, text: str) -> str:
         return self.source.read(text)
 
-    def cut(self, text: str) -> Cut:
+    def cut(self, text: str) -> PiecedText:
         return self.source.cut(text)
 
-    def cut_target(self, text: str) -> Cut:
+    def cut_target(self, text: str) -> PiecedText:
         return self.target.cut(text)
 
     def encode(self, text: str) -> list[int]:

@@ -24,7 +24,7 @@ MAX_FILE_BYTES = 2 * 2**30
 
 
 @dataclass(frozen=True)
-class Item:
+class FileItem:
     """One item of the file, whose numbers have not been read."""
 
     name: str  # its name
@@ -81,7 +81,7 @@ class Items:
             raise CheckpointError(f"{self.path} contains NaN or infinite values.")
         return found
 
-    def _read(self) -> Iterator[Item]:
+    def _read(self) -> Iterator[FileItem]:
         version, count = self._unpack("<QQ", 0)
         if version != VERSION:
             raise CheckpointError(
@@ -109,7 +109,7 @@ class Items:
         for name, (_, kind, _, nbytes), shape in zip(names, heads, shapes, strict=True):
             self._check(name, kind, shape, nbytes)
             self._slice(place, nbytes)
-            yield Item(name, kind, shape, place, nbytes)
+            yield FileItem(name, kind, shape, place, nbytes)
             place += nbytes
 
     def _check(self, name: str, kind: int, shape: tuple[int, ...], nbytes: int) -> None:
@@ -122,7 +122,7 @@ class Items:
         if kind == FLOAT32 and nbytes % 4:
             raise self._damaged(f"{name} has {nbytes:,} bytes, which is no number of float32 values")
 
-    def _item(self, name: str, kinds: tuple[int, ...]) -> Item:
+    def _item(self, name: str, kinds: tuple[int, ...]) -> FileItem:
         if name not in self.found:
             raise CheckpointError(f"{self.path} has no item {name!r:.80}, which a model of Firefox needs.")
         item = self.found[name]
@@ -132,7 +132,7 @@ class Items:
             )
         return item
 
-    def _data(self, item: Item) -> np.ndarray:
+    def _data(self, item: FileItem) -> np.ndarray:
         used = 4 * math.prod(item.shape) if item.type == FLOAT32 else item.nbytes
         return self._slice(item.start, used)
 

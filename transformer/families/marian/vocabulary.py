@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from transformer.families.pieces import PieceTable, PublishedVocabulary, Splitter, read_model
+from transformer.families.pieces import PieceIds, PublishedVocabulary, Splitter, read_model
 from transformer.storage.files import CheckpointError, read_json
 from transformer.text.words import EOS, PAD, UNK
 
@@ -21,7 +21,7 @@ _LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)
 _LANGUAGE_PIECE = re.compile(r">>[^\s<>]+<<")
 
 
-def language_pieces(table: PieceTable) -> tuple[str, ...]:
+def language_pieces(table: PieceIds) -> tuple[str, ...]:
     """Language pieces such as `>>fra<<`, ordered by id."""
     found = filter(_LANGUAGE_PIECE.fullmatch, table.ids)
     return tuple(sorted(found, key=lambda piece: table.ids[piece]))
@@ -60,7 +60,7 @@ def read_vocabulary(
     return PublishedVocabulary(one, other)
 
 
-def _read_table(path: Path, size: int) -> PieceTable:
+def _read_table(path: Path, size: int) -> PieceIds:
     values = read_json(path)
     numbers = list(values.values())
     if not all(type(number) is int and 0 <= number < size for number in numbers):
@@ -75,4 +75,4 @@ def _read_table(path: Path, size: int) -> PieceTable:
         raise CheckpointError(
             f"{path} has no piece {missing[0]}, so it is not the vocabulary of a Marian model."
         )
-    return PieceTable(values, size)
+    return PieceIds(values, size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from transformer.families.pieces import PieceTable, PublishedVocabulary, Splitter, processor, read_model
+from transformer.families.pieces import PieceIds, PublishedVocabulary, Splitter, processor, read_model
 from transformer.storage.files import CheckpointError, read_json
 from transformer.text.words import EOS, PAD, UNK
 
@@ -39,7 +39,7 @@ def read_vocabulary(directory: Path, size: int) -> PublishedVocabulary:
     if missing:
         raise CheckpointError(f"{path} has no piece {missing[0]}, so it is not the vocabulary of a T5 model.")
     special = {EOS, UNK, PAD, *filter(_EXTRA.fullmatch, names), *filter(INTO.fullmatch, names)}
-    splitter = Splitter(model, PIECES_FILE, PieceTable(ids, size), special)
+    splitter = Splitter(model, PIECES_FILE, PieceIds(ids, size), special)
     return PublishedVocabulary(splitter, splitter)
 
 

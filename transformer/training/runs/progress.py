@@ -13,7 +13,7 @@ RECENT_STEPS = 50
 CLEAR_REST = "\x1b[K"
 
 
-class Progress:
+class TerminalLine:
     """Rewrites one line on a terminal; elsewhere writes one line per minute."""
 
     def __init__(

@@ -15,7 +15,7 @@ from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs, group_by_length
 from transformer.training.data import pad
-from transformer.training.trainer import Written
+from transformer.training.trainer import TranslationQuality
 
 BATCH_POSITIONS = 4096
 
@@ -30,7 +30,7 @@ class GreedyBleu:
     pairs: tuple[SentencePair, ...]  # the sentences and their references
     tokenizer: Tokenizer  # the vocabulary of the model
 
-    def __call__(self, model: Network) -> Written | None:
+    def __call__(self, model: Network) -> TranslationQuality | None:
         """The measures of a model, which stays in its mode; None if its numbers overflow."""
         from sacrebleu.metrics.bleu import BLEU
 
@@ -44,7 +44,9 @@ class GreedyBleu:
             model.train(was_training)
         references = [pair.target for pair in self.pairs]
         right = sum(output == target for output, target in zip(outputs, references, strict=True))
-        return Written(round(BLEU().corpus_score(outputs, [references]).score, 2), right / len(references))
+        return TranslationQuality(
+            round(BLEU().corpus_score(outputs, [references]).score, 2), right / len(references)
+        )
 
     def _translations(self, model: Network) -> list[str]:
         assert isinstance(model, EncoderDecoder)

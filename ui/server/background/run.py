@@ -108,7 +108,7 @@ class _LeftError(Exception):
     """Nobody waits for the work any more."""
 
 
-class Run(Generic[Result]):
+class BackgroundRun(Generic[Result]):
     """One piece of work, done in a thread while somebody waits for it, and then kept."""
 
     def __init__(
@@ -231,10 +231,10 @@ class _Seat:
         visitor: str,  # the name of the session
     ) -> None:
         self._visitor = visitor
-        self._run: Run[Any] | None = None
+        self._run: BackgroundRun[Any] | None = None
         self._page = ""  # where it was asked for
 
-    def take(self, run: Run[Any] | None) -> None:
+    def take(self, run: BackgroundRun[Any] | None) -> None:
         """Waits for some work, and for nothing else."""
         if self._run is not None and self._run is not run:
             self._run.away(self._visitor)
@@ -261,7 +261,7 @@ def _seat(visitor: str) -> _Seat:
     return _Seat(visitor)
 
 
-def stays(run: Run[Any]) -> bool:
+def stays(run: BackgroundRun[Any]) -> bool:
     """Whether work goes on for the present visitor, who leaves it when the session ends."""
     if not run.wait(session.visitor(), session.browser()):
         return False

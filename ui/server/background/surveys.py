@@ -19,7 +19,7 @@ from transformer.runs.wording import InputError
 from transformer.text.links import GoldPair
 from transformer.text.pairs import read_pairs
 from ui.server import examples, gold, measured
-from ui.server.background.run import Run, turns
+from ui.server.background.run import BackgroundRun, turns
 from ui.server.source import Source, per_model
 from ui.server.stores import Recent, held
 
@@ -51,7 +51,7 @@ def named(source: Source | None) -> str:
 
 
 @st.cache_resource(show_spinner=False)
-def _runs() -> Recent[Run[Survey]]:
+def _runs() -> Recent[BackgroundRun[Survey]]:
     return Recent(KEPT)
 
 
@@ -75,7 +75,7 @@ def run_of(
     source: Source,  # the model
     own: tuple[Line, ...] | None,  # the lines of the visitor's file, or None
     language: str | None,  # the target language of a model that must be told one
-) -> Run[Survey]:
+) -> BackgroundRun[Survey]:
     """The survey of a visitor's own sentences, or of the sample; new if nobody has asked for it yet.
 
     Raises:
@@ -84,7 +84,7 @@ def run_of(
     translator, lines = source.translator(), _lines(source, own, language)
     pairs = [] if examples.task_pairs(source) or source.pieces else gold.sample(source)
     key = (source.name, id(translator), lines)
-    return _runs().get(key, lambda: Run(SurveyWork(translator, lines, pairs), turns()))
+    return _runs().get(key, lambda: BackgroundRun(SurveyWork(translator, lines, pairs), turns()))
 
 
 def _lines(source: Source, own: tuple[Line, ...] | None, language: str | None) -> tuple[Line, ...]:
@@ -109,7 +109,7 @@ def _sample_runs(source: Source, lines: tuple[Line, ...]) -> list[Translation]:
 
 
 class SurveyWork:
-    """A survey as work for a `Run`."""
+    """A survey as work for a `BackgroundRun`."""
 
     name = "survey"
 

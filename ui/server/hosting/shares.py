@@ -32,7 +32,7 @@ class _Share:
     alone: threading.Lock = field(default_factory=threading.Lock)  # held by the tab that computes
 
 
-class Shares:
+class ProcessorShares:
     """Processor time of each visitor within the last minute."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Shares:
             share.spent.append((self._clock(), seconds))
 
 
-shares = Shares()
+shares = ProcessorShares()
 
 
 @contextmanager

@@ -27,7 +27,7 @@ class LongTextError(ValueError):
     """A visitor's text is too long for the page."""
 
 
-class Writer:
+class LanguageWriter:
     """A language model for the pages.
 
     Attributes:
@@ -95,10 +95,10 @@ class Writer:
         return self.generator.force(self.generator.ids(text)[:max_length])
 
 
-def load_writer(path: Path) -> Writer:
+def load_writer(path: Path) -> LanguageWriter:
     """Opens the language model of a directory.
 
     Raises:
         CheckpointError: the directory is damaged, or its model translates.
     """
-    return Writer(transformer.load_language_model(path))
+    return LanguageWriter(transformer.load_language_model(path))

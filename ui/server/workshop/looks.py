@@ -12,7 +12,7 @@ from transformer.model.sites import AttentionKind, Head
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.directory import load_checkpoint
 from ui.server.stores import declare, kept
-from ui.server.workshop.run import Run
+from ui.server.workshop.run import TrainingRun
 
 KIND = "cross"
 
@@ -20,7 +20,7 @@ _LOOKS = declare("looks", 4, asked=False)
 
 
 @dataclass(frozen=True)
-class Look:
+class PairLook:
     """A pair at one checkpoint."""
 
     step: int  # the step of its weights
@@ -30,7 +30,7 @@ class Look:
     telling: Head  # the head of cross-attention whose rows differ most, see ``difference``
 
 
-def look(run: Run) -> Look | None:
+def look(run: TrainingRun) -> PairLook | None:
     """The pair at the last checkpoint; None if there is none yet.
 
     Raises:
@@ -39,11 +39,11 @@ def look(run: Run) -> Look | None:
     if not run.has_model:
         return None
     changed = (run.directory / WEIGHTS_FILE).stat().st_mtime_ns
-    found: Look = kept(_LOOKS).get((str(run.directory), changed), lambda: _look(run))
+    found: PairLook = kept(_LOOKS).get((str(run.directory), changed), lambda: _look(run))
     return found
 
 
-def _look(run: Run) -> Look:
+def _look(run: TrainingRun) -> PairLook:
     checkpoint = load_checkpoint(run.directory)
     with safe_open(run.directory / WEIGHTS_FILE, framework="pt") as file:
         step = int((file.metadata() or {}).get("step", 0))
@@ -51,7 +51,7 @@ def _look(run: Run) -> Look:
     model = Translator(checkpoint.translating, checkpoint.tokenizer, name=name)
     pair = run.asked.shown
     forced = model.force(pair.source, pair.target)
-    return Look(step, forced, model.translate(pair.source, capture=False).text, _telling(forced))
+    return PairLook(step, forced, model.translate(pair.source, capture=False).text, _telling(forced))
 
 
 def difference(weights: np.ndarray) -> float:

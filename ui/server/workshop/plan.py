@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from transformer.text.pairs import Bounds, DataError, SentencePair, read_pairs
+from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
 from transformer.text.typed import clean
 from transformer.text.vocabulary import Tokenizer, TokenizerError
 from transformer.training.toys.tasks import LENGTHS, TOYS, toy_data
@@ -22,7 +22,7 @@ STEPS = (100, 5_000)
 SNAPSHOTS = 12
 LARGEST = 2 * 2**20
 """Most bytes of a file of pairs, packed and unpacked."""
-BOUNDS = Bounds(total=LARGEST, line=8 * 2**10, lines=20_000)
+BOUNDS = ReadBounds(total=LARGEST, line=8 * 2**10, lines=20_000)
 FEWEST, MOST_HELD_OUT, HELD_OUT = 20, 200, 10
 """Fewest different pairs of a file; one in ten of them is held out, but not more than this."""
 TRAIN_FILE, VALID_FILE = "train.tsv", "valid.tsv"

@@ -28,7 +28,7 @@ MB = 1_000_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class TrainingOrder:
     """Purpose of a run."""
 
     plan: Plan  # task and sizes
@@ -40,7 +40,7 @@ class Asked:
         write_json(folder / PLAN_FILE, {"plan": self.plan.to_dict(), "shown": pair})
 
     @classmethod
-    def read(cls, folder: Path) -> Asked:
+    def read(cls, folder: Path) -> TrainingOrder:
         """Content that ``write`` kept.
 
         Raises:
@@ -54,7 +54,7 @@ class Asked:
             raise ValueError(f"{PLAN_FILE} is damaged.") from error
 
 
-class Run:
+class TrainingRun:
     """A run, watched by a thread as long as its process lives.
 
     Attributes:
@@ -64,7 +64,7 @@ class Run:
 
     def __init__(
         self,
-        asked: Asked,  # what it is for
+        asked: TrainingOrder,  # what it is for
         folder: Path,  # its folder
         owner: str = "",  # the visitor who began it; empty if nobody knows
     ) -> None:

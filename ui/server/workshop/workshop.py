@@ -22,7 +22,7 @@ from transformer.training.runs.history import write_history
 from ui.server import catalogue
 from ui.server.workshop.limits import Limits, closed
 from ui.server.workshop.plan import Pairs, Plan, example
-from ui.server.workshop.run import MB, PLAN_FILE, RUN, Asked, Run
+from ui.server.workshop.run import MB, PLAN_FILE, RUN, TrainingOrder, TrainingRun
 
 FOLDER = ".here"
 """Folder of the run, inside the folder of models; a name with a dot is no model's."""
@@ -49,7 +49,7 @@ class Workshop:
         self._models, self._folder = models, models / FOLDER
         self._lock = threading.Lock()
         self._claim: IO[str] | None = None
-        self.run: Run | None = self._found()
+        self.run: TrainingRun | None = self._found()
         atexit.register(self.close)
 
     def start(
@@ -66,11 +66,11 @@ class Workshop:
         if (why := closed()) is not None:
             raise ValueError(why)
         limits = Limits.from_environment()
-        asked = Asked(plan, example(plan, pairs))
+        asked = TrainingOrder(plan, example(plan, pairs))
         with self._lock:
             try:
                 self._check_free(limits)
-                self._begin(Run(asked, self._folder / RUN, visitor), limits, pairs)
+                self._begin(TrainingRun(asked, self._folder / RUN, visitor), limits, pairs)
             except OSError as error:
                 raise ValueError(f"The run cannot begin: {error.strerror or error}.") from error
 
@@ -88,7 +88,7 @@ class Workshop:
                 f"{limits.disk_mb:g} MB; whoever runs it can delete some."
             )
 
-    def _begin(self, run: Run, limits: Limits, pairs: Pairs | None) -> None:
+    def _begin(self, run: TrainingRun, limits: Limits, pairs: Pairs | None) -> None:
         run.folder.mkdir(parents=True)
         run.asked.write(run.folder)
         if pairs is not None:
@@ -163,13 +163,13 @@ class Workshop:
             self._claim.close()
             self._claim = None
 
-    def _found(self) -> Run | None:
+    def _found(self) -> TrainingRun | None:
         """Runs that an earlier server left."""
         folder = self._folder / RUN
         if not (folder / PLAN_FILE).is_file() or not self._is_alone():
             return None
         try:
-            run = Run(Asked.read(folder), folder)
+            run = TrainingRun(TrainingOrder.read(folder), folder)
         except ValueError:
             return None
         run.ended(_RESTARTED)
@@ -191,7 +191,7 @@ def _size(folder: Path) -> int:
     return total
 
 
-def _finish(run: Run, name: str) -> None:
+def _finish(run: TrainingRun, name: str) -> None:
     """Turns the directory of a run into a model's: its name on its card, its history, no state to resume."""
     card = run.directory / CARD_FILE
     if card.is_file():

@@ -13,7 +13,7 @@ from ui.address import session
 from ui.controls import part, plain
 from ui.controls.pickers import control
 from ui.server import hub_models, memory, suggested
-from ui.server.hub_models import Download, Question, desk
+from ui.server.hub_models import Download, HubQuestion, desk
 
 _EVERY = 0.5
 """Seconds between two updates of a download's progress."""
@@ -54,7 +54,7 @@ def _panel() -> None:
         _form(desk().question(session.visitor()))
 
 
-def _form(question: Question | None) -> None:
+def _form(question: HubQuestion | None) -> None:
     reason = hub_models.closed()
     if question is not None and question.is_open and reason is None:
         with st.spinner("Asking the Hub"):
@@ -94,7 +94,7 @@ def _suggest() -> None:
             st.caption(plain(f"{each.does} · {each.told}"))
 
 
-def _answer(question: Question) -> None:
+def _answer(question: HubQuestion) -> None:
     if question.problem:
         st.error(plain(question.problem), icon=":material/error:")
     if question.offer is not None and not question.problem:
@@ -133,7 +133,7 @@ def _fetch() -> None:
     desk().fetch(session.visitor())
 
 
-def _progress(question: Question, download: Download, take: Take) -> None:
+def _progress(question: HubQuestion, download: Download, take: Take) -> None:
     """Shows the progress of the download, and opens the model when the download ends."""
     if download.complete:
         desk().ask(session.visitor(), "")

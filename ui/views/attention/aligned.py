@@ -37,7 +37,7 @@ Source = tuple[int, int | None]
 
 
 @dataclass(frozen=True)
-class Choice:
+class LinkRules:
     """Rules by which attention becomes links."""
 
     head: Head  # the head of cross-attention, from 0
@@ -48,7 +48,7 @@ class Choice:
     least: float  # the threshold of `above`
 
     @classmethod
-    def of(cls, opened: Opened, now: State) -> Choice:
+    def of(cls, opened: Opened, now: State) -> LinkRules:
         """The choice of a visitor, otherwise the model's best aligner; the state must name a head."""
         assert now.cross is not None
         named, rule, least = now.rule or "strongest", "strongest", LEAST
@@ -140,7 +140,7 @@ def _weights(opened: Opened, layer: int) -> np.ndarray:
     return trace.weights("cross", layer)
 
 
-def chosen_map(opened: Opened, choice: Choice) -> tuple[np.ndarray, str]:
+def chosen_map(opened: Opened, choice: LinkRules) -> tuple[np.ndarray, str]:
     """The weights (queries, keys) of the chosen head or mean, and its name."""
     mean = choice.mean
     if mean is None:
@@ -150,13 +150,13 @@ def chosen_map(opened: Opened, choice: Choice) -> tuple[np.ndarray, str]:
     return np.stack(layers).mean(0), f"the mean over all heads of {layers_name(mean)}"
 
 
-def align(weights: np.ndarray, text: Text, choice: Choice) -> tuple[np.ndarray, list[Links]]:
+def align(weights: np.ndarray, text: Text, choice: LinkRules) -> tuple[np.ndarray, list[Links]]:
     """Weights between words (…, target, source), and one alignment for each map."""
     words = word_weights(weights, text.source, text.target, rows="read" if choice.reading else "predicted")
     return words, link_words(words.reshape(-1, *words.shape[-2:]), choice.rule, choice.least)
 
 
-def audit(opened: Opened, choice: Choice, text: Text, drawn: np.ndarray | None = None) -> AuditReport:
+def audit(opened: Opened, choice: LinkRules, text: Text, drawn: np.ndarray | None = None) -> AuditReport:
     """The checks of the layers behind a map of words and, word by word, of the numbers that are drawn.
 
     Without a map, of every layer.
@@ -185,7 +185,7 @@ def _spans(tokens: Sequence[str]) -> list[tuple[int, int]]:
     return [span for span in pairwise(word_cuts(tokens)) if not is_special(tokens[span[0]])]
 
 
-def scores(opened: Opened, text: Text, pair: GoldPair, choice: Choice) -> dict[Source, AlignmentScore]:
+def scores(opened: Opened, text: Text, pair: GoldPair, choice: LinkRules) -> dict[Source, AlignmentScore]:
     """The score of every head and of the mean of every layer, by layer and head; a mean has head None."""
     found: dict[Source, AlignmentScore] = {}
     for layer in range(opened.translation.config.sizes["cross"][0]):

@@ -59,7 +59,7 @@ def show(opened: Opened) -> None:
 @part
 def _section(opened: Opened) -> None:
     now = session.current()
-    choice = aligned.Choice.of(opened, now)
+    choice = aligned.LinkRules.of(opened, now)
     _controls(opened, now, choice)
     text = aligned.Text.of(opened, now.gold)
     if not text.source or not text.target:
@@ -81,7 +81,7 @@ def _section(opened: Opened) -> None:
         _picture(opened, text, by_hand, choice, now)
 
 
-def _controls(opened: Opened, now: State, choice: aligned.Choice) -> None:
+def _controls(opened: Opened, now: State, choice: aligned.LinkRules) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=200):
             pickers.head_picker("cross", choice.head, opened.source, _chooser(choice, "cross"))
@@ -110,12 +110,12 @@ def _take_best() -> None:
     session.change(aligner=None, mean=None, rows=None)
 
 
-def _chooser(choice: aligned.Choice, name: str) -> Callable[[Any], object]:
+def _chooser(choice: aligned.LinkRules, name: str) -> Callable[[Any], object]:
     """Takes one value of the visitor and keeps the others as they are shown."""
     return lambda value: session.change(**{**choice.values, name: value})
 
 
-def _take_rows(choice: aligned.Choice) -> Callable[[str], object]:
+def _take_rows(choice: aligned.LinkRules) -> Callable[[str], object]:
     take = _chooser(choice, "rows")
     return lambda name: take(name if name == "read" else None)
 
@@ -140,7 +140,7 @@ def _take_rule(rule: str) -> None:
     session.change(rule={"strongest": None, "above": f"{ABOVE}{aligned.LEAST:.2f}"}.get(rule, rule))
 
 
-def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.Choice) -> None:
+def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.LinkRules) -> None:
     if not pair.possible:
         st.markdown(
             "**No links made by hand yet.** Click cells of the map to draw links, or open a pair with links "
@@ -195,7 +195,7 @@ def _line(
     aligner: aligned.Source,
     rate: AlignmentScore,
     known: list[list[dict[str, float]]] | None,
-    choice: aligned.Choice,
+    choice: aligned.LinkRules,
 ) -> dict[str, object]:
     layer, head = aligner
     name = f"layer {labels.count(layer)}, " + ("mean" if head is None else f"head {labels.count(head)}")
@@ -212,13 +212,15 @@ def _line(
     return line
 
 
-def _open(source: aligned.Source, choice: aligned.Choice) -> None:
+def _open(source: aligned.Source, choice: aligned.LinkRules) -> None:
     layer, head = source
     chosen = {"mean": (layer, layer)} if head is None else {"cross": (layer, head), "mean": None}
     session.change(**{**choice.values, **chosen})
 
 
-def _picture(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.Choice, now: State) -> None:
+def _picture(
+    opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.LinkRules, now: State
+) -> None:
     weights, name = aligned.chosen_map(opened, choice)
     words, (found,) = aligned.align(weights, text, choice)
     st.markdown(f"{_sentence(name, text, found, pair)} {_trust(opened, choice)}")
@@ -290,7 +292,7 @@ def _links(count: int, sort: str = "") -> str:
     return f"{count} {sort}link{'s' * (count != 1)}"
 
 
-def _trust(opened: Opened, choice: aligned.Choice) -> str:
+def _trust(opened: Opened, choice: aligned.LinkRules) -> str:
     """Reliability of the head's suggestions, as its model's `heads.json` says."""
     facts = opened.source.heads
     grid = facts.get("heads", {}).get("cross")
@@ -329,7 +331,7 @@ def _listed(text: aligned.Text, found: Links, most: int) -> str:
     return ", ".join(told) + (", …" if len(pairs) > most else "")
 
 
-def _quantity(choice: aligned.Choice, pair: GoldPair, origin: str | None, part: str) -> str:
+def _quantity(choice: aligned.LinkRules, pair: GoldPair, origin: str | None, part: str) -> str:
     """Caption of the map: its rows, its rule, the part that is drawn, and the links."""
     row = _ROWS["read" if choice.reading else "predicted"]
     rule = _RULES[choice.rule] + (f" {choice.least:.2f}" if choice.rule == "above" else "")

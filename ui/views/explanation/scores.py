@@ -10,7 +10,7 @@ import streamlit as st
 from figures.base import captions, labels
 from figures.base.bars import percent
 from figures.base.labels import number
-from figures.maps.measures import Row, measures_map, part_bars
+from figures.maps.measures import MeasureRow, measures_map, part_bars
 from lenses.again.written import audit_score
 from lenses.measures.score_parts import ScoreParts
 from lenses.measures.stream import Writer
@@ -128,13 +128,13 @@ def _short(writer: Writer) -> str:
     return name
 
 
-def _strongest(found: ScoreParts) -> tuple[list[Row], list[str]]:
+def _strongest(found: ScoreParts) -> tuple[list[MeasureRow], list[str]]:
     """The writers of both streams with the largest parts, in the order of writing."""
     sides = []
     for axis in (1, 0):
         order = np.argsort(-np.abs(found.values).sum(axis), kind="stable")[:_WRITERS]
         sides.append(sorted(int(at) for at in order))
-    rows = [Row(_short(found.queries[i]), found.values[i, sides[1]], True) for i in sides[0]]
+    rows = [MeasureRow(_short(found.queries[i]), found.values[i, sides[1]], True) for i in sides[0]]
     return rows, [_short(found.keys[j]) for j in sides[1]]
 
 

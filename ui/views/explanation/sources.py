@@ -10,7 +10,7 @@ import streamlit as st
 from figures.base import labels, style
 from figures.base.bars import percent
 from figures.base.labels import number
-from figures.maps.measures import Row, measures_map, share_bars
+from figures.maps.measures import MeasureRow, measures_map, share_bars
 from lab.heads.measures import SENTENCES
 from lenses.again.flow import audit_rollout, audit_shares
 from lenses.measures.alti import Shares
@@ -143,7 +143,9 @@ def _tokens(opened: Opened, found: Shares, steps: list[str], audit: AuditReport)
     """Every step by source token."""
     run = opened.translation
     columns = labels.names(run.source_tokens)[:_SHOWN]
-    rows = [Row(name, values[:_SHOWN]) for name, values in zip(steps[:_SHOWN], found.source, strict=False)]
+    rows = [
+        MeasureRow(name, values[:_SHOWN]) for name, values in zip(steps[:_SHOWN], found.source, strict=False)
+    ]
     cut = f", the first {_SHOWN} tokens" * (max(len(run.source_tokens), len(steps)) > _SHOWN)
     panel(
         "source tokens",

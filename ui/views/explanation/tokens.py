@@ -10,7 +10,7 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.labels import number
-from figures.maps.measures import Row, measures_map
+from figures.maps.measures import MeasureRow, measures_map
 from lenses.again.slopes import audit_saliency
 from lenses.again.way_back import audit_hidden
 from lenses.again.written import audit_attribution, through_keys
@@ -51,29 +51,34 @@ def show(
     kinds["decoder"] = ("#### By what was read before", run.decoder_input_tokens[: step + 1], own.prefix)
     for kind, (title, tokens, relevance) in kinds.items():
         st.markdown(title)
-        rows = [Row("relevance, propagated" if own.held else "integrated gradients", relevance, True)]
+        rows = [MeasureRow("relevance, propagated" if own.held else "integrated gradients", relevance, True)]
         proved = [_audit_of_gradients(opened, found, step, against)]
         if back is not None:
             parts: Array | None = (back[0].source if kind == "cross" else back[0].prefix).sum((0, 1))
             proved.append(back[1])
             shares = measures.sources(opened)
             each = shares.source if kind == "cross" else shares.prefix
-            rows.append(Row("share (ALTI+)", each[step][: len(tokens)]))
+            rows.append(MeasureRow("share (ALTI+)", each[step][: len(tokens)]))
             proved.append(sources.proved(opened))
         elif (parts := measures.through(found.attribution, kind)) is not None:
             proved.append(_audit_of_parts(opened, found.attribution, step, against, kind, parts))
         if parts is not None:
-            rows.insert(0, Row("part, read there", parts[: len(tokens)], True))
+            rows.insert(0, MeasureRow("part, read there", parts[: len(tokens)], True))
             if kind == "cross" and len(tokens) <= measures.MOST_TOKENS:
                 effects = measures.without_source(opened, step)
                 st.markdown(_told(run, step, parts, effects))
-                rows.insert(1, Row("effect, without it", effects, True))
+                rows.insert(1, MeasureRow("effect, without it", effects, True))
                 proved.append(_audit_of_effects(opened, step, effects))
         _side(opened, kind, labels.names(tokens), rows, pair, proved)
 
 
 def _side(
-    opened: Opened, kind: str, names: list[str], rows: list[Row], pair: str, proved: Sequence[AuditReport]
+    opened: Opened,
+    kind: str,
+    names: list[str],
+    rows: list[MeasureRow],
+    pair: str,
+    proved: Sequence[AuditReport],
 ) -> None:
     audit = proved[0]
     for each in proved[1:]:

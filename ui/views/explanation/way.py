@@ -9,10 +9,10 @@ import numpy as np
 import streamlit as st
 
 from figures.base import labels
-from figures.pages.way_back import Line, Place, way_graph
+from figures.pages.way_back import Place, WayLine, way_graph
 from lenses.again.way_back import audit_way_back
 from lenses.measures.stream import Writer
-from lenses.measures.way_back import Edge, Node, Picture, WayBack
+from lenses.measures.way_back import Edge, WayBack, WayGraph, WayNode
 from linked.view import ways
 from transformer import Translation, Translator
 from transformer.model.sites import Head
@@ -67,7 +67,7 @@ class ReadCell(NamedTuple):
 def show(opened: Opened, found: WayBack, step: int, against: int, pair: str) -> AuditReport:
     """Draws the way back of a difference of two logits; returns its checks."""
     run = opened.translation
-    picture = Picture(found)
+    picture = WayGraph(found)
     st.markdown(ways.strongest(run, found, "**", plain))
     reads = [_read(found, each, step) for each in picture.nodes]
     places = [
@@ -129,7 +129,7 @@ def _of(writer: Writer, row: int, key: int, encoder: bool = False) -> ReadCell:
     return ReadCell(kind, (writer.layer, writer.head), row, key)
 
 
-def _read(found: WayBack, node: Node, step: int) -> ReadCell | None:
+def _read(found: WayBack, node: WayNode, step: int) -> ReadCell | None:
     """The largest read at a place; None where nothing is read."""
     writer, at = node.writer, node.position
     if node.column == 1 and writer is not None and writer.head is not None:
@@ -145,7 +145,7 @@ def _read(found: WayBack, node: Node, step: int) -> ReadCell | None:
     return None
 
 
-def _along(picture: Picture, reads: list[ReadCell | None], line: Edge) -> ReadCell | None:
+def _along(picture: WayGraph, reads: list[ReadCell | None], line: Edge) -> ReadCell | None:
     """The read that a line stands for: that of the head at its start, at the position where it ends."""
     head, position = reads[line.start], picture.nodes[line.end].position
     if picture.nodes[line.start].column in (1, 3) and head is not None and position is not None:
@@ -161,6 +161,6 @@ def name(run: Translation, read: ReadCell) -> str:
     return f"{kind} {place}{at} reads {labels.piece(named.keys[read.key])} ({labels.count(read.key)})"
 
 
-def _table(places: list[Place], lines: list[Line]) -> Table:
+def _table(places: list[Place], lines: list[WayLine]) -> Table:
     rows = ((places[each.end].name, places[each.start].name, each.value) for each in lines)
     return [("from", "to", "nats"), *rows]

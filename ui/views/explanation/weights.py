@@ -8,7 +8,7 @@ import streamlit as st
 from figures.base import captions, labels, style
 from figures.base.bars import percent
 from figures.base.labels import number
-from figures.maps.measures import Row, effect_dots, measures_map, part_bars
+from figures.maps.measures import MeasureRow, effect_dots, measures_map, part_bars
 from lenses.again.row import audit_row
 from lenses.measures.agreement import Agreement, agreement
 from lenses.measures.effect import Way
@@ -117,7 +117,7 @@ _MOST, _LITTLE, _NOTHING = 0.5, 0.05, 0.005
 """A share of the weight that is most of it, and effects in nats that are little and none."""
 
 
-def _audit(opened: Opened, kind: str, head: Head, row: int, step: int, rows: list[Row]) -> AuditReport:
+def _audit(opened: Opened, kind: str, head: Head, row: int, step: int, rows: list[MeasureRow]) -> AuditReport:
     """The checks of the rows that are drawn."""
     which, about = (AttentionKind(kind), *head), step if kind == AttentionKind.ENCODER else None
     drawn = [each.values for each in rows]
@@ -134,13 +134,13 @@ def _query(opened: Opened, kind: str, row: int) -> str:
     return f"row {labels.count(row)}, {verb} “{captions.quote(tokens[row])}”"
 
 
-def _rows(found: Explained, row: int) -> list[Row]:
+def _rows(found: Explained, row: int) -> list[MeasureRow]:
     own = found.carried
     return [
-        Row("weight", _and(found.weights[row])),
-        Row("length of value", _and(own.values, own.bias)),
-        Row("carried", _and(own.norms[row], own.bias)),
-        *(Row(_WAYS[way], _and(found.effects[way][row]), True) for way in _WAYS),
+        MeasureRow("weight", _and(found.weights[row])),
+        MeasureRow("length of value", _and(own.values, own.bias)),
+        MeasureRow("carried", _and(own.norms[row], own.bias)),
+        *(MeasureRow(_WAYS[way], _and(found.effects[way][row]), True) for way in _WAYS),
     ]
 
 
@@ -243,7 +243,7 @@ def _other_weights(
     )
 
 
-def _table(rows: list[Row], columns: list[str]) -> Table:
+def _table(rows: list[MeasureRow], columns: list[str]) -> Table:
     return [["measure", *columns], *([row.name, *map(float, row.values)] for row in rows)]
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from figures.base import captions, labels
 from figures.base.labels import number
-from figures.maps.measures import Row, measures_map
+from figures.maps.measures import MeasureRow, measures_map
 from lenses.measures.effect import Way
 from ui.address import State
 from ui.controls import panel, pickers, plain, say
@@ -39,21 +39,21 @@ def show(opened: Opened, now: State, kind: str, step: int) -> None:
     about = f"{captions.KIND_NAMES[kind]} · Δ log p of “{token}” in nats"
     st.markdown("#### The whole word, in every layer and head")
     say(told(found, columns, token))
-    rows = [Row(f"word {_WAYS[each]}", found.everywhere[each], True) for each in _WAYS]
-    rows.append(Row("word left out of the text", found.left_out, True))
+    rows = [MeasureRow(f"word {_WAYS[each]}", found.everywhere[each], True) for each in _WAYS]
+    rows.append(MeasureRow("word left out of the text", found.left_out, True))
     everywhere = "all pieces of each word taken away for every query, in every layer and head"
     _map("words", rows, columns, f"{about}, {everywhere} · {opened.asked.model}")
     st.markdown("#### The whole word, in one layer alone")
     pickers.switch("way", "The word is", _WAYS, way)
-    layers = [Row(f"layer {labels.count(i)}", values, True) for i, values in enumerate(found.layers)]
-    layers.append(Row("sum of the layers", found.layers.sum(0), True))
-    layers.append(Row("all layers at once", found.everywhere[way], True))
+    layers = [MeasureRow(f"layer {labels.count(i)}", values, True) for i, values in enumerate(found.layers)]
+    layers.append(MeasureRow("sum of the layers", found.layers.sum(0), True))
+    layers.append(MeasureRow("all layers at once", found.everywhere[way], True))
     alone = f"each word {_WAYS[way]} in all heads of one layer"
     caveat = "the sum is not what happens in all layers at once"
     _map("words by layer", layers, columns, f"{about}, {alone}; {caveat} · {opened.asked.model}")
 
 
-def _map(name: str, rows: list[Row], columns: list[str], caption: str) -> None:
+def _map(name: str, rows: list[MeasureRow], columns: list[str], caption: str) -> None:
     panel(
         name,
         lambda ink: measures_map(rows, columns, ink),

@@ -17,7 +17,7 @@ from transformer.text.pairs import DataError
 from ui.address import State, session
 from ui.controls import inform, panel, part, pickers, plain, refusals
 from ui.server import measured
-from ui.server.background.run import Run, stays
+from ui.server.background.run import BackgroundRun, stays
 from ui.server.background.surveys import named, run_of, shipped
 from ui.server.source import Source
 from ui.shell import frame, menu
@@ -52,12 +52,12 @@ def show() -> None:
         part(_body)(source, run)
 
 
-def _reads(run: Run[Survey]) -> bool:
+def _reads(run: BackgroundRun[Survey]) -> bool:
     """Whether the page shows how far the app has read for this visitor."""
     return _asked(run) and stays(run)
 
 
-def _reading(run: Run[Survey]) -> None:
+def _reading(run: BackgroundRun[Survey]) -> None:
     """Draws the progress, twice a second; the end of it draws the whole page again.
 
     Findings hold fragments, so no part with a clock draws them (see ``ui.views.training.live.saving``).
@@ -68,7 +68,7 @@ def _reading(run: Run[Survey]) -> None:
     _progress(run, now)
 
 
-def _body(source: Source, run: Run[Survey]) -> None:
+def _body(source: Source, run: BackgroundRun[Survey]) -> None:
     """Draws what depends on the controls."""
     now = session.current()
     if not _asked(run):
@@ -79,17 +79,17 @@ def _body(source: Source, run: Run[Survey]) -> None:
         _found(source, run, now)
 
 
-def _asked(run: Run[Survey]) -> bool:
+def _asked(run: BackgroundRun[Survey]) -> bool:
     """Whether the page reads sentences for this visitor; a file of one's own asks for it."""
     return session.own_sentences() is not None or run.asked(session.visitor())
 
 
-def _ask(run: Run[Survey]) -> None:
+def _ask(run: BackgroundRun[Survey]) -> None:
     session.keep()
     run.ask(session.visitor())
 
 
-def _unasked(source: Source, run: Run[Survey], now: State) -> None:
+def _unasked(source: Source, run: BackgroundRun[Survey], now: State) -> None:
     """Draws the survey that came with the model, and offers to read the sentences here."""
     known, damaged = None, True
     with refusals():
@@ -158,7 +158,7 @@ def _take_file(source: Source, file: Any) -> None:
         session.notice(str(error))
 
 
-def _progress(run: Run[Survey], now: State) -> None:
+def _progress(run: BackgroundRun[Survey], now: State) -> None:
     """Draws the progress while the app reads sentences, a way to stop, and the map so far."""
     with st.container(horizontal=True, vertical_alignment="center"):
         text = run.place or f"Reading sentence {run.read} of {run.total}"
@@ -202,7 +202,7 @@ def _importance(source: Source, kind: str) -> np.ndarray | None:
     return None
 
 
-def _found(source: Source, run: Run[Survey], now: State) -> None:
+def _found(source: Source, run: BackgroundRun[Survey], now: State) -> None:
     """Draws the findings of a survey that is complete or was stopped."""
     survey = run.result()
     if run.failed or survey is None:
@@ -214,7 +214,7 @@ def _found(source: Source, run: Run[Survey], now: State) -> None:
     statistics.show(_subject(survey, now, source), source)
 
 
-def _stopped(run: Run[Survey]) -> None:
+def _stopped(run: BackgroundRun[Survey]) -> None:
     def go_on() -> None:
         run.go_on(session.visitor())
 

@@ -13,7 +13,7 @@ from figures.base.captions import KIND_NAMES
 from figures.pages.heads import distance_bars
 from lab.heads.measures import SORTED, UNITS
 from lab.heads.profile import FAR
-from lab.heads.survey import Example, Token
+from lab.heads.survey import SurveyExample, Token
 from lenses.heads.roles import ALIGNMENT, MIXED, role
 from lenses.measures.stream import UnmeasuredError
 from transformer.model.sites import AttentionKind
@@ -127,7 +127,7 @@ def _sentences(found: Found, _: Source) -> None:
     st.caption("Each opens at the row of this head with the largest value; below the middle, the smallest.")
 
 
-def _value(found: Found, order: str, example: Example) -> str:
+def _value(found: Found, order: str, example: SurveyExample) -> str:
     """The value that orders a sentence, in its unit."""
     if order != "role":
         return written(example.value, next(each for each in found.known if each.name == order))

@@ -18,9 +18,9 @@ from ui.server import runs
 from ui.views.inside import asides, formulas
 from ui.views.inside.contents import SECTIONS
 from ui.views.inside.layer import FORMS, points, short_norm
-from ui.views.inside.look import Look, Part
+from ui.views.inside.look import Look, SectionContents
 
-Parts = Callable[[], tuple[Look, dict[str, Part]]]
+Parts = Callable[[], tuple[Look, dict[str, SectionContents]]]
 """Computes the sections for the state of this moment."""
 
 _SEVERAL = frozenset(("projections", "products", "sum", "matrix", "heads"))

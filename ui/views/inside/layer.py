@@ -15,7 +15,7 @@ from transformer.model.sites import Side
 from ui.controls.slots import shares, signed
 from ui.server import per_run
 from ui.views.inside.formulas import terms_of
-from ui.views.inside.look import Drawing, Look, Part
+from ui.views.inside.look import Look, SectionContents, SectionFigure
 from ui.views.inside.vectors import noted, strips_drawing
 
 _NEXT = {
@@ -36,7 +36,7 @@ _SHORT = {
 }
 
 
-def matrix_form(look: Look) -> Part:
+def matrix_form(look: Look) -> SectionContents:
     """All queries at once, in rows and in columns."""
     text = (
         "A matrix product handles all queries at once. The paper writes vectors as rows. Many lectures write "
@@ -44,13 +44,13 @@ def matrix_form(look: Look) -> Part:
         f"numbers are the same. A frame marks this query.\n\n{terms_of(look).words()}"
     )
     figures = {name: (_form(look, name),) for name in FORMS}
-    return Part({"text": text}, figures)
+    return SectionContents({"text": text}, figures)
 
 
-def _form(look: Look, name: str) -> Drawing:
+def _form(look: Look, name: str) -> SectionFigure:
     view = look.map
     row = look.inside.row - view.window.query_start
-    return Drawing(
+    return SectionFigure(
         name,
         form_spec(view, row, name == "in columns"),
         f"weights, {name}{captions.window_note(view.window)}",
@@ -59,7 +59,7 @@ def _form(look: Look, name: str) -> Drawing:
     )
 
 
-def all_heads(look: Look) -> Part:
+def all_heads(look: Look) -> SectionContents:
     """Concatenation and W^O."""
     inside, (d_model, d_k, heads, _), symbols = look.inside, look.sizes, look.symbols
     own = look.view.head
@@ -77,16 +77,16 @@ def all_heads(look: Look) -> Part:
         "matrices": (_output_matrix(look),),
         "figures": (strips_drawing("heads", _added(look), "what each head adds", joint=True),),
     }
-    return Part({"text": text}, figures)
+    return SectionContents({"text": text}, figures)
 
 
-def _output_matrix(look: Look) -> Drawing:
+def _output_matrix(look: Look) -> SectionFigure:
     inside, name = look.inside, look.symbols.matrix("O")
     part = (
         f"{name}, the {'columns' if look.symbols.columns else 'rows'} of head {labels.count(look.view.head)}"
     )
     note = " (drawn on its side)" * look.symbols.columns
-    return Drawing(
+    return SectionFigure(
         "output matrix",
         matrices_spec([(part + note, inside.w_o.weight)], 150),
         "this head's part of the output matrix",
@@ -106,7 +106,7 @@ def _added(look: Look) -> list[Strip]:
     return [*rows, *[noted("bias", inside.w_o.bias)] * biased, noted("= update", inside.update)]
 
 
-def stream(look: Look) -> Part:
+def stream(look: Look) -> SectionContents:
     """Back into the residual stream."""
     inside, post = look.inside, look.view.norm == "post"
     before, after = np.linalg.norm(inside.stream), np.linalg.norm(inside.added)
@@ -128,10 +128,12 @@ def stream(look: Look) -> Part:
     rows = [noted("stream", inside.stream), noted("+ update", inside.update), noted("= sum", inside.added)]
     if post:
         rows.append(noted(config.norm_name, inside.next_stream))
-    return Part({"text": text}, {"figures": (strips_drawing("stream", rows, "vectors", joint=True),)})
+    return SectionContents(
+        {"text": text}, {"figures": (strips_drawing("stream", rows, "vectors", joint=True),)}
+    )
 
 
-def layer(look: Look) -> Part:
+def layer(look: Look) -> SectionContents:
     """The layer of this head as one chain, with the vectors of this position."""
     side = look.site.query_side
     found = per_run.block(look.opened, side, look.view.layer, look.inside.row)
@@ -139,7 +141,7 @@ def layer(look: Look) -> Part:
     rows = [noted(_named(names, found, i), point) for i, point in enumerate(found.points)]
     drawing = strips_drawing("block", rows, f"the {side}'s layer at this position", joint=True)
     told = _chain_told(look.opened.translation.config, side, "recurrence" in found.names)
-    return Part({"text": told}, {"figures": (replace(drawing, audit=found.audit),)})
+    return SectionContents({"text": told}, {"figures": (replace(drawing, audit=found.audit),)})
 
 
 def points(sublayers: int) -> tuple[str, ...]:

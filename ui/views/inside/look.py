@@ -14,7 +14,7 @@ from transformer.model.sites import Site
 from transformer.trace.report import AuditReport
 from transformer.trace.view import HeadMap, HeadView
 from ui.controls import export, plain
-from ui.controls.slots import Legend, Picture
+from ui.controls.slots import Legend, SlotPicture
 from ui.server.opened import Opened
 from ui.views.inside.notation import Notation
 
@@ -108,7 +108,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class SectionFigure:
     """A figure and everything that is said of it."""
 
     name: str  # unique on the page
@@ -125,12 +125,12 @@ class Drawing:
         """The checks of its numbers; None if the model did not compute them."""
         return (self.audit or look.inside.audit) if self.computed else None
 
-    def picture(self, look: Look) -> Picture:
+    def picture(self, look: Look) -> SlotPicture:
         """The figure with its caption and the badge."""
         audit = self.checked(look)
         badge = None if audit is None else {**captions.badge(audit), "title": proof(audit)}
         caption = look.caption(self.quantity, self.step)
-        return Picture(self.name, self.spec, self.alt, caption, badge, self.legends, self.least)
+        return SlotPicture(self.name, self.spec, self.alt, caption, badge, self.legends, self.least)
 
     def exported(self, look: Look) -> export.Picture:
         """The figure for a file; its caption says what the colours mean."""
@@ -140,15 +140,15 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Part:
+class SectionContents:
     """Contents of a section at a step."""
 
     texts: Mapping[str, str]  # by the place in the section; `text` is the main one
     # by the place in the section; `figures` are the main ones
-    figures: Mapping[str, tuple[Drawing, ...]] = field(default_factory=dict)
+    figures: Mapping[str, tuple[SectionFigure, ...]] = field(default_factory=dict)
 
     @property
-    def drawings(self) -> tuple[Drawing, ...]:
+    def drawings(self) -> tuple[SectionFigure, ...]:
         """All figures, in their order on the page."""
         return tuple(drawing for each in self.figures.values() for drawing in each)
 

@@ -26,7 +26,7 @@ from ui.shell.changed import of_tokens, said
 from ui.shell.models.needs import has
 from ui.views.inside import build, formulas, frames, layer, vectors, weights, what_if
 from ui.views.inside.contents import ALL, BUILD, CHANGED, FIRST, SECTIONS, WHAT_IF, contents, following, steps
-from ui.views.inside.look import Look, Part
+from ui.views.inside.look import Look, SectionContents
 from ui.views.inside.notation import NAMES, notation
 
 KINDS = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross-attention"}
@@ -119,7 +119,7 @@ def _frames(opened: Opened, now: State, kind: str) -> None:
     def beside(now: State, looks: Looks) -> None:
         _follow(looks[kind], now)
 
-    def parts() -> tuple[Look, dict[str, Part]]:
+    def parts() -> tuple[Look, dict[str, SectionContents]]:
         now = session.current()
         look = _look(looks_of(opened, now)[kind], now)
         return look, parts_of(look, now)
@@ -175,11 +175,11 @@ def _key(at: HeadSelection, inside: InsideHead, asked: int | None) -> int:
     return min(asked, len(inside.view.key_tokens) - 1)
 
 
-def parts_of(look: Look, now: State) -> dict[str, Part]:
+def parts_of(look: Look, now: State) -> dict[str, SectionContents]:
     """Contents of the sections on the screen, by name."""
     other = what_if.outcome(look, now.what_if)
     told = what_if.told(look, now.what_if, other)
-    made: dict[str, Callable[[], Part]] = {
+    made: dict[str, Callable[[], SectionContents]] = {
         "input": lambda: vectors.read(look),
         "projections": lambda: vectors.projections(look),
         "path": lambda: vectors.path(look),

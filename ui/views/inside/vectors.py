@@ -9,7 +9,7 @@ from figures.base.strips import Strip, largest, matrices_spec, strips_spec, vect
 from figures.pages.lecture import lecture_keys, lecture_spec
 from ui.controls.slots import signed
 from ui.controls.text import alt
-from ui.views.inside.look import EACH_ITS_OWN, ONE_SCALE, Drawing, Look, Part
+from ui.views.inside.look import EACH_ITS_OWN, ONE_SCALE, Look, SectionContents, SectionFigure
 
 _SOURCES = {
     "encoder": "Keys and values are computed from the same layer's input: ",
@@ -34,12 +34,12 @@ def strips_drawing(
     quantity: str,  # what they are, for the caption
     joint: bool = False,  # whether they share one scale
     computed: bool = True,  # whether the model computed them
-) -> Drawing:
+) -> SectionFigure:
     """Vectors as strips."""
     most = max(largest(row.values) for row in rows) if joint else None
     legend = signed(most, ONE_SCALE if joint else EACH_ITS_OWN)
     spec = strips_spec(rows, joint=joint)
-    return Drawing(name, spec, quantity, alt(rows), (legend,), computed=computed)
+    return SectionFigure(name, spec, quantity, alt(rows), (legend,), computed=computed)
 
 
 def window_note(look: Look) -> str:
@@ -50,7 +50,7 @@ def window_note(look: Look) -> str:
     return f" · keys {labels.count(look.start)}–{look.stop} of {total}"
 
 
-def read(look: Look) -> Part:
+def read(look: Look) -> SectionContents:
     """Input of the sub-layer."""
     inside, pre, symbols = look.inside, look.view.norm == "pre", look.symbols
     called = look.opened.translation.config.norm_name
@@ -69,10 +69,10 @@ def read(look: Look) -> Part:
         noted(symbols.x, inside.read),
         noted(f"{symbols.source} of {look.key_label}", inside.sources[look.key]),
     ]
-    return Part({"text": text}, {"figures": (strips_drawing("read", rows, "vectors"),)})
+    return SectionContents({"text": text}, {"figures": (strips_drawing("read", rows, "vectors"),)})
 
 
-def projections(look: Look) -> Part:
+def projections(look: Look) -> SectionContents:
     """Query, keys, values."""
     inside, (d_model, d_k, heads, keys), symbols = look.inside, look.sizes, look.symbols
     stacked = "Side by side as columns" if symbols.columns else "Stacked in rows"
@@ -85,16 +85,16 @@ def projections(look: Look) -> Part:
         + f" {stacked}, the {keys} keys are K and the {keys} values are V: {shape} each."
     )
     vectors = strips_drawing("vectors", _projected(look), "vectors")
-    return Part({"text": text}, {"matrices": (_weights(look),), "figures": (vectors,)})
+    return SectionContents({"text": text}, {"matrices": (_weights(look),), "figures": (vectors,)})
 
 
-def _weights(look: Look) -> Drawing:
+def _weights(look: Look) -> SectionFigure:
     inside, turn = look.inside, look.symbols.columns
     each = (("Q", inside.w_q), ("K", inside.w_k), ("V", inside.w_v))
     named = [(look.symbols.matrix(name), one.weight.T if turn else one.weight) for name, one in each]
     legend = signed(None, "amber negative, purple positive, each matrix on its own scale")
     shown = ", ".join(f"W^{name}" for name, _ in each)
-    return Drawing("weights", matrices_spec(named), "weight matrices", shown, (legend,), step=False)
+    return SectionFigure("weights", matrices_spec(named), "weight matrices", shown, (legend,), step=False)
 
 
 def _projected(look: Look) -> list[Strip]:
@@ -108,7 +108,7 @@ def _projected(look: Look) -> list[Strip]:
     return [*rows, noted(f"v of {look.key_label}", view.value[key])]
 
 
-def path(look: Look) -> Part:
+def path(look: Look) -> SectionContents:
     """From a few inputs to the output, as lectures draw it."""
     view, symbols = look.view, look.symbols
     text = (
@@ -121,13 +121,13 @@ def path(look: Look) -> Part:
     spec = lecture_spec(
         look.kind, query, view.key_tokens, view.scores[0], view.weights[0], view.mask[0], symbols
     )
-    drawing = Drawing(
+    drawing = SectionFigure(
         "drawing",
         spec,
         f"scores {symbols.score} before the mask, weights {symbols.weight}",
         f"Drawing of how {captions.quote(query[0])} gathers its output from the keys of most weight",
     )
-    return Part({"text": text}, {"figures": (drawing,)})
+    return SectionContents({"text": text}, {"figures": (drawing,)})
 
 
 def _others(look: Look) -> str:
@@ -139,7 +139,7 @@ def _others(look: Look) -> str:
     return f" Only the {len(shown)} keys with the most weight are drawn; the other {rest} share {left:.2f}."
 
 
-def products(look: Look) -> Part:
+def products(look: Look) -> SectionContents:
     """The query against every key."""
     inside, view = look.inside, look.view
     query, key = view.query[0], view.key[look.key]
@@ -158,12 +158,12 @@ def products(look: Look) -> Part:
         Strip("q × k", each, f"Σ = {labels.number(each.sum())}", True),
     ]
     figures = strips_drawing("product", rows, "vectors"), _all_keys(look)
-    return Part({"text": text}, {"figures": figures})
+    return SectionContents({"text": text}, {"figures": figures})
 
 
-def _all_keys(look: Look) -> Drawing:
+def _all_keys(look: Look) -> SectionFigure:
     keys = look.view.key[look.keys]
-    return Drawing(
+    return SectionFigure(
         "keys",
         vectors_spec(keys, look.tokens, look.view.query[0][None], ("k", "q"), look.selected),
         f"keys, one per row{window_note(look)}",

@@ -12,7 +12,7 @@ from ui.controls.slots import shares, signed
 from ui.views.inside import asides
 from ui.views.inside.arithmetic import BADGE, Outcome
 from ui.views.inside.formulas import UNDIVIDED, bias_here
-from ui.views.inside.look import EACH_ITS_OWN, ONE_SCALE, Drawing, Look, Part
+from ui.views.inside.look import EACH_ITS_OWN, ONE_SCALE, Look, SectionContents, SectionFigure
 from ui.views.inside.vectors import length, strips_drawing, window_note
 
 _NARROWEST = 600
@@ -34,14 +34,14 @@ def ledger_rows(look: Look) -> list[LedgerRow]:
     return rows
 
 
-def scores(look: Look, outcome: Outcome | None) -> Part:
+def scores(look: Look, outcome: Outcome | None) -> SectionContents:
     """From products to weights, with the lines of the other arithmetic under the model's own."""
     texts = {
         "text": _told(look),
         "divide": asides.why_divide(look.inside.spread, look.inside.divisor != 1),
         "subtract": asides.why_subtract(look.view.scores[0], look.view.mask[0]),
     }
-    return Part(texts, {"figures": (_ledger(look, outcome),)})
+    return SectionContents(texts, {"figures": (_ledger(look, outcome),)})
 
 
 def _told(look: Look) -> str:
@@ -61,9 +61,9 @@ def _told(look: Look) -> str:
     )
 
 
-def _ledger(look: Look, outcome: Outcome | None) -> Drawing:
+def _ledger(look: Look, outcome: Outcome | None) -> SectionFigure:
     rows = [*ledger_rows(look), *([] if outcome is None else [row.cut(look.keys) for row in outcome.rows])]
-    return Drawing(
+    return SectionFigure(
         "scores",
         ledger_spec(look.kind, look.tokens, look.view.mask[0, look.keys], rows, look.selected),
         f"one column per key{window_note(look)}{_lower(outcome, 'lines')}",
@@ -78,7 +78,7 @@ def _lower(outcome: Outcome | None, what: str) -> str:
     return "" if outcome is None else f" · lower {what}: {BADGE}"
 
 
-def weighted_sum(look: Look, outcome: Outcome | None) -> Part:
+def weighted_sum(look: Look, outcome: Outcome | None) -> SectionContents:
     """The values, each times its weight."""
     share = float(look.view.weights[0, look.key])
     text = (
@@ -86,10 +86,10 @@ def weighted_sum(look: Look, outcome: Outcome | None) -> Part:
         f"{percent(share)} of its value. Point at a number to see what it adds to "
         f"{look.symbols.result_words}."
     )
-    return Part({"text": text}, {"figures": (*_sums(look, outcome), _all_values(look))})
+    return SectionContents({"text": text}, {"figures": (*_sums(look, outcome), _all_values(look))})
 
 
-def _sums(look: Look, outcome: Outcome | None) -> list[Drawing]:
+def _sums(look: Look, outcome: Outcome | None) -> list[SectionFigure]:
     value, weight, b = look.view.value[look.key], look.view.weights[0, look.key], look.output
     rows = [
         Strip(f"v of {look.key_label}", value),
@@ -106,10 +106,10 @@ def _sums(look: Look, outcome: Outcome | None) -> list[Drawing]:
     return [strips_drawing("sum", rows, "values", joint=True), what_if]
 
 
-def _all_values(look: Look) -> Drawing:
+def _all_values(look: Look) -> SectionFigure:
     values = look.view.value[look.keys]
     factors: np.ndarray = look.view.weights[0, look.keys, None]
-    return Drawing(
+    return SectionFigure(
         "values",
         vectors_spec(values, look.tokens, factors, ("v", "weight"), look.selected),
         f"values, one per row{window_note(look)}",

@@ -18,7 +18,7 @@ from ui.controls.slots import slot
 from ui.server import per_run
 from ui.views.inside.arithmetic import ARITHMETIC, BADGE, RADII, TEMPERATURES, Outcome, offered, usual
 from ui.views.inside.contents import WHAT_IF
-from ui.views.inside.look import Drawing, Look, Part
+from ui.views.inside.look import Look, SectionContents, SectionFigure
 
 _FACTORS = np.geomspace(1 / 8, 8, 61)
 _OWN = "the model's arithmetic"
@@ -106,7 +106,7 @@ def _partner(look: Look, head: int) -> InsideHead:
     return per_run.inside(look.opened, look.kind, chosen, look.inside.row)
 
 
-def told(look: Look, asked: WhatIf | None, found: Outcome | None) -> Part | None:
+def told(look: Look, asked: WhatIf | None, found: Outcome | None) -> SectionContents | None:
     """Difference that the other arithmetic makes for this query; None if the model's own is chosen."""
     if found is None:
         return None
@@ -117,7 +117,7 @@ def told(look: Look, asked: WhatIf | None, found: Outcome | None) -> Part | None
         "head; nothing after the head is computed again."
     )
     curve = () if found.factor is None else (_curve(look, found.factor),)
-    return Part({"text": text, "table": _table(look, name, found)}, {"figures": curve})
+    return SectionContents({"text": text, "table": _table(look, name, found)}, {"figures": curve})
 
 
 def _table(look: Look, name: str, found: Outcome) -> str:
@@ -141,7 +141,7 @@ def _table(look: Look, name: str, found: Outcome) -> str:
     )
 
 
-def _curve(look: Look, factor: float) -> Drawing:
+def _curve(look: Look, factor: float) -> SectionFigure:
     scores, mask = look.view.scores[0].astype(np.float64), look.view.mask[0]
     found = [what_if.saturation(what_if.softmax(scores * each, mask), mask) for each in _FACTORS]
     symbols = look.symbols
@@ -149,7 +149,7 @@ def _curve(look: Look, factor: float) -> Drawing:
         ("largest weight", np.array([each.largest for each in found])),
         (f"gradient ‖∂{symbols.weight}/∂{symbols.score}‖", np.array([each.gradient for each in found])),
     ]
-    return Drawing(
+    return SectionFigure(
         "saturation",
         saturation_spec(_FACTORS, curves, [("the model", 1.0), ("what if", factor)]),
         f"softmax of this row's scores times a factor; {BADGE}, except at 1",

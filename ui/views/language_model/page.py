@@ -31,7 +31,7 @@ _MISSING = (
 
 
 @dataclass(frozen=True)
-class Reading:
+class TextSection:
     """A section whose text the model reads or continues."""
 
     show: Callable[[Opened, Generation], None]  # draws it for what was opened and its run
@@ -53,12 +53,14 @@ class Reading:
         return Request(source, clean(text), now.decode, None, now.changes, drawing)
 
 
-SECTIONS: dict[str, Reading] = {
-    "generation": Reading(
+SECTIONS: dict[str, TextSection] = {
+    "generation": TextSection(
         generation.show, generation.EXAMPLES, whole=False, first=generation.first, note=generation.told
     ),
-    "surprisal": Reading(surprisal.show, surprisal.EXAMPLES, whole=True, first=surprisal.first),
-    "lengths": Reading(lengths.show, lengths.EXAMPLES, whole=True, first=lengths.first, note=lengths.told),
+    "surprisal": TextSection(surprisal.show, surprisal.EXAMPLES, whole=True, first=surprisal.first),
+    "lengths": TextSection(
+        lengths.show, lengths.EXAMPLES, whole=True, first=lengths.first, note=lengths.told
+    ),
 }
 """The sections by the value of `view` in the address; the first one opens first."""
 
@@ -115,7 +117,7 @@ def _pick(now: State) -> Source | None:
     return models.find(name)
 
 
-def _switch(section: Reading, now: State) -> None:
+def _switch(section: TextSection, now: State) -> None:
     """The switch between the sections; a text of one's own stays, an example does not."""
     own = now.prompt is not None and now.prompt not in section.examples.values()
     switch(PAGE, now, lambda _: {**session.RUN, "prompt": now.prompt if own else None})
@@ -125,7 +127,7 @@ def _take_text(text: str) -> None:
     session.change(prompt=text, **session.FRESH)
 
 
-def _box(section: Reading, text: str, now: State) -> DeltaGenerator:
+def _box(section: TextSection, text: str, now: State) -> DeltaGenerator:
     """The text, the way of decoding if the model writes, and the examples; returns the place behind them."""
     box, *way, button = st.columns([8.8, 1] if section.whole else [6.2, 2.6, 1], vertical_alignment="bottom")
     with box:
@@ -163,7 +165,7 @@ def _run(asked: Request) -> Generation | None:
     return run
 
 
-def _fit(section: Reading, source: Source, text: str, run: Generation) -> None:
+def _fit(section: TextSection, source: Source, text: str, run: Generation) -> None:
     """Fits the cursor and the head to the run, and keeps what the page chose."""
     now = session.current()
     heads = noticed(fit_heads(now, source))

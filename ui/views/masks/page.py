@@ -84,7 +84,7 @@ _SHORT = 8
 
 
 @dataclass(frozen=True)
-class Subject:
+class MaskSubject:
     """Whose masks are shown: the visitor's translation, or one sentence of a batch."""
 
     of: Translation | BatchEntry  # the translation or the sentence of a batch
@@ -161,22 +161,22 @@ def _way(now: State) -> str:
     return now.mask or next(iter(_WAYS))
 
 
-def _batch(opened: Opened, now: State) -> Subject:
+def _batch(opened: Opened, now: State) -> MaskSubject:
     entry, index = member(opened, now)
     name = f"sentence {labels.count(index)} of the batch"
-    return Subject(entry, name, _heads(now), dict.fromkeys(catalogue.KINDS, (0, 0)))
+    return MaskSubject(entry, name, _heads(now), dict.fromkeys(catalogue.KINDS, (0, 0)))
 
 
-def _alone(opened: Opened, now: State) -> Subject:
+def _alone(opened: Opened, now: State) -> MaskSubject:
     places = cells_of(opened, now)
-    return Subject(opened.translation, "your sentence", _heads(now), places, cursor=True)
+    return MaskSubject(opened.translation, "your sentence", _heads(now), places, cursor=True)
 
 
 def _heads(now: State) -> dict[str, Head]:
     return {kind: getattr(now, kind) for kind in catalogue.KINDS}
 
 
-def _controls(opened: Opened, subject: Subject, kind: str) -> None:
+def _controls(opened: Opened, subject: MaskSubject, kind: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.kind_picker(kind, opened.kinds, part=True)
         with st.container(width=220):
@@ -191,7 +191,7 @@ def _controls(opened: Opened, subject: Subject, kind: str) -> None:
         seen(told, rf"{written},\quad {_RULE}")
 
 
-def _maps(subject: Subject, kind: str, way: str) -> None:
+def _maps(subject: MaskSubject, kind: str, way: str) -> None:
     view = subject.head(kind)
     scores, mask, weights = subject.whole(kind)
     say(f"{_found(leak(weights, mask), weights.size)} {_WHY['']}")
@@ -236,7 +236,9 @@ def _unequal(rows: int) -> str:
     return "1 row does not sum" if rows == 1 else f"{rows} rows do not sum"
 
 
-def _what_if(subject: Subject, view: HeadView, way: Masking, whole: tuple[np.ndarray, np.ndarray]) -> None:
+def _what_if(
+    subject: MaskSubject, view: HeadView, way: Masking, whole: tuple[np.ndarray, np.ndarray]
+) -> None:
     scores, mask = whole
     weights = masked_weights(scores, mask, way)
     found = leak(weights, mask)
@@ -308,7 +310,7 @@ def _picture(
     title: str,
     draw: Callable[[], go.Figure],
     view: HeadView,
-    subject: Subject,
+    subject: MaskSubject,
     quantity: str,
     proven: bool = True,
 ) -> None:
@@ -328,7 +330,7 @@ def _picture(
         )
 
 
-def _objects(subject: Subject, kinds: Sequence[str]) -> None:
+def _objects(subject: MaskSubject, kinds: Sequence[str]) -> None:
     if session.silent() is not None:  # these say in words which cells are masked
         say("")
         return
@@ -351,7 +353,7 @@ def _objects(subject: Subject, kinds: Sequence[str]) -> None:
         column.markdown(text)
 
 
-def _object(name: str, title: str, subject: Subject, view: HeadView, reason: str) -> None:
+def _object(name: str, title: str, subject: MaskSubject, view: HeadView, reason: str) -> None:
     rows, keys = view.mask.shape
     hidden, note = int((~view.mask).sum()), subject.window_note(view)
     with st.container(width=_SMALL, gap="xsmall"):
@@ -363,7 +365,7 @@ def _object(name: str, title: str, subject: Subject, view: HeadView, reason: str
         export.picture(name, lambda: mask_map(view, _SIZE), caption, view.audit)
 
 
-def _combined(subject: Subject, entry: BatchEntry, view: HeadView) -> None:
+def _combined(subject: MaskSubject, entry: BatchEntry, view: HeadView) -> None:
     """Draws the mask that combines both rules; many implementations use it, this decoder does not need it."""
     both = view.mask & entry.target_mask[view.window.keys]
     differ = int((both != view.mask).sum())

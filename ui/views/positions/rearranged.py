@@ -24,7 +24,7 @@ from ui.server import catalogue, models
 from ui.server.opened import Opened
 from ui.server.per_run import rearranged
 from ui.views.positions.encodings import fitted
-from ui.views.positions.twins import CELLS, COLUMNS, MAP, Run, heads_shown, told
+from ui.views.positions.twins import CELLS, COLUMNS, MAP, TwinTranslation, heads_shown, told
 
 V = TypeVar("V")
 _SWAP = (1, 5)
@@ -49,7 +49,7 @@ class Move:
 
 def swap(
     opened: Opened,  # the sentence
-    runs: list[Run],  # the translations of the sentence by the twins
+    runs: list[TwinTranslation],  # the translations of the sentence by the twins
     asked: tuple[int, int] | None,  # the places of the two words, from 0
 ) -> None:
     """Exchanges two words, and shows which encoders and translations notice."""
@@ -88,7 +88,7 @@ def swap(
     right.dataframe(rows, hide_index=True, width="stretch")
 
 
-def _each(runs: list[Run], compute: Callable[[str], V]) -> tuple[dict[str, V], list[str]]:
+def _each(runs: list[TwinTranslation], compute: Callable[[str], V]) -> tuple[dict[str, V], list[str]]:
     """Runs of the twins by name, and the reasons of those that refuse."""
     found, refused = {}, []
     for run in runs:
@@ -127,7 +127,7 @@ def _swapped(name: str, text: str, one: int, other: int) -> Swapped:
     return rearranged(key, lambda: swap_words(twin, text, one, other))
 
 
-def move(opened: Opened, runs: list[Run], state: State) -> None:
+def move(opened: Opened, runs: list[TwinTranslation], state: State) -> None:
     """Lets the sentence start later, and shows which twins change their weights."""
     now = state.offset
     left, right = st.columns(2, gap="large")
@@ -171,7 +171,9 @@ def _moving(moves: dict[str, Move]) -> str:
     return " ".join(parts)
 
 
-def _moved_maps(runs: list[Run], moves: dict[str, Move], offset: int, heads: dict[str, Head]) -> None:
+def _moved_maps(
+    runs: list[TwinTranslation], moves: dict[str, Move], offset: int, heads: dict[str, Head]
+) -> None:
     tokens = runs[0].translation.source_tokens
     maps = {name: each.weights(heads[name]) for name, each in moves.items()}
     most = {name: float(np.abs(there - here).max()) for name, (there, here) in maps.items()}

@@ -32,14 +32,14 @@ MAP = 264
 
 
 @dataclass(frozen=True)
-class Run:
+class TwinTranslation:
     """One twin's translation of the sentence."""
 
     name: str  # the name of the twin, without its folder
     translation: Translation  # its greedy translation
 
 
-def translations(opened: Opened) -> list[Run]:
+def translations(opened: Opened) -> list[TwinTranslation]:
     """Translates with every twin and lists the translations; a twin that refuses the text says why."""
     st.markdown("##### The same sentence through the twins")
     names = list(catalogue.twins())
@@ -57,7 +57,7 @@ def translations(opened: Opened) -> list[Run]:
             except ValueError as error:
                 rows.append({"twin": title(name), "translation": str(error), "BLEU on the test": None})
                 continue
-            runs.append(Run(name, translation))
+            runs.append(TwinTranslation(name, translation))
             score = results["scores"].get(name, {}).get("bleu", {}).get("value", {}).get("value")
             rows.append({"twin": title(name), "translation": translation.text, "BLEU on the test": score})
     st.caption(
@@ -74,7 +74,7 @@ def translations(opened: Opened) -> list[Run]:
     return runs
 
 
-def _shape(runs: list[Run], kind: str) -> Head:
+def _shape(runs: list[TwinTranslation], kind: str) -> Head:
     config = runs[0].translation.config
     return config.sites[AttentionKind(kind)].n_layers, config.n_heads
 
@@ -88,7 +88,7 @@ def previous_head(trace: AttentionTrace, kind: str) -> Head:
     return int(layer), int(head)
 
 
-def heads_shown(runs: list[Run], kind: str, asked: Head | None) -> dict[str, Head]:
+def heads_shown(runs: list[TwinTranslation], kind: str, asked: Head | None) -> dict[str, Head]:
     """The head that the page shows of each twin: the one asked for, or the twin's own previous-token head."""
     layers, heads = _shape(runs, kind)
     if asked is not None:
@@ -102,7 +102,7 @@ def _trace(translation: Translation) -> AttentionTrace:
 
 
 def maps(
-    runs: list[Run],  # the twins' translations
+    runs: list[TwinTranslation],  # the twins' translations
     kind: Side,  # the stack whose self-attention is shown
     asked: Head | None,  # the head that the visitor chose, from 0; None asks for each twin's own
 ) -> None:
@@ -144,7 +144,7 @@ def maps(
     )
 
 
-def _verdict(runs: list[Run], kind: str, chosen: dict[str, Head]) -> str:
+def _verdict(runs: list[TwinTranslation], kind: str, chosen: dict[str, Head]) -> str:
     """Verdict of the audit on the layers behind a derived figure."""
     layers = [(run, (AttentionKind(kind), chosen[run.name][0])) for run in runs]
     return told([title(run.name) for run, site in layers if not _trace(run.translation).audit(site).passed])
@@ -162,7 +162,7 @@ def profile(trace: AttentionTrace, kind: str, head: Head) -> np.ndarray:
     return found
 
 
-def _map(run: Run, kind: str, head: Head) -> None:
+def _map(run: TwinTranslation, kind: str, head: Head) -> None:
     length = len(run.translation.labels(kind).queries)
     span = window_around(length, 0, CELLS)
     view = run.translation.head(kind, *head, window=Window(*span, *span))

@@ -49,7 +49,7 @@ def show(opened: Opened, now: State) -> None:
     text, target = clean(export.sentence_of(now)), opened.translation.text
     frames = _through(name, text, target, len(runs[name]))
     _controls(name, list(runs), now)
-    seen = Seen(name, frames, _whose(opened, now))
+    seen = SnapshotSeries(name, frames, _whose(opened, now))
     if now.play:
         part(play, run_every=_TICK)(seen)
     else:
@@ -106,7 +106,7 @@ def _take_run(name: str) -> None:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SnapshotSeries:
     """A sentence through the snapshots of a run."""
 
     run: str  # name of the run
@@ -119,7 +119,7 @@ class Seen:
         return [each.step for each in self.frames]
 
 
-def play(seen: Seen) -> None:
+def play(seen: SnapshotSeries) -> None:
     """Draws the snapshot after that of the state."""
     chosen = (place(seen.steps, session.current().snapshot) + 1) % len(seen.frames)
     if chosen == len(seen.frames) - 1:
@@ -128,7 +128,7 @@ def play(seen: Seen) -> None:
     show_snapshot(seen)
 
 
-def show_snapshot(seen: Seen) -> None:
+def show_snapshot(seen: SnapshotSeries) -> None:
     """Draws the snapshot of the state."""
     now = session.current()
     chosen = place(seen.steps, now.snapshot)
@@ -159,7 +159,7 @@ def place(steps: list[int], step: int | None) -> int:
     return min(range(len(steps)), key=lambda i: abs(steps[i] - step))
 
 
-def _slider(seen: Seen, chosen: int, playing: bool) -> None:
+def _slider(seen: SnapshotSeries, chosen: int, playing: bool) -> None:
     steps = seen.steps
     st.select_slider(
         "Training step",
@@ -171,7 +171,7 @@ def _slider(seen: Seen, chosen: int, playing: bool) -> None:
     )
 
 
-def _take(seen: Seen, step: int) -> None:
+def _take(seen: SnapshotSeries, step: int) -> None:
     session.change(snapshot=step)
 
 
@@ -209,7 +209,7 @@ def tiles(shown: Translation, kind: str, head: Head) -> None:
     st.caption(plain(f"{told} · {shown.model} · click a tile to open it"))
 
 
-def _losses(seen: Seen, chosen: int) -> None:
+def _losses(seen: SnapshotSeries, chosen: int) -> None:
     line = Trend("this sentence", [each.loss for each in seen.frames], style.POSITIVE)
 
     def choose(picked: object) -> None:
@@ -236,7 +236,7 @@ def cells(view: HeadView) -> Table:
     return [("query", "query token", "key", "key token", "weight", "may attend"), *rows]
 
 
-def table(seen: Seen) -> Table:
+def table(seen: SnapshotSeries) -> Table:
     """The loss and the translation of every snapshot, for CSV."""
     return [("step", "loss", "translation"), *((each.step, each.loss, each.written) for each in seen.frames)]
 

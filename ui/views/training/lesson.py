@@ -9,7 +9,7 @@ import streamlit as st
 from figures.base import labels
 from figures.pages.masks import mask_map
 from figures.pages.training.lesson import COLUMNS, Column, shifted_right, two_ways
-from lenses.targets.lesson import Lesson
+from lenses.targets.lesson import TrainingView
 from transformer.trace.view import Window
 from ui.address import State, session
 from ui.controls import Table, panel, pickers, say, word
@@ -50,12 +50,12 @@ def show(opened: Opened, now: State) -> None:
         _mask(opened)
 
 
-def columns_of(lesson: Lesson) -> list[Column]:
+def columns_of(lesson: TrainingView) -> list[Column]:
     """The positions as the figures draw them."""
     return [Column(each.read, each.token, each.loss, each.guess, each.share) for each in lesson.positions]
 
 
-def _shifted(lesson: Lesson, columns: list[Column], chosen: int, first: int, model: str) -> None:
+def _shifted(lesson: TrainingView, columns: list[Column], chosen: int, first: int, model: str) -> None:
     panel(
         "shifted",
         partial(shifted_right, columns, chosen, first),
@@ -70,7 +70,7 @@ def _shifted(lesson: Lesson, columns: list[Column], chosen: int, first: int, mod
     )
 
 
-def _ways(lesson: Lesson, columns: list[Column], first: int, model: str) -> None:
+def _ways(lesson: TrainingView, columns: list[Column], first: int, model: str) -> None:
     panel(
         "ways",
         partial(two_ways, columns, lesson.free, lesson.parting, first),
@@ -110,7 +110,7 @@ def _mask(opened: Opened) -> None:
     )
 
 
-def table(lesson: Lesson) -> Table:
+def table(lesson: TrainingView) -> Table:
     """Every position as a row of numbers, for CSV; programs count from 0."""
     names = (
         "position",
@@ -130,7 +130,7 @@ def table(lesson: Lesson) -> Table:
     return [names, *rows]
 
 
-def losses(lesson: Lesson) -> str:
+def losses(lesson: TrainingView) -> str:
     """The loss of the pair, and the position that costs most."""
     count = len(lesson.positions)
     worst = max(range(count), key=lambda i: lesson.positions[i].loss)
@@ -144,7 +144,7 @@ def losses(lesson: Lesson) -> str:
     )
 
 
-def parted(lesson: Lesson) -> str:
+def parted(lesson: TrainingView) -> str:
     """Where the two ways part, and why comparing ends there."""
     step = lesson.parting
     if step is None:
@@ -165,7 +165,7 @@ def parted(lesson: Lesson) -> str:
     )
 
 
-def _ended(lesson: Lesson, step: int) -> str:
+def _ended(lesson: TrainingView, step: int) -> str:
     """Which of the two has no further step, if one of them has none."""
     if step >= len(lesson.positions):
         return "There the target has ended, so nothing is left to compare."

@@ -17,10 +17,10 @@ from transformer.training.runs.progress import duration
 from transformer.training.toys.tasks import TOYS
 from ui.address import session
 from ui.controls import Picture, Table, export, panel, part, plain
-from ui.server.workshop.looks import KIND, Look, look
+from ui.server.workshop.looks import KIND, PairLook, look
 from ui.server.workshop.plan import OWN, Plan
 from ui.server.workshop.progress import Curves
-from ui.server.workshop.run import Run
+from ui.server.workshop.run import TrainingRun
 from ui.shell.fitting import fit_head
 from ui.views.training.birth import tiles
 
@@ -36,13 +36,13 @@ NAMES = {name: f"{name}: {toy.about}" for name, toy in TOYS.items()} | {OWN: "yo
 """The tasks as options of a list."""
 
 
-def bar(run: Run) -> None:
+def bar(run: TrainingRun) -> None:
     """Draws the bar of progress."""
     curves = run.curves()
     st.progress(min(1.0, curves.step / run.asked.plan.steps), plain(progress(run, curves)))
 
 
-def show_run(run: Run) -> None:
+def show_run(run: TrainingRun) -> None:
     """Draws the curves and the maps."""
     curves = run.curves()
     left, right = st.columns([1, 1.05], gap="medium")
@@ -74,7 +74,7 @@ def _curve(name: str, points: tuple[tuple[int, float], ...], color: str, width: 
     return Curve(name, [step for step, _ in points], [value for _, value in points], color, width=width)
 
 
-def _about(run: Run) -> str:
+def _about(run: TrainingRun) -> str:
     return f"Loss per token and share of exact matches against the step · {plan(run.asked.plan)}"
 
 
@@ -83,7 +83,7 @@ def _drawn(curves: Curves) -> go.Figure:
 
 
 @part
-def saving(run: Run) -> None:
+def saving(run: TrainingRun) -> None:
     """Draws the export button for the curves and the map.
 
     It stands outside the part that draws itself again every second: Streamlit sends the parts of a fragment
@@ -94,7 +94,7 @@ def saving(run: Run) -> None:
             export.offer("training run", _pictures(run), session.current())
 
 
-def _pictures(run: Run) -> dict[str, Picture]:
+def _pictures(run: TrainingRun) -> dict[str, Picture]:
     """Files on offer, by the names of the choice."""
     curves = run.curves()
     found = {
@@ -121,7 +121,7 @@ def table(curves: Curves) -> Table:
     return [("quantity", "step", "value"), *points]
 
 
-def _maps(run: Run, found: Look) -> None:
+def _maps(run: TrainingRun, found: PairLook) -> None:
     st.markdown(written_sentence(run, found))
     view = _view(found)
     why = "" if session.current().born else " · the head whose rows differ most"
@@ -137,7 +137,7 @@ def _maps(run: Run, found: Look) -> None:
     tiles(found.forced, KIND, head_of(found))
 
 
-def _view(found: Look) -> HeadView:
+def _view(found: PairLook) -> HeadView:
     """As much of the head's map as one figure holds."""
     rows, columns = (min(LARGEST, len(t)) for t in (found.forced.target_tokens, found.forced.source_tokens))
     return found.forced.head(KIND, *head_of(found), Window(0, rows, 0, columns))
@@ -147,7 +147,7 @@ def _caption(view: HeadView) -> str:
     return captions.caption(view).replace("{step}", "")
 
 
-def head_of(found: Look) -> Head:
+def head_of(found: PairLook) -> Head:
     """The chosen head, or the telling one; one that the model lacks moves to the nearest."""
     config = found.forced.config
     size = config.stacks["decoder"].n_layers, config.n_heads
@@ -175,7 +175,7 @@ def plan(asked: Plan) -> str:
     return f"{about}{long} · {layers}, d_model {asked.width}, heads: {asked.heads}"
 
 
-def progress(run: Run, curves: Curves) -> str:
+def progress(run: TrainingRun, curves: Curves) -> str:
     """Progress of a run."""
     total = run.asked.plan.steps
     if run.paused:
@@ -187,7 +187,7 @@ def progress(run: Run, curves: Curves) -> str:
     return f"{plan(run.asked.plan)} · {state} {curves.step:,} of {total:,} · {duration(curves.seconds)}"
 
 
-def ended(run: Run) -> str:
+def ended(run: TrainingRun) -> str:
     """End of a run, and its remains."""
     kept = "" if run.has_model else " Nothing is left of it."
     return f"**{plain(plan(run.asked.plan))}.** {plain(run.told)}{kept}"
@@ -204,7 +204,7 @@ def exact_sentence(curves: Curves) -> str:
     )
 
 
-def written_sentence(run: Run, look: Look) -> str:
+def written_sentence(run: TrainingRun, look: PairLook) -> str:
     """The pair on the screen under the checkpoint."""
     pair = run.asked.shown
     read = f"After step {look.step:,}, the model reads “{plain(pair.source)}”"

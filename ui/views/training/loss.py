@@ -9,8 +9,8 @@ import streamlit as st
 from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.training.smoothing import Piece, against_target, gradient_bars, small
-from lenses.targets.lesson import Lesson, Position
-from lenses.targets.smoothing import Entry, SmoothedPosition
+from lenses.targets.lesson import Position, TrainingView
+from lenses.targets.smoothing import SmoothedPiece, SmoothedPosition
 from ui.address import State, session
 from ui.controls import Table, panel, pickers, seen, word
 from ui.server import per_run
@@ -44,7 +44,7 @@ def show(opened: Opened, now: State) -> None:
     _pictures(found, place, opened.translation.model)
 
 
-def _controls(lesson: Lesson, place: int, epsilon: float) -> None:
+def _controls(lesson: TrainingView, place: int, epsilon: float) -> None:
     names = {i: position(each, i) for i, each in enumerate(lesson.positions)}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=260):
@@ -81,7 +81,7 @@ def _pictures(found: SmoothedPosition, place: int, model: str) -> None:
     seen(_SEEING, _GRADIENT)
 
 
-def _piece(each: Entry, found: SmoothedPosition) -> Piece:
+def _piece(each: SmoothedPiece, found: SmoothedPosition) -> Piece:
     others = found.pieces - len(found.entries)
     name = labels.piece(each.token) if each is not found.rest else f"{others:,} others"
     return Piece(name, each.share, each.target, each.bare)

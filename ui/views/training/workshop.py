@@ -25,7 +25,7 @@ from ui.server.workshop.plan import (
     held_out,
     own_pairs,
 )
-from ui.server.workshop.run import Run
+from ui.server.workshop.run import TrainingRun
 from ui.server.workshop.workshop import workshop
 from ui.shell import frame
 from ui.shell.models.model_picker import pick_model
@@ -61,7 +61,7 @@ def _run_or_form() -> None:
     live.saving(run)
 
 
-def _going(run: Run) -> None:
+def _going(run: TrainingRun) -> None:
     """Draws a run that is going on; the end of the run draws the whole page again."""
     if run.told or workshop().run is not run:
         session.rerun()
@@ -83,7 +83,7 @@ def _going(run: Run) -> None:
     live.show_run(run)
 
 
-def _ended(run: Run | None) -> None:
+def _ended(run: TrainingRun | None) -> None:
     """Draws what the last run left, and the form."""
     if run is not None:
         st.markdown(live.ended(run))
@@ -99,7 +99,7 @@ def _ended(run: Run | None) -> None:
 
 
 def show_form(
-    last: Run | None,  # the last run of this server, if there was one
+    last: TrainingRun | None,  # the last run of this server, if there was one
 ) -> None:
     """Draws the form, filled with the sizes of the last run."""
     usual = Plan() if last is None else last.asked.plan
@@ -181,7 +181,7 @@ def _allowed() -> str:
     )
 
 
-def show_keeping(run: Run) -> None:
+def show_keeping(run: TrainingRun) -> None:
     """Draws the form."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.container(width=260):

@@ -10,7 +10,7 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.bars import percent
-from figures.pages.what_if import Moved, control_strip, delta_bars
+from figures.pages.what_if import StepMove, control_strip, delta_bars
 from lenses import compare_runs
 from lenses.what_if.difference import Pair
 from lenses.what_if.random_heads import RandomHeads, random_heads
@@ -159,13 +159,13 @@ def _table(found: RunDifference) -> export.Table:
     return [names, *rows]
 
 
-def _moved(number: int, step: SharedStep) -> Moved:
+def _moved(number: int, step: SharedStep) -> StepMove:
     note = (
         f"step {labels.count(number)}: {labels.piece(step.base.token)}\n"
         f"as it is: {_share(step.base.log_prob)}\n"
         f"Δ log p {labels.moved(step.delta_log_p)} nats\nKL {_kl(step)}"
     )
-    return Moved(step.base.token, step.delta_log_p, note)
+    return StepMove(step.base.token, step.delta_log_p, note)
 
 
 def _candidates(found: RunDifference) -> None:

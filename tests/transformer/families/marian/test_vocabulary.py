@@ -8,7 +8,7 @@ import pytest
 from marian_models import reference_tokenizer, sentencepiece_model, write_vocabulary
 
 from transformer.families.marian.vocabulary import language_pieces, read_vocabulary
-from transformer.families.pieces import PieceTable
+from transformer.families.pieces import PieceIds
 from transformer.storage.files import CheckpointError
 
 TEXTS = [
@@ -175,4 +175,4 @@ def test_two_vocabularies_for_one_table_are_refused(tmp_path):
 
 
 def test_a_piece_that_no_page_can_send_is_replaced():
-    assert PieceTable({"\ud800": 0, "▁a": 1}, 3).pieces == ("\ufffd", "▁a", "<unused 2>")
+    assert PieceIds({"\ud800": 0, "▁a": 1}, 3).pieces == ("\ufffd", "▁a", "<unused 2>")

@@ -11,7 +11,7 @@ from transformer.model.transformer import Transformer
 from transformer.runs.corpus import corpus_scores, translate_batched
 from transformer.runs.translator import Translator, load_translator
 from transformer.text.pairs import SentencePair
-from transformer.training.runs.progress import Progress
+from transformer.training.runs.progress import TerminalLine
 from transformer.training.runs.quality import greedy_bleu
 from transformer.training.trainer import TrainingStep
 
@@ -71,7 +71,7 @@ def test_pairs_that_training_leaves_out_are_not_translated(translator: Translato
 
 
 def test_the_line_of_progress_tells_bleu():
-    progress = Progress(10, 1e12, "a peak")
+    progress = TerminalLine(10, 1e12, "a peak")
     step = TrainingStep(10, 1.0, 0.1, 1.0, 100, 1.0, valid_loss=2.0, bleu=23.46, bleu_sentences=5, exact=0.2)
     progress.show(step)
     assert progress.line().endswith("valid 2.000 · BLEU 23.5 · 20 % exact")

@@ -9,7 +9,7 @@ from waiting import until
 
 from lab.heads.survey import Line
 from transformer.runs.translator import Translator
-from ui.server.background.run import Run, Turns, place
+from ui.server.background.run import BackgroundRun, Turns, place
 from ui.server.background.surveys import SurveyWork
 
 LINES = [Line("one two three")] * 40
@@ -48,7 +48,7 @@ class Counting:
 def test_work_is_done_in_the_order_of_asking_one_part_each_and_knows_its_place(turns: Turns) -> None:
     log: list[str] = []
     taken = turn_of_others(turns)
-    queue = [Run(Counting(own, log), turns) for own in "abc"]
+    queue = [BackgroundRun(Counting(own, log), turns) for own in "abc"]
     for number in range(3):
         assert queue[number].wait("somebody")
         until(lambda: turns.count() == (1, number + 1))  # noqa: B023
@@ -95,7 +95,7 @@ def test_a_visitor_with_many_tabs_does_not_stand_before_the_first_work_of_others
 
 def test_who_comes_back_while_the_work_ends_finds_it_going_on(turns: Turns) -> None:
     log: list[str] = []
-    run = Run(Counting("a", log, lambda: run.away("one")), turns)
+    run = BackgroundRun(Counting("a", log, lambda: run.away("one")), turns)
     for _ in range(20):
         if not run.wait("one"):
             break
@@ -119,7 +119,7 @@ def test_a_place_is_one_sentence(before: int, told: str) -> None:
 def test_who_was_away_waits_again_and_who_left_does_not(turns: Turns) -> None:
     log: list[str] = []
     taken = turn_of_others(turns)
-    run = Run(Counting("a", log), turns)
+    run = BackgroundRun(Counting("a", log), turns)
     assert run.wait("one")
     assert run.wait("other")
     run.away("one")
@@ -134,14 +134,14 @@ def test_who_was_away_waits_again_and_who_left_does_not(turns: Turns) -> None:
 
 def test_work_stops_after_its_present_part_when_the_last_one_is_away(turns: Turns) -> None:
     log: list[str] = []
-    run = Run(Counting("a", log, lambda: run.away("one")), turns)
+    run = BackgroundRun(Counting("a", log, lambda: run.away("one")), turns)
     assert run.wait("one")
     until(lambda: not run.running)
     assert (log, run.read) == (["a"], 1)
 
 
 def test_a_run_is_read_once_for_all_who_wait(translator: Translator, turns: Turns) -> None:
-    run = Run(SurveyWork(translator, LINES, ()), turns)
+    run = BackgroundRun(SurveyWork(translator, LINES, ()), turns)
     assert run.wait("a")
     until(lambda: not run.wait("b"))
     assert not run.wait("a")
@@ -153,7 +153,7 @@ def test_a_run_is_read_once_for_all_who_wait(translator: Translator, turns: Turn
 
 def test_a_run_stops_only_when_nobody_waits_any_more(translator: Translator, turns: Turns) -> None:
     taken = turn_of_others(turns)
-    run = Run(SurveyWork(translator, LINES, ()), turns)
+    run = BackgroundRun(SurveyWork(translator, LINES, ()), turns)
     assert run.wait("a")
     assert run.wait("b")
     run.leave("a")
@@ -165,7 +165,7 @@ def test_a_run_stops_only_when_nobody_waits_any_more(translator: Translator, tur
 
 def test_a_stopped_run_goes_on_where_it_stopped(translator: Translator, turns: Turns) -> None:
     taken = turn_of_others(turns)
-    run = Run(SurveyWork(translator, LINES, ()), turns)
+    run = BackgroundRun(SurveyWork(translator, LINES, ()), turns)
     assert run.wait("a")
     run.leave("a")
     taken.close()
@@ -178,13 +178,13 @@ def test_a_stopped_run_goes_on_where_it_stopped(translator: Translator, turns: T
 
 
 def test_sentences_that_no_model_can_read_end_in_a_sentence(translator: Translator, turns: Turns) -> None:
-    run = Run(SurveyWork(translator, [Line("one " * 2000)], ()), turns)
+    run = BackgroundRun(SurveyWork(translator, [Line("one " * 2000)], ()), turns)
     until(lambda: not run.wait("a"))
     assert "too long" in run.failed
     assert run.result() is None
 
 
 def test_an_error_ends_the_waiting(translator: Translator, turns: Turns) -> None:
-    run = Run(SurveyWork(translator, [Line(None)], ()), turns)  # type: ignore[arg-type]
+    run = BackgroundRun(SurveyWork(translator, [Line(None)], ()), turns)  # type: ignore[arg-type]
     until(lambda: not run.wait("a"))
     assert run.failed.startswith("The survey stopped")

@@ -12,13 +12,13 @@ from waiting import until
 from transformer.hub.settings import HOSTED_VARIABLE
 from ui.server.hosting import shares
 from ui.server.hosting.bounds import SECONDS
-from ui.server.hosting.shares import LaterError, Shares, computing
+from ui.server.hosting.shares import LaterError, ProcessorShares, computing
 from ui.server.stores import Recent
 
 
 def test_a_share_forgets_what_is_a_minute_old_and_knows_visitors_apart() -> None:
     now = 0.0
-    known = Shares(lambda: now)
+    known = ProcessorShares(lambda: now)
     one, other = known.of("one"), known.of("other")
     known.spend(one, 3)
     now = 20.0
@@ -37,7 +37,7 @@ def visitor(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A hosted server, and whose page runs."""
     present = SimpleNamespace(name="one")
     monkeypatch.setenv(HOSTED_VARIABLE, "on")
-    monkeypatch.setattr(shares, "shares", Shares())
+    monkeypatch.setattr(shares, "shares", ProcessorShares())
     monkeypatch.setattr(shares, "get_script_run_ctx", lambda **_: present)
     monkeypatch.setattr(shares.session, "browser", lambda: present.name)
     return present

@@ -21,7 +21,7 @@ from ui.server import catalogue
 from ui.server.workshop.child import ROOT
 from ui.server.workshop.limits import DISK, MEMORY, MINUTES, NICE, SWITCH
 from ui.server.workshop.plan import OWN, Plan, own_pairs
-from ui.server.workshop.run import Asked
+from ui.server.workshop.run import TrainingOrder
 from ui.server.workshop.workshop import FOLDER, Workshop
 
 SMALL = Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=100)
@@ -204,7 +204,7 @@ def left(models: Path) -> Workshop:
     """A workshop with a run that has ended, without training."""
     folder = models / FOLDER / "run"
     (folder / "run").mkdir(parents=True)
-    Asked(SMALL, SentencePair("a b", "a b")).write(folder)
+    TrainingOrder(SMALL, SentencePair("a b", "a b")).write(folder)
     for name in ("config.json", "model.safetensors"):
         (folder / "run" / name).write_text("{}")
     return Workshop(models)

@@ -7,8 +7,8 @@ import re
 import pytest
 import torch
 
-from lenses.targets.lesson import Lesson, Position
-from lenses.targets.smoothing import Entry, SmoothedPosition
+from lenses.targets.lesson import Position, TrainingView
+from lenses.targets.smoothing import SmoothedPiece, SmoothedPosition
 from transformer.training.options import TrainingOptions, learning_rate
 from ui.controls.text import power
 from ui.views.training.lesson import losses, parted
@@ -16,21 +16,21 @@ from ui.views.training.loss import smoothed
 from ui.views.training.schedule import own_schedule, paper_schedule
 
 
-def lesson(target: str, free: str) -> Lesson:
+def lesson(target: str, free: str) -> TrainingView:
     """A lesson over letters; each letter is its own id."""
     positions = tuple(
         Position("<s>", f"▁{letter}", ord(letter), 0.5 * i, f"▁{letter}", ord(letter), 0.9)
         for i, letter in enumerate(target)
     )
     free_tokens = tuple(f"▁{letter}" for letter in free)
-    return Lesson(positions, torch.zeros(len(target), 2), free_tokens, tuple(map(ord, free)))
+    return TrainingView(positions, torch.zeros(len(target), 2), free_tokens, tuple(map(ord, free)))
 
 
 def one(share: float, epsilon: float) -> SmoothedPosition:
     """A position of a vocabulary of 100 pieces whose right one has this probability."""
     target = 1 - epsilon + epsilon / 100
-    rest = Entry("", 1 - share, 1 - target, 0.0)
-    return SmoothedPosition(epsilon, 100, 1.0, 0.5, 4.0, (Entry("▁a", share, target, 1.0),), 0, rest)
+    rest = SmoothedPiece("", 1 - share, 1 - target, 0.0)
+    return SmoothedPosition(epsilon, 100, 1.0, 0.5, 4.0, (SmoothedPiece("▁a", share, target, 1.0),), 0, rest)
 
 
 def test_the_position_that_costs_most_is_named():
