@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -41,27 +42,46 @@ def audit_way_back(
     asked = asked * model.config.output_scale
     seed, cross = recorded(run).hash, AttentionKind.CROSS
 
+    @cache
+    def reads(kind: AttentionKind, layer: int) -> Array:
+        return read_by_keys(run, kind, layer)
+
+    @cache
+    def weights(kind: AttentionKind, layer: int) -> Array:
+        return recorded(run).weights(kind, layer)
+
+    @cache
+    def matrices(kind: AttentionKind, layer: int, head: int) -> tuple[Array, Array]:
+        weight = multi_head(model, kind, layer).v_proj.weight
+        width = len(weight) // model.config.n_heads
+        return exactly(weight[head * width : (head + 1) * width]), output_columns(model, kind, layer, head)
+
     def through(kind: AttentionKind, layer: int, head: int, query: int, key: int, read: Array) -> Array:
         """What a head writes at a query of what it reads at a key, without biases."""
-        attention = multi_head(model, kind, layer)
-        width = attention.v_proj.out_features // attention.n_heads
-        value = exactly(attention.v_proj.weight)[head * width : (head + 1) * width] @ read
-        weight = float(recorded(run).weights(kind, layer)[head, query, key])
-        return output_columns(model, kind, layer, head) @ (weight * value)
+        value, out = matrices(kind, layer, head)
+        weight = float(weights(kind, layer)[head, query, key])
+        written: Array = out @ (weight * (value @ read))
+        return written
 
-    def answered(kind: AttentionKind, layer: int, head: int, key: int, read: Array) -> float:
-        wrote = through(kind, layer, head, step, key, read)
+    def answered(kind: AttentionKind, layer: int, wrote: Array) -> float:
         after = model.config.sites[kind].sublayer(layer)
         return float(carried_on(model, run, after, wrote, step) @ asked)
 
     def at_source(part: Array, position: int) -> float:
-        """A part of the encoder's output, through all heads that read it."""
+        """A part of the encoder's output, through all heads that read it; a layer's are carried on as one."""
         layers, heads, _ = found.source.shape
-        return sum(answered(cross, layer, head, position, part) for layer, head in np.ndindex(layers, heads))
+        return sum(
+            answered(
+                cross,
+                layer,
+                np.sum([through(cross, layer, head, step, position, part) for head in range(heads)], 0),
+            )
+            for layer in range(layers)
+        )
 
     def read(kind: AttentionKind, places: list[Place]) -> list[float]:
         return [
-            answered(kind, layer, head, key, read_by_keys(run, kind, layer)[key])
+            answered(kind, layer, through(kind, layer, head, step, key, reads(kind, layer)[key]))
             for layer, head, key in places
         ]
 
@@ -73,7 +93,7 @@ def audit_way_back(
         values = []
         for layer, head, at, word in places:
             kind = AttentionKind.ENCODER
-            part = through(kind, layer, head, at, word, read_by_keys(run, kind, layer)[word])
+            part = through(kind, layer, head, at, word, reads(kind, layer)[word])
             after = model.config.sites[kind].sublayer(layer)
             values.append(at_source(carried_on(model, run, after, part, at), at))
         return values
