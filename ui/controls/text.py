@@ -15,8 +15,8 @@ def plain(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|~$:<>^&" else c for c in text)
 
 
-def refusal(error: Exception) -> str:
-    """What an exception says, as plain text: a file with its folder, not where that lies on this machine."""
+def refusal(error: Exception | str) -> str:
+    """What an error says, as plain text: a file with its folder, not where that lies on this machine."""
     return plain(re.sub(r"(?<![\w:/.])(?:/[^/\s]+)+(?=(?:/[^/\s]+){2})/", "", str(error)))
 
 

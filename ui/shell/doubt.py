@@ -97,7 +97,7 @@ def _offer(name: str, nbytes: int) -> None:
     else:
         _question(name, f"{nbytes / 1e6:.0f} MB", shown)
     if asked is not None and asked.problem:
-        st.caption(plain(asked.problem))
+        st.caption(refusal(asked.problem))
 
 
 def _question(name: str, much: str, shown: str) -> None:

@@ -72,7 +72,7 @@ def below_box(source: Source, now: State) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
         pickers.examples(examples.offered(source, now.text), new_text)
         if (told := examples.problem(source)) is not None:
-            st.caption(f":material/warning: {plain(told)}", width="content")
+            st.caption(f":material/warning: {refusal(told)}", width="content")
         if now.target is None:
             draw_again(now)
         own_translation(now, source)

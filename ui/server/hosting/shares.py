@@ -71,6 +71,22 @@ class ProcessorShares:
 shares = ProcessorShares()
 
 
+def behind(browser: str) -> bool:
+    """Whether a visitor's work in the background has used half of the share: the rest is for pages."""
+    most = Bounds.from_environment().seconds
+    return not math.isinf(most) and shares.wait(shares.of(browser), most / 2) > 0
+
+
+@contextmanager
+def in_background(browser: str) -> Iterator[None]:
+    """Counts the processor time of what is inside, in a thread of its own, for a visitor."""
+    start = time.thread_time()
+    try:
+        yield
+    finally:
+        shares.spend(shares.of(browser), time.thread_time() - start)
+
+
 @contextmanager
 def computing() -> Iterator[None]:
     """Counts the processor time of what is inside for the present visitor, whose other tabs wait meanwhile.

@@ -10,7 +10,7 @@ import streamlit as st
 from transformer.families.registry import known_names
 from transformer.hub.files import Offer, size
 from ui.address import session
-from ui.controls import part, plain
+from ui.controls import part, plain, refusal
 from ui.controls.pickers import control
 from ui.server import hub_models, memory, suggested
 from ui.server.hub_models import Download, HubQuestion, desk
@@ -96,7 +96,7 @@ def _suggest() -> None:
 
 def _answer(question: HubQuestion) -> None:
     if question.problem:
-        st.error(plain(question.problem), icon=":material/error:")
+        st.error(refusal(question.problem), icon=":material/error:")
     if question.offer is not None and not question.problem:
         _offer(question.offer)
         return

@@ -15,7 +15,7 @@ from lab.heads.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
 from transformer.storage.description import IMPORTANCE_FILE
 from transformer.text.pairs import DataError
 from ui.address import State, session
-from ui.controls import inform, panel, part, pickers, plain, refusals
+from ui.controls import inform, panel, part, pickers, plain, refusal, refusals
 from ui.server import measured
 from ui.server.background.run import BackgroundRun, stays
 from ui.server.background.surveys import named, run_of, shipped
@@ -206,7 +206,7 @@ def _found(source: Source, run: BackgroundRun[Survey], now: State) -> None:
     """Draws the findings of a survey that is complete or was stopped."""
     survey = run.result()
     if run.failed or survey is None:
-        st.error(plain(run.failed or "No sentence was read before you stopped."), icon=":material/error:")
+        st.error(refusal(run.failed or "No sentence was read before you stopped."), icon=":material/error:")
     if run.read < run.total and not run.failed:
         _stopped(run)
     if survey is None:
