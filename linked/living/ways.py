@@ -26,13 +26,15 @@ class Explaining:
 
     def __init__(self, model: Any) -> None:
         self.model = model
+        self._traced: tuple[Translation, Translation] | None = (
+            None  # the run asked about last, and its second
+        )
 
     def __call__(self, run: Translation, step: int) -> str:
         from lenses.again.way_back import audit_way_back  # PyTorch is there, as the model is
         from lenses.measures.way_back import WayGraph, way_back
-        from transformer.runs.retrace import retrace
 
-        again, model = retrace(self.model, run), self.model.model
+        again, model = self._again(run), self.model.model
         written = again.steps[step]
         rival = next((each for each in written.alternatives if each.token_id != written.token_id), None)
         pair = written.token_id, None if rival is None else rival.token_id
@@ -54,3 +56,10 @@ class Explaining:
             f"<details><summary>The same as a table, in nats</summary><table><tr><th>from</th><th>to</th>"
             f"<th>part</th></tr>{rows}</table></details></details>"
         )
+
+    def _again(self, run: Translation) -> Translation:
+        from transformer.runs.retrace import retrace
+
+        if self._traced is None or self._traced[0] is not run:
+            self._traced = run, retrace(self.model, run)
+        return self._traced[1]
