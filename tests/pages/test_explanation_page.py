@@ -326,3 +326,9 @@ def test_a_stretch_with_a_low_share_of_the_source_is_a_warning() -> None:
     assert "40" in said
     assert sources.detached(steps, np.array([0.1, 0.2, 0.3, 0.9, 0.2, 0.1]), 0.4) == ""
     assert sources.detached(steps, low, 0.2) == ""
+
+
+def test_a_token_that_is_no_other_of_the_step_is_replaced_with_a_line():
+    at = opened(view="why", rival="▁nonsense")
+    assert not at.exception
+    assert any("“nonsense” is no other token of this step, so" in each.value for each in at.caption)

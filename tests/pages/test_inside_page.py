@@ -203,3 +203,9 @@ def test_a_long_text_shows_at_most_64_keys(kind: str):
     assert "keys " in next(
         each["caption"] for each in pictures(at) if "values, one per row" in each["caption"]
     )
+
+
+def test_a_key_beyond_the_row_is_answered_by_the_last_one_with_a_line():
+    at = run("pages/inside_a_head.py", model="random", text="one two three", kind="encoder", key="99")
+    assert not at.exception
+    assert any("keys; key 4 is shown" in each.value for each in at.caption)

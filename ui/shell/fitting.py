@@ -6,9 +6,12 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
+import streamlit as st
+
 from figures.base import labels
 from transformer.model.sites import Head
 from ui.address import State, session
+from ui.controls import plain
 from ui.server import runs
 from ui.server.source import FILE, Source
 
@@ -66,6 +69,14 @@ def fit_position(what: str, asked: int | None, length: int) -> tuple[int | None,
     if asked is None or asked < length:
         return asked, []
     return length - 1, [f"This sentence has {length} {what}{'s' * (length > 1)}; {what} {length} is shown."]
+
+
+def fitted_here(what: str, asked: int | None, length: int) -> int | None:
+    """`fit_position` in a part of a page, which says there itself that something else is shown."""
+    found, notes = fit_position(what, asked, length)
+    for note in notes:
+        st.caption(plain(note))
+    return found
 
 
 def noticed(fitted: tuple[T, list[str]]) -> T:

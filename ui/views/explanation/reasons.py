@@ -45,7 +45,11 @@ def show(opened: Opened, now: State) -> None:
     if not rivals:
         inform("No other token was recorded at this step.")
         return
-    rival = rivals.get(now.rival or "", next(iter(rivals.values())))
+    first = next(iter(rivals.values()))
+    rival = rivals.get(now.rival or "", first)
+    if now.rival is not None and now.rival not in rivals:
+        asked, shown = (plain(labels.piece(each)) for each in (now.rival, first.token))
+        st.caption(f"“{asked}” is no other token of this step, so “{shown}” is taken.")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=205):
             pickers.row_picker(opened, "cross", step)

@@ -23,6 +23,7 @@ from ui.maps.looking import HeadSelection, Looks, looks_of
 from ui.server import models, per_run
 from ui.server.opened import Opened
 from ui.shell.changed import of_tokens, said
+from ui.shell.fitting import fitted_here
 from ui.shell.models.needs import has
 from ui.views.inside import build, formulas, frames, layer, vectors, weights, what_if
 from ui.views.inside.contents import ALL, BUILD, CHANGED, FIRST, SECTIONS, WHAT_IF, contents, following, steps
@@ -115,6 +116,9 @@ def _frames(opened: Opened, now: State, kind: str) -> None:
         pickers.choose("notation", "Notation", NAMES, now.notation)
     with explanation:
         seen(f"{_SEEING}\n\n{_ANALOGY}", formulas.overview(look))
+
+    if kind != "cross":
+        fitted_here("key", now.key, len(look.inside.view.key_tokens))
 
     def beside(now: State, looks: Looks) -> None:
         _follow(looks[kind], now)
