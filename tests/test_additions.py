@@ -1,4 +1,7 @@
-"""What CONTRIBUTING.md calls one place is one: a copy of the project gets an encoding, a page and a study."""
+"""What CONTRIBUTING.md calls one place is one.
+
+A copy of the project gets an encoding, a page, a measure and a study, and everything must know them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("transformer", "lenses", "lab", "figures", "linked", "ui", "pages")
 ENCODING = """    Encoding(
-        "steps", "embeddings", "this test", r"x_{pos} = E_{token} + pos", "A number that counts the tokens."
+        "steps", "embeddings", "this test", r"x_{pos} = E_{token} + pos", "A number that counts the tokens.",
+        title="counted steps", from_zero=True,
     ),
 )
 ENCODINGS ="""
@@ -29,6 +33,29 @@ CLASS = '''class Steps(PositionalEncoding):
 REGISTRY: dict[str, type[PositionalEncoding]] = {
     "steps": Steps,
 '''
+MEASURE = '''"""Squares of weights."""
+
+from dataclasses import replace
+
+from lenses.again.cells import equal
+
+
+def squared(view):
+    """A map whose numbers are the squares of its weights."""
+    return replace(view, weights=view.weights**2, measure="squared", measured=view.weights)
+
+
+def audit_squared(model, run, view):
+    """Whether they are."""
+    part = view.window.queries, view.window.keys
+    return equal("squares", view.weights, run.weights(view.kind, view.layer, view.head)[part] ** 2, 1e-6)
+'''
+QUANTITY = """QUANTITIES = {
+    "squared": Quantity("square", "squared weight", "squares of weights", "%{customdata[0]}", "", "", False),
+"""
+DRAWN = """IN_PLACE: dict[str, tuple[Make, Again]] = {
+    "squared": (lambda opened, view: squared(view), audit_squared),
+"""
 PAGE = """PAGES["extra"] = Page("An extra page", "It says one thing.", "lessons")
 DOORS = (*DOORS, Door("More", "what was added", (("extra",),)))
 """
@@ -61,8 +88,12 @@ ASKED = """
 import sys
 from pathlib import Path
 from streamlit.testing.v1 import AppTest
+from app_pages import named_charts
 from random_models import random_translator
+import lenses
+from lab.twins.titles import title
 from transformer import Capture, load_translator
+from transformer.training.presets import TWINS
 
 model = random_translator(load_translator("assets/models/positions/none").tokenizer, "pre", "steps")
 run = model.translate("one two", capture=Capture(residual=True))
@@ -75,14 +106,45 @@ def opened(page, **params):
     assert not at.exception, at.exception
     return at
 
+def choices(at, label):
+    return next(each.options for each in (*at.segmented_control, *at.selectbox) if each.label == label)
+
 at = opened("positions", encoding="steps")
-print("explained:", "A number that counts the tokens." in " ".join(each.value for each in at.markdown))
+told = " ".join(each.value for each in (*at.markdown, *at.caption))
+print("explained:", "A number that counts the tokens." in told, "dimensions from 0" in told)
+print("drawn:", sorted(named_charts(at)))
+at = opened("positions", view="together", encoding="steps")
+told = " ".join(each.value for each in at.info)
+print("chosen:", "counted steps" in choices(at, "Encoding"), "no model positions/steps" in told)
+print("twin:", title("steps-seed2"), TWINS["positions-steps"].sizes["positions"])
+print("measured:", lenses.squared.__doc__)
+at = opened("cross_attention", measure="squared")
+print("switch:", choices(at, "Cells say"))
+print("map:", "squares of weights" in str([each.proto for each in at.get("bidi_component")]))
 at = opened("extra")
 print("page:", [each.value for each in at.markdown if each.value.startswith("Extra: ")])
 print("menu:", [each.proto.label for each in at.get("page_link") if each.proto.page == "extra"])
 at = opened("findings", study="extra")
 print("study:", "It has 5." in " ".join(each.value for each in at.markdown))
 """
+ROWS = (
+    ("transformer/model/encodings/table.py", ")\nENCODINGS =", ENCODING),
+    (
+        "transformer/model/encodings/positions.py",
+        "REGISTRY: dict[str, type[PositionalEncoding]] = {\n",
+        CLASS,
+    ),
+    ("lenses/__init__.py", "_MODULES = {\n", '_MODULES = {\n    "measures.squared": ("squared",),\n'),
+    ("figures/base/quantity.py", "QUANTITIES = {\n", QUANTITY),
+    ("ui/maps/measures.py", "IN_PLACE: dict[str, tuple[Make, Again]] = {\n", DRAWN),
+    (
+        "ui/maps/measures.py",
+        "from lenses.measures.stream",
+        "from lenses.measures.squared import audit_squared, squared\nfrom lenses.measures.stream",
+    ),
+    ("ui/shell/sitemap.py", "\n\ndef ", f"\n{PAGE}\n\ndef "),
+)
+"""Rows of what is added: file, the place where it goes, and what stands there then."""
 
 
 @pytest.fixture(scope="module")
@@ -97,13 +159,12 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
     for path in (ROOT / "assets").iterdir():
         if path.name != "studies":
             (copy / "assets" / path.name).symlink_to(path)
-    table = copy / "transformer/model/encodings/table.py"
-    table.write_text(table.read_text().replace(")\nENCODINGS =", ENCODING))
-    classes = copy / "transformer/model/encodings/positions.py"
-    begin = "REGISTRY: dict[str, type[PositionalEncoding]] = {\n"
-    classes.write_text(classes.read_text().replace(begin, CLASS))
-    sitemap = copy / "ui/shell/sitemap.py"
-    sitemap.write_text(sitemap.read_text().replace("\n\ndef ", f"\n{PAGE}\n\ndef ", 1))
+    for name, row, new in ROWS:
+        path = copy / name
+        text = path.read_text()
+        assert row in text, name
+        path.write_text(text.replace(row, new, 1))
+    (copy / "lenses/measures/squared.py").write_text(MEASURE)
     (copy / "pages/extra.py").write_text(SCRIPT)
     (copy / "lab/studies/extra.py").write_text(STUDY)
     parts = []
@@ -123,7 +184,16 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_an_encoding_is_a_row_and_a_class(said: str) -> None:
-    assert "explained: True" in said
+    assert "explained: True True" in said
+    assert "drawn: ['table-decoder', 'table-encoder']" in said
+    assert "chosen: True True" in said
+    assert "twin: counted steps, seed 2 steps" in said
+
+
+def test_a_measure_is_a_file_and_its_rows(said: str) -> None:
+    assert "measured: A map whose numbers are the squares" in said
+    assert "switch: ['square', 'weight', 'carried', 'effect']" in said
+    assert "map: True" in said
 
 
 def test_a_page_is_a_script_and_an_entry(said: str) -> None:

@@ -81,9 +81,8 @@ def sentence(
         return [*opening, f", {name} may attend to nothing: every key is masked."]
     best = int(np.argmax(weights))
     on = quote(view.key_tokens[best])
-    other = _MEASURED.get(getattr(view, "measure", "weight"))
-    if other is not None:
-        return other(view, row, opening, name, on)
+    if (measure := getattr(view, "measure", "weight")) != "weight":
+        return _MEASURED.get(measure, _other)(view, row, opening, name, on)
     aside = float(hidden(view)[row])
     outside = 1 - float(weights.sum()) - aside
     left = "lies outside this window" if not getattr(view, "reach", 0) else "is taken by the Gaussian"
@@ -109,6 +108,11 @@ def _effect(view: HeadLike, row: int, opening: list[str], name: str, on: str) ->
     lost = "less" if change < 0 else "more"
     nats = f": the token gets {lost} probable, Δ log p {labels.number(change, '+.2f')} nats."
     return [*opening, f", most changes if {name} does not see ", on, nats]
+
+
+def _other(view: HeadLike, row: int, opening: list[str], name: str, on: str) -> list[str]:
+    told = f": {quantity(view).share} {float(view.weights[row].max()):.2f}."
+    return [*opening, f", {name} has its largest number at ", on, told]
 
 
 NO_EFFECT = 0.005

@@ -15,9 +15,10 @@ class Quantity:
     share: str  # what a number from 0 to 1 is
     caption: str  # what the numbers are, in full
     hover: str  # Plotly's text of a cell: `customdata[0]` is the share, `customdata[1]` the measure itself
-    words: str  # as `caption`, for merged pieces
+    words: str  # as `caption`, for merged pieces; empty if it is not of words
     limit: str  # one sentence on what the numbers do not say
     sums: bool = True  # whether rows sum to 1
+    offered: bool = True  # whether a visitor may choose it
 
 
 QUANTITIES = {
@@ -57,10 +58,11 @@ QUANTITIES = {
         "",
         "Effects do not add up: another head may do the same work.",
         sums=False,
+        offered=False,
     ),
 }
 
-MEASURES = ("weight", "carried", "effect")
+MEASURES = tuple(name for name, each in QUANTITIES.items() if each.offered)
 """The measures that a visitor chooses from."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,25 +13,22 @@ import plotly.graph_objects as go
 from figures.base import labels, style
 
 LOOKS = {
-    "none": ("#999999", "dot", "x"),
-    "sinusoidal": ("#E69F00", "solid", "circle"),
-    "learned": ("#E69F00", "dash", "circle-open"),
-    "shaw": ("#CC79A7", "solid", "square"),
-    "t5": ("#CC79A7", "dash", "square-open"),
-    "rotary": ("#56B4E9", "solid", "diamond"),
-    "alibi": ("#56B4E9", "dash", "diamond-open"),
-    "postnorm": ("#999999", "solid", "star"),
+    "none": ("#999999", "dot"),
+    "sinusoidal": ("#E69F00", "solid"),
+    "learned": ("#E69F00", "dash"),
+    "shaw": ("#CC79A7", "solid"),
+    "t5": ("#CC79A7", "dash"),
+    "rotary": ("#56B4E9", "solid"),
+    "alibi": ("#56B4E9", "dash"),
+    "postnorm": ("#999999", "solid"),
 }
-"""Colour, line and symbol of each twin: no attention kind's hue, and distinct even without colour."""
-RECURRENT_LOOKS = {
-    "additive": ("#56B4E9", "solid", "diamond"),
-    "bilinear": ("#CC79A7", "solid", "square"),
-    "dot": ("#56B4E9", "dash", "diamond-open"),
-    "local": ("#CC79A7", "dash", "square-open"),
-    "Transformer": ("#E69F00", "solid", "circle"),
-}
-"""The same for the recurrent twins and their reference, which are never drawn with the others."""
-_OTHER = ("#999999", "dashdot", "cross")
+"""Colour and line of each twin: no attention kind's hue, and no two alike."""
+_SPARE = tuple(
+    (colour, line)
+    for line in ("dashdot", "longdash", "longdashdot")
+    for colour in ("#999999", "#E69F00", "#56B4E9", "#CC79A7")
+)
+"""Looks of twins that have none of their own, such as that of a new encoding."""
 SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
 Values = Sequence[float] | np.ndarray
 _GRID = "rgba(128,128,128,.22)"
@@ -43,9 +41,15 @@ _POWERS = {"dtick": 1, "exponentformat": "none", "separatethousands": True}
 """Ticks of a logarithmic axis: powers of ten, written out."""
 
 
-def look(name: str) -> tuple[str, str, str]:
-    """Colour, line and symbol of a twin; a twin with another seed looks the same."""
-    return (LOOKS | RECURRENT_LOOKS).get(name.partition("-seed")[0], _OTHER)
+def looks(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Colour and line of each twin of a drawing; a twin with another seed looks the same.
+
+    A twin without a look of its own takes the next spare one, so that no two of them look alike.
+    """
+    first = {name: name.partition("-seed")[0] for name in names}
+    spare = itertools.cycle(_SPARE)
+    own = {each: LOOKS.get(each) or next(spare) for each in dict.fromkeys(first.values())}
+    return {name: own[each] for name, each in first.items()}
 
 
 @dataclass(frozen=True)
@@ -155,8 +159,8 @@ def twin_lines(
     **layout: Any,
 ) -> go.Figure:
     """`lines` with the looks and names of the twins."""
-    looks = {named(name): look(name)[:2] for name in series}
-    return lines(x, {named(name): values for name, values in series.items()}, titles, looks, **layout)
+    drawn = {named(name): found for name, found in looks(series).items()}
+    return lines(x, {named(name): values for name, values in series.items()}, titles, drawn, **layout)
 
 
 def _error(cells: Sequence[Interval]) -> dict[str, Any]:
@@ -181,7 +185,7 @@ def dots(
     """One dot with its interval for each twin, one below the other, with the value beside it."""
     names = list(values)
     cells = list(values.values())
-    hollow = ["-seed" in name for name in names]
+    colours = [colour for colour, _ in looks(names).values()]
     dot = {
         "type": "scatter",
         "mode": "markers",
@@ -191,9 +195,10 @@ def dots(
         "marker": {
             "size": 9,
             "color": [
-                "rgba(0,0,0,0)" if open_ else look(name)[0] for name, open_ in zip(names, hollow, strict=True)
+                "rgba(0,0,0,0)" if "-seed" in name else colour
+                for name, colour in zip(names, colours, strict=True)
             ],
-            "line": {"width": 2, "color": [look(name)[0] for name in names]},
+            "line": {"width": 2, "color": colours},
         },
         "hovertemplate": f"%{{x:.{digits}f}}{unit} (%{{customdata}})<extra></extra>",
         "customdata": [f"95 %: {cell.low:.{digits}f} to {cell.high:.{digits}f}" for cell in cells],

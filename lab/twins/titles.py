@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-_TITLES = {
-    "shaw": "relative keys",
-    "t5": "T5 buckets",
-    "alibi": "ALiBi",
-    "postnorm": "sinusoidal (post-norm)",
-}
+from transformer.model.encodings.table import ENCODINGS
+
+_TITLES = {name: each.called for name, each in ENCODINGS.items()} | {"postnorm": "sinusoidal (post-norm)"}
 
 
 def title(name: str) -> str:

@@ -70,7 +70,7 @@ def feed(look: HeadSelection, now: State) -> TilesFeed:
     notes = {(i, j): note(look, now, (i, j), roles) for i in range(layers) for j in range(heads)}
     figure = overview_spec(tiles, kind, look.head, notes, ordered, coloured)
     tile = tiles[0][0]
-    said = " (shares carried)" if look.measure == "carried" else " (weights)" * (look.measure == "effect")
+    said = {"weight": "", "carried": " (shares carried)"}.get(look.measure, " (weights)")
     parts = [f"each tile is a head: queries down, keys across, {linked_view.colour_note(now.scale)}{said}"]
     if tile.pooled:
         parts.append(f"each cell is the maximum over {tile.rows}×{tile.columns} cells")

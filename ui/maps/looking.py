@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from figures import Tile
+from figures.base.quantity import QUANTITIES
 from lenses.words.read_audit import audit_merged, read_checked
 from lenses.words.reading import (
     Axis,
@@ -225,8 +226,8 @@ def _source(opened: Opened, state: State) -> int:
 
 
 def reading_of(state: State, kind: str, measure: str = "weight") -> Reading:
-    """The reading that a state asks for, for one kind of attention; effects are of pieces, not words."""
+    """The reading that a state asks for, for one kind of attention; some measures are not of words."""
     named = None if kind == "encoder" or state.rows not in {"read", "predicted"} else state.rows
     hide = state.hide
-    words = state.words and measure != "effect"
+    words = state.words and bool(QUANTITIES[measure].words)
     return Reading(words, "special" in hide, "punctuation" in hide, named)  # type: ignore[arg-type]

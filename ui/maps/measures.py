@@ -31,6 +31,8 @@ from transformer.trace.view import Array, HeadMap, Window
 from ui.server.opened import Opened, per_run
 from ui.server.per_run import retraced
 
+Make = Callable[[Opened, HeadMap], HeadMap]
+Again = Callable[[Translator, Translation, HeadMap], AuditReport]
 PERMUTED = 20
 """Orders of a row's weights that are tried."""
 MOST_CELLS = 160
@@ -92,25 +94,35 @@ MOST_TOKENS = 128
 
 
 def in_place(opened: Opened, view: HeadMap, measure: str) -> HeadMap:
-    """A map with a measure for its weights; the map itself if it has too many cells for effects."""
-    kind, chosen = view.kind, (view.layer, view.head)
-    if measure not in ("carried", "effect"):
-        raise KeyError(f"Nothing draws the measure {measure} in place of weights.")
-    if measure == "carried":
-        found = carried_map(view, _carried(opened, str(kind), chosen))
-    elif count(opened.translation, kind, chosen, view.window) > MOST_CELLS_OF_MAP:
+    """A map with a measure for its weights; the map itself if it has too many cells for it."""
+    make, again = IN_PLACE[measure]
+    if (found := make(opened, view)) is view:
         return view
-    else:
-        found = effect_map(view, effects_of(opened, kind, chosen, view.window))
 
     def audit(model: Translator, run: Translation) -> AuditReport:
-        if measure == "carried":
-            return audit_carried(model.model, run, found)
-        return audit_effect_map(model, run, found)
+        return again(model, run, found)
 
-    assert found.measured is not None
-    drawn, key = (found.weights, found.measured), (str(kind), chosen, view.window, measure)
+    drawn = tuple(each for each in (found.weights, found.measured) if each is not None)
+    key = (str(view.kind), (view.layer, view.head), view.window, measure)
     return replace(found, audit=view.audit.joined(checked(opened, key, drawn, audit)))
+
+
+def _carried_in_place(opened: Opened, view: HeadMap) -> HeadMap:
+    return carried_map(view, _carried(opened, str(view.kind), (view.layer, view.head)))
+
+
+def _effects_in_place(opened: Opened, view: HeadMap) -> HeadMap:
+    chosen = (view.layer, view.head)
+    if count(opened.translation, view.kind, chosen, view.window) > MOST_CELLS_OF_MAP:
+        return view
+    return effect_map(view, effects_of(opened, view.kind, chosen, view.window))
+
+
+IN_PLACE: dict[str, tuple[Make, Again]] = {
+    "carried": (_carried_in_place, lambda model, run, view: audit_carried(model.model, run, view)),
+    "effect": (_effects_in_place, audit_effect_map),
+}
+"""What the switch of the maps offers beside weights: the map, and the same numbers a second way."""
 
 
 def checked(

@@ -4,11 +4,10 @@ import numpy as np
 
 from figures.pages.positions import (
     LOOKS,
-    RECURRENT_LOOKS,
     Interval,
     dots,
     lines,
-    look,
+    looks,
     seen_norms,
     table_map,
     token_norms,
@@ -49,10 +48,13 @@ def test_curves_keep_their_names_and_values():
 
 
 def test_no_two_twins_look_alike_and_none_wears_the_hue_of_a_kind():
-    for looks in (LOOKS, RECURRENT_LOOKS):
-        assert len(set(looks.values())) == len(looks)
-        assert not {colour for colour, *_ in looks.values()} & {"#0072B2", "#009E73", "#D55E00"}
-    assert look("rotary-seed2") == look("rotary")
+    found = looks([*LOOKS, *"abcdefghijkl"])
+    assert found | LOOKS == found
+    assert len(set(found.values())) == len(found)
+    assert not {colour for colour, _ in found.values()} & {"#0072B2", "#009E73", "#D55E00"}
+    found = looks(["rotary-seed2", "rotary", "new-seed2", "new"])
+    assert found["rotary-seed2"] == found["rotary"]
+    assert found["new-seed2"] == found["new"]
     drawn = twin_lines([0, 1], {"alibi": [0, 1]}, ("x", "y"), str.upper)
     assert drawn.data[0].line.dash == LOOKS["alibi"][1]
     assert drawn.data[0].name == "ALIBI"

@@ -7,10 +7,12 @@ import pytest
 from random_models import random_language_model
 from sources import named
 
+from figures.base.quantity import MEASURES
 from linked.view import Cursor
 from transformer import AttentionKind, TextGenerator, Translator
 from transformer.text.vocabulary import Tokenizer
 from ui.address.state import State
+from ui.maps import measures
 from ui.maps.looking import HeadSelection, audit_tiles, cells_of, looks_of, reading_of
 from ui.server import runs
 from ui.server.opened import Opened
@@ -122,3 +124,7 @@ def test_the_badge_of_the_tiles_covers_every_layer_of_their_kind(tall: Opened):
     run = replace(tall.translation, attention=replace(trace, layers=layers))
     look = looks_of(replace(tall, translation=run), HEADS)["encoder"]
     assert not audit_tiles(look, look.tiles()).passed
+
+
+def test_every_measure_that_is_offered_can_be_drawn_and_audited():
+    assert {*measures.IN_PLACE, "weight"} == set(MEASURES)

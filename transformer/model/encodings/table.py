@@ -21,6 +21,13 @@ class Encoding:
     relative: bool = False  # whether it knows distances only, so that a text may begin anywhere in a row
     bias: str = ""  # LaTeX of B, the numbers that it adds to the scores, if it does
     bias_words: str = ""  # a sentence on B
+    title: str = ""  # what people call it; the name if empty
+    from_zero: bool = False  # whether the formula counts positions from 0
+
+    @property
+    def called(self) -> str:
+        """What people call it."""
+        return self.title or self.name
 
 
 _TABLE = (
@@ -41,6 +48,7 @@ _TABLE = (
         r"PE_{(pos,\,2i+1)} &= \cos(pos\,/\,base^{\,2i/d_{model}}) \end{aligned}",
         "A fixed table is added to the token embeddings once, before the first layer. Each pair of "
         "dimensions is a clock hand with a speed of its own.",
+        from_zero=True,
     ),
     Encoding(
         "learned",
@@ -49,6 +57,7 @@ _TABLE = (
         r"x_{pos} = \sqrt{d_{model}}\;E_{token} + P_{pos}",
         "A trained table is added to the token embeddings. The table ends at some position, and rows that "
         "training rarely reached stay near their random start.",
+        from_zero=True,
     ),
     Encoding(
         "shaw",
@@ -61,6 +70,7 @@ _TABLE = (
         bias=r"B_{ij} = q_i \cdot r_{\mathrm{clip}(j - i)} / \sqrt{d_k}",
         bias_words="B compares the query with a learned vector r for the distance (Shaw et al., relative "
         "keys); all far distances share one (clip).",
+        title="relative keys",
     ),
     Encoding(
         "t5",
@@ -74,6 +84,7 @@ _TABLE = (
         bias=r"B_{ij} = t_{\mathrm{bucket}(j - i)}",
         bias_words="B is a learned number t for each head and bucket of distances: a bucket a distance below "
         "8 in the encoder and below 16 in the decoder, then ever wider ones, and one from 128 on.",
+        title="T5 buckets",
     ),
     Encoding(
         "rotary",
@@ -84,6 +95,7 @@ _TABLE = (
         "Queries and keys are rotated by their position, each pair of dimensions at its own speed. The "
         "product then depends on the two positions only through their distance. Values stay as they are.",
         relative=True,
+        from_zero=True,
     ),
     Encoding(
         "alibi",
@@ -96,6 +108,7 @@ _TABLE = (
         relative=True,
         bias=r"B_{ij} = -m\,|i - j|",
         bias_words="ALiBi adds the penalty B for distance, with a fixed slope m for each head.",
+        title="ALiBi",
     ),
 )
 ENCODINGS = {encoding.name: encoding for encoding in _TABLE}

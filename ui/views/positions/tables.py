@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -20,7 +21,7 @@ from ui.address import State, session
 from ui.controls import inform, panel, part, pickers
 from ui.server import measured
 from ui.shell import frame
-from ui.views.positions import trained
+from ui.views.positions import plain, trained
 from ui.views.positions.encodings import NARROW, USUAL, fitted, in_cross_attention, pick, probed, too_narrow
 from ui.views.positions.trained import bias_curves, distances
 
@@ -31,7 +32,6 @@ SQUARE = 256
 _BASES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 _FORMULA = "by formula, in float64"
 _TWIN = TWINS["positions-rotary"].sizes
-_COUNTED = ("sinusoidal", "learned", "rotary")
 
 
 @part
@@ -46,11 +46,10 @@ def show() -> None:
     with words:
         st.markdown(f"{shown.what} {in_cross_attention(name)} {probed(name)}")
         counting = ". The formula counts positions and dimensions from 0, the pictures from 1"
-        st.caption(shown.paper + counting * (name in _COUNTED))
+        st.caption(shown.paper + counting * (shown.from_zero))
     with formula:
         st.latex(shown.formula)
-    if name in _PARTS:
-        _PARTS[name](now)
+    _PARTS.get(name, partial(plain.show, name))(now)
     with notices:
         frame.show_notices(now)
 
@@ -313,7 +312,7 @@ _PARTS: dict[str, Callable[[State], None]] = {
     "sinusoidal": _sinusoidal,
     "learned": trained.learned,
     "shaw": trained.shaw,
-    "t5": trained.t5,
     "rotary": _rotary,
     "alibi": _alibi,
 }
+"""Pictures with controls of their own; `plain` draws every other encoding."""

@@ -38,7 +38,7 @@ def distances(side: str) -> np.ndarray:
     return np.arange(-REACH, (REACH if side == "encoder" else 0) + 1)
 
 
-def _twin(name: str) -> Network | None:
+def twin(name: str) -> Network | None:
     """The network of a twin; if the twin is not here, the page says so and the result is None."""
     full = f"{catalogue.TWINS}/{name}"
     if full not in catalogue.twins():
@@ -59,7 +59,7 @@ def _parameter(network: Network, side: str) -> np.ndarray:
 
 def learned(now: State) -> None:
     """Draws the learned table, and the rows that training did not reach."""
-    network = _twin("learned")
+    network = twin("learned")
     if network is None:
         return
     side = stack_of(now)
@@ -102,7 +102,7 @@ def learned(now: State) -> None:
 
 def shaw(now: State) -> None:
     """Draws the vectors of relative keys, by distance."""
-    network = _twin("shaw")
+    network = twin("shaw")
     if network is None:
         return
     side = stack_of(now)
@@ -138,23 +138,3 @@ def shaw(now: State) -> None:
 def _head_of(now: tuple[int, int], options: list[tuple[int, int]]) -> None:
     names = {each: labels.head_phrase(*each) for each in options}
     pickers.choose("positions.head", "Head", names, now, lambda each: session.change(twin_head=tuple(each)))
-
-
-def t5(now: State) -> None:
-    """Draws the bias of T5's buckets, by distance."""
-    network = _twin("t5")
-    if network is None:
-        return
-    for column, side in zip(st.columns(2), ("encoder", "decoder"), strict=True):
-        stack = network.stack("encoder" if side == "encoder" else "decoder")
-        rule = stack.positions.bias(0)
-        assert rule is not None
-        places = distances(side) + rule.table.shape[1] // 2
-        series = {f"head {labels.count(i)}": row.numpy()[places] for i, row in enumerate(rule.table)}
-        with column:
-            bias_curves(
-                side,
-                series,
-                f"Bias by distance in every layer of the {side}; each step is a bucket · positions/t5, as "
-                "trained",
-            )
