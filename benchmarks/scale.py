@@ -250,7 +250,7 @@ def print_memory(model: Translator, sizes: tuple[int, ...]) -> None:
 def main() -> None:
     """Runs all measurements."""
     from transformer import load_translator
-    from ui.shell import sitemap
+    from ui.address import sitemap
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

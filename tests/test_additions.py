@@ -56,15 +56,30 @@ QUANTITY = """QUANTITIES = {
 DRAWN = """IN_PLACE: dict[str, tuple[Make, Again]] = {
     "squared": (lambda opened, view: squared(view), audit_squared),
 """
-PAGE = """PAGES["extra"] = Page("An extra page", "It says one thing.", "lessons")
-DOORS = (*DOORS, Door("More", "what was added", (("extra",),)))
+PAGE = """PAGES: dict[str, Page] = {
+    "extra": Page(
+        "An extra page",
+        "It says one thing.",
+        "lessons",
+        sections={"one": Entry("first", ""), "two": Entry("second", "It says another.", file="other")},
+    ),
 """
-SCRIPT = """from ui.shell.page import open_sentence_page
-import streamlit as st
+DOOR = """DOORS = (
+    Door("More", "what was added", (("extra",),)),
+"""
+SCRIPT = """from ui.address import session
+from ui.shell import sections
+from ui.shell.page import open_sentence_page
+from ui.views.extra import one, other
 
 opened = open_sentence_page("extra")
 if opened is not None:
-    st.markdown(f"Extra: {opened.translation.text}")
+    sections.draw("extra", (one, other), session.current(), opened)
+"""
+SECTION = """import streamlit as st
+
+def show(opened):
+    st.markdown(f"{name}: {opened.translation.text}")
 """
 STUDY = '''"""`python -m lab extra`: how many letters a word has."""
 
@@ -123,6 +138,10 @@ print("switch:", choices(at, "Cells say"))
 print("map:", "squares of weights" in str([each.proto for each in at.get("bidi_component")]))
 at = opened("extra")
 print("page:", [each.value for each in at.markdown if each.value.startswith("Extra: ")])
+print("sections:", choices(at, "View"))
+at = opened("extra", view="two")
+print("another:", [each.value for each in at.markdown if each.value.startswith("Another: ")])
+print("said:", "It says another." in [each.value for each in at.caption])
 print("menu:", [each.proto.label for each in at.get("page_link") if each.proto.page == "extra"])
 at = opened("findings", study="extra")
 print("study:", "It has 5." in " ".join(each.value for each in at.markdown))
@@ -142,7 +161,8 @@ ROWS = (
         "from lenses.measures.stream",
         "from lenses.measures.squared import audit_squared, squared\nfrom lenses.measures.stream",
     ),
-    ("ui/shell/sitemap.py", "\n\ndef ", f"\n{PAGE}\n\ndef "),
+    ("ui/address/sitemap.py", "PAGES: dict[str, Page] = {\n", PAGE),
+    ("ui/address/sitemap.py", "DOORS = (\n", DOOR),
 )
 """Rows of what is added: file, the place where it goes, and what stands there then."""
 
@@ -166,6 +186,10 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
         path.write_text(text.replace(row, new, 1))
     (copy / "lenses/measures/squared.py").write_text(MEASURE)
     (copy / "pages/extra.py").write_text(SCRIPT)
+    (copy / "ui/views/extra").mkdir()
+    for file, name in (("__init__", ""), ("one", "Extra"), ("other", "Another")):
+        text = SECTION.replace("{name}", name) if name else ""
+        (copy / f"ui/views/extra/{file}.py").write_text(text)
     (copy / "lab/studies/extra.py").write_text(STUDY)
     parts = []
     for command in (["-m", "lab", "extra"], ["-c", ASKED]):
@@ -196,9 +220,12 @@ def test_a_measure_is_a_file_and_its_rows(said: str) -> None:
     assert "map: True" in said
 
 
-def test_a_page_is_a_script_and_an_entry(said: str) -> None:
+def test_a_page_is_a_script_and_an_entry_and_so_are_its_sections(said: str) -> None:
     assert "page: ['Extra: " in said
     assert "menu: ['An extra page']" in said
+    assert "sections: ['first', 'second']" in said
+    assert "another: ['Another: " in said
+    assert "said: True" in said
 
 
 def test_a_study_is_a_file(said: str) -> None:

@@ -29,8 +29,8 @@ from snapshot_runs import write_run
 from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
+from ui.address import sitemap
 from ui.server.workshop.limits import NICE, SWITCH
-from ui.shell import sitemap
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

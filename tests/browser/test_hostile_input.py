@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from ui.shell import sitemap
+from ui.address import sitemap
 
 from .conftest import PATIENCE, Visitor
 

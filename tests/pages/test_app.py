@@ -12,10 +12,10 @@ from streamlit.testing.v1 import AppTest
 
 from figures.base import labels
 from transformer.runs.translator import Translator
+from ui.address import sitemap
 from ui.address.parameters import KEEP
 from ui.server import models
 from ui.server.examples import examples, text_on
-from ui.shell import sitemap
 
 
 @pytest.mark.parametrize("page", LINKED)

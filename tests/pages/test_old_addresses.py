@@ -15,10 +15,10 @@ from lab.__main__ import main
 from transformer.__main__ import GONE as GONE_COMMANDS
 from transformer.__main__ import LENSES
 from transformer.__main__ import main as transformer
+from ui.address import sitemap
 from ui.address.gone import GONE, MOVED, RENAMED
 from ui.server import studies
 from ui.server.catalogue import DEFAULT
-from ui.shell import sitemap
 
 LANGUAGE_MODEL = "language/lm-en"
 OLD = {

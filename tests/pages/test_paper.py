@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl
 import pytest
 from app_pages import PAGES, run, words
 
+from ui.address import sitemap
 from ui.address.parameters import parse
 from ui.address.state import KINDS
-from ui.shell import sitemap
 from ui.views.paper import WALK
 
 ITEMS = [item for items in WALK.values() for item in items]

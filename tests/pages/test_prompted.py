@@ -11,8 +11,8 @@ from inside_page import told as told_inside
 from streamlit.testing.v1 import AppTest
 from t5_models import write_t5
 
+from ui.address import sitemap
 from ui.server import examples, models
-from ui.shell import sitemap
 
 TEXT = "summarize: He is old and tired."
 PLACES = (

@@ -15,22 +15,12 @@ from transformer.model.transformer import Transformer
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.directory import save_checkpoint
 from transformer.training.runs.distilled import student_config
-from ui.address.state import VIEWS
-from ui.shell import sitemap
+from ui.address import sitemap
+from ui.views.language_model import page as language
+from ui.views.what_if import page as what_if
 
-HIDDEN = {
-    "pages/decoder_self_attention.py": ("trained",),
-    "pages/training.py": ("here",),
-    "pages/what_if.py": ("experiments",),
-}
-"""Views beyond those after a page's first: the decoder's own, one that has become a page, and a first one
-that an address names where there are changes."""
-SECTIONS = {
-    sitemap.script(name): (*list(page.sections)[1:], *HIDDEN.get(sitemap.script(name), ()))
-    for name, page in sitemap.PAGES.items()
-    if page.sections or sitemap.script(name) in HIDDEN
-}
-ADDRESSES = [(page, view) for page in PAGES for view in (None, *SECTIONS.get(page, ()))]
+SECTIONS = {sitemap.script(name): (*page.sections, *page.ways) for name, page in sitemap.PAGES.items()}
+ADDRESSES = [(page, view) for page in PAGES for view in SECTIONS[page] or (None,)]
 ARCHITECTURES: dict[str, Callable[[Path, Translator], None]] = {
     "firefox": lambda path, _: write_firefox(path, random_model()),
     "distilled": lambda path, _: _distilled(path),
@@ -68,8 +58,11 @@ def architectures(small_models: None, models: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("TRANSFORMER_MODELS", str(models))
 
 
-def test_every_section_is_opened():
-    assert {view for views in SECTIONS.values() for view in views} == set(VIEWS)
+@pytest.mark.parametrize(
+    ("page", "drawn"), [("language_model", language.SECTIONS), ("what_if", what_if.SECTIONS)]
+)
+def test_every_section_has_what_draws_it(page: str, drawn: dict[str, object]):
+    assert set(drawn) == set(sitemap.PAGES[page].sections)
 
 
 @pytest.mark.parametrize(("page", "view"), ADDRESSES)

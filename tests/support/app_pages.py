@@ -18,9 +18,9 @@ from streamlit.testing.v1 import AppTest
 from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Vocabulary
+from ui.address import sitemap
 from ui.address.parameters import KEEP
 from ui.server.background.run import AT_ONCE, turns
-from ui.shell import sitemap
 
 ROOT = Path(__file__).resolve().parents[2]
 LINKED = (

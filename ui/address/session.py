@@ -18,6 +18,7 @@ from linked.view.events import Cursor, CursorRange, picked_candidate, picked_hea
 from transformer.model.sites import Head
 from ui.address.gone import GONE, MERGED, MOVED, RENAMED
 from ui.address.parameters import KEEP, as_params, carried, parse
+from ui.address.sitemap import TRANSLATE
 from ui.address.state import KINDS, PLACE, TEXTS, State, elsewhere
 
 RUN: dict[str, Any] = {
@@ -51,8 +52,6 @@ CARRIED = (
     *("two", "a", "b", "length", "present"),
 )
 """Values that a lesson keeps from step to step; all others are as a step's view gives them."""
-TRANSLATE = "translate"
-"""The sort of models that most pages show."""
 
 
 def adopt(

@@ -45,6 +45,7 @@ from ui.address.kinds import (
     one_of,
     whole,
 )
+from ui.address.sitemap import VIEWS
 
 ORDERS = (
     *("entropy", "mean_distance", "previous_mass", "same_mass", "next_mass", "first_mass", "eos_mass"),
@@ -58,17 +59,6 @@ STATISTICS = (
 """Every statistic of a head over many sentences."""
 FACETS = ("tokens", "distances", "sentences", "points", "writes", "sink")
 """Sections about a head on the page "Heads over sentences"."""
-VIEWS = (
-    *("batch", "trained", "alignment", "together", "sentence"),
-    *("experiments", "changes", "causal"),
-    "why",
-    "sampling",
-    *("loss", "schedule", "history", "birth", "here"),
-    *("surprisal", "lengths"),
-    "path",
-)
-"""Every variant of a page that is not its first: those of several pages, of What if, of Search, of Training,
-of Language model, and of Recurrent."""
 PARTS = (
     *("source-embedding", "encoder-start"),
     *("encoder-attention-norm", "encoder-attention", "encoder-attention-add"),
@@ -117,7 +107,7 @@ class State:
     encoder: Head | None = shared(HEAD, place=True)  # the chosen head of encoder self-attention
     decoder: Head | None = shared(HEAD, place=True)  # the chosen head of masked decoder self-attention
     cross: Head | None = shared(HEAD, place=True)  # the chosen head of cross-attention
-    view: str | None = own(one_of(*VIEWS))  # the variant of a page, from `VIEWS`
+    view: str | None = own(one_of(*VIEWS))  # the section of a page, or its way of drawing
     decode: str = shared(DECODE, "greedy")  # `greedy`, `beam-4`, `sample-7`
     target: str | None = shared(TEXT, place=True, long=True)  # the visitor's own translation
     # what is changed in the run of the model, in the order of acting

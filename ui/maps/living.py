@@ -13,12 +13,11 @@ from linked.living.memory import memory_of
 from linked.living.page import written
 from linked.living.ways import Explaining
 from transformer.runs.language.generation import Generation
-from ui.address import State
+from ui.address import State, sitemap
 from ui.address.parameters import as_params
 from ui.maps.looking import lacking
 from ui.server import measured, runs
 from ui.server.opened import Opened
-from ui.shell import sitemap
 
 
 def living_page(

@@ -9,13 +9,13 @@ from pathlib import Path
 import streamlit as st
 
 from figures.base import labels
-from ui.address import State, session
+from ui.address import State, session, sitemap
 from ui.address.parameters import carried
 from ui.controls import inform, plain
 from ui.server import catalogue, models, stores
 from ui.server.background import run as background
 from ui.server.hosting import hosted, visits
-from ui.shell import menu, sitemap
+from ui.shell import menu
 from ui.shell.lesson import strip
 
 _ICON = "data:image/png;base64," + b64encode(
@@ -184,7 +184,7 @@ def open_page(
 
 def _shown(page: str, asked: str | None) -> str:
     """The model that a page shows if an address asks for one, or for none."""
-    if sitemap.PAGES[page].sort == session.TRANSLATE:
+    if sitemap.PAGES[page].sort == sitemap.TRANSLATE:
         return asked or catalogue.DEFAULT
     models = catalogue.language_models()
     return asked if asked in models else next(iter(models), "")

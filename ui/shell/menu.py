@@ -13,12 +13,11 @@ from typing import Literal
 
 import streamlit as st
 
-from ui.address import session
+from ui.address import session, sitemap
 from ui.address.parameters import KEEP
 from ui.address.state import PAGE_OWN, PLACE
 from ui.server import models, studies
 from ui.server.catalogue import KINDS
-from ui.shell import sitemap
 
 _SCRIPTS = """
 const load = (name) => import(new URL(`app/static/${name}`, document.baseURI));
@@ -83,7 +82,7 @@ def draw() -> None:
         sorts = {
             Path(sitemap.script(name)).stem: page.sort
             for name, page in sitemap.PAGES.items()
-            if page.sort != session.TRANSLATE
+            if page.sort != sitemap.TRANSLATE
         }
         told = {"query": KEEP, "own": PAGE_OWN, "place": PLACE, "sorts": sorts, "steady": session.CARRIED}
         _addresses(key="menu-addresses", data=[told])

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any, TypeVar
 
 import streamlit as st
 
-from ui.address import State
+from ui.address import State, sitemap
 from ui.controls import pickers, refusals
-from ui.shell import sitemap
 
 T = TypeVar("T")
 Fresh = Callable[[str], Mapping[str, Any]]
 """Other values of the state with which a section begins, by the value of `view`."""
+
+
+def of(
+    page: str,  # the name of the page, as `sitemap` has it
+    *files: ModuleType,  # those that draw its sections, each named like its section
+) -> dict[str, Callable[..., None]]:
+    """What draws each section of a page: the `show` of its file; KeyError if one has none."""
+    shows = {file.__name__.rpartition(".")[2]: file.show for file in files}
+    return {view: shows[each.file or view] for view, each in sitemap.PAGES[page].sections.items()}
 
 
 def chosen(
@@ -25,7 +34,7 @@ def chosen(
 
 
 def switch(
-    page: str,  # the name of the page, as `sitemap` has it
+    page: str,  # as in `of`
     now: State,
     fresh: Fresh = lambda view: {},
     told: dict[str, str] | None = None,  # the sentences, if they depend on what is shown
@@ -43,12 +52,12 @@ def switch(
 
 
 def draw(
-    page: str,  # as in `switch`
-    sections: Mapping[str, Callable[..., None]],  # as in `chosen`
+    page: str,  # as in `of`
+    files: Sequence[ModuleType],  # as in `of`
     now: State,
     *given: Any,  # what a section gets
 ) -> None:
     """Draws the switch and the section that an address names; what that refuses is said in a sentence."""
     switch(page, now)
     with refusals():
-        chosen(sections, now)(*given)
+        chosen(of(page, *files), now)(*given)

@@ -11,9 +11,9 @@ from typing import Any
 
 import streamlit as st
 
-from ui.address import session
+from ui.address import session, sitemap
 from ui.controls import inform, plain
-from ui.shell import frame, sitemap
+from ui.shell import frame
 from ui.shell.models.model_picker import pick_model
 
 FILE = Path(__file__).resolve().parents[2] / "static" / "page-2" / "glossary.json"

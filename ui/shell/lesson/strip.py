@@ -15,7 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.base import labels
 from lenses.what_if.questions.question import Measured, Question, Viewpoint
-from ui.address import State, session
+from ui.address import State, session, sitemap
 from ui.address.parameters import KEEP, parse
 from ui.address.state import KINDS
 from ui.controls import part, plain, refusal
@@ -23,7 +23,7 @@ from ui.server import catalogue, models
 from ui.server.lessons import asking
 from ui.server.lessons.files import CHECKS, Lesson, Step, every, find
 from ui.server.opened import Opened
-from ui.shell import menu, sitemap
+from ui.shell import menu
 from ui.shell.models import needs
 
 _STYLE = """

@@ -12,7 +12,7 @@ from transformer.hub.settings import is_name
 from transformer.model.sites import Head
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.shared import shared_bytes
-from ui.address import State, session
+from ui.address import State, session, sitemap
 from ui.controls import plain
 from ui.controls.pickers import choose
 from ui.server import catalogue, imported, models, runs
@@ -21,7 +21,7 @@ from ui.server.imported import Imported
 from ui.server.language_names import language_name
 from ui.server.models import ModelHandle
 from ui.server.source import FILE, Source
-from ui.shell import menu, sitemap, waiting
+from ui.shell import menu, waiting
 from ui.shell.fitting import fit_model
 from ui.shell.models import hub_picker
 

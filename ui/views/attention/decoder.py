@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from transformer.text.words import NO_PIECE
-from ui.address import State, session
+from ui.address import State, session, sitemap
 from ui.controls import pickers
 from ui.server import models
 from ui.server.opened import Opened
@@ -14,7 +14,6 @@ from ui.shell.models import needs
 from ui.views.attention import memory, page
 
 _NO_TOKEN = "◌ (no token, but a vector of zeros)"
-_VARIANTS = {"decoded": "as decoded", "trained": "as trained"}
 DECODED = page.KindPage(
     kind="decoder",
     strips=("target",),
@@ -40,7 +39,9 @@ def controls(now: State) -> None:
     """Draws the switch between the two ways; as trained, the visitor may give the reference."""
     if not needs.has(models.known(now.model), "decoder"):
         return
-    pickers.variants(_VARIANTS, now.view, sentences(now.target is not None))
+    pickers.variants(
+        sitemap.PAGES["decoder_self_attention"].ways, now.view, sentences(now.target is not None)
+    )
     if now.view == "trained":
         sentence.own_translation(now)
 

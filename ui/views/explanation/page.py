@@ -7,7 +7,7 @@ from ui.server.opened import Opened
 from ui.shell import menu, sections
 from ui.views.explanation import reasons, weights
 
-_SECTIONS = {"weights": weights.show, "why": reasons.show}
+_SECTIONS = (weights, reasons)
 
 
 def show(opened: Opened) -> None:

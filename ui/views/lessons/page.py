@@ -7,13 +7,13 @@ from typing import Any
 import streamlit as st
 
 from figures.base import labels
-from ui.address import session
+from ui.address import session, sitemap
 from ui.controls import part, pickers, plain
 from ui.server import cells
 from ui.server.lessons import progress
 from ui.server.lessons.files import Lesson, checks, every
 from ui.server.lessons.table import table
-from ui.shell import frame, sitemap
+from ui.shell import frame
 from ui.shell.lesson.strip import link
 from ui.shell.models.model_picker import pick_model
 

@@ -10,10 +10,7 @@ from ui.shell.models.model_picker import pick_model
 from ui.shell.sentence import sentence_box
 from ui.views.recurrent import maps, path, twins
 
-_SECTIONS = {
-    "maps": maps.show,
-    "path": path.show,
-}
+_SECTIONS = (maps, path)
 _STUDIES = ("recurrent-length", "recurrent-speed", "hard-attention")
 
 

@@ -9,7 +9,7 @@ from ui.server.opened import Opened
 from ui.shell import sections
 from ui.views.search import beam, sampling
 
-_SECTIONS = {"beam": beam.show, "sampling": sampling.show}
+_SECTIONS = (beam, sampling)
 
 
 def show(opened: Opened) -> None:

@@ -10,14 +10,7 @@ from ui.server.opened import Opened
 from ui.shell import menu, sections
 from ui.views.training import birth, history, lesson, loss, schedule
 
-_SECTIONS = {
-    "shown": lesson.show,
-    "loss": loss.show,
-    "schedule": schedule.show,
-    "history": history.show,
-    "birth": birth.show,
-}
-"""The sections by the value of `view` in the address; the first one opens first."""
+_SECTIONS = (lesson, loss, schedule, history, birth)
 
 
 def untouched(_change: Intervention) -> bool:

@@ -250,12 +250,12 @@ Switch = Callable[[State], None]
 def show() -> None:
     """Draws the section that the address names; if it names none, the changes of the visitor, or ideas."""
     session.adopt()
-    _SECTIONS[_view(session.current())](_switch)
+    SECTIONS[_view(session.current())](_switch)
 
 
 def _view(now: State) -> str:
     """The section: without changes the ready experiments, if there are any for the model."""
-    if now.view in _SECTIONS:
+    if now.view in SECTIONS:
         return now.view
     asked = not (now.changes or now.off) and experiments.known(models.known(now.model))
     return "experiments" if asked else "changes"
@@ -297,7 +297,7 @@ def _ready_experiments(switch: Switch) -> None:
         experiments.show(source)
 
 
-_SECTIONS: dict[str, Callable[[Switch], None]] = {
+SECTIONS: dict[str, Callable[[Switch], None]] = {
     "changes": _own_changes,
     "experiments": _ready_experiments,
     "causal": _causal_trace,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ui.address import session
+TRANSLATE = "translate"
+"""The sort of models that most pages show."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Entry:
     # the place that a reader would want after it; for a section, that after its page if empty
     next: str = ""
     draws: str = ""  # whose pictures it shows, if not those of the model that is chosen in the menu
+    file: str = ""  # for a section, the file of its page that draws it; named like the section if empty
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,10 @@ class Page(Entry):
 
     icon: str = ""  # in the menu
     title: str = ""  # the heading; the name if empty
-    sort: str = session.TRANSLATE  # the sort of models that it shows; each sort has a place of its own
+    sort: str = TRANSLATE  # the sort of models that it shows; each sort has a place of its own
     # by the value of `view` in the address, which the first one leaves out
     sections: dict[str, Entry] = field(default_factory=dict)
+    ways: dict[str, str] = field(default_factory=dict)  # of drawing the same: their names, by `view` too
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ PAGES: dict[str, Page] = {
         "Every target token reads itself and those before it; the mask hides those to come.",
         "masks",
         icon=":material/output:",
+        ways={"decoded": "as decoded", "trained": "as trained"},
     ),
     "cross_attention": Page(
         "Cross-attention",
@@ -170,6 +174,7 @@ PAGES: dict[str, Page] = {
                 "The model prefers one token to another by a difference of logits. With the σ of every "
                 "norm held fixed, it is a sum, from place to place, back to the source words; so is the "
                 "score q·k of every read on the way.",
+                file="reasons",
             ),
         },
     ),
@@ -189,6 +194,7 @@ PAGES: dict[str, Page] = {
             "shown": Entry(
                 "what it is shown",
                 "Training shows the model the whole target at once; every position learns in the same pass.",
+                file="lesson",
             ),
             "loss": Entry(
                 "loss",
@@ -262,6 +268,8 @@ PAGES: dict[str, Page] = {
     ),
 }
 """Every page by the name of its script."""
+VIEWS = tuple(dict.fromkeys(view for page in PAGES.values() for view in (*page.sections, *page.ways)))
+"""What an address may say that a page shows."""
 
 RESEARCH = (
     "findings",

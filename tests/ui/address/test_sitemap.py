@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ui.address import sitemap
 from ui.address.gone import RENAMED
-from ui.address.state import VIEWS
-from ui.shell import sitemap
 from ui.views.glossary import FILE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,12 +26,6 @@ def test_every_script_is_a_page_and_every_page_stands_behind_one_door():
 
 def test_only_the_page_of_language_models_shows_none_that_translate():
     assert {name for name, page in sitemap.PAGES.items() if page.sort == "language"} == {"language_model"}
-
-
-def test_every_view_of_an_address_is_a_section():
-    views = {view for page in sitemap.PAGES.values() for view in list(page.sections)[1:]}
-    assert set(VIEWS) - views == {"here", "trained", "experiments"}
-    assert not views - set(VIEWS)
 
 
 @pytest.mark.parametrize("name", PLACES)
