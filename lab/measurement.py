@@ -18,26 +18,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from inspect import Parameter, getdoc, signature
+from inspect import getdoc, signature
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 import torch
 
 from lab.study import SHIPPED, Told, write
 from transformer.commands.arguments import add_device, in_folder
+from transformer.commands.options import add_option, flag
 from transformer.commands.program import Parser
 from transformer.runs.devices import choose_device
 from transformer.runs.translator import TYPES, Translator, load_translator
 from transformer.storage.description import model_digests
 from transformer.storage.files import read_json, write_json
 from transformer.storage.marks import measured
+from transformer.text.kinds import whole
 from transformer.training.distributed import Workers, joined
 
 Json = dict[str, Any]
-empty = Parameter.empty
 File = Annotated[Path, "FILE"]
 Folder = Annotated[Path, "DIR"]
 Pairs = Annotated[Path, "FILE", "source<TAB>target lines; targets are forced"]
@@ -83,11 +83,11 @@ class Command:
             )
         for name, (hint, default) in self.parameters.items():
             if hint is Subject:
-                _declare(parser, "model", Model, empty)
+                add_option(parser, "model", Model)
                 add_device(parser)
                 parser.add_argument("--dtype", default="float32", choices=TYPES, help="type of the numbers")
             elif name != "only":
-                _declare(parser, name, hint, default)
+                add_option(parser, name, hint, default, counts=whole(1))
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Calls the function; returns the exit status: 1 if a person has to mend something."""
@@ -240,7 +240,7 @@ def about(name: str, **options: object) -> dict[str, str]:
     for option, value in options.items():
         values = value if isinstance(value, list | tuple) else [value] * bool(value)
         if values:
-            words += [f"--{option.replace('_', '-')}", *(str(each) for each in values if each is not True)]
+            words += [flag(option), *(str(each) for each in values if each is not True)]
     return {"command": shlex.join(words), "date": date.today().isoformat()}
 
 
@@ -263,33 +263,3 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def _declare(parser: argparse.ArgumentParser, name: str, hint: Any, default: Any) -> None:
-    """Adds one option, as the type of a parameter says."""
-    many, notes = False, tuple[Any, ...]()
-    while (origin := get_origin(hint)) in (Annotated, Union, UnionType, tuple):
-        many = many or origin is tuple
-        (hint, *more) = get_args(hint)
-        notes = (*more, *notes) if origin is Annotated else notes
-    said = notes[-1]
-    if default not in (empty, None, False, ()):
-        said += f" (default: {' '.join(map(str, default)) if many else default})"
-    option: Json = {"required": default is empty, "default": default, "help": said}
-    if hint is bool:
-        parser.add_argument(f"--{name.replace('_', '-')}", action="store_true", help=said)
-        return
-    if many:
-        option["nargs"] = "*" if default == () else "+"
-    if get_origin(hint) is Literal:
-        option["choices"] = get_args(hint)
-    else:
-        option["metavar"] = {int: "N", str: "NAME"}.get(hint, notes[0])
-        option["type"] = _whole if hint is int else hint
-    parser.add_argument(f"--{name.replace('_', '-')}", **option)
-
-
-def _whole(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number of at least 1")
-    return int(text)

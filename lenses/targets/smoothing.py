@@ -10,6 +10,7 @@ from torch import Tensor
 
 from lenses.targets.lesson import TrainingView
 from transformer.runs.translator import Translator
+from transformer.text.kinds import PART
 from transformer.training.loss import projected_loss
 
 LISTED = 8
@@ -62,8 +63,7 @@ class SmoothedPosition:
 @torch.no_grad()
 def smoothed(translator: Translator, lesson: TrainingView, position: int, epsilon: float) -> SmoothedPosition:
     """The loss of a position (from 0) under a smoothing; ValueError unless it is from 0 to below 1."""
-    if not 0 <= epsilon < 1:
-        raise ValueError(f"The smoothing is {epsilon}; it must be from 0 to below 1.")
+    PART.check("The smoothing", epsilon)
     features, right = lesson.features[position : position + 1], lesson.positions[position].token_id
     weight, bias = translator.model.projection
     read = features * translator.model.config.output_scale

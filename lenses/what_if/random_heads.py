@@ -19,6 +19,7 @@ from transformer.interventions import Intervention, InterventionError
 from transformer.interventions.heads import InAttention
 from transformer.model.config import ModelConfig
 from transformer.runs.translator import Translator
+from transformer.text.kinds import at_least
 
 Doubles = NDArray[np.float64]
 COUNT = 20
@@ -92,8 +93,7 @@ def same_change_elsewhere(
 
     Errors as for ``random_heads``.
     """
-    if count < 1:
-        raise ValueError(f"count is {count}; it must be at least 1.")
+    at_least(1).check("count", count)
     if not isinstance(change, InAttention) or not (own := change.heads(config.n_heads)):
         raise InterventionError(
             f"Random heads are a control for a change of heads, not for this one: {change}."

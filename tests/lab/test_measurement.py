@@ -60,8 +60,8 @@ def test_the_types_of_the_parameters_declare_the_options(capsys: pytest.CaptureF
     ("words", "reason"),
     [
         ([], "--data"),
-        (["--data", "a", "--limit", "0"], "--limit: 0 is no whole number of at least 1"),
-        (["--data", "a", "--limit", "x"], "--limit: x is no whole number"),
+        (["--data", "a", "--limit", "0"], "--limit: it must be a whole number from 1, not '0'"),
+        (["--data", "a", "--limit", "x"], "--limit: it must be a whole number from 1, not 'x'"),
         (["--data", "a", "--how", "well"], "--how: invalid choice"),
     ],
 )

@@ -17,6 +17,7 @@ from transformer.decode.rules import SearchRules
 from transformer.runs.devices import AUTO, LARGE, VARIABLE, choose_device
 from transformer.runs.search import with_penalty
 from transformer.runs.translator import TYPES, Translator, load_translator
+from transformer.text.kinds import at_least
 from transformer.text.pairs import DataError
 from transformer.training.distributed import Workers, joined
 
@@ -81,8 +82,7 @@ def scored(rules: SearchRules, arguments: argparse.Namespace) -> SearchRules:
 
 def check_beam_size(arguments: argparse.Namespace) -> None:
     """Raises ValueError for a beam narrower than 1."""
-    if getattr(arguments, "beam_size", 1) < 1:
-        raise ValueError(f"The beam size is {arguments.beam_size}; it must be at least 1.")
+    at_least(1).check("The beam size", getattr(arguments, "beam_size", 1))
 
 
 @contextmanager

@@ -14,7 +14,6 @@ import torch
 
 from transformer.commands.arguments import command_line, option
 from transformer.commands.training.running import (
-    Sizes,
     add_run_arguments,
     advance,
     exported_parts,
@@ -23,7 +22,7 @@ from transformer.commands.training.running import (
     options_of,
     resumes,
 )
-from transformer.model.config import ModelConfig, config_from
+from transformer.model.config import ModelConfig, TransformerConfig, config_from
 from transformer.model.language_model import LanguageModel
 from transformer.model.network import Network
 from transformer.model.transformer import Transformer
@@ -45,16 +44,16 @@ from transformer.training.toys.tasks import LENGTH, TOYS, toy_data
 from transformer.training.trainer import Quality, Trainer
 
 BLEU_SENTENCES, MOST_WEIGHT = 200, 100
-SIZES: Sizes = {
-    "vocab_size": (int, "pieces of the joint vocabulary"),
-    "d_model": (int, "width of the residual stream"),
-    "d_ff": (int, "inner width of the feed-forward network"),
-    "n_heads": (int, "heads per layer"),
-    "n_encoder_layers": (int, "layers of the encoder"),
-    "n_decoder_layers": (int, "layers of the decoder"),
-    "dropout": (float, "probability"),
-    "norm": (str, "post (as in the paper) or pre"),
-    "positions": (str, "name of the positional encoding"),
+SIZES = {
+    "vocab_size": "pieces of the joint vocabulary",
+    "d_model": "width of the residual stream",
+    "d_ff": "inner width of the feed-forward network",
+    "n_heads": "heads per layer",
+    "n_encoder_layers": "layers of the encoder",
+    "n_decoder_layers": "layers of the decoder",
+    "dropout": "probability",
+    "norm": "post (as in the paper) or pre",
+    "positions": "name of the positional encoding",
 }
 
 
@@ -81,7 +80,7 @@ def add_command(commands: Any) -> None:
         option(parser, f"--{name}-share", float, "X", f"add X {text} per pair", dest=name)
     text = "source and target language, for the model card"
     option(parser, "--languages", str, "A,B", text, default="en,de")
-    add_run_arguments(parser, SIZES)
+    add_run_arguments(parser, TransformerConfig, SIZES)
     parser.set_defaults(run=run)
 
 

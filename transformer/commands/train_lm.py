@@ -11,7 +11,6 @@ import torch
 
 from transformer.commands.arguments import command_line, option
 from transformer.commands.training.running import (
-    Sizes,
     add_run_arguments,
     advance,
     exported_parts,
@@ -31,16 +30,16 @@ from transformer.training.texts import encode_texts
 from transformer.training.trainer import Trainer
 
 ROW = 128
-SIZES: Sizes = {
-    "vocab_size": (int, "pieces of the vocabulary"),
-    "d_model": (int, "width of the residual stream"),
-    "d_ff": (int, "inner width of the feed-forward network"),
-    "n_heads": (int, "heads per layer"),
-    "n_layers": (int, "layers"),
-    "dropout": (float, "probability"),
-    "norm": (str, "pre, or post"),
-    "activation": (str, "relu, gelu or silu"),
-    "positions": (str, f"one of {', '.join(RELATIVE)}"),
+SIZES = {
+    "vocab_size": "pieces of the vocabulary",
+    "d_model": "width of the residual stream",
+    "d_ff": "inner width of the feed-forward network",
+    "n_heads": "heads per layer",
+    "n_layers": "layers",
+    "dropout": "probability",
+    "norm": "pre, or post",
+    "activation": "relu, gelu or silu",
+    "positions": f"{', '.join(RELATIVE[:-1])} or {RELATIVE[-1]}",
 }
 
 
@@ -55,7 +54,7 @@ def add_command(commands: Any) -> None:
     text = "positions of a row, which several short texts share (default: %(default)s)"
     option(parser, "--row-length", int, "N", text, default=ROW)
     option(parser, "--language", str, "A", "language, for the model card", default="en")
-    add_run_arguments(parser, SIZES)
+    add_run_arguments(parser, LanguageModelConfig, SIZES)
     parser.set_defaults(run=run)
 
 

@@ -28,6 +28,7 @@ from transformer.decode.tree import SearchTree
 from transformer.runs.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
+from transformer.text.kinds import at_least
 from transformer.text.pairs import DataError, SentencePair, read_lines, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
@@ -91,8 +92,7 @@ def _check_n_best(arguments: argparse.Namespace) -> None:
         return
     if arguments.file is not None:
         raise InputError("--n-best is written to standard output; give the texts on standard input.")
-    if count < 1:
-        raise InputError(f"--n-best is {count}; it must be at least 1.")
+    at_least(1).check("--n-best", count, InputError)
     if count > beam_size:
         raise InputError(f"--n-best is {count}, but the beam keeps {beam_size}; give --beam-size {count}.")
 

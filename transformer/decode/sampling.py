@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from transformer.decode.search import Choose
+from transformer.text.kinds import above, at_least, check_fields, whole
 
 MIN_TEMPERATURE = 0.001
 """Lower temperatures only imitate greedy search, and the lowest of them give NaN."""
@@ -28,20 +29,13 @@ class Sampling:
         ValueError: A value is out of range.
     """
 
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
-    seed: int = 0
+    temperature: Annotated[float, at_least(MIN_TEMPERATURE)] = 1.0
+    top_k: Annotated[int, at_least(1)] | None = None
+    top_p: Annotated[float, above(0, 1)] | None = None
+    seed: Annotated[int, whole(0, most=2**63 - 1)] = 0
 
     def __post_init__(self) -> None:
-        if not MIN_TEMPERATURE <= self.temperature < math.inf:
-            raise ValueError(f"temperature is {self.temperature}; it must be at least {MIN_TEMPERATURE}.")
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k is {self.top_k}; it must be at least 1.")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p is {self.top_p}; it must be above 0 and at most 1.")
-        if not 0 <= self.seed < 2**63:
-            raise ValueError(f"seed is {self.seed}; it must be a whole number from 0.")
+        check_fields(self)
 
     def chooser(self) -> Choose:
         """A function that chooses tokens, with its own random generator."""

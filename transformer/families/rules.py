@@ -8,6 +8,7 @@ from typing import Any
 from transformer.decode.rules import SearchRules
 from transformer.model.config import TransformerConfig
 from transformer.storage.files import CheckpointError, read_json
+from transformer.text.kinds import number, whole
 
 GENERATION_FILE = "generation_config.json"
 MAX_FORBIDDEN = 10_000
@@ -57,7 +58,7 @@ def search_rules(
         name = path if path.exists() else directory / "config.json"
         raise CheckpointError(f"{name} describes no usable search: {error}") from error
     ends = {"decoder_start_token_id": config.bos_id, "eos_token_id": config.eos_id}
-    neutral = NEUTRAL | {name: (None, number, [number]) for name, number in ends.items()}
+    neutral = NEUTRAL | {name: (None, end, [end]) for name, end in ends.items()}
     ignored = sorted(name for name, known in neutral.items() if values.get(name) not in known)
     on = f"This model's search keeps rules of its own: {' and '.join(rules.told)}."
     return rules, (
@@ -71,17 +72,12 @@ def search_rules(
 
 def _whole(values: dict[str, Any], name: str, low: int, high: int) -> int | None:
     value = values.get(name)
-    if value is not None and (type(value) is not int or not low <= value <= high):
-        raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {low:,} to {high:,}.")
-    return value
+    return value if value is None else whole(low, high).check(name, value)
 
 
 def _number(values: dict[str, Any], name: str, default: float) -> float:
     value = values.get(name)
-    value = default if value is None else value
-    if type(value) not in (int, float) or not -100 <= value <= 100:
-        raise ValueError(f"{name} is {value!r:.80}; it must be a number from -100 to 100.")
-    return float(value)
+    return float(number(-100, 100).check(name, default if value is None else value))
 
 
 def _early_stopping(values: dict[str, Any]) -> Any:

@@ -5,7 +5,6 @@ In the compact text, numbers count from 1 and use characters that an address hol
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
@@ -13,12 +12,14 @@ from typing import Any, TypeVar
 from transformer.interventions.base import PARTS, SITES, InterventionError, Setting, Token, within
 from transformer.interventions.written import Field, Json
 from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.text import kinds
 
 Value = TypeVar("Value")
 Plain = Field[Value, Value]
 """A field that holds what it is given."""
 Some = Field[tuple[int, ...] | None, int | Iterable[int] | None]
 """A field of one number, several, or None for all."""
+_PLACE = kinds.whole(0, most=2**31 - 1)
 SHORT = {"self": "self_attention", "unit": "recurrence", "cross": "cross_attention", "feed": "feed_forward"}
 LONG = {long: short for short, long in SHORT.items()}
 
@@ -31,9 +32,7 @@ class Whole(Field[Any, Any]):
         self.what = what
 
     def validate(self, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-            raise InterventionError(f"{self.what} is {value!r:.40}; it must be a whole number from 0.")
-        return value
+        return _PLACE.check(self.what, value, InterventionError)
 
     def write(self, value: int) -> str:
         return str(value + 1)
@@ -136,11 +135,7 @@ class Number(Field[Any, Any]):
         self.what, self.low, self.high = what, low, high
 
     def validate(self, value: Any) -> float:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or not self.low <= value <= self.high:
-            limits = f"from {self.low:g} to {self.high:g}"
-            raise InterventionError(f"{self.what} is {value!r:.40}; it must be a number {limits}.")
-        return float(value)
+        return float(kinds.number(self.low, self.high).check(self.what, value, InterventionError))
 
     def write(self, value: float) -> str:
         return repr(value)
@@ -170,9 +165,7 @@ class Kind(Field[Any, Any]):
     """A kind of attention."""
 
     def validate(self, value: Any) -> AttentionKind:
-        if str(value) not in list(AttentionKind):
-            raise InterventionError(f"The kind is {value!r:.40}; it must be encoder, decoder or cross.")
-        return AttentionKind(str(value))
+        return AttentionKind(kinds.one_of(*AttentionKind).check("The kind", value, InterventionError))
 
 
 class SideField(Field[Any, Any]):
@@ -208,17 +201,14 @@ class SublayerField(Field[Any, Any]):
 
 def side_of(value: object) -> Side:
     """A side; InterventionError if it is something else."""
-    if value not in ("encoder", "decoder"):
-        raise InterventionError(f"The side is {value!r:.40}; it must be encoder or decoder.")
-    return "encoder" if value == "encoder" else "decoder"
+    side: Any = value
+    return kinds.one_of("encoder", "decoder").check("The side", side, InterventionError)
 
 
 def sublayer_of(side: object, layer: object, sublayer: object) -> Sublayer:
     """A sub-layer; InterventionError if it is something else."""
-    for known in PARTS:
-        if sublayer == known:
-            return Sublayer(side_of(side), Whole("The layer").validate(layer), known)
-    raise InterventionError(f"The sub-layer is {sublayer!r:.40}; it must be one of {', '.join(PARTS)}.")
+    known: Any = kinds.one_of(*PARTS).check("The sub-layer", sublayer, InterventionError)
+    return Sublayer(side_of(side), Whole("The layer").validate(layer), known)
 
 
 def counted(what: str, numbers: Sequence[int]) -> str:

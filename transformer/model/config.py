@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import AttentionKind, ScoreName, Side, Site, Stack, paper_sites, paper_stacks
+from transformer.text.kinds import PART, Kind, check_fields, one_of, whole
 
 Norm = Literal["post", "pre"]
 NormBy = Literal["layer", "rms"]
@@ -18,37 +19,31 @@ DecoderUnit = Literal["self_attention", "ssru"]
 Task = Literal["translate", "write"]
 SineLayout = Literal["interleaved", "halves", "inclusive"]
 
-LIMITS = {
-    "vocab_size": 1_000_000,
-    "d_model": 16_384,
-    "d_ff": 65_536,
-    "n_heads": 256,
-    "head_width": 16_384,
-    "n_encoder_layers": 256,
-    "n_decoder_layers": 256,
-    "n_layers": 256,
-    "reach": 1_000,
-    "max_positions": 1_000_000,
-}
-"""Largest value accepted for each size; a config beyond these is a mistake or an attack."""
+_BETWEEN = Kind("a number between 0 and 1", lambda value: isinstance(value, float) and 0 < value < 1)
+_Pieces = Annotated[int, whole(1, 1_000_000)]
+_Width = Annotated[int, whole(1, 16_384)]
+_Inner = Annotated[int, whole(1, 65_536)]
+_Few = Annotated[int, whole(1, 256)]
+_Length = Annotated[int, whole(1, 1_000_000)]
+"""A config beyond these ranges is a mistake or an attack."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ModelConfig:
-    """Base of the configs of this package; ValueError if a size is out of ``LIMITS`` or fields disagree."""
+    """Base of the configs of this package; ValueError if a value is out of its range or fields disagree."""
 
-    vocab_size: int  # number of pieces
-    d_model: int = 512  # width of the residual stream, or of the states
-    d_ff: int = 2048  # inner width of the position-wise feed-forward network (section 3.3)
-    n_heads: int = 8  # attention heads per layer; divides ``d_model`` (section 3.2.2), unless:
-    head_width: int | None = None  # width of one head, if it is not d_model / n_heads
-    dropout: float = 0.1  # probability of residual and embedding dropout (section 5.4)
+    vocab_size: _Pieces  # number of pieces
+    d_model: _Width = 512  # width of the residual stream, or of the states
+    d_ff: _Inner = 2048  # inner width of the position-wise feed-forward network (section 3.3)
+    n_heads: _Few = 8  # attention heads per layer; divides ``d_model`` (section 3.2.2), unless:
+    head_width: _Width | None = None  # width of one head, if it is not d_model / n_heads
+    dropout: Annotated[float, PART] = 0.1  # probability of residual and embedding dropout (section 5.4)
     # "post": LayerNorm(x + Sublayer(x)) as in the paper; "pre": x + Sublayer(LayerNorm(x)), with one more
     # LayerNorm at the end of each stack (Xiong et al. 2020)
     norm: Norm = "post"
     # "layer": LayerNorm (Ba et al. 2016); "rms": no mean and no shift (Zhang and Sennrich 2019)
     norm_by: NormBy = "layer"
-    norm_epsilon: float = 1e-5  # added to the variance inside the norm
+    norm_epsilon: Annotated[float, _BETWEEN] = 1e-5  # added to the variance inside the norm
     activation: Activation = "relu"  # non-linearity of the feed-forward network; the paper's is "relu"
     # the activation of one inner map is multiplied by a second one, not activated (Shazeer 2020)
     gated: bool = False
@@ -65,15 +60,17 @@ class ModelConfig:
     embedding_norm: bool = False  # the sum of embedding and encoding is normalised before the first layer
     scaled_output: bool = False  # what the output projection reads is divided by √d_model
     output_bias: bool = False  # a learned bias is added to the logits
-    max_positions: int = 2048  # longest sequence that has positions, in tokens
-    first_position: int = 0  # position of the first token in the table of the positional encoding
+    max_positions: _Length = 2048  # longest sequence that has positions, in tokens
+    first_position: Annotated[int, whole(0, 16)] = (
+        0  # position of the first token in the table of the positional encoding
+    )
     pad_id: int = 0  # Id of the padding token. One past the last piece: padding is no piece.
     # Id of the token that the decoder starts with. One past the last piece: it starts with no token, whose
     # embedding is zero.
     bos_id: int = 1
     eos_id: int = 2  # id of the token that ends a sentence
     unk_id: int = 3  # id of the unknown piece
-    trained_length: int | None = None  # longest sequence seen in training, in tokens; None if unknown
+    trained_length: _Length | None = None  # longest sequence seen in training, in tokens; None if unknown
 
     def __repr__(self) -> str:
         """The entries that differ from their defaults."""
@@ -82,40 +79,19 @@ class ModelConfig:
         return f"{type(self).__name__}({told})"
 
     def __post_init__(self) -> None:
-        for name, limit in LIMITS.items():
-            if hasattr(self, name) and not (name == "head_width" and self.head_width is None):
-                _check_whole(name, getattr(self, name), 1, limit)
-        _check_whole("first_position", self.first_position, 0, 16)
+        check_fields(self)
         for name in ("eos_id", "unk_id"):
-            _check_whole(name, getattr(self, name), 0, self.vocab_size - 1)
-        _check_whole("eos_id", self.eos_id, 0, self.n_target_pieces - 1)
-        _check_whole("pad_id", self.pad_id, 0, self.vocab_size)
-        _check_whole("bos_id", self.bos_id, 0, self.n_target_pieces)
+            whole(0, self.vocab_size - 1).check(name, getattr(self, name))
+        whole(0, self.n_target_pieces - 1).check("eos_id", self.eos_id)
+        whole(0, self.vocab_size).check("pad_id", self.pad_id)
+        whole(0, self.n_target_pieces).check("bos_id", self.bos_id)
         if self.eos_id == self.pad_id:
             raise ValueError(f"eos_id and pad_id are both {self.eos_id}; the end of a text needs its own id.")
-        if self.trained_length is not None:
-            _check_whole("trained_length", self.trained_length, 1, LIMITS["max_positions"])
         if self.head_width is None and self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model ({self.d_model}) is not a multiple of n_heads ({self.n_heads}), "
                 "so it cannot be divided into heads."
             )
-        if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is {self.dropout!r:.80}; it must be a number from 0 to below 1.")
-        if not isinstance(self.norm_epsilon, float) or not 0 < self.norm_epsilon < 1:
-            raise ValueError(
-                f"norm_epsilon is {self.norm_epsilon!r:.80}; it must be a number between 0 and 1."
-            )
-        check_choice("norm", self.norm, get_args(Norm))
-        check_choice("norm_by", self.norm_by, get_args(NormBy))
-        check_choice("activation", self.activation, get_args(Activation))
-        check_choice("sine_layout", self.sine_layout, get_args(SineLayout))
-        if not isinstance(self.positions, str):
-            raise ValueError(f"positions is {self.positions!r:.80}; it must be the name of an encoding.")
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type == "bool" and not isinstance(value, bool):
-                raise ValueError(f"{field.name} is {value!r:.80}; it must be true or false.")
 
     @property
     def d_head(self) -> int:
@@ -242,34 +218,25 @@ class TransformerConfig(ModelConfig):
         ValueError: As for ``ModelConfig``.
     """
 
-    n_encoder_layers: int = 6
-    n_decoder_layers: int = 6
+    n_encoder_layers: _Few = 6
+    n_decoder_layers: _Few = 6
     tied_embeddings: bool = True
     shared_embeddings: bool = True
     decoder_unit: DecoderUnit = "self_attention"
-    target_vocab_size: int | None = None
+    target_vocab_size: _Pieces | None = None
     languages: str = ""
     language_pair: bool = False
     task: Task = "translate"
     prompts: str = ""
-    decoder_d_ff: int | None = None
+    decoder_d_ff: _Inner | None = None
 
     def __post_init__(self) -> None:
-        if self.target_vocab_size is not None:
-            _check_whole("target_vocab_size", self.target_vocab_size, 1, LIMITS["vocab_size"])
-        if self.decoder_d_ff is not None:
-            _check_whole("decoder_d_ff", self.decoder_d_ff, 1, LIMITS["d_ff"])
         super().__post_init__()
         if self.shared_embeddings and self.target_vocab_size not in (None, self.vocab_size):
             raise ValueError(
                 f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size ({self.vocab_size}), "
                 "so source and target cannot share one embedding table."
             )
-        check_choice("decoder_unit", self.decoder_unit, get_args(DecoderUnit))
-        check_choice("task", self.task, get_args(Task))
-        for name in ("languages", "prompts"):
-            if not isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} is {getattr(self, name)!r:.80}; it must be a text.")
 
     @property
     def n_target_pieces(self) -> int:
@@ -334,14 +301,9 @@ class LanguageModelConfig(ModelConfig):
     """
 
     architecture: Literal["language_model"] = "language_model"
-    n_layers: int = 6
+    n_layers: _Few = 6
     norm: Norm = "pre"
-    positions: str = "rotary"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("architecture", self.architecture, ("language_model",))
-        check_choice("positions", self.positions, RELATIVE)
+    positions: Annotated[str, one_of(*RELATIVE)] = "rotary"
 
     @cached_property
     def stacks(self) -> Mapping[Side, Stack]:
@@ -381,16 +343,14 @@ class RecurrentConfig(ModelConfig):
     cell: Literal["gru"] = "gru"  # the recurrent cell
     # how the decoder's state is compared with the memory; "local" is "bilinear" near a predicted centre
     score: Score = "additive"
-    reach: int = 4  # how many positions a local query sees on either side of its centre
+    reach: Annotated[int, whole(1, 1_000)] = (
+        4  # how many positions a local query sees on either side of its centre
+    )
     n_heads: int = 1  # always 1
-    positions: str = "none"  # always "none": the order of the words is in the order of the steps
+    positions: Literal["none"] = "none"  # always "none": the order of the words is in the order of the steps
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("architecture", self.architecture, ("recurrent",))
-        check_choice("cell", self.cell, ("gru",))
-        check_choice("score", self.score, get_args(Score))
-        check_choice("positions", self.positions, ("none",))
         if self.n_heads != 1 or self.d_model % 2:
             raise ValueError(
                 f"n_heads is {self.n_heads} and d_model {self.d_model}; a recurrent model has one head "
@@ -430,16 +390,5 @@ def config_from(values: dict[str, Any]) -> ModelConfig:
     ValueError if the architecture or a name is unknown or missing, or a value is out of range.
     """
     architecture = values.get("architecture", "transformer")
-    check_choice("architecture", architecture, tuple(ARCHITECTURES))
+    one_of(*ARCHITECTURES).check("architecture", architecture)
     return ARCHITECTURES[architecture].from_dict(values)
-
-
-def _check_whole(name: str, value: object, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {low:,} to {high:,}.")
-
-
-def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Raises ValueError if a value is none of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(choices)}.")

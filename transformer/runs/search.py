@@ -13,6 +13,7 @@ from transformer.decode.search import decode, most_probable
 from transformer.decode.steps import Decoding, Limit
 from transformer.decode.tree import Growing, Output, SearchTree
 from transformer.runs.wording import Wording
+from transformer.text.kinds import number
 
 STEEPEST = 100.0
 """Largest magnitude of α, and largest k."""
@@ -98,8 +99,6 @@ def with_penalty(
     """
     penalty = rules.length_penalty if length_penalty is None else length_penalty
     offset = rules.length_offset if length_offset is None else length_offset
-    if not -STEEPEST <= penalty <= STEEPEST:
-        raise ValueError(f"length_penalty is {penalty}; it must be from −100 to 100.")
-    if not 0 <= offset <= STEEPEST:
-        raise ValueError(f"length_offset is {offset}; it must be from 0 to 100.")
+    number(-STEEPEST, STEEPEST).check("length_penalty", penalty)
+    number(0, STEEPEST).check("length_offset", offset)
     return replace(rules, length_penalty=penalty, length_offset=offset)

@@ -41,6 +41,7 @@ from transformer.runs.devices import AUTO, choose_device, named, placed
 from transformer.runs.search import Search, with_penalty
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.runs.wording import InputError, Wording
+from transformer.text.kinds import one_of
 from transformer.text.typed import PiecedText
 from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import Group
@@ -403,8 +404,7 @@ def load_translator(
         ValueError: ``dtype`` is neither of the two, or there is no such device.
     """
     named(device)
-    if dtype not in TYPES:
-        raise ValueError(f"dtype is {dtype!r:.80}; it must be one of {', '.join(TYPES)}.")
+    one_of(*TYPES).check("dtype", dtype)
     title, checkpoint = open_model(path, revision)
     model = checkpoint.translating
     chosen = choose_device(device, count_parameters(model))

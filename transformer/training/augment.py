@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from transformer.text import kinds
 from transformer.text.pairs import SentencePair
 
 _PUNCTUATION = re.compile(r"([^\w\s])")
@@ -105,8 +106,7 @@ def augmented(
     ValueError if a share is below 0 or above 1.
     """
     for name, share in shares.items():
-        if not 0 <= share <= 1:
-            raise ValueError(f"--{name}-share is {share}; it must be from 0 to 1.")
+        kinds.number(0, 1).check(f"--{name}-share", share)
     pairs = pairs + join_pairs(pairs, shares.get("join", 0.0), seed)
     extra = [MAKERS[name][0](pairs, shares.get(name, 0.0), seed) for name in MAKERS if name != "join"]
     return [pair for part in (pairs, *extra) for pair in part]

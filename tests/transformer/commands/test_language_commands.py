@@ -94,7 +94,6 @@ def test_perplexity_is_printed_and_written(
     ("more", "text", "reason"),
     [
         (["--row-length", "1"], None, "--row-length is 1"),
-        (["--positions", "learned"], None, "positions is 'learned'"),
         ([], "columns:3", "there is no column 3"),
         ([], "nothing.txt", "cannot be read"),
     ],
@@ -112,3 +111,12 @@ def test_what_cannot_be_used_is_said_in_one_sentence(
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert reason in said
     assert said.endswith(".")
+
+
+def test_an_option_is_refused_by_its_kind_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    for given in (["--positions", "learned"], ["--steps", "0"], ["--d-model", "x"], ["--dropout", "1"]):
+        with pytest.raises(SystemExit):
+            main(["train-lm", *given])
+        (said,) = capsys.readouterr().err.splitlines()
+        assert f"argument {given[0]}: it must be " in said
+        assert said.endswith(f", not '{given[1]}'; --help lists the options.")

@@ -13,7 +13,7 @@ from torch import nn
 from transformer.commands.arguments import command_line, option
 from transformer.commands.training.running import add_run_arguments, advance, in_job, options_of, resumes
 from transformer.hub.sources import open_model
-from transformer.model.config import DecoderUnit
+from transformer.model.config import DecoderUnit, TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.storage.card import training_card
 from transformer.storage.files import CheckpointError
@@ -63,7 +63,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--targets", choices=("text", "distributions"), default="text", help=text)
     option(parser, "--max-length", int, "N", "most tokens on a side", default=128)
     option(parser, "--bleu-sentences", int, "N", "as in `train`", default=200)
-    add_run_arguments(parser, {})
+    add_run_arguments(parser, TransformerConfig, {})
     parser.set_defaults(run=run)
 
 

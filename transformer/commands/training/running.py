@@ -7,20 +7,23 @@ import hashlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import torch
 
 from transformer.commands.arguments import add_device, option
+from transformer.commands.options import add_option
+from transformer.model.config import ModelConfig
 from transformer.model.network import count_parameters
 from transformer.runs.devices import choose_device
 from transformer.storage.files import UNFINISHED, CheckpointError
+from transformer.text.kinds import at_least
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.cost import peak
 from transformer.training.data import Data
@@ -36,11 +39,13 @@ from transformer.training.trainer import Quality, Trainer, TrainingStep, train
 
 SMALL = 5_000_000
 """Parameters below which a CPU trains on one thread: in such small products, threads wait for each other."""
-Sizes = dict[str, tuple[type, str]]
-"""Fields of a model's config that the command line sets: type, and help."""
 
 
-def add_run_arguments(parser: argparse.ArgumentParser, sizes: Sizes) -> None:
+def add_run_arguments(
+    parser: argparse.ArgumentParser,
+    config: type[ModelConfig],  # of the model
+    sizes: Mapping[str, str],  # help for those of its fields that may be set
+) -> None:
     """Declares the options that every training has, and the sizes of its model."""
     option(parser, "--output", Path, "DIR", "model directory to write", required=True)
     add_device(parser)
@@ -59,19 +64,11 @@ def add_run_arguments(parser: argparse.ArgumentParser, sizes: Sizes) -> None:
     switch("--obey-input", help=text)
     text = "keep the weights of N steps, from the untrained model on, each twice as late as the one before"
     option(parser, "--snapshots", int, "N", text)
-    for name, (kind, text) in sizes.items():
-        option(parser, flag(name), kind, "X", text)
-    for name, hint in get_type_hints(TrainingOptions, include_extras=True).items():
-        default, text = getattr(TrainingOptions, name), hint.__metadata__[0]
-        if isinstance(default, bool):
-            switch(flag(name), default=None, help=text)
-        else:
-            option(parser, flag(name), type(default), "X", text)
-
-
-def flag(name: str) -> str:
-    """A field as the command line writes it."""
-    return "--" + name.replace("_", "-")
+    fields_of = partial(get_type_hints, include_extras=True)
+    for name, text in sizes.items():
+        add_option(parser, name, Annotated[fields_of(config)[name], text], None)
+    for name, hint in fields_of(TrainingOptions).items():
+        add_option(parser, name, hint, None)
 
 
 Work = Callable[[argparse.Namespace, Workers, torch.device, RunControl], int]
@@ -81,8 +78,8 @@ def in_job(work: Work) -> Callable[[argparse.Namespace], int]:
     """Makes a command of what each process does; ValueError if it or the number of threads is refused."""
 
     def run(arguments: argparse.Namespace) -> int:
-        if arguments.threads is not None and arguments.threads < 1:
-            raise ValueError(f"--threads is {arguments.threads}; it must be at least 1.")
+        if arguments.threads is not None:
+            at_least(1).check("--threads", arguments.threads)
         control = RunControl()
         if arguments.obey_input:
             control.hold(lambda: _STOP_REQUESTED.append(signal.SIGTERM))

@@ -11,6 +11,7 @@ from transformer.decode.request import OverflowedError, TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.model.network import EncoderDecoder, Network
+from transformer.text.kinds import at_least
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs, group_by_length
@@ -70,8 +71,7 @@ def greedy_bleu(
     max_tokens: int,  # longest side of a pair in tokens, with `</s>`
 ) -> GreedyBleu | None:
     """The measure on some pairs, spread evenly over the file, which may be sorted; ValueError below 0."""
-    if sentences < 0:
-        raise ValueError(f"--bleu-sentences is {sentences}; it must be at least 0.")
+    at_least(0).check("--bleu-sentences", sentences)
     data = encode_pairs(pairs, tokenizer)
     sides = zip(pairs, data.source, data.target, strict=True)
     short = [pair for pair, source, target in sides if max(len(source), len(target)) < max_tokens]

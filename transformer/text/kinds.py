@@ -1,0 +1,122 @@
+"""Kinds of values: what a value may be, said once; checks, their messages and options of commands follow.
+
+A kind stands beside a type: ``steps: Annotated[int, at_least(1), "total number of steps"]``. Some types say
+enough themselves: ``bool``, ``str``, a ``Literal`` with its choices, and ``None`` for what may be left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a value may be."""
+
+    said: str  # in words, after "it must be"
+    holds: Callable[[Any], bool]
+
+    def check(self, name: str, value: Value, error: type[ValueError] = ValueError) -> Value:
+        """The value; an error that names it if it is of another kind."""
+        if not self.holds(value):
+            raise error(f"{name} is {value!r:.80}; it must be {self.said}.")
+        return value
+
+
+def whole(low: int, high: int | None = None, most: float = math.inf) -> Kind:
+    """A whole number from ``low`` to ``high``; a bound that goes without saying is ``most``."""
+    said = f"a whole number from {low:,}" + ("" if high is None else f" to {high:,}")
+    top = most if high is None else high
+    return Kind(said, lambda value: _is(value, int) and low <= value <= top)
+
+
+def number(low: float, high: float) -> Kind:
+    """A number in a range, its ends included."""
+    return Kind(
+        f"a number from {low:g} to {high:g}", lambda value: _is(value, numbers.Real) and low <= value <= high
+    )
+
+
+def at_least(low: float) -> Kind:
+    """A finite number that is not below another."""
+    return Kind(f"at least {low}", lambda value: _is(value, numbers.Real) and low <= value < math.inf)
+
+
+def above(low: float, high: float = math.inf) -> Kind:
+    """A number above another, and at most a second one."""
+    said = f"above {low:g}" + (f" and at most {high:g}" if high < math.inf else "")
+    return Kind(said, lambda value: _is(value, numbers.Real) and low < value <= high)
+
+
+def one_of(*choices: object) -> Kind:
+    """One of a few values."""
+    *first, last = map(str, choices)
+    return Kind(f"{', '.join(first)} or {last}" if first else last, lambda value: value in choices)
+
+
+PART = Kind("a number from 0 to below 1", lambda value: _is(value, numbers.Real) and 0 <= value < 1)
+"""A share that is never all."""
+_TYPES = {
+    bool: Kind("true or false", lambda value: isinstance(value, bool)),
+    str: Kind("a text", lambda value: isinstance(value, str)),
+}
+
+
+def _is(value: object, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a hint says of a value."""
+
+    type: Any  # without what follows
+    kinds: tuple[Kind, ...] = ()
+    notes: tuple[str, ...] = ()  # the other things that stand beside the type
+    optional: bool = False  # whether it may be None
+    many: bool = False  # whether it is a tuple of such values
+
+    def check(self, name: str, value: object) -> None:
+        """ValueError if the value is of another kind."""
+        if value is not None or not self.optional:
+            for kind in self.kinds:
+                kind.check(name, value)
+
+
+def declared(hint: Any) -> Declared:
+    """Reads a hint, such as ``Annotated[int | None, whole(1, 9)]`` or ``tuple[Path, ...]``."""
+    kinds, notes, optional, many = list[Kind](), list[str](), False, False
+    while (origin := get_origin(hint)) in (Annotated, Union, UnionType, tuple):
+        first, *more = get_args(hint)
+        if origin is Annotated:
+            kinds += [each for each in more if isinstance(each, Kind)]
+            notes = [*(each for each in more if isinstance(each, str)), *notes]
+        optional, many = optional or NoneType in more, many or origin is tuple
+        hint = first
+    if get_origin(hint) is Literal:
+        kinds.append(one_of(*get_args(hint)))
+    elif hint in _TYPES:
+        kinds.append(_TYPES[hint])
+    return Declared(hint, tuple(kinds), tuple(notes), optional, many)
+
+
+@functools.cache
+def _declared_fields(owner: Any) -> dict[str, Declared]:
+    """What each field of a dataclass says of its value."""
+    hints = get_type_hints(owner, include_extras=True)
+    return {each.name: declared(hints[each.name]) for each in fields(owner)}
+
+
+def check_fields(of: Any) -> None:
+    """ValueError if a field of a dataclass holds a value of another kind than it declares."""
+    owner: Any = type(of)
+    for name, each in _declared_fields(owner).items():
+        each.check(name, getattr(of, name))
