@@ -64,6 +64,7 @@ def one_of(*choices: object) -> Kind:
 
 PART = Kind("a number from 0 to below 1", lambda value: _is(value, numbers.Real) and 0 <= value < 1)
 """A share that is never all."""
+_TUPLE = Kind("a list", lambda value: isinstance(value, tuple))
 _TYPES = {
     bool: Kind("true or false", lambda value: isinstance(value, bool)),
     str: Kind("a text", lambda value: isinstance(value, str)),
@@ -83,12 +84,6 @@ class Declared:
     notes: tuple[str, ...] = ()  # the other things that stand beside the type
     optional: bool = False  # whether it may be None
     many: bool = False  # whether it is a tuple of such values
-
-    def check(self, name: str, value: object) -> None:
-        """ValueError if the value is of another kind."""
-        if value is not None or not self.optional:
-            for kind in self.kinds:
-                kind.check(name, value)
 
 
 def declared(hint: Any) -> Declared:
@@ -119,4 +114,9 @@ def check_fields(of: Any) -> None:
     """ValueError if a field of a dataclass holds a value of another kind than it declares."""
     owner: Any = type(of)
     for name, each in _declared_fields(owner).items():
-        each.check(name, getattr(of, name))
+        value = getattr(of, name)
+        if each.many:
+            _TUPLE.check(name, value)
+        for part in value if each.many else () if value is None and each.optional else (value,):
+            for kind in each.kinds:
+                kind.check(name, part)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from transformer.model.sites import AttentionKind
+from transformer.text.kinds import check_fields, one_of, whole
 
 ROUNDING = 0.01
 """Numbers are shown with two decimals."""
@@ -32,36 +34,26 @@ MOST = 4
 class Question:
     """A question as a lesson writes it; it names no token and no number."""
 
-    quantity: str  # one of `QUANTITIES`
-    kind: str = "cross"  # the attention that it is about
-    key: str = "next"  # of masked: the key, seen from the row: next, previous, same, first
-    rank: int = 1  # of candidate: 1 asks for the most probable token, 2 for the next one, …
-    role: str = "previous"  # of role: where the head looks, one of `ROLES`
-    among: str = "rows"  # of entropy: what is compared, rows, heads or scale
-    against: str = "greedy"  # of search: greedy search, or the ranking by the bare sum of log p
-    goal: str = "copy"  # of build: what the query is to do, one of `GOALS`
-    changes: tuple[str, ...] = ()  # of difference: one of `CHANGES`, or several of which one costs most
+    quantity: Annotated[str, one_of(*QUANTITIES)]
+    kind: Annotated[str, one_of(*KINDS)] = "cross"  # the attention that it is about
+    key: Annotated[str, one_of(*KEYS)] = "next"  # of masked: the key, seen from the row
+    rank: Annotated[int, whole(1, MOST)] = 1  # of candidate: 1 asks for the most probable token, …
+    role: Annotated[str, one_of(*ROLES)] = "previous"  # of role: where the head looks
+    among: Annotated[str, one_of(*AMONG)] = "rows"  # of entropy: what is compared
+    # of search: greedy search, or the ranking by the bare sum of log p
+    against: Annotated[str, one_of(*AGAINST)] = "greedy"
+    goal: Annotated[str, one_of(*GOALS)] = "copy"  # of build: what the query is to do
+    # of difference: one change, or several of which one costs most
+    changes: tuple[Annotated[str, one_of(*CHANGES)], ...] = ()
 
     def problem(self) -> str | None:
         """The mistake in the question, in a sentence; None if nothing is."""
-        if not isinstance(self.changes, tuple) or len(self.changes) > MOST:
+        try:
+            check_fields(self)
+        except ValueError as error:
+            return str(error)
+        if len(self.changes) > MOST:
             return f"changes must be a list of at most {MOST}."
-        given = {
-            "quantity": ([self.quantity], QUANTITIES),
-            "kind": ([self.kind], KINDS),
-            "key": ([self.key], KEYS),
-            "role": ([self.role], ROLES),
-            "among": ([self.among], AMONG),
-            "against": ([self.against], AGAINST),
-            "goal": ([self.goal], GOALS),
-            "changes": (self.changes, CHANGES),
-        }
-        for name, (values, known) in given.items():
-            for value in values:
-                if value not in known:
-                    return f"{name} is {value!r:.60}; it must be one of {', '.join(known)}."
-        if self.rank not in range(1, MOST + 1):
-            return f"rank is {self.rank!r:.20}; it must be from 1 to {MOST}."
         if self.quantity == "difference" and not self.changes:
             return "changes must name at least one change."
         return None

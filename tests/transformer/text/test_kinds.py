@@ -45,19 +45,27 @@ class Sizes:
     tied: bool = True
     name: str = ""
     free: int = 0
+    parts: tuple[Annotated[str, one_of(*"ab")], ...] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"width": 10}, {"width": None}, {"most": 1}, {"order": "no"}, {"tied": 1}, {"name": 3}], ids=str
+    "wrong",
+    [{"width": 10}, {"width": None}, {"most": 1}, {"order": "no"}, {"tied": 1}, {"name": 3}, {"parts": "ab"}],
+    ids=str,
 )
 def test_a_field_is_checked_by_what_stands_beside_its_type(wrong: dict[str, Any]):
-    assert Sizes(most=2, order="post", free=-3)
+    assert Sizes(most=2, order="post", free=-3, parts=("a", "b"))
     ((name, value),) = wrong.items()
     with pytest.raises(ValueError, match=rf"^{name} is {value!r}; it must be .*\.$"):
         Sizes(**wrong)
+
+
+def test_every_value_of_several_is_checked():
+    with pytest.raises(ValueError, match="^parts is 'c'; it must be a or b"):
+        Sizes(parts=("a", "c"))
 
 
 def test_a_hint_says_type_kinds_and_notes():
