@@ -21,6 +21,7 @@ from lenses.words.familiarity import (
     read_measure,
     traits_of,
 )
+from transformer.runs.corpus import greedy
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.files import CheckpointError, read_json
 
@@ -161,15 +162,20 @@ def test_every_shipped_measure_doubts_bad_translations_more_often_than_good_ones
 def test_the_findings_on_the_judged_list_are_those_of_the_file(name: str):
     model, measure = load_translator(MODELS / name), read_measure(MODELS / name)
     assert measure is not None
+    lines = [
+        line
+        for each in JUDGED_LISTS[name]
+        for line in (BLIND / f"{each}.tsv").read_text("utf-8").splitlines()
+    ]
+    rows = [line.split("\t") for line in lines]
     traits, bad = [], []
-    for each in JUDGED_LISTS[name]:
-        for line in (BLIND / f"{each}.tsv").read_text("utf-8").splitlines():
-            _, text, *judged = line.split("\t")
-            run = model.translate(text, capture=False)
-            verdict = dict(zip(judged[::2], judged[1::2], strict=True)).get(run.text)
-            if verdict is not None:
-                traits.append(traits_of(run.source_text, run.source_tokens[:-1], run.log_probs))
-                bad.append(verdict == "no")
+    for (_, text, *judged), (written, log_probs) in zip(
+        rows, greedy(model, [row[1] for row in rows]), strict=True
+    ):
+        verdict = dict(zip(judged[::2], judged[1::2], strict=True)).get(written)
+        if verdict is not None:
+            traits.append(traits_of(text, model.source_pieces(model.ids(text)), log_probs))
+            bad.append(verdict == "no")
     found = findings(measure, traits, bad)
     assert found == measure.found[JUDGED]
     assert found.precision > 0.7

@@ -279,9 +279,10 @@ def test_costs_are_differences_of_forced_runs(model: Translator, run: Translatio
     assert numbers(found)[found.best] == max(numbers(found))
 
 
-def test_every_question_has_an_answer_on_twenty_sentences(model: Translator):
+def test_every_question_has_an_answer_on_several_sentences(model: Translator):
     asked = close = 0
-    for i, sentence in enumerate(SENTENCES):
+    several = SENTENCES if model.name == "en-de" else SENTENCES[::2]  # en-pt is four times as large
+    for i, sentence in enumerate(several):
         run = model.translate(sentence, beam_size=1)
         place = place_of(model, run, 2 + i % 4)
         for question in ASKED[i % 5 :: 5]:
