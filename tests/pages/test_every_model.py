@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -72,20 +73,30 @@ MODELS: dict[str, Callable[[Path, Tokenizer], None] | None] = {
     "damaged": write_damaged,
     "aliases": write_aliases,
     "nothing": None,
-    "../copy": None,
-    "imported: run (abcdef)": None,
 }
 """Models by what an address calls them; how to make those that are not bundled."""
+NO_NAMES = ("../copy", "imported: run (abcdef)")
+"""What an address may say that names no model: like ``nothing``, but of another form."""
+FEW = ("app.py", "pages/masks.py", "pages/heads.py", "pages/language_model.py", "pages/what_if.py")
+"""Pages of every sort: with a linked view, with a sentence, with a model, with a text, with changes."""
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("page", PAGES)
+@pytest.fixture(scope="module")
+def every_kind(app_models: Path, tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model of every kind, so that each is loaded once."""
+    folder = tmp_path_factory.mktemp("every-kind")
+    for path in app_models.iterdir():
+        (folder / path.name).symlink_to(path.resolve())
+    for make in filter(None, MODELS.values()):
+        make(folder, tokenizer)
+    return folder
+
+
+@pytest.mark.parametrize(("name", "page"), [*product(MODELS, PAGES), *product(NO_NAMES, FEW)])
 def test_a_page_opens_with_a_model_of_any_kind(
-    page: str, name: str, own_models: Path, tokenizer: Tokenizer
+    page: str, name: str, every_kind: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make = MODELS[name]
-    if make is not None:
-        make(own_models, tokenizer)
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(every_kind))
     at = run(page, model=name, text="He is old.")  # nothing may go wrong
     assert at.session_state["state"].model != "../copy"
     if name == "aliases" and page == "app.py":
