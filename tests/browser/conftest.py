@@ -104,8 +104,16 @@ class Visitor:
         self.page.wait_for_selector('.lv[data-ready="true"]', timeout=PATIENCE)  # type: ignore[attr-defined]
 
     def until(self, condition: str, argument: object = None) -> None:
-        """Waits for a JavaScript condition."""
-        self.page.wait_for_function(condition, arg=argument, timeout=PATIENCE)  # type: ignore[attr-defined]
+        """Waits for a JavaScript condition; while an element that it reads is not there, it does not hold."""
+        self.page.wait_for_function(patient(condition), arg=argument, timeout=PATIENCE)  # type: ignore[attr-defined]
+
+    def read(self, script: str, argument: object = None) -> Any:
+        """What JavaScript reads of the page, once the elements that it reads are there."""
+        boxed = (
+            f"(given) => {{ const value = ({patient(script)})(given); return value != null && {{ value }} }}"
+        )
+        found = self.page.wait_for_function(boxed, arg=argument, timeout=PATIENCE)  # type: ignore[attr-defined]
+        return found.json_value()["value"]
 
     def chips(self, side: str) -> list[str]:
         """The tokens of a strip, without indices and glosses."""
@@ -148,7 +156,7 @@ class Visitor:
 
     def centre(self, plot: str, row: int, column: int) -> tuple[float, float]:
         """The middle of a cell of a map, in px of the page."""
-        x, y = self.page.evaluate(  # type: ignore[attr-defined]
+        x, y = self.read(
             """([plot, row, column]) => {
               const sheet = document.querySelector(`[data-plot=${plot}] .lv-sheet`);
               const box = sheet.getBoundingClientRect(), style = getComputedStyle(sheet);
@@ -388,6 +396,19 @@ def visitor(app: str, profile: object) -> Iterator[Visitor]:
     yield visitor
     visitor.leave()
     assert visitor.errors == []
+
+
+def patient(script: str) -> str:
+    """The script with null instead of an error where an element is just drawn again: null has no style."""
+    return f"""(given) => {{
+      try {{
+        const found = ({script});
+        return typeof found === "function" ? found(given) : found;
+      }} catch (error) {{
+        if (error instanceof TypeError) return null;
+        throw error;
+      }}
+    }}"""
 
 
 def box_of(place: Any) -> dict[str, float]:

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from ui.address import sitemap
 
-from .conftest import PATIENCE, VIEWPORT, Visitor, case_link
+from .conftest import PATIENCE, VIEWPORT, Visitor, case_link, patient
 
 
 def test_the_app_works_in_a_frame_and_stays_embedded(newcomer: Callable[..., Visitor]) -> None:
@@ -18,7 +18,7 @@ def test_the_app_works_in_a_frame_and_stays_embedded(newcomer: Callable[..., Vis
     frame = visitor.page.query_selector("iframe").content_frame()
 
     def until(condition: str) -> None:
-        frame.wait_for_function(condition, timeout=PATIENCE)
+        frame.wait_for_function(patient(condition), timeout=PATIENCE)
 
     until("document.querySelector('.lv')?.dataset.ready === 'true'")
     frame.focus(".lv")

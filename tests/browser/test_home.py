@@ -275,7 +275,7 @@ def test_a_long_sentence_shows_how_far_it_has_come(visitor: Visitor, gate: Path)
     )
     visitor.ready()
     assert visitor.page.locator("[data-plot=decoder] .lv-row").is_visible()
-    offsets = visitor.page.evaluate(OVERLAYS)
+    offsets = visitor.read(OVERLAYS)
     assert len(offsets) == 3
     assert max(map(max, offsets)) < 1
 
@@ -342,6 +342,6 @@ def test_both_themes_draw_readable_labels(visitor: Visitor) -> None:
     ink = "getComputedStyle(document.querySelector('[data-plot=cross] .xtick text')).fill"
     visitor.page.emulate_media(color_scheme="light")
     visitor.open(**case_link("copy"))
-    light = visitor.page.evaluate(ink)
+    light = visitor.read(ink)
     visitor.page.emulate_media(color_scheme="dark")
     visitor.until(f"light => {ink} !== light", light)

@@ -79,10 +79,10 @@ def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callabl
     visitor = newcomer()
     visitor.open(**case_link("copy", step="2"))
     size = "parseFloat(getComputedStyle(document.querySelector('.lv-word')).fontSize)"
-    usual = visitor.page.evaluate(size)
+    usual = visitor.read(size)
     visitor.page.get_by_role("button", name="Present").click()
     visitor.until("location.search.includes('present=yes')")
-    assert visitor.page.evaluate(size) >= 1.4 * usual
+    assert visitor.read(size) >= 1.4 * usual
     assert not visitor.page.get_by_label("Sentence to translate").is_visible()
     assert not visitor.page.get_by_test_id("stSidebar").is_visible()
     link = visitor.page.url
@@ -120,7 +120,7 @@ def test_a_presented_map_fills_the_height_with_labels_twice_as_large(visitor: Vi
 def presented_map_fills(visitor: Visitor, height: int) -> None:
     """Presents the map, looks at its size, and leaves."""
     label = "document.querySelector('[data-plot=cross] .xtick text')"
-    usual = visitor.page.evaluate(f"parseFloat(getComputedStyle({label}).fontSize)")
+    usual = visitor.read(f"parseFloat(getComputedStyle({label}).fontSize)")
     names = visitor.page.locator("[data-plot=cross] .xtick").count()
     visitor.page.get_by_role("button", name="Present").click()
     visitor.until(f"parseFloat(getComputedStyle({label}).fontSize) >= 1.95 * {usual}")

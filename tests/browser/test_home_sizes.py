@@ -66,7 +66,7 @@ def places(visitor: Visitor, window: str) -> dict[str, Any]:
         " && `${innerWidth}x${innerHeight}` === size",
         f"{width}x{height}",
     )
-    found: dict[str, Any] = visitor.page.evaluate(PLACES)  # type: ignore[attr-defined]
+    found: dict[str, Any] = visitor.read(PLACES)  # type: ignore[attr-defined]
     return found
 
 
@@ -84,7 +84,7 @@ def test_the_maps_make_room_for_what_appears_above_them(visitor: Visitor) -> Non
     height = "document.querySelector('[data-plot=cross] .main-svg').getBoundingClientRect().height"
     visitor.open(**case_link("copy"))
     visitor.until(FITS)
-    before = visitor.page.evaluate(height)
+    before = visitor.read(height)
     visitor.page.add_style_tag(content=".headline { padding-bottom: 180px; }")
     visitor.until(f"before => {height} < before - 60", before)
     visitor.until(FITS)
@@ -153,5 +153,5 @@ def full(found: dict[str, Any], height: int) -> dict[str, bool]:
 
 def covered(visitor: Visitor) -> dict[str, bool]:
     """Whether the three overlays lie where plotly.js draws."""
-    offsets = visitor.page.evaluate(OVERLAYS)  # type: ignore[attr-defined]
+    offsets = visitor.read(OVERLAYS)  # type: ignore[attr-defined]
     return {"three overlays": len(offsets) == 3, "overlays on their maps": max(map(max, offsets)) < 1}

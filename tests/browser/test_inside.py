@@ -88,8 +88,8 @@ def test_the_list_jumps_and_the_cursor_stays_on_the_screen_and_works(visitor: Vi
         visitor.page.click(f".con-link[data-section={name}]")
         visitor.until(f"document.querySelector('.con-link[data-section={name}]').ariaCurrent === 'true'")
         visitor.until(f"({STUCK})()")
-        bottom = visitor.page.evaluate("document.querySelector('.lv').getBoundingClientRect().bottom")
-        assert bottom <= visitor.page.evaluate(TOP, name) < 400
+        bottom = visitor.read("document.querySelector('.lv').getBoundingClientRect().bottom")
+        assert bottom <= visitor.read(TOP, name) < 400
     visitor.page.click(".lv-button[aria-label='One forward']")
     visitor.until("document.querySelector('[data-slot=\"sum.figures\"]').innerText.includes('step 3 ·')")
     visitor.until(f"({STUCK})()")
@@ -98,7 +98,7 @@ def test_the_list_jumps_and_the_cursor_stays_on_the_screen_and_works(visitor: Vi
 def test_the_notation_changes_the_symbols_and_stays_in_the_address(visitor: Visitor) -> None:
     opened(visitor, **case_link("copy", step="2"))
     drawing = "document.querySelector('[data-picture=drawing] .pic-labels').textContent"
-    assert "w = " in visitor.page.evaluate(drawing)
+    assert "w = " in visitor.read(drawing)
     visitor.page.get_by_role("combobox", name="Notation").click()
     visitor.page.get_by_role("option", name="a lecture's").click()
     visitor.until(f"{drawing}.includes('α̂ = ')")
@@ -110,7 +110,7 @@ def test_the_notation_changes_the_symbols_and_stays_in_the_address(visitor: Visi
     visitor.page.reload()
     visitor.ready()
     visitor.until(FILLED)
-    assert "α̂ = " in visitor.page.evaluate(drawing)
+    assert "α̂ = " in visitor.read(drawing)
 
 
 def test_other_arithmetic_is_called_what_if_and_does_not_scroll_sideways_on_a_phone(visitor: Visitor) -> None:
@@ -125,6 +125,6 @@ def test_other_arithmetic_is_called_what_if_and_does_not_scroll_sideways_on_a_ph
     assert "softmax" in text
     assert "not verified" not in text
     for box in ("document.documentElement", "document.querySelector('.stMain')"):
-        assert visitor.page.evaluate(f"{box}.scrollWidth") <= 390
+        assert visitor.read(f"{box}.scrollWidth") <= 390
     visitor.page.click(".con-link[data-section=weights]")
     visitor.until(f"({STUCK})()")

@@ -124,11 +124,11 @@ def test_an_answer_moves_no_map_and_lets_the_view_speak(visitor: Visitor) -> Non
     assert re.search(r"key", text)
     assert not re.search(r"weight|\d\.\d", text)
     where = "document.querySelector('[data-plot=cross] .lv-sheet').getBoundingClientRect().top"
-    before = visitor.page.evaluate(where)
+    before = visitor.read(where)
     visitor.page.locator(".st-key-lesson-options button").first.click()
     visitor.until(f"{told}.includes('of its weight on')")
     visitor.until("document.querySelectorAll('.lv-strip-source .lv-on').length === 1")
-    assert abs(visitor.page.evaluate(where) - before) < 4
+    assert abs(visitor.read(where) - before) < 4
     assert re.search(r"\d\.\d", visitor.hover_text("cross", 0, 0))
 
 

@@ -23,7 +23,7 @@ from linked import page, show
 from transformer import Translation, Translator, load_translator
 from ui.address.parameters import parse as parse_state
 
-from .conftest import PATIENCE, VIEWPORT, Visitor, box_of
+from .conftest import PATIENCE, VIEWPORT, Visitor, box_of, patient
 from .test_accessibility import AXE, RULES
 
 SCRIPTS = "living-1"
@@ -37,10 +37,11 @@ class Reader(Visitor):
     """A visitor of such a page: its policy refuses to evaluate texts, and so the browser's own polling."""
 
     def until(self, condition: str, argument: object = None) -> None:
-        def holds() -> bool:
-            return bool(self.page.evaluate(condition, argument))  # type: ignore[attr-defined]
+        waiting.until(lambda: bool(self.page.evaluate(patient(condition), argument)))  # type: ignore[attr-defined]
 
-        waiting.until(holds)
+    def read(self, script: str, argument: object = None) -> Any:
+        self.until(f"given => ({patient(script)})(given) != null", argument)
+        return self.page.evaluate(script, argument)  # type: ignore[attr-defined]
 
 
 @pytest.fixture

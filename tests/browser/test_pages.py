@@ -74,7 +74,7 @@ def test_a_click_on_the_way_back_chooses_a_read(visitor: Visitor) -> None:
     said.wait_for(timeout=PATIENCE)
     box = box_of(graph)
     before = said.inner_text()
-    spot = visitor.page.evaluate(
+    spot = visitor.read(
         """() => {
           const plot = document.querySelector('.st-key-way-back .js-plotly-plot');
           const {xaxis, yaxis} = plot._fullLayout, dots = plot.calcdata.at(-1);

@@ -36,7 +36,7 @@ def test_a_token_of_the_tree_shows_its_map_and_the_search_continues_from_it(
     assert tree is not None
     node = next(i for i, each in enumerate(tree.nodes) if each.step == 1 and not each.won and not each.ended)
     opened(visitor, decode="beam-4")
-    visitor.page.mouse.click(*visitor.page.evaluate(SPOT, node))
+    visitor.page.mouse.click(*visitor.read(SPOT, node))
     visitor.until(COUNT, "step 2 of 2")
     visitor.ready()
     visitor.has(node=str(node + 1))
@@ -66,4 +66,4 @@ def test_on_a_phone_a_wide_tree_scrolls_in_its_own_frame(visitor: Visitor) -> No
     opened(visitor, decode="beam-8")
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
     frame = "document.querySelector('.st-key-frame-search-tree')"
-    assert visitor.page.evaluate(f"{frame}.scrollWidth > {frame}.clientWidth")
+    assert visitor.read(f"{frame}.scrollWidth > {frame}.clientWidth")

@@ -52,12 +52,12 @@ def test_both_translations_without_a_head_take_two_clicks(visitor: Visitor) -> N
     visitor.open(model="random", text="one two three", step="1")
     hand = Hand(visitor)
     strips = "document.querySelector('.lv-strips').getBoundingClientRect().top"
-    before = visitor.page.evaluate(strips)
+    before = visitor.read(strips)
     hand.click("[data-plot=cross] [data-act=off]")
     visitor.page.locator(".st-key-changed").wait_for(timeout=PATIENCE)
     visitor.page.locator("[data-plot=cross].lv-off [data-act=off][aria-pressed=true]").wait_for()
     assert "is off: its output is 0" in visitor.page.inner_text(".lv-sentence")
-    assert abs(visitor.page.evaluate(strips) - before) < 5
+    assert abs(visitor.read(strips) - before) < 5
     assert "gives no output" in visitor.page.inner_text(".st-key-changed")
     visitor.has(changes=f"ablate_cross_{visitor.params()['cross']}_zero")
     assert hand.clicks <= 2
@@ -112,7 +112,7 @@ def test_the_file_that_one_saved_is_asked_for_after_two_clicks(hand: Hand) -> No
 
 def test_the_meaning_of_a_word_takes_one_click(hand: Hand) -> None:
     hand.visitor.until("CSS.highlights.get('glossary')?.size > 0")
-    place = hand.visitor.page.evaluate(
+    place = hand.visitor.read(
         """() => {
           const [range] = [...CSS.highlights.get("glossary")].filter((r) => r.toString() === "weight");
           const box = range.getBoundingClientRect();

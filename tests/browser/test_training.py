@@ -40,7 +40,7 @@ def opened(visitor: Visitor, **params: str) -> None:
 def test_a_click_on_a_bar_chooses_its_position_everywhere(visitor: Visitor) -> None:
     opened(visitor, step="1")
     visitor.until(MARKED, 0)
-    visitor.page.mouse.click(*visitor.page.evaluate(BAR, 2))
+    visitor.page.mouse.click(*visitor.read(BAR, 2))
     visitor.until("location.search.includes('step=3')")
     visitor.until(MARKED, 2)
     visitor.until(CLEAR)

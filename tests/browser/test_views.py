@@ -49,7 +49,7 @@ def test_a_line_says_its_known_weight_and_a_token_stands_alone(visitor: Visitor)
 
 def _middle(visitor: Visitor, row: int) -> tuple[float, float]:
     """A point on the line of a row, a third of the way to its key."""
-    x, y = visitor.page.evaluate(
+    x, y = visitor.read(
         """(row) => {
           const line = document.querySelectorAll(".lv-query")[row].querySelector("line");
           const at = (name) => Number(line.getAttribute(name));
@@ -155,11 +155,11 @@ def test_on_a_phone_a_large_map_scrolls_under_its_labels(newcomer: Callable[...,
     visitor.open("encoder_self_attention", model="random", text=LONG)
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
     frame = "document.querySelector('[data-plot=encoder] .lv-scroll')"
-    assert visitor.page.evaluate(f"{frame}.scrollWidth > {frame}.clientWidth + 100")
+    assert visitor.read(f"{frame}.scrollWidth > {frame}.clientWidth + 100")
     left = "document.querySelector('.lv-pin-rows').getBoundingClientRect().left"
-    before = visitor.page.evaluate(left)
+    before = visitor.read(left)
     visitor.page.evaluate(f"{frame}.scrollLeft = 150")
-    assert visitor.page.evaluate(left) == before
+    assert visitor.read(left) == before
     shown = visitor.page.locator(".lv-pin-rows span")
     assert shown.count() > 10
     assert not shown.first.inner_text().isdigit()

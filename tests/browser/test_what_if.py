@@ -129,7 +129,7 @@ def click_cell(visitor: Visitor, row: int, column: int) -> None:
 def place_of_cell(visitor: Visitor, row: int, column: int, act: Callable[[float, float], None]) -> None:
     """Moves or clicks where the map of differences has a cell."""
     rested(visitor)
-    rows, columns = visitor.page.evaluate(
+    rows, columns = visitor.read(
         """() => {
           const plots = [...document.querySelectorAll('.js-plotly-plot')];
           const { x, y } = plots.find(each => each.textContent.includes('queries')).data.at(-1);
@@ -142,7 +142,7 @@ def place_of_cell(visitor: Visitor, row: int, column: int, act: Callable[[float,
 def _at(visitor: Visitor, text: str, down: float, across: float, act: Callable[[float, float], None]) -> None:
     """Does something at a place of the chart that holds a text, by shares of its height and width."""
     rested(visitor)
-    x, y = visitor.page.evaluate(
+    x, y = visitor.read(
         """([text, down, across]) => {
           const plots = [...document.querySelectorAll('.js-plotly-plot')];
           const area = plots.find(each => each.textContent.includes(text)).querySelector('.nsewdrag');
