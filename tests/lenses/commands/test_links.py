@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -32,9 +33,12 @@ def written(capsys: pytest.CaptureFixture[str], path: Path | str, *more: str) ->
     ]
 
 
+opened = cache(load_translator)
+
+
 def by_hand(model: str, source: str, target: str, layer: int, head: int, moved: int = 1) -> Links:
     """Links from whole words: sums over a source word's pieces, means over a target word's."""
-    run = load_translator(model).force(source, target)
+    run = opened(model).force(source, target)
     weights = run.weights("cross", layer, head)
     sides = [
         np.cumsum([token.startswith("▁") for token in tokens[:-1]]) - 1

@@ -43,7 +43,7 @@ def test_every_part_is_what_is_carried_forwards(run, found):
     assert report.passed, report
     assert back.audit.passed
     wrong = replace(back, words=np.roll(back.words, 1, -1))
-    assert not audit_way_back(run[0].model, run[1], STEP, (TOKEN, against), wrong, None).passed
+    assert not audit_way_back(run[0].model, run[1], STEP, (TOKEN, against), wrong).passed
 
 
 @pytest.mark.parametrize("most", [1, 3, 200])
