@@ -64,7 +64,7 @@ def test_a_field_is_checked_by_what_stands_beside_its_type(wrong: dict[str, Any]
 
 
 def test_every_value_of_several_is_checked():
-    with pytest.raises(ValueError, match="^parts is 'c'; it must be a or b"):
+    with pytest.raises(ValueError, match=r"^parts is 'c'; it must be a or b"):
         Sizes(parts=("a", "c"))
 
 
