@@ -42,7 +42,7 @@ from transformer.model.watching.observer import Attended, AttentionInputs, Bysta
 from transformer.runs.translation import Translation  # noqa: E402
 from transformer.text.links import GoldPair, Links, read_gold  # noqa: E402
 from transformer.text.words import word_groups  # noqa: E402
-from transformer.trace.value_norms import output_projections  # noqa: E402
+from transformer.trace.heads import output_projections  # noqa: E402
 
 CROSS = AttentionKind.CROSS
 Variant = tuple[str, str, str, str]

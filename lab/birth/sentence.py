@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.birth.snapshots import opened
+from lab.birth.statistics import opened
 from transformer.runs.translation import Translation
 from transformer.runs.wording import InputError
 

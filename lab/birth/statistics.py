@@ -9,12 +9,12 @@ small.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from lab.birth.snapshots import opened
 from lab.heads.statistics import Floats, Totals, sentence_totals
 from lab.measurement import Json, listed
 from lenses.words.gold_links import align_gold, trace_of
@@ -25,6 +25,24 @@ from transformer.storage.files import CheckpointError
 from transformer.text.links import GoldPair
 from transformer.text.pairs import SentencePair
 from transformer.trace.records import AttentionTrace
+from transformer.training.runs.snapshots import load_snapshot, snapshot_file, snapshot_steps
+
+
+def opened(directory: Path, title: str | None = None) -> Iterator[tuple[int, Translator]]:
+    """The model after each step of which there is a snapshot, in their order; only one is in memory."""
+    for step in snapshot_steps(directory):
+        found = load_snapshot(directory, step)
+        name = f"{title or directory.name} after {step:,} step{'s' * (step != 1)}"
+        yield step, Translator(found.translating, found.tokenizer, name=name, rules=found.rules)
+
+
+def hashes(directory: Path) -> dict[str, str]:
+    """The first digits of each snapshot's SHA-256, by step: they say which weights were measured."""
+    return {
+        str(step): hashlib.sha256(snapshot_file(directory, step).read_bytes()).hexdigest()[:16]
+        for step in snapshot_steps(directory)
+    }
+
 
 SNAPSHOTS = "snapshots"
 """The field of ``birth.json`` with the hashes of the snapshots that it describes."""

@@ -17,7 +17,7 @@ from transformer.storage.description import HEADS_FILE, MEANS_FILE, SURVEY_FILE,
 from transformer.storage.means import write_means
 from transformer.text.links import read_gold
 from transformer.text.pairs import SentencePair, read_pairs
-from transformer.trace.value_norms import output_projections
+from transformer.trace.heads import output_projections
 
 
 @measurement(HEADS_FILE)

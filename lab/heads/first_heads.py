@@ -13,7 +13,7 @@ from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.wording import InputError
-from transformer.trace.value_norms import Projections
+from transformer.trace.heads import Projections
 
 Statistics = dict[str, float]
 Grid = list[list[Statistics]]

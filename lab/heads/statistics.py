@@ -19,7 +19,7 @@ from transformer.model.sites import AttentionKind, Side
 from transformer.runs.translation import Translation
 from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
 from transformer.text.words import EOS, is_punctuation, is_special, readable, reading_groups
-from transformer.trace.value_norms import Projections
+from transformer.trace.heads import Projections
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]

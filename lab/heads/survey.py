@@ -22,8 +22,8 @@ from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
 from transformer.text.links import GoldPair
 from transformer.text.pairs import DataError
+from transformer.trace.heads import output_projections
 from transformer.trace.recorder import Capture
-from transformer.trace.value_norms import output_projections
 from transformer.trace.view import HeadLabels
 
 MOST_SENTENCES = 500

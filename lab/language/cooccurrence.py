@@ -19,7 +19,7 @@ from itertools import chain
 
 import numpy as np
 
-from lab.language.neighbours import Floats, Ints, Neighbours, nearest
+from lab.language.embeddings import Floats, Ints, Neighbours, nearest
 
 WINDOW = 5
 SMOOTHING = 0.75

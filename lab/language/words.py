@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lab.language.cooccurrence import SMOOTHING, WINDOW, cooccurrence
-from lab.language.embeddings import Snapshots, neighbours_in_training
-from lab.language.neighbours import Ints
+from lab.language.embeddings import Ints, Snapshots, neighbours_in_training
 from lab.measurement import Json
 from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import SPACE

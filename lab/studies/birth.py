@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from lab.birth.appearing import LATER, PREVIOUS, Born, runs_of
-from lab.birth.snapshots import hashes
-from lab.birth.statistics import SNAPSHOTS, run_statistics
+from lab.birth.statistics import SNAPSHOTS, hashes, run_statistics
 from lab.measurement import Folder, Gold, Json, Model, Pairs, measurement, report
 from lab.study import Chart, Study, chart, curves
 from transformer.commands.arguments import shown

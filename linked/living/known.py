@@ -1,4 +1,4 @@
-"""What a page knows of a model beyond one of its runs."""
+"""What a page knows of a model beyond one of its runs, and the address at which the app shows a run again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from lenses.heads.roles import surveyed
 from lenses.words.alignment import Aligner
@@ -14,12 +15,15 @@ from linked.living.measured import Measure, Measuring
 from linked.living.memory import Memory, memory_of
 from linked.living.ways import Explaining, Why
 from linked.view import Gloss
+from transformer.interventions import write_text
 from transformer.model.sites import Head
+from transformer.runs.language.generation import Generation
 from transformer.runs.translation import Translation
 
 if TYPE_CHECKING:
     from transformer.runs.language.generator import TextGenerator
     from transformer.runs.translator import Translator
+
 
 Roles = Mapping[str, Sequence[Sequence[str]]]
 
@@ -57,3 +61,32 @@ class Known:
             return cls(sha256, opens, aligner, roles)
         found = cls(sha256, opens, aligner, roles, memory=partial(memory_of, model))
         return replace(found, measure=Measuring(model), why=Explaining(model))
+
+
+LONGEST = 4_000
+"""Most characters of an address: proxies cut longer ones."""
+
+
+def address(
+    run: Translation,
+    app: str = "",  # where the app runs; empty if only the reader knows
+    query: Mapping[str, str] | None = None,  # parameters that open the run; by default those that it says
+) -> dict[str, Any] | None:
+    """Page and parameters; None if the run's texts are too long for an address.
+
+    A sample is opened as a given translation, since a run does not hold how its tokens were drawn.
+    """
+    if query is None:
+        query = {"model": run.model, **_texts(run)}
+        if run.interventions:
+            query = {**query, "changes": write_text(run.interventions)}
+    if len(urlencode(query, errors="replace")) > LONGEST:
+        return None
+    return {"at": app, "page": "language_model" * isinstance(run, Generation), "query": query}
+
+
+def _texts(run: Translation) -> dict[str, str]:
+    decoded = run.method == "greedy" or run.method.startswith("beam-")
+    if isinstance(run, Generation):
+        return {"prompt": run.prompt, "decode": run.method} if decoded else {"prompt": run.text}
+    return {"text": run.source_text, **({"decode": run.method} if decoded else {"target": run.text})}

@@ -17,10 +17,9 @@ import transformer
 from figures.base import captions
 from lenses.words.alignment import Aligner
 from linked.living import packed, scripts
-from linked.living.address import address
 from linked.living.beside import in_words, told_apart, unchanged
 from linked.living.kinds import FINE, MOST, SCORED, WHOLE, AttentionMaps
-from linked.living.known import Known
+from linked.living.known import Known, address
 from linked.living.measured import why_not
 from linked.living.memory import MemoryKind
 from linked.view import SIDES, glossed, strips_feed, tell

@@ -67,10 +67,10 @@ from transformer.model.sites import AttentionKind, Place, Side, Site
 from transformer.runs.translation import NotCapturedError, Translation
 from transformer.trace.audit import LOG_PROB_LIMIT, audit
 from transformer.trace.equations import TOKENS, audited_tokens
+from transformer.trace.heads import output_projections
 from transformer.trace.recorder import changed
 from transformer.trace.records import AttentionTrace, EmbeddingTrace, LayerTrace
 from transformer.trace.report import AS_RECORDED, AuditReport, Check
-from transformer.trace.value_norms import output_projections
 
 VERSION = 3
 READABLE = (2, 3)

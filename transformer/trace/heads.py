@@ -1,14 +1,22 @@
-"""Reads one head out of a trace, and audits the arrays."""
+"""Reads one head out of a trace, audits the arrays, and knows each head's part of W^O."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from transformer.model.sites import PlacedHead
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.model.sites import AttentionKind, PlacedHead
 from transformer.trace.audit import audit_view
 from transformer.trace.records import AttentionTrace
 from transformer.trace.report import AuditReport
 from transformer.trace.view import HeadLabels, HeadView, Window, read_only
+
+if TYPE_CHECKING:
+    from transformer.model.network import Network
 
 
 def head_view(
@@ -63,3 +71,20 @@ def _checked(window: Window, whole: Window) -> Window:
             f"The window {window} leaves the map of {whole.query_stop} × {whole.key_stop} cells."
         )
     return window
+
+
+Floats = NDArray[np.float32]
+Projections = Callable[[AttentionKind, int], Floats]
+"""A function that returns each head's part of W^O in a layer: (heads, d_head, d_model)."""
+
+
+def output_projections(model: Network) -> Projections:
+    """W^O of a model by kind and layer, cut into its heads (section 3.2.2)."""
+
+    def part(kind: AttentionKind, layer: int) -> Floats:
+        attention = model.attention(kind, layer)
+        weight = attention.out_proj.weight.detach().float().cpu()
+        found: Floats = weight.T.reshape(attention.n_heads, -1, weight.shape[0]).numpy()
+        return found
+
+    return part

@@ -1,12 +1,11 @@
 """Saving a figure: PNG and SVG made in the browser, self-contained HTML, and its numbers as CSV.
 
-Each file holds the caption and the provenance.
-
-The app sends nothing to the browser until the visitor opens the popover.
+Each file holds the caption and the provenance; its name says what it shows, and of which sentence.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,9 +21,40 @@ from transformer import __version__
 from ui.address import session
 from ui.address.parameters import as_params, carried
 from ui.address.state import State
-from ui.controls.file_names import file_name
 from ui.controls.parts import part
 from ui.server import catalogue, cells, examples, models
+
+_LONGEST = 40
+"""Most letters that each part of a name keeps."""
+_MOST_BYTES = 200
+"""Most bytes of a name without its ending; file systems take 255."""
+_TAKEN = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in "0123456789¹²³")}
+"""Names that Windows keeps for itself."""
+
+
+def file_name(
+    # what the name says, the sentence first; each is cut after a word, and an empty one is left out
+    *parts: str,
+) -> str:
+    """Joins texts to a name without an ending: lower-case words of any script, with hyphens between them."""
+    name = "-".join(filter(None, map(_part, parts)))
+    name = name.encode()[:_MOST_BYTES].decode(errors="ignore").rstrip("-")
+    if not name:
+        return "figure"
+    return f"figure-{name}" if name in _TAKEN else name
+
+
+def _part(text: str) -> str:
+    letters = unicodedata.normalize("NFC", text.lower())
+    words = "".join(letter if unicodedata.category(letter)[0] in "LMN" else " " for letter in letters).split()
+    kept = ""
+    for word in words:
+        longer = f"{kept}-{word}" if kept else word[:_LONGEST]
+        if len(longer) > _LONGEST:
+            break
+        kept = longer
+    return kept
+
 
 _SCRIPT = 'import(new URL("app/static/linked_view-7/export.js", document.baseURI))'
 _buttons = st.components.v2.component(

@@ -12,8 +12,7 @@ from figures.paper.sheet import INCH, Form, sheet
 from lenses.words.reading import ReadView
 from ui.address import State, session
 from ui.controls import plain
-from ui.controls.export import provenance, sentence_of
-from ui.controls.file_names import file_name
+from ui.controls.export import file_name, provenance, sentence_of
 from ui.maps.looking import Looks
 
 _KEY, _MOST = "export.paper", 12

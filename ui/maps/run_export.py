@@ -22,8 +22,7 @@ from transformer.runs.translation import Translation
 from transformer.trace.view import HeadMap
 from ui.address import State, session
 from ui.controls import Picture, part
-from ui.controls.export import offer, popover
-from ui.controls.file_names import file_name
+from ui.controls.export import file_name, offer, popover
 from ui.maps.as_python import calls
 from ui.maps.explorer import Scene
 from ui.maps.living import living_page, where

@@ -29,7 +29,7 @@ from transformer.runs.batch import BatchEntry, run_batch
 from transformer.runs.branch import branch
 from transformer.runs.draws import Draws, draw
 from transformer.runs.retrace import retrace
-from transformer.trace.value_norms import output_projections
+from transformer.trace.heads import output_projections
 from transformer.training.runs.history import History, read_history
 from ui.server import measured
 from ui.server.hosting import hosted

@@ -1,4 +1,4 @@
-"""Quantities of training as lines."""
+"""Quantities of training as lines, and in panels under one another, all against the step."""
 
 from __future__ import annotations
 
@@ -74,3 +74,79 @@ def line(curve: Curve, x: str) -> dict[str, Any]:
         "line": {"color": curve.color, "dash": curve.dash, "width": curve.width, "simplify": False},
         "hovertemplate": f"{labels.escape(x)} %{{x:,}}: %{{y:.4g}}",
     }
+
+
+_GAP, _TOP, _BOTTOM = 26, 52, 44
+FAINT = "rgba(128,128,128,.42)"
+"""The colour of raw values behind smoothed ones."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel."""
+
+    title: str  # what its vertical axis shows
+    lines: Sequence[Curve]  # what is drawn in it
+    height: int = 120  # px of its axes
+    from_zero: bool = True  # whether the vertical axis begins at zero
+    top: float | None = None  # where the vertical axis ends, from zero on; None for what the values need
+
+
+def panels(
+    parts: Sequence[Panel],  # the panels, from the top down
+    x: str,  # what the horizontal axis shows
+    mark: float | None = None,  # where a thin vertical line stands, which a click moves; None for none
+) -> go.Figure:
+    """Draws panels with one horizontal axis.
+
+    A legend names the lines: each name once, and none that is already the title of its panel.
+    """
+    inner = sum(part.height for part in parts) + _GAP * (len(parts) - 1)
+    layout: dict[str, Any] = {
+        "height": inner + _TOP + _BOTTOM,
+        "margin": {"l": 72, "r": 14, "t": _TOP, "b": _BOTTOM},
+        "xaxis": titled_axis(x) | {"anchor": _axis(len(parts) - 1), "tickformat": ",d"},
+        "dragmode": False,
+        "hovermode": "closest",
+        **({} if mark is None else {"shapes": [upright(mark)], "clickmode": "event+select"}),
+        **style.LEGEND,
+    }
+    data, above, named = list[dict[str, Any]](), 0, set[str]()
+    for number, part in enumerate(parts):
+        ends = [1 - (above + part.height) / inner, 1 - above / inner]
+        above += part.height + _GAP
+        span = {"domain": [max(0.0, ends[0]), ends[1]], "anchor": "x"}
+        zero: dict[str, Any] = {"rangemode": "tozero"} if part.from_zero else {"zeroline": True}
+        zero |= {} if part.top is None else {"range": [0, part.top]}
+        layout[f"yaxis{number + 1 if number else ''}"] = titled_axis(part.title) | zero | span | _FEW
+        for each in part.lines:
+            known = each.name in named | {part.title}
+            named.add(each.name)
+            clicked = {} if mark is None else _CLICKED
+            data.append(_line(each, x, _axis(number)) | clicked | {"showlegend": not known})
+    return style.figure(style.spec(data, layout))
+
+
+_UNSEEN = {"marker": {"opacity": 0}}
+_CLICKED = {
+    "mode": "lines+markers",
+    "marker": {"opacity": 0, "size": 8},
+    "selected": _UNSEEN,
+    "unselected": _UNSEEN,
+}
+"""Plotly reports clicks on markers only, so a line that can be clicked has some that nobody sees."""
+_FEW = {"nticks": 5, "tickformat": "~g", "zerolinecolor": "rgba(128,128,128,.5)"}
+
+
+def _axis(number: int) -> str:
+    return f"y{number + 1}" if number else "y"
+
+
+def _line(curve: Curve, x: str, axis: str) -> dict[str, Any]:
+    marks = {"mode": "lines+markers", "marker": {"size": 4, "color": curve.color}}
+    dots = marks if len(curve.x) <= _DOTS else {}
+    return line(curve, x) | dots | {"yaxis": axis, "customdata": list(curve.x)}
+
+
+_DOTS = 40
+"""A line of at most so many points shows them as dots."""

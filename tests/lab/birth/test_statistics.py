@@ -13,8 +13,7 @@ from programs import main
 from snapshot_runs import STEPS, write_run
 
 from lab.birth.appearing import first_lasting, runs_of
-from lab.birth.snapshots import hashes
-from lab.birth.statistics import SNAPSHOTS, Later, snapshot_statistics
+from lab.birth.statistics import SNAPSHOTS, Later, hashes, snapshot_statistics
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.description import BIRTH_FILE

@@ -11,7 +11,7 @@ from lenses.words.gold_links import ERRORS, CrossAlignments, align_gold
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator
 from transformer.text.links import GoldPair
-from transformer.trace.value_norms import output_projections
+from transformer.trace.heads import output_projections
 
 
 def test_rows_that_see_one_key_are_left_out(translator: Translator) -> None:

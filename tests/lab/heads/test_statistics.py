@@ -9,7 +9,7 @@ from lab.heads.statistics import Keys, content_pieces, row_statistics, sentence_
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator
 from transformer.text.function_words import ENGLISH
-from transformer.trace.value_norms import output_projections
+from transformer.trace.heads import output_projections
 
 SEEN = np.ones((3, 4), dtype=bool)
 TOKENS = ("▁the", ",", "▁cat", "</s>")

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from lab.language.embeddings import neighbours_in_training, table_neighbours, unit_rows
-from lab.language.neighbours import Neighbours
+from lab.language.embeddings import Neighbours, neighbours_in_training, table_neighbours, unit_rows
 
 PIECES = [f"▁w{n}" for n in range(40)]
 

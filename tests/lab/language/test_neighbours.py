@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lab.language.neighbours import Neighbours, nearest, shared
+from lab.language.embeddings import Neighbours, nearest, shared
 
 
 def test_the_nearest_candidates_come_first_and_a_word_is_not_its_own_neighbour():

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from random_models import random_language_model
 
-from linked.living.address import address
+from linked.living.known import address
 from transformer import Sampling, Translation, Translator
 from transformer import interventions as do
 from transformer.runs.language.generator import TextGenerator

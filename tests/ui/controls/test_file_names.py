@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from ui.controls.file_names import file_name
+from ui.controls.export import file_name
 
 TEXTS = (
     "The woman who wrote the book is my sister.",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from figures.base import labels, style
-from figures.pages.training.curves import Curve
-from figures.pages.training.panels import FAINT, Panel, panels
+from figures.pages.training.curves import FAINT, Curve, Panel, panels
 from transformer.training.runs.history import History
 from ui.address import State, session
 from ui.controls import Table, inform, panel

@@ -9,8 +9,7 @@ from figures import heatmap
 from figures.base import captions, style
 from figures.base.bars import percent
 from figures.maps.heatmap import LARGEST
-from figures.pages.training.curves import Curve
-from figures.pages.training.panels import FAINT, Panel, panels
+from figures.pages.training.curves import FAINT, Curve, Panel, panels
 from transformer.model.sites import Head
 from transformer.trace.view import HeadView, Window
 from transformer.training.runs.progress import duration

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from figures.pages.training.curves import Curve
-from figures.pages.training.panels import Panel, panels
+from figures.pages.training.curves import Curve, Panel, panels
 
 
 def test_every_line_is_in_its_panel_and_the_legend_names_it_once():
