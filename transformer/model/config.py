@@ -346,7 +346,7 @@ class RecurrentConfig(ModelConfig):
     reach: Annotated[int, whole(1, 1_000)] = (
         4  # how many positions a local query sees on either side of its centre
     )
-    n_heads: int = 1  # always 1
+    n_heads: _Few = 1  # always 1
     positions: Literal["none"] = "none"  # always "none": the order of the words is in the order of the steps
 
     def __post_init__(self) -> None:

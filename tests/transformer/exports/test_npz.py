@@ -5,12 +5,17 @@ import io
 import json
 import warnings
 import zipfile
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from closed_form import CASES
+from closed_form import CASES, make_tokenizer
 from damaged import TEXTS
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import PROPERTY, damaged, or_refused
 from random_models import random_model
 
 from transformer.exports.npz import MOST_ARRAYS, NOTE, RECORDED, load_trace, model_digest, save_trace
@@ -113,37 +118,68 @@ def test_a_changed_number_turns_the_audit_red(saved):
     assert not load_trace(rewritten(saved, change)).head("cross", 0, 0).audit.passed
 
 
+@cache
+def parts() -> tuple[dict[str, Any], Any]:
+    """Arrays and metadata of a file."""
+    tokenizer, file = make_tokenizer(), io.BytesIO()
+    model = random_model(norm="pre", vocab_size=tokenizer.vocab_size)
+    save_trace(Translator(model, tokenizer).translate("one two three", max_length=4), file, model)
+    with np.load(io.BytesIO(file.getvalue()), allow_pickle=False) as opened:
+        arrays = dict(opened)
+    return arrays, json.loads(arrays.pop("meta").tobytes())
+
+
+def packed(arrays: dict[str, Any], meta: Any) -> io.BytesIO:
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, meta=np.frombuffer(json.dumps(meta).encode(), np.uint8), **arrays)
+    return io.BytesIO(file.getvalue())
+
+
+@PROPERTY
+@given(st.deferred(lambda: damaged(parts()[1])))
+def test_a_file_whose_run_was_damaged_is_refused_in_one_sentence_or_survives(meta: Any):
+    with or_refused(TraceFileError):
+        opened = load_trace(packed(parts()[0], meta))
+        save_trace(opened, again := io.BytesIO())
+        assert load_trace(io.BytesIO(again.getvalue())).steps == opened.steps
+
+
+DAMAGES = {
+    "shorter": lambda array: array[:-1],
+    "of another type": lambda array: array.astype("float64"),
+    "scaled": lambda array: array * np.float32(1.5),
+    "no numbers": lambda array: array * np.float32("nan"),
+}
+CHECKED = set(DAMAGES) - {"scaled"}
+"""What is refused of any array; others may lack, and then nothing is claimed of them."""
+
+
+@PROPERTY
+@given(
+    st.deferred(lambda: st.sampled_from(sorted(parts()[0]))),
+    st.sampled_from([*DAMAGES, "", ".", ".0", "é", "\n"]),
+)
+def test_a_file_whose_arrays_were_damaged_is_refused_in_one_sentence_or_turns_red(name: str, how: str):
+    arrays, meta = parts()
+    array, arrays = arrays[name], {each: array for each, array in arrays.items() if each != name}
+    if how:
+        arrays[name if how in DAMAGES else name + how] = DAMAGES.get(how, np.asarray)(array)
+    with or_refused(TraceFileError):
+        unproven = name.endswith("value_norms") and how not in CHECKED  # W_O is not in the file
+        assert load_trace(packed(arrays, meta)).audit().passed is unproven
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        lambda arrays, meta: meta.update(version=1),
-        lambda arrays, meta: meta.update(version="x" * 10_000),
-        lambda arrays, meta: meta["run"].pop("steps"),
         lambda arrays, meta: meta["run"]["target_tokens"].pop(),
         lambda arrays, meta: meta["run"]["config"].update(n_decoder_layers=200),
-        lambda arrays, meta: meta["run"]["config"].update(d_model=10**9),
-        lambda arrays, meta: meta["run"]["source_tokens"].append(7),
         lambda arrays, meta: meta["run"]["source_tokens"].append("\ud800"),
-        lambda arrays, meta: meta["run"]["steps"][0].update(log_prob="0"),
-        lambda arrays, meta: meta["run"]["steps"][0].update(log_prob=float("nan")),
-        lambda arrays, meta: meta["run"]["steps"][0].update(log_prob=10**400),
         lambda arrays, meta: meta["run"]["steps"][0].update(token_id=-1),
-        lambda arrays, meta: meta["run"]["steps"][0]["alternatives"].append("abc"),
-        lambda arrays, meta: meta["run"].update(method="by hand"),
-        lambda arrays, meta: meta["run"].update(model_sha256="abc"),
-        lambda arrays, meta: meta["run"].update(text=["a"]),
         lambda arrays, meta: meta["run"].update(text=meta["run"]["text"] + " nicht"),
         lambda arrays, meta: meta["run"].update(source_text="one two four"),
-        lambda arrays, meta: meta.update(run=[]),
-        lambda arrays, meta: meta.update(replay_error="none"),
-        lambda arrays, meta: meta.update(dtype="float8"),
         lambda arrays, meta: meta.update(bias={"encoder": "alibi"}),
         lambda arrays, meta: arrays.update({"encoder.0.bias.table": np.zeros(4, np.float32)}),
-        lambda arrays, meta: arrays["cross.0.key"].fill(np.nan),
-        lambda arrays, meta: arrays.update({"cross.0.value_norms": arrays["cross.0.value_norms"][:1]}),
-        lambda arrays, meta: arrays.pop("cross.0.key"),
-        lambda arrays, meta: arrays.update({"cross.0.key": arrays["cross.0.key"][:, :-1]}),
-        lambda arrays, meta: arrays.update({"cross.0.key": arrays["cross.0.key"].astype("float64")}),
     ],
 )
 def test_a_file_that_contradicts_itself_is_refused_in_one_sentence(saved, change):
@@ -168,9 +204,9 @@ def test_any_text_is_spelled_by_its_pieces(translator, tmp_path, text):
 
 def test_files_that_are_cut_off_are_refused(saved):
     content = saved.read_bytes()
-    for damaged in (b"no zip", content[: len(content) // 2], content[:-30]):
+    for cut in (b"no zip", content[: len(content) // 2], content[:-30]):
         with pytest.raises(TraceFileError):
-            load_trace(io.BytesIO(damaged))
+            load_trace(io.BytesIO(cut))
 
 
 def test_random_changes_of_single_bytes_are_refused_or_change_nothing(saved):

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
-import json
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from paper_models import paper_base, paper_big
+from properties import JSON, PROPERTY, as_file, damaged, or_refused
 from random_models import random_config
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import LanguageModelConfig, RecurrentConfig, TransformerConfig, config_from
 
-
-def test_a_config_survives_json():
-    config = random_config(norm="pre", trained_length=17)
-    assert TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+CONFIGS = (
+    random_config(norm="pre", trained_length=17),
+    LanguageModelConfig(vocab_size=20),
+    RecurrentConfig(vocab_size=20),
+)
 
 
 def test_a_config_is_flat():
@@ -26,35 +30,44 @@ def test_embeddings_are_scaled_by_the_root_of_the_width():
     assert random_config(d_model=64).embedding_scale == 8
 
 
+@PROPERTY
+@given(st.sampled_from(CONFIGS).flatmap(lambda config: damaged(config.to_dict())))
+def test_a_damaged_config_is_refused_in_one_sentence_or_survives(values: dict[str, Any]):
+    with or_refused(ValueError):
+        config = config_from(values)
+        assert config_from(as_file(config.to_dict())) == config
+
+
+@PROPERTY
+@given(st.sampled_from(list(random_config().to_dict())), JSON)
+def test_an_entry_of_another_kind_is_named(name: str, value: Any):
+    try:
+        config = random_config(**{name: value})
+    except ValueError as error:
+        told = str(error)
+    else:
+        told = name if config.to_dict()[name] == value else ""
+    assert any(each in told for each in (name, "eos_id", "n_heads"))  # a size may refuse what depends on it
+
+
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
         ({"d_model": 30}, "n_heads"),
-        ({"n_heads": 0}, "n_heads"),
         ({"d_ff": 2.5}, "d_ff"),
-        ({"d_ff": "48"}, "d_ff"),
         ({"d_ff": True}, "d_ff"),
-        ({"n_encoder_layers": -1}, "n_encoder_layers"),
         ({"vocab_size": 1_000_001}, "vocab_size"),
         ({"eos_id": 40}, "eos_id"),
         ({"eos_id": 0}, "eos_id and pad_id are both 0"),
         ({"dropout": 1.0}, "dropout"),
-        ({"dropout": float("nan")}, "dropout"),
-        ({"dropout": "0.1"}, "dropout"),
-        ({"norm": "middle"}, "norm"),
         ({"norm": ["pre"]}, "norm"),
-        ({"activation": None}, "activation"),
-        ({"tied_embeddings": 1}, "tied_embeddings"),
         ({"trained_length": 0}, "trained_length"),
-        ({"positions": ["sinusoidal"]}, "positions"),
         ({"d_modell": 32}, "d_modell"),
     ],
 )
-def test_a_bad_entry_is_named_in_one_sentence(changes, named):
-    with pytest.raises(ValueError, match=named) as caught:
+def test_a_bad_entry_is_named(changes, named):
+    with pytest.raises(ValueError, match=named):
         random_config(**changes)
-    assert str(caught.value).endswith(".")
-    assert "\n" not in str(caught.value)
 
 
 def test_a_config_without_vocabulary_is_refused():
@@ -85,8 +98,3 @@ def test_a_config_of_before_separate_targets_reads_as_it_was_meant():
     assert config.embedding_scale == 8
     assert not config.output_bias
     assert config.language_pieces == ()
-
-
-def test_languages_survive_the_way_through_json():
-    config = TransformerConfig(vocab_size=20, languages=">>fra<< >>spa<<")
-    assert TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config

@@ -1,36 +1,71 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import PROPERTY, garbled
 
+from ui.address.kinds import POSITION, TEXT
 from ui.address.parameters import as_params, carried, parse
-from ui.address.state import State
+from ui.address.state import KINDS, State
 
-FULL = State(
-    text="Tom sleeps.",
-    model="en-de",
-    step=3,
-    source=0,
-    encoder=(2, 4),
-    decoder=(1, 0),
-    cross=(2, 3),
-    view="trained",
-    decode="beam-4",
-    target="Tom schläft.",
-    batch="More.",
-    order="aer",
-)
+EXAMPLES = {
+    **dict.fromkeys(("encoder", "decoder", "cross", "point", "two", "swap", "twin_head", "born"), ("3.12",)),
+    "more": ("1.1_2.3_1.4",),
+    "mean": ("2-3",),
+    "rule": ("mutual", "above-0.30"),
+    "gold": ("sample-3", "file-1"),
+    "decode": ("beam-4", "sample-7"),
+    "pairs": ("1-1,3p2",),
+    "hide": ("special.punctuation",),
+    "language": (">>fra<<", "<2de>"),
+    "links": ("mass-70", "weight-10"),
+    "lesson": ("masks.3",),
+    "what_if": ("temperature-0.5", "pair-2", "local-predicted-2", "local-best-3", "hard", "no-projections"),
+    "against": ("head-1.2", "decode-beam-4", "untrained-3", "model-en-de", "forced"),
+    "changes": ("ablate_cross_2.6_mean~choose_4_▁ist",),
+    "off": ("1.hide_2~3.drop_3",),
+    **dict.fromkeys(("words", "shares", "integrated", "play", "present"), ("yes",)),
+}
+"""Values that are no text, no position, and neither one of a few nor within ends."""
+
+
+def written(name: str) -> st.SearchStrategy[str]:
+    """What an address may hold of a value."""
+    kind = KINDS[name]
+    ends = [kind.write(end) for end in kind.ends or ()]
+    usual = ("7",) if kind is POSITION else ("Tom sleeps.",) * (kind is TEXT)
+    return st.sampled_from([*map(str, kind.choices), *ends, *EXAMPLES.get(name, ()), *usual])
 
 
 def read(**params: str) -> tuple[State, list[str]]:
     return parse({name: [value] for name, value in params.items()})
 
 
-def test_an_address_carries_the_whole_state():
-    assert read(**as_params(FULL)) == (FULL, [])
+@PROPERTY
+@given(st.fixed_dictionaries({}, optional={name: written(name) for name in KINDS}))
+def test_an_address_carries_the_whole_state(params: dict[str, str]):
+    state, unreadable = read(**params)
+    assert unreadable == []
+    assert read(**as_params(state)) == (state, [])
+
+
+@PROPERTY
+@given(
+    st.sampled_from(list(KINDS)).flatmap(
+        lambda name: st.tuples(st.just(name), written(name).flatmap(garbled))
+    )
+)
+def test_what_cannot_be_read_is_named_and_what_was_read_travels_on(asked: tuple[str, str]):
+    name, value = asked
+    state, unreadable = read(**{name: value})
+    assert unreadable in ([], [name])
+    assert not unreadable or KINDS[name].ends or state == State()
+    assert read(**as_params(state)) == (state, [])
 
 
 def test_addresses_count_from_one():
-    params = as_params(FULL)
+    params = as_params(State(step=3, source=0, encoder=(2, 4)))
     assert (params["step"], params["source"], params["encoder"]) == ("4", "1", "3.5")
 
 
@@ -39,47 +74,37 @@ def test_an_empty_address_is_the_usual_state():
     assert as_params(State()) == {}
 
 
-@pytest.mark.parametrize("value", ["nan", "abc", "", "1e"])
-def test_unreadable_positions_are_named(value: str):
-    state, unreadable = read(step=value)
-    assert state.step is None
-    assert unreadable == ["step"]
-
-
-@pytest.mark.parametrize(("value", "step"), [("-4", 0), ("0", 0), ("inf", 999_999), ("2.9", 1)])
-def test_positions_out_of_range_become_the_nearest(value: str, step: int):
-    assert read(step=value)[0].step == step
-
-
-@pytest.mark.parametrize("value", ["3", "3.x", ".", "a.b", "nan.1"])
-def test_unreadable_heads_are_named(value: str):
-    assert read(cross=value) == (State(), ["cross"])
+@pytest.mark.parametrize(
+    ("name", "value", "held"),
+    [
+        *(("step", "-4", 0), ("step", "0", 0), ("step", "inf", 999_999), ("step", "2.9", 1)),
+        *(("decode", "beam-900", "beam-8"), ("mean", "3-2", (1, 2)), ("mean", "2", (1, 1))),
+        *(("rule", "above-0.3", "above-0.30"), ("rule", "above-7", "above-1.00")),
+        ("what_if", "local-predicted-0", ("local-predicted", 1.0)),
+    ],
+)
+def test_a_value_out_of_range_becomes_the_nearest(name: str, value: str, held: object):
+    assert getattr(read(**{name: value})[0], name) == held
 
 
 @pytest.mark.parametrize(
-    ("value", "decode"),
-    [("greedy", "greedy"), ("beam-4", "beam-4"), ("beam-900", "beam-8"), ("sample-7", "sample-7")],
+    ("name", "values"),
+    {
+        "step": ("nan", "abc", "", "1e"),
+        "cross": ("3", "3.x", ".", "a.b", "nan.1"),
+        "decode": ("beam-", "beam-x", "sample--1", "sample-1.5", "magic", "sample-²"),
+        "pairs": ("1", "1-", "a-1", "1-1;2-2", "1-1,", "99999-1"),
+        "rule": ("above-", "above-nan", "below"),
+        "gold": ("../x",),
+        "notation": ("greek",),
+    }.items(),
 )
-def test_ways_of_decoding_are_read(value: str, decode: str):
-    assert read(decode=value)[0].decode == decode
-
-
-@pytest.mark.parametrize("value", ["beam-", "beam-x", "sample--1", "sample-1.5", "magic", "sample-²"])
-def test_unknown_ways_of_decoding_are_named(value: str):
-    assert read(decode=value) == (State(), ["decode"])
+def test_what_means_nothing_is_named(name: str, values: tuple[str, ...]):
+    assert [read(**{name: value}) for value in values] == [(State(), [name])] * len(values)
 
 
 def test_of_repeated_parameters_the_last_counts_and_is_named():
     assert parse({"step": ["1", "2"]}) == (State(step=1), ["step"])
-
-
-def test_other_arithmetic_and_the_notation_are_read_and_written():
-    for written in ("inputs", "local-best-3", "local-predicted-2", "local-4", "no-projections", "pair-2"):
-        state, unreadable = read(what_if=written, notation="lecture")
-        assert unreadable == []
-        assert as_params(state) == {"what_if": written, "notation": "lecture"}
-    assert read(what_if="local-predicted-0")[0].what_if == ("local-predicted", 1.0)
-    assert read(notation="greek") == (State(), ["notation"])
 
 
 def test_long_texts_stay_out_of_the_address():
@@ -93,39 +118,3 @@ def test_word_links_travel_in_the_address():
     assert (state.pairs, unreadable) == (frozenset({(0, 0, True), (2, 1, False)}), [])
     assert as_params(state) == {"pairs": "1-1,3p2"}
     assert as_params(State()) == {}
-
-
-@pytest.mark.parametrize("value", ["1", "1-", "a-1", "1-1;2-2", "1-1,", "99999-1"])
-def test_unreadable_pairs_are_named(value: str):
-    assert read(pairs=value) == (State(), ["pairs"])
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "held"),
-    [
-        ("mean", "2-3", (1, 2)),
-        ("mean", "3-2", (1, 2)),
-        ("mean", "2", (1, 1)),
-        ("rule", "mutual", "mutual"),
-        ("rule", "above-0.3", "above-0.30"),
-        ("rule", "above-7", "above-1.00"),
-        ("gold", "sample-3", "sample-3"),
-    ],
-)
-def test_choices_of_an_alignment_are_read(name: str, value: str, held: object):
-    assert getattr(read(**{name: value})[0], name) == held
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("mean", "x"),
-        ("rule", "above-"),
-        ("rule", "above-nan"),
-        ("rule", "below"),
-        ("gold", "../x"),
-        ("rows", "x"),
-    ],
-)
-def test_choices_that_mean_nothing_are_named(name: str, value: str):
-    assert read(**{name: value}) == (State(), [name])
