@@ -8,6 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import PROPERTY, as_file, damaged, or_refused
 
 from lenses.words.familiarity import (
     JUDGED,
@@ -112,13 +115,22 @@ def test_the_file_gives_back_the_same_measure(measure: DoubtMeasure, tmp_path: P
     assert read_measure(tmp_path / "nothing") is None
 
 
+@PROPERTY
+@given(st.deferred(lambda: damaged(as_file(as_json(chosen(KNOWN, NEWS_LIKE))))))
+def test_a_damaged_file_is_refused_in_one_sentence_or_survives(tmp_path: Path, values: object):
+    file = tmp_path / "familiarity.json"
+    with or_refused(CheckpointError):
+        file.write_text(json.dumps(values), encoding="utf-8")
+        found = read_measure(tmp_path)
+        assert found is not None
+        file.write_text(json.dumps(as_json(found)), encoding="utf-8")
+        assert read_measure(tmp_path) == found
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         {"weights": [1.0]},
-        {"bias": "many"},
-        {"threshold": None},
-        {"usual": {}},
         {"middle": [0, 0, float("nan")]},
     ],
     ids=str,

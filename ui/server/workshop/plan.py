@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from transformer.text.kinds import check_fields, one_of, whole
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
 from transformer.text.typed import clean
 from transformer.text.vocabulary import Tokenizer, TokenizerError
@@ -39,23 +40,16 @@ class Plan:
         ValueError: A value is out of bounds; the message says which.
     """
 
-    task: str = "copy"  # one of ``TASKS``
-    length: int = 8  # most letters of a sequence, if the task has such
-    width: int = 48  # d_model; the feed-forward network is twice as wide
-    heads: int = 4  # heads per layer
-    layers: int = 2  # layers of the encoder, and of the decoder
-    steps: int = 1_000  # steps of training
+    task: Annotated[str, one_of(*TASKS)] = "copy"
+    # most letters of a sequence, if the task has such
+    length: Annotated[int, whole(*LENGTHS)] = 8
+    width: Annotated[int, one_of(*WIDTHS)] = 48  # d_model; the feed-forward network is twice as wide
+    heads: Annotated[int, one_of(*HEADS)] = 4  # heads per layer
+    layers: Annotated[int, one_of(*LAYERS)] = 2  # layers of the encoder, and of the decoder
+    steps: Annotated[int, whole(*STEPS)] = 1_000  # steps of training
 
     def __post_init__(self) -> None:
-        choices = {"task": TASKS, "width": WIDTHS, "heads": HEADS, "layers": LAYERS}
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                listed = ", ".join(map(str, allowed))
-                raise ValueError(f"{name} is {getattr(self, name)!r:.40}; choose one of {listed}.")
-        for name, (low, high) in {"length": LENGTHS, "steps": STEPS}.items():
-            value = getattr(self, name)
-            if type(value) is not int or not low <= value <= high:
-                raise ValueError(f"{name} is {value!r:.40}; choose {low:,} to {high:,}.")
+        check_fields(self)
 
     @classmethod
     def read(cls, values: dict[str, Any]) -> Plan:

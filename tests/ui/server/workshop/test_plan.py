@@ -6,7 +6,9 @@ import gzip
 from typing import Any
 
 import pytest
+from hypothesis import given
 from programs import main
+from properties import PROPERTY, as_file, damaged, or_refused
 
 from transformer.text.pairs import DataError, SentencePair
 from ui.server.workshop.plan import BOUNDS, LARGEST, OWN, TASKS, Plan, example, own_pairs
@@ -24,24 +26,29 @@ def test_a_plan_survives_being_written(task: str) -> None:
     assert Plan.read(plan.to_dict()) == plan
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"task": "../x"},
-        {"length": 2},
-        {"length": 5.0},
-        {"width": 4096},
-        {"heads": 3},
-        {"layers": 0},
-        {"steps": 10**9},
-        {"steps": True},
-        {"steps": "100"},
-    ],
-    ids=str,
-)
-def test_a_value_out_of_bounds_is_refused_by_its_name(values: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"^{next(iter(values))} is"):
-        Plan(**values)
+BOUNDED = {
+    "task": ("../x",),
+    "length": (2, 5.0),
+    "width": (4096,),
+    "heads": (3,),
+    "layers": (0,),
+    "steps": (10**9, True, "100"),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_a_value_out_of_bounds_is_refused_by_its_name(name: str) -> None:
+    for value in BOUNDED[name]:
+        with pytest.raises(ValueError, match=f"^{name} is {value!r}; it must be "):
+            Plan(**{name: value})
+
+
+@PROPERTY
+@given(damaged(Plan().to_dict()))
+def test_a_damaged_plan_is_refused_in_one_sentence_or_survives(values: dict[str, Any]) -> None:
+    with or_refused(ValueError):
+        plan = Plan.read(values)
+        assert Plan.read(as_file(plan.to_dict())) == plan
 
 
 def test_the_command_is_one_that_the_package_knows(capsys: pytest.CaptureFixture[str]) -> None:
