@@ -26,30 +26,20 @@ def test_every_linked_page_draws_its_figures_for_one_translation(page: str):
     assert {data["trace"] for data in carried.values()} == {told["trace"]}
 
 
+def test_bad_values_in_the_address_are_named_and_the_nearest_view_is_shown():
+    bad = {"step": ["1", "2"], "source": "1e9", "decoder": "x.y", "view": "sideways", "decode": "beam-x"}
+    at = run(**bad)
+    assert all(name in said(at) for name in bad)
+    assert view(at)["step"] >= 0
+
+
 @pytest.mark.parametrize(
-    "params",
-    [
-        {"step": "0"},
-        {"step": "999"},
-        {"step": "nan"},
-        {"step": ["1", "2"]},
-        {"source": "-7"},
-        {"source": "1e9"},
-        {"encoder": "9.9"},
-        {"decoder": "x.y"},
-        {"cross": "1"},
-        {"view": "sideways"},
-        {"decode": "beam-x"},
-        {"model": "../../etc"},
-        {"model": "/work"},
-    ],
-    ids=str,
+    "params", [{"step": "999", "encoder": "9.9"}, {"model": "../../etc"}, {"model": "/work"}]
 )
-def test_a_bad_address_is_named_and_the_nearest_view_is_shown(params: dict[str, str]):
+def test_what_a_model_has_not_is_named_and_the_nearest_is_shown(params: dict[str, str]):
     at = run(**params)
     assert view(at)["step"] >= 0
-    if params not in ({"step": "0"}, {"source": "-7"}):
-        assert said(at)
+    assert said(at)
 
 
 OUT_OF_RANGE = {

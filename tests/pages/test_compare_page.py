@@ -187,7 +187,7 @@ def test_choosing_another_way_of_comparing_is_in_the_address():
     assert not at.exception
 
 
-@pytest.mark.parametrize("value", ["x", "head", "head-x", "untrained-", "uniform-1", "decode-x", "model"])
+@pytest.mark.parametrize("value", ["x", "untrained-"])
 def test_an_unreadable_comparison_is_named(value: str):
     at = run(PAGE, against=value)
     assert "could not be read" in " ".join(each.value for each in at.info).replace("\\", "")

