@@ -51,12 +51,10 @@ class WayBack:
     source: Array  # (layers, heads, source) by head of cross-attention and source position
     prefix: Array  # (layers, heads, step + 1) by head of self-attention and position of the prefix
     writers: tuple[Writer, ...]  # who wrote the encoder's streams
-    encoder: (
-        Array  # (writers, source) by who wrote, for each source position; a column sums to that of `source`
-    )
-    words: (
-        Array  # (layers, heads, source, source) by head of the encoder, where it wrote, and the word it read
-    )
+    # (writers, source) by who wrote, for each source position; a column sums to that of `source`
+    encoder: Array
+    # (layers, heads, source, source) by head of the encoder, where it wrote, and the word it read
+    words: Array
     ways: tuple[Way, ...]  # the largest ones through heads
     audit: AuditReport  # whether the sums meet at every place
 
@@ -157,9 +155,8 @@ def _stacked(reads: Read, kind: AttentionKind) -> Tensor:
 class WayNode:
     """One place of the picture: the logit, a writer, a position, or what is not shown of a column as one."""
 
-    column: (
-        int  # 0 logit, 1 writers of the decoder, 2 positions read, 3 writers of the encoder, 4 source words
-    )
+    # 0 logit, 1 writers of the decoder, 2 positions read, 3 writers of the encoder, 4 source words
+    column: int
     value: float  # its part of the logit
     writer: Writer | None = None
     position: int | None = None  # of the source; of the prefix if the column is 2 and `prefix` says so

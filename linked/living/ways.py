@@ -26,9 +26,8 @@ class Explaining:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self._traced: tuple[Translation, Translation] | None = (
-            None  # the run asked about last, and its second
-        )
+        # the run asked about last, and its second
+        self._traced: tuple[Translation, Translation] | None = None
 
     def __call__(self, run: Translation, step: int) -> str:
         from lenses.again.way_back import audit_way_back  # PyTorch is there, as the model is

@@ -47,9 +47,8 @@ class ModelConfig:
     activation: Activation = "relu"  # non-linearity of the feed-forward network; the paper's is "relu"
     # the activation of one inner map is multiplied by a second one, not activated (Shazeer 2020)
     gated: bool = False
-    biases: bool = (
-        True  # linear maps add a bias; without, section 3.3's b₁ and b₂ and those of attention are 0
-    )
+    # linear maps add a bias; without, section 3.3's b₁ and b₂ and those of attention are 0
+    biases: bool = True
     scaled_scores: bool = True  # q · k is divided by √d_k (equation 1)
     positions: str = "sinusoidal"  # name of a positional encoding, one of ``ENCODINGS``
     # order of the numbers in sinusoidal positions. "interleaved": alternating sines and cosines, as in the
@@ -61,9 +60,8 @@ class ModelConfig:
     scaled_output: bool = False  # what the output projection reads is divided by √d_model
     output_bias: bool = False  # a learned bias is added to the logits
     max_positions: _Length = 2048  # longest sequence that has positions, in tokens
-    first_position: Annotated[int, whole(0, 16)] = (
-        0  # position of the first token in the table of the positional encoding
-    )
+    # position of the first token in the table of the positional encoding
+    first_position: Annotated[int, whole(0, 16)] = 0
     pad_id: int = 0  # Id of the padding token. One past the last piece: padding is no piece.
     # Id of the token that the decoder starts with. One past the last piece: it starts with no token, whose
     # embedding is zero.
@@ -343,9 +341,8 @@ class RecurrentConfig(ModelConfig):
     cell: Literal["gru"] = "gru"  # the recurrent cell
     # how the decoder's state is compared with the memory; "local" is "bilinear" near a predicted centre
     score: Score = "additive"
-    reach: Annotated[int, whole(1, 1_000)] = (
-        4  # how many positions a local query sees on either side of its centre
-    )
+    # how many positions a local query sees on either side of its centre
+    reach: Annotated[int, whole(1, 1_000)] = 4
     n_heads: _Few = 1  # always 1
     positions: Literal["none"] = "none"  # always "none": the order of the words is in the order of the steps
 
