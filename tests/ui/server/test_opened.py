@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +16,11 @@ from sources import named
 from lenses.words.alignment import Aligner
 from linked.view import EXAMPLE
 from transformer.runs.translator import load_translator
-from ui.server import runs
+from ui.server import models, runs
 from ui.server.examples import Claim, Example
-from ui.server.opened import Opened
+from ui.server.opened import Opened, per_run
 from ui.server.runs import Request
+from ui.server.source import Source, per_model
 
 CASE = CASES["shift"]
 CLAIM = Claim("It shows.", "neun", "nine", 0, 0, 0.5, 0.9)
@@ -55,3 +61,45 @@ def test_a_claim_whose_word_does_not_occur_leaves_the_choice_to_the_head(closed_
     shown = opened(closed_form_models, Example("shift", CASE.sentence, "", other, {}))
     assert shown.claimed_step is None
     assert shown.first_step == opened(closed_form_models).first_step
+
+
+def test_a_value_of_a_run_is_made_once_for_each_run_and_each_position_not_for_what_listens(
+    closed_form_models,
+):
+    made: list[tuple[str, int]] = []
+
+    @per_run(4)
+    def value(opened: Opened, layer: int, *, tell: Callable[[], object]) -> int:
+        tell()
+        made.append((opened.asked.text, layer))
+        return layer
+
+    own, heard = opened(closed_form_models), list[str]()
+    assert [value(own, layer, tell=lambda: heard.append("x")) for layer in (0, 1, 0)] == [0, 1, 0]
+    assert value(own, 1, tell=pytest.fail) == 1
+    assert made == [(CASE.sentence, 0), (CASE.sentence, 1)]
+    again = replace(own, translation=replace(own.translation))
+    assert value(again, 1, tell=lambda: heard.append("y")) == 1
+    assert heard == ["x", "x", "y"]
+
+
+def test_a_value_of_a_model_is_made_again_once_the_model_was_loaded_again(
+    closed_form_models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    shutil.copytree(closed_form_models["shift"], tmp_path / "mine")
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
+    made: list[str] = []
+
+    @per_model(4)
+    def value(source: Source, text: str) -> str:
+        made.append(text)
+        return source.translator().translate(text).text
+
+    found = models.find("mine")
+    assert value(found, CASE.sentence) == value(found, CASE.sentence)
+    assert len(made) == 1
+    os.utime(tmp_path / "mine" / "config.json", ns=(1, time.time_ns() + 10**9))
+    later = models.find("mine")
+    assert later != found
+    assert value(later, CASE.sentence)
+    assert len(made) == 2
