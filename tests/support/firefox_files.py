@@ -44,14 +44,14 @@ Content = list[tuple[str, int, tuple[int, ...], bytes]]
 """Name, type, shape and bytes of each item."""
 
 
-def vocabulary(pieces: int = PIECES) -> bytes:
+def vocabulary(pieces: int = PIECES, eos_id: int = 0) -> bytes:
     """A vocabulary that begins with ``</s>`` and ``<unk>`` and has no other special piece."""
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(TEXT_TO_LEARN),
         model_writer=written,
         vocab_size=pieces,
-        eos_id=0,
+        eos_id=eos_id,
         unk_id=1,
         pad_id=-1,
         bos_id=-1,

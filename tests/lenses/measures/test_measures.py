@@ -187,6 +187,13 @@ def test_a_word_left_out_is_a_translation_without_it(run: Run):
     )
 
 
+def test_one_token_of_the_source_is_left_or_nothing_is(run: Run):
+    effects, every = Effects(*run), [*range(len(run[1].source_tokens))]
+    assert torch.isfinite(effects.left_out(every[1:-1])).all()
+    with pytest.raises(UnmeasuredError, match="no source is left"):
+        effects.left_out(every[:-1])
+
+
 def test_the_only_key_of_a_query_cannot_be_hidden(run: Run):
     model, translation = run
     if AttentionKind.DECODER in model.config.sites:

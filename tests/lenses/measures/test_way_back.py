@@ -12,6 +12,7 @@ from random_models import random_translator
 from lenses.again.carried import read_by_keys
 from lenses.again.plain import carried_on, exactly, output_columns
 from lenses.again.way_back import audit_hidden, audit_way_back
+from lenses.measures.direct import direct
 from lenses.measures.effect import Cut, Effects
 from lenses.measures.stream import TOKEN as TOKEN_WRITER
 from lenses.measures.stream import UnmeasuredError, Writer
@@ -43,7 +44,23 @@ def test_every_part_is_what_is_carried_forwards(run, found):
     assert report.passed, report
     assert back.audit.passed
     wrong = replace(back, words=np.roll(back.words, 1, -1))
-    assert not audit_way_back(run[0].model, run[1], STEP, (TOKEN, against), wrong).passed
+    assert not audit_way_back(run[0].model, run[1], STEP, (TOKEN, against), wrong, None).passed
+
+
+def test_the_check_says_by_what_share_of_the_largest_part_a_position_is_missed(
+    run, monkeypatch: pytest.MonkeyPatch
+):
+    for more in (0.01, 100.0):  # nats that one writer has too many
+
+        def other(model, translation, side, *given, more=more):
+            made = direct(model, translation, side, *given)
+            return replace(made, values=[made.values[0] + more * (side == "encoder"), *made.values[1:]])
+
+        monkeypatch.setattr("lenses.measures.way_back.direct", other)
+        wrong = way_back(run[0].model, run[1], STEP, TOKEN)
+        share = more / max(1.0, float(np.abs(wrong.encoder).max()))
+        assert wrong.audit.checks[-1].value == pytest.approx(share, rel=1e-3)
+        assert not wrong.audit.passed
 
 
 @pytest.mark.parametrize("most", [1, 3, 200])

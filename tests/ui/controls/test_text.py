@@ -5,6 +5,11 @@ import pytest
 from ui.controls import text
 
 
+def test_every_sign_that_markdown_or_latex_reads_is_escaped() -> None:
+    signs = "\\`*_{}[]()#+-.!|~$:<>^&"
+    assert text.plain(f"a{signs}é 1") == "a" + "".join(f"\\{sign}" for sign in signs) + "é 1"
+
+
 def test_a_command_loses_the_folders_outside_the_project() -> None:
     written = "python -m lab heads --model assets/en-de --data ../shared/valid.tsv.gz --x /a/b.tsv"
     assert text.command(written) == ("python -m lab heads --model assets/en-de --data valid.tsv.gz --x b.tsv")

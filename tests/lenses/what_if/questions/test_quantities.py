@@ -307,6 +307,8 @@ def test_a_close_race_is_not_asked():
     assert not found.asked
     assert replace(found, options=(Option("a", 0.46, "0.46"), options[1])).asked
     assert not Measured("Which?", options[:1], 0).asked
+    least = Option("a", 2 * ROUNDING, "0.02"), Option("b", 0.0, "0.00")
+    assert Measured("Which?", least, 0).asked
 
 
 def test_names_in_files_are_those_that_can_be_measured():

@@ -219,6 +219,9 @@ def test_each_language_may_have_its_own_pieces(tmp_path):
     src, tgt = torch.tensor([[5, 7, 9, 0]]), torch.tensor([[CONFIG.bos_id, 11, 12]])
     torch.testing.assert_close(loaded.model(src, tgt), model(src, tgt), atol=2e-2, rtol=0)
     assert load_translator(folder).translate("the old house").steps
+    (folder / "trgvocab.enpt.spm").write_bytes(vocabulary(eos_id=2))
+    with pytest.raises(CheckpointError, match="two vocabularies that give </s> or <unk> different ids"):
+        load_firefox(folder)
     (folder / "trgvocab.enpt.spm").write_bytes(vocabulary(PIECES - 5))
     with pytest.raises(CheckpointError, match="the weight decoder_Wemb has the shape"):
         load_firefox(folder)

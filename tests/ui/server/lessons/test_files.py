@@ -306,3 +306,10 @@ def test_the_score_of_a_check_and_the_name_stand_in_the_file():
     assert progress.score(notes, "after") is None
     hostile = json.dumps({"lessons": {}, "name": "a\u001b[31m\ud800" + "b" * 200}).encode()
     assert progress.student(hostile) == ("a[31m" + "b" * 200)[:80]
+
+
+def test_a_file_may_be_as_large_as_the_limit_and_no_larger(tmp_path: Path):
+    whole = json.dumps(LESSON).ljust(files.MOST_BYTES)
+    assert read(write(tmp_path / "whole.json", whole)).title == "Mine"
+    with pytest.raises(LessonError, match="larger than 100,000 bytes"):
+        read(write(tmp_path / "larger.json", whole + " "))
