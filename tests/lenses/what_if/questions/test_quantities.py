@@ -129,7 +129,7 @@ def test_the_head_of_greatest_effect_is_found_by_forced_runs(
 def test_a_query_is_asked_for_where_one_reaches_the_goal(
     run: Translation, place: Viewpoint, kind: str, goal: str
 ):
-    heads = [(layer, head) for layer in range(2) for head in range(run.config.n_heads)]
+    heads = [(layer, head) for layer in range(2) for head in range(0, run.config.n_heads, 2)]
     for head in heads:
         at = Viewpoint(place.step, place.source, {**place.heads, kind: head})
         found = plane_of(run, (AttentionKind(kind), *head), at.row(AttentionKind(kind)), None, goal)
