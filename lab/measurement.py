@@ -238,7 +238,7 @@ def about(name: str, **options: object) -> dict[str, str]:
     """The command that makes a file again, as a shell reads it, and today's date."""
     words = ["python", "-m", "lab", name]
     for option, value in options.items():
-        values = value if isinstance(value, list | tuple) else [value] * bool(value)
+        values = value if isinstance(value, list | tuple) else [value] if value else []
         if values:
             words += [flag(option), *(str(each) for each in values if each is not True)]
     return {"command": shlex.join(words), "date": date.today().isoformat()}

@@ -75,7 +75,7 @@ def sentence(
 ) -> list[str]:
     """One sentence about a row, with numbers, as alternating plain and emphasised parts."""
     weights = view.weights[row]
-    name = labels.head_phrase(view.layer, view.head) + f" ({role})" * bool(role)
+    name = labels.head_phrase(view.layer, view.head) + (f" ({role})" if role else "")
     opening = _opening(view, row)
     if not view.mask[row].any():
         return [*opening, f", {name} may attend to nothing: every key is masked."]
@@ -131,7 +131,7 @@ def sentences(view: HeadLike, role: str = "") -> list[list[str]]:
 
 def sentences_off(view: HeadLike, role: str = "") -> list[list[str]]:
     """The same for a head whose output is replaced by zeros: its weights are computed, and reach nothing."""
-    name = labels.head_phrase(view.layer, view.head) + f" ({role})" * bool(role)
+    name = labels.head_phrase(view.layer, view.head) + (f" ({role})" if role else "")
     off = f", {name} is off: its output is 0, so these weights reach nothing."
     return [[*_opening(view, row), off] for row in range(len(view.query_tokens))]
 

@@ -119,7 +119,7 @@ def _title(views: Sequence[HeadLike], i: int) -> str:
     """What stands above a map; nothing above a single one, since the paper's own caption names it."""
     if len(views) == 1:
         return ""
-    kind = f"{views[i].kind} " * (len({view.kind for view in views}) > 1)
+    kind = f"{views[i].kind} " if len({view.kind for view in views}) > 1 else ""
     return f"({chr(ord('a') + i)}) {kind}{labels.head_name(views[i].layer, views[i].head)}"
 
 

@@ -55,8 +55,7 @@ def told(found: Json) -> Study:
             f"{'cost' if len(better) > 1 else 'costs'} more than the mean weight's {value:.2f} "
             f"({low:.2f} to {high:.2f}): "
             f"{', '.join(f'{name} {first[name][0]:.2f}' for name in others)}."
-            + _ATTRACTED
-            * (first[_WEIGHTS][2] < first[_CHANCE][1]),
+            + (_ATTRACTED if first[_WEIGHTS][2] < first[_CHANCE][1] else ""),
             _dots("deleted", "the first token hidden", measures),
             _dots("kept", "all but the first token hidden", measures),
             *(

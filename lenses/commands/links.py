@@ -69,7 +69,7 @@ def write_links(arguments: argparse.Namespace) -> int:
             found = workers.each(aligned.links, [line.pair for line in part if line.pair is not None])
             each = iter(list(found))
             for line in part if workers.first else ():
-                bad += [line.error] * bool(line.error)
+                bad += [line.error] if line.error else []
                 pairs = [] if line.pair is None else sorted(next(each))
                 values = {"links": pairs} | ({"error": line.error} if line.error else {})
                 write(arguments, values, " ".join(f"{i}-{j}" for i, j in pairs))

@@ -115,13 +115,13 @@ def written(
         own, reasons = measures, () if number else why
         if number and why_not(each, measures, model.measure is not None):
             own = ()  # the run beside may be one that cannot be measured
-        ends = f"-{number + 1}" * bool(number)
+        ends = f"-{number + 1}" if number else ""
         parts.append(_side(each, model, place, heads * (not number), name, ends, (own, reasons), pair))
     return _FRAME.format(
         policy=html.escape(POLICY),
         title=_safe(" | ".join(" → ".join(_texts(each))[: 120 // len(sides)] for each, _ in sides)),
         style=scripts.style(),
-        pair=" living-pair" * bool(beside),
+        pair=" living-pair" if beside else "",
         sides="\n".join(side for side, _ in parts),
         runs="\n".join(data for _, data in parts),
         script=scripts.script(),
@@ -175,8 +175,10 @@ def _side(
         what: "\n".join(f'<p dir="auto">{_safe(text)}</p>' for text in said.get(what, ()))
         for what in ("texts", "changes", "proof")
     }
-    head = f'<h2 class="living-name">{_safe(name)}<span id="end{number}" role="status"></span></h2>\n' * bool(
-        name
+    head = (
+        f'<h2 class="living-name">{_safe(name)}<span id="end{number}" role="status"></span></h2>\n'
+        if name
+        else ""
     )
     digest = hashlib.sha256(data.encode()).hexdigest()
     told = f'id="run{number}" data-sha256="{digest}" data-place="{_safe(place)}"'
@@ -278,7 +280,7 @@ def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps | M
     for kind in kinds.values():
         audit = audit.joined(kind.audit)
     badge = captions.badge(audit)
-    tokens = f"{len(run.source_tokens)} source and " * bool(run.source_tokens)
+    tokens = f"{len(run.source_tokens)} source and " if run.source_tokens else ""
     return [
         f"{run.model} · {origin} · decoding: {run.method} · {tokens}{len(run.target_tokens)} target tokens · "
         f"attention-explorer {transformer.__version__} · {today}",

@@ -38,7 +38,7 @@ def score(arguments: argparse.Namespace) -> int:
         found = zip(pairs, forced_log_probs(translator, pairs), strict=True)
         for line in part:
             if line.pair is None:
-                bad += [line.error] * bool(line.error)
+                bad += [line.error] if line.error else []
                 write(arguments, EMPTY | ({"error": line.error} if line.error else {}), "")
             else:
                 _write(arguments, translator, *next(found))

@@ -202,7 +202,7 @@ def _named(cells: Cells) -> str:
             "past": "earlier keys",
         }[cells]
     pairs = [" → ".join(_at(*part) for part in zip(("query", "key"), cell, strict=True)) for cell in cells]
-    return ", ".join(pairs[:3]) + f", … ({len(pairs)} cells)" * (len(pairs) > 3)
+    return ", ".join(pairs[:3]) + (f", … ({len(pairs)} cells)" if len(pairs) > 3 else "")
 
 
 def _at(what: str, at: int | None) -> str:

@@ -68,7 +68,7 @@ class Prefix(Intervention):
     token_ids: Field[tuple[Token, ...], Iterable[Token]] = _Tokens()  # ids or pieces
 
     def __str__(self) -> str:
-        first = " ".join(map(shown, self.token_ids[:4])) + " …" * (len(self.token_ids) > 4)
+        first = " ".join(map(shown, self.token_ids[:4])) + (" …" if len(self.token_ids) > 4 else "")
         return f"the output begins with {len(self.token_ids)} given tokens: {first}"
 
 

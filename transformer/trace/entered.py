@@ -40,7 +40,7 @@ def audit_entered(
     if config is not None and ENCODINGS[config.positions].acts == "embeddings":
         found = [_positions(trace, basis, side) for side in trace.embeddings]
         known = [each for each in found if each is not None]
-        unmade += [POSITIONS_UNMADE] * (len(known) < len(found))
+        unmade += [POSITIONS_UNMADE] if len(known) < len(found) else []
         checks += [Check(POSITIONS, _worst(known), limit)] if known else []
     return AuditReport(tuple(checks), unmade=tuple(unmade))
 

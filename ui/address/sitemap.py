@@ -345,7 +345,7 @@ def title(name: str) -> str:
     page, _, view = name.partition("/")
     if name in RESEARCH:
         return place(name).name
-    return PAGES[page].name + f": {place(name).name}" * bool(view)
+    return PAGES[page].name + (f": {place(name).name}" if view else "")
 
 
 def heading(name: str) -> tuple[str, str]:

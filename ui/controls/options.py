@@ -26,7 +26,10 @@ def heads(
     """The heads of a kind, each with what it does over many sentences."""
     options = [(layer, head) for layer in range(size[0]) for head in range(size[1])]
     role = {(i, j): name for i, layer in enumerate(roles) for j, name in enumerate(layer)}
-    told = {each: (labels.head_name(*each), role.get(each), "default" * (each == first)) for each in options}
+    told = {
+        each: (labels.head_name(*each), role.get(each), ("default" if each == first else ""))
+        for each in options
+    }
     return {each: " · ".join(filter(None, parts)) for each, parts in told.items()}
 
 

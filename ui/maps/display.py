@@ -46,7 +46,9 @@ def popover(
 ) -> None:
     """Draws one button for words, hidden tokens, rows, colours and windows; its label says what is on."""
     on = ["words"] * now.words + [f"no {name}" for name in now.hide]
-    with st.popover("Display" + f": {', '.join(on)}" * bool(on), type="tertiary", icon=":material/tune:"):
+    with st.popover(
+        "Display" + (f": {', '.join(on)}" if on else ""), type="tertiary", icon=":material/tune:"
+    ):
         st.toggle("Words", now.words, help=_WORDS, **control("words", now.words))
         for name, label in _HIDE.items():
             st.toggle(label, name in now.hide, **control(f"hide.{name}", name in now.hide, _hider(name)))

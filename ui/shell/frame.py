@@ -171,7 +171,7 @@ def open_page(
         layout="wide",
         initial_sidebar_state=240,
     )
-    st.html(_STYLE + _DARK * (st.context.theme.type == "dark"))
+    st.html(_STYLE + (_DARK if st.context.theme.type == "dark" else ""))
     try:
         visits.begin()
     except visits.FullError as error:

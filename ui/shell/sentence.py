@@ -40,7 +40,9 @@ def decoding(now: State) -> None:
 def sentence_box(source: Source, now: State, way: Callable[[State], None] | None = decoding) -> None:
     """Draws the input box for the sentence, the way of decoding unless the page decides it, the button."""
     text, translates = examples.text_on(source, now.text), source.task == "translate"
-    box, *middle, button = st.columns([6.2, *[2.6] * (way is not None), 1], vertical_alignment="bottom")
+    box, *middle, button = st.columns(
+        [6.2, *([2.6] if way is not None else []), 1], vertical_alignment="bottom"
+    )
     with box:
         st.text_input(
             "Sentence to translate" if translates else "Text to go by",

@@ -62,9 +62,9 @@ def _entry(
     """A word in HTML."""
     page, _, view = see.partition("/")
     path = "./" if page == sitemap.HOME else page
-    query = f"?view={view}" * bool(view)
+    query = f"?view={view}" if view else ""
     others = [each for each in (*written, *also) if each.lower() != word.lower()]
-    forms = f"<br><small>{escape(', '.join(others))}</small>" * bool(others)
+    forms = f"<br><small>{escape(', '.join(others))}</small>" if others else ""
     explained = _CODE.sub(r"<code>\1</code>", escape(told))
     return (
         f"<dt>{escape(word)}{forms}</dt><dd>{explained} "

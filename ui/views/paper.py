@@ -216,7 +216,7 @@ def show() -> None:
 def _row(item: PaperItem) -> None:
     left, middle, right = st.columns([1.3, 3.2, 1.9], gap="medium", vertical_alignment="center")
     left.markdown(f"**{item.name.replace('_i', '$_i$')}**")
-    middle.markdown(f"{item.says}" + f"\n\n${item.formula}$" * bool(item.formula))
+    middle.markdown(f"{item.says}" + (f"\n\n${item.formula}$" if item.formula else ""))
     with right:
         for label, address in item.links:
             page, _, query = address.partition("?")

@@ -87,7 +87,10 @@ def _head(layer: int, head: int) -> str:
 
 def _named(tokens: Sequence[str], places: Iterable[int], name: Callable[[str], str]) -> list[str]:
     """Names of some positions; those that occur twice say which one is meant."""
-    return [f"“{name(tokens[i])}”" + f" (key {i + 1})" * (list(tokens).count(tokens[i]) > 1) for i in places]
+    return [
+        f"“{name(tokens[i])}”" + (f" (key {i + 1})" if list(tokens).count(tokens[i]) > 1 else "")
+        for i in places
+    ]
 
 
 def _spread(values: Floats, most: int = MOST) -> list[int]:
@@ -136,7 +139,7 @@ def candidate(at: Asking) -> Measured:
     best = taken[0].token_id if taken else -1
     taken = tuple(sorted(taken, key=lambda each: (each.token, each.token_id)))
     more = ", ".join(f"“{at.name(each.token)}”" for each in step.alternatives[: rank - 1])
-    apart = f"apart from {more}, " * bool(more)
+    apart = f"apart from {more}, " if more else ""
     asks = f"At step {at.place.step + 1}: {apart}which token is the most probable?"
     names = [f"“{at.name(each.token)}”" for each in taken]
     place = [each.token_id for each in taken].index(best) if taken else 0

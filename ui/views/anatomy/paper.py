@@ -76,7 +76,7 @@ def table(opened: Opened) -> None:
             "LayerNorm",
             "post-norm",
             "post-norm",
-            captions.norm_name(config.norm) + ", RMSNorm" * (config.norm_by == "rms"),
+            captions.norm_name(config.norm) + (", RMSNorm" if config.norm_by == "rms" else ""),
         ),
         ("positions", "sinusoidal", "sinusoidal", plain(config.positions)),
         ("pieces", "37,000 (en–de)", "37,000 (en–de)", f"{config.n_target_pieces:,}"),

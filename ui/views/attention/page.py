@@ -55,7 +55,7 @@ def show(
             positions = opened.translation.config.positions
             site = opened.translation.config.sites[AttentionKind(page.kind)]
             told = f"{page.seeing} {formula.explained(page.kind, positions, site.score)}"
-            told += _LOCAL * bool(look.read().reach)
+            told += _LOCAL if look.read().reach else ""
             written = formula.attention(page.kind, positions, site.causal, site.score)
             seen(told, written)
             run_export(scene, lambda now, looks: one_head.printed(looks[page.kind], now))

@@ -146,7 +146,7 @@ def _tokens(opened: Opened, found: Shares, steps: list[str], audit: AuditReport)
     rows = [
         MeasureRow(name, values[:_SHOWN]) for name, values in zip(steps[:_SHOWN], found.source, strict=False)
     ]
-    cut = f", the first {_SHOWN} tokens" * (max(len(run.source_tokens), len(steps)) > _SHOWN)
+    cut = f", the first {_SHOWN} tokens" if max(len(run.source_tokens), len(steps)) > _SHOWN else ""
     panel(
         "source tokens",
         lambda ink: measures_map(rows, columns, ink),

@@ -55,7 +55,11 @@ class Found:
         cls, survey: Survey, kind: str, now: State, file: str | None, importance: np.ndarray | None
     ) -> Found:
         """Choices of a state among a survey; the model must have the head that the state names."""
-        names = {*survey.means[AttentionKind(kind)], "keeps", *["importance"] * (importance is not None)}
+        names = {
+            *survey.means[AttentionKind(kind)],
+            "keeps",
+            *(["importance"] if importance is not None else []),
+        }
         known = tuple(each for each in _KNOWN if each.name in names)
         usual = next((each for each in known if each.name == _FIRST[kind]), known[0])
         statistic = next((each for each in known if each.name == now.statistic), usual)

@@ -185,7 +185,9 @@ def writes(found: Found, source: Source) -> None:
     if "dictionary" in means:
         shares = [float(means[f"dictionary{name}"][head]) for name in ("", "_moved", "_other")]
         own, moved, other = map(percent, shares)
-        hardly = " That is hardly more, so this head is no dictionary." * (shares[0] <= 2 * max(shares[1:]))
+        hardly = (
+            " That is hardly more, so this head is no dictionary." if shares[0] <= 2 * max(shares[1:]) else ""
+        )
         st.markdown(
             "Where its largest weight is on a source word, the token that this word raises most is the one "
             f"written in **{own}** of the rows; for control, the next source word's in {moved}, and through "
@@ -231,7 +233,7 @@ def rests(found: Found, source: Source) -> None:
     seen = _sunk(source, place, which, runs=runs, tell=lambda share: bar.progress(share))
     bar.empty()
     dims = ", ".join(str(labels.count(each)) for each in seen.outliers[:6])
-    more = f" and {len(seen.outliers) - 6} more" * (len(seen.outliers) > 6)
+    more = f" and {len(seen.outliers) - 6} more" if len(seen.outliers) > 6 else ""
     outliers = f"dimension{'s' * (len(seen.outliers) > 1)} {dims}{more}" if seen.outliers else "no dimension"
     st.markdown(
         f"It puts **{percent(seen.weight)}** of its weight on {plain(labels.display(seen.token))}. The value "

@@ -119,7 +119,7 @@ def _sentences(found: Found, _: Source) -> None:
             st.caption(title)
         for each in examples:
             value = _value(found, order, each)
-            text = labels.shorten(each.line.source, 60) + f" · {value}" * bool(value)
+            text = labels.shorten(each.line.source, 60) + (f" · {value}" if value else "")
             link_to(found, each.line, text, each.row)
             shown.add(each.line.source)
     if not shown:

@@ -116,7 +116,7 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
         value, output = found.record.value[found.head].numpy(), found.output(weights)
         goal = value[i] if now.goal == "copy" else (value[i] + value[j]) / 2
         rows = [Strip(f"v of {names[i]}", value[i]), Strip(f"v of {names[j]}", value[j])]
-        rows += [Strip("mean of both", goal)] * (now.goal == "average")
+        rows += [Strip("mean of both", goal)] if now.goal == "average" else []
         rows.append(Strip("Σ w v", output, length(output), True))
         away = float(np.linalg.norm(output - goal) / max(float(np.linalg.norm(goal)), 1e-9))
         panel(

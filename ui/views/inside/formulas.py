@@ -85,7 +85,7 @@ class Terms:
         return rf"\tilde {letter}" if self.rotated else letter
 
     def _more(self, bias: str, mask: str) -> str:
-        return f" + {bias}" * bool(self.rule) + f" + {mask}" * self.masked
+        return (f" + {bias}" if self.rule else "") + f" + {mask}" * self.masked
 
 
 def terms_of(look: Look) -> Terms:
@@ -146,7 +146,7 @@ def steps(
     """Every arrow of the chain: the sub-layer, the sum, and the place of the norm."""
     lines = []
     for before, after, name in zip(names[:-1], names[1:], sublayers, strict=True):
-        x, memory = _primed(before), r", \mathrm{memory}" * (name == "cross_attention")
+        x, memory = _primed(before), (r", \mathrm{memory}" if name == "cross_attention" else "")
         read = x if norm == "post" else rf"\mathrm{{{called}}}({x})"
         total = rf"{x} + {_CALLED[name]}({read}{memory})"
         lines.append(

@@ -114,7 +114,7 @@ def _state(lesson: Lesson) -> str:
     if lesson.is_check:
         return _score() if done >= steps else f"{done} of {steps} steps seen"
     notes = [note for note in session.lesson_notes()[lesson.name].values() if note is not None]
-    right = f" · {sum(note['right'] for note in notes)} of {len(notes)} answers right" * bool(notes)
+    right = f" · {sum(note['right'] for note in notes)} of {len(notes)} answers right" if notes else ""
     return f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
 
 

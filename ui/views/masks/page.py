@@ -280,7 +280,7 @@ def _leaks(found: Leak, rows: tuple[str, ...], cursor: int) -> str:
     if not found.cells:
         return "Nothing is masked, so every way of masking gives the same weights."
     tokens = [i for i, token in enumerate(rows) if token != PAD]
-    of = f"{len(tokens)} row{'s' * (len(tokens) != 1)}" + " of tokens" * (len(tokens) != len(rows))
+    of = f"{len(tokens)} row{'s' * (len(tokens) != 1)}" + (" of tokens" if len(tokens) != len(rows) else "")
     if short := int(found.unequal[tokens].sum()):
         sums = _of_rows(found.sums, "sums to", rows, tokens, cursor)
         return (

@@ -210,7 +210,7 @@ def ranking(tree: SearchTree, text: Text) -> None:
 
 
 def _fate(tree: SearchTree, i: int) -> str:
-    same = " · greedy search writes it, too" * (tree.token_ids(i) == tree.greedy.token_ids)
+    same = " · greedy search writes it, too" if tree.token_ids(i) == tree.greedy.token_ids else ""
     return ("the best" if tree.nodes[i].won else FATES[tree.nodes[i].state]) + same
 
 

@@ -222,7 +222,7 @@ def headline(tree: SearchTree, node: int, text: Text) -> str:
     """The chosen node in one line of Markdown."""
     each = tree.nodes[node]
     so_far = plain(text(tree.token_ids(node)))
-    best = " · the best output" * (node == tree.winner)
+    best = " · the best output" if node == tree.winner else ""
     return (
         f"##### Step {labels.count(each.step)}: “{_word(each.token)}”{best}\n"
         f"{so_far} · {FATES[each.state]} · probability here {_share(each.log_prob)} · "

@@ -235,7 +235,7 @@ def _rows(found: RandomHeads) -> list[tuple[str, float]]:
 def _caption(found: RandomHeads, beside: int, model: str) -> str:
     count, effect = len(found.controls), labels.moved(found.effect)
     which = f"all {count} others" if found.complete else f"{count} at random, seed {_SEED}"
-    with_rest = f", beside the other {'change' if beside == 1 else f'{beside} changes'}" * bool(beside)
+    with_rest = f", beside the other {'change' if beside == 1 else f'{beside} changes'}" if beside else ""
     return (
         f"Δ log p of the unchanged translation by “{found.change}” (bar: {effect}){with_rest}, and by the "
         f"same change at other heads of the layer (dots: {which}); {found.as_large} of {count} move it as "
