@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -157,6 +158,17 @@ def test_a_run_whose_model_is_not_here_says_so(translation: Translation, own_mod
     at = opened(trace_file(translation, None))
     assert not at.exception
     assert "cannot be run again" in " ".join(each.value for each in at.caption)
+
+
+def test_a_file_whose_model_has_the_name_of_an_open_file_is_shown(translation: Translation):
+    at = opened(trace_file(translation, None), "first.npz")
+    named = replace(translation, model=[*at.session_state["imported"]][-1])
+    at.file_uploader[0].set_value(("second.npz", trace_file(named, None), "")).run()
+    at.query_params["model"] = [*at.session_state["imported"]][-1]
+    at.query_params["text"] = translation.source_text
+    shown = on_page(at, "app.py")
+    assert not shown.exception
+    assert "Imported file" in said(shown)
 
 
 @pytest.mark.parametrize(

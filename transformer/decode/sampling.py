@@ -30,7 +30,7 @@ class Sampling:
     """
 
     temperature: Annotated[float, at_least(MIN_TEMPERATURE)] = 1.0
-    top_k: Annotated[int, at_least(1)] | None = None
+    top_k: Annotated[int, whole(1)] | None = None
     top_p: Annotated[float, above(0, 1)] | None = None
     seed: Annotated[int, whole(0, most=2**63 - 1)] = 0
 

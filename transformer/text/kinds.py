@@ -1,6 +1,6 @@
 """Kinds of values: what a value may be, said once; checks, their messages and options of commands follow.
 
-A kind stands beside a type: ``steps: Annotated[int, at_least(1), "total number of steps"]``. Some types say
+A kind stands beside a type: ``steps: Annotated[int, whole(1), "total number of steps"]``. Some types say
 enough themselves: ``bool``, ``str``, a ``Literal`` with its choices, and ``None`` for what may be left out.
 """
 

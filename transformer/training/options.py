@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
-from transformer.text.kinds import PART, above, at_least, check_fields
+from transformer.text.kinds import PART, above, check_fields, whole
 
 Schedule = Literal["linear", "constant", "inverse_sqrt"]
 Precision = Literal["auto", "float32", "bfloat16"]
-_Count = Annotated[int, at_least(1)]
+_Count = Annotated[int, whole(1)]
 _Part = Annotated[float, PART]
 
 

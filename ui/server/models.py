@@ -227,7 +227,7 @@ def handle(name: str) -> ModelHandle:
 def known(name: str | None) -> Source | None:
     """What the name in an address stands for, None for the model that opens first; None if there is none."""
     with suppress(KeyError):
-        return find(name or DEFAULT)
+        return find(DEFAULT if name is None else name)
     return None
 
 

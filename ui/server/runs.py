@@ -266,7 +266,7 @@ def _refusal(source: Source, asked: Request) -> str | None:
 def default_head(source: Source, kind: str) -> Head:
     """The head that opens first: from `heads.json`, otherwise measured on a few sentences."""
     known = models.known(source.translation.model) if isinstance(source, Imported) else source
-    chosen = None if known is None else first_choice(known).get(kind)
+    chosen = first_choice(known).get(kind) if known is not None and known.has_model else None
     layers, heads = source.sizes[kind]
     if chosen is None:
         return layers - 1, 0

@@ -272,6 +272,7 @@ def test_a_sample_s_log_probability_is_the_model_s_and_not_the_filtered_one(mode
         {"temperature": math.nan},
         {"temperature": math.inf},
         {"top_k": 0},
+        {"top_k": 1.5},
         {"top_p": 0.0},
         {"top_p": 1.1},
         {"top_p": math.nan},

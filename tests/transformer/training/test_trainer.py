@@ -155,6 +155,7 @@ def test_the_linear_schedule_peaks_after_the_warm_up_and_ends_near_zero() -> Non
     "changes",
     [
         {"steps": 0},
+        {"steps": 1.5},
         {"label_smoothing": 1.0},
         {"schedule": "cosine"},
         {"precision": "int8"},

@@ -26,3 +26,7 @@ def test_the_question_of_other_studies_is_as_written():
             assert studies.question(name) == studies.study(path)["study"].question
         elif models.exists(name.rpartition("/")[0]):
             assert "“" in studies.question(name)
+
+
+def test_a_study_that_nobody_knows_is_measured_by_no_command():
+    assert studies.missing("nothing") == studies.missing("nothing/heads") == studies.missing("") == ""
