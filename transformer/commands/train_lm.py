@@ -38,7 +38,7 @@ SIZES = {
     "n_layers": "layers",
     "dropout": "probability",
     "norm": "pre, or post",
-    "activation": "relu, gelu or silu",
+    "activation": "of the feed-forward network",
     "positions": f"{', '.join(RELATIVE[:-1])} or {RELATIVE[-1]}",
 }
 

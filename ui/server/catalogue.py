@@ -77,17 +77,17 @@ def writes(path: Path) -> bool:
         return False
 
 
-def _in_folder(name: str) -> dict[str, Path]:
-    """The models in a folder of models, by their names there: bundled, then trained here."""
+def _in_folder(name: str, write: bool = False) -> dict[str, Path]:
+    """The models in a folder of models that translate or write, by name there: bundled, then trained here."""
     found = {path.name: path for path in _checkpoints(BUNDLED / name)}
     for path in _checkpoints(own_models() / name):
         found.setdefault(path.name, path)
-    return found
+    return {own: path for own, path in found.items() if writes(path) == write}
 
 
 def language_models() -> dict[str, Path]:
     """The language models by name, such as `language/lm-en`, and those among a visitor's own models."""
-    found = {f"{LANGUAGE}/{name}": path for name, path in _in_folder(LANGUAGE).items() if writes(path)}
+    found = {f"{LANGUAGE}/{name}": path for name, path in _in_folder(LANGUAGE, write=True).items()}
     return found | {path.name: path for path in _checkpoints(own_models()) if writes(path)}
 
 

@@ -46,3 +46,24 @@ def test_a_model_says_where_it_runs_before_and_after_it_is_loaded(
         found.load()
         assert found.resident
         assert found.runs == says
+
+
+def test_a_language_model_among_the_twins_is_no_translator(
+    closed_form_models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
+    for name in (
+        "positions/mine",
+        "positions/writer",
+        "recurrent/writer",
+        "language/mine",
+        "language/writer",
+    ):
+        shutil.copytree(closed_form_models["copy"], tmp_path / name)
+        if name.endswith("writer"):
+            (tmp_path / name / "config.json").write_text('{"architecture": "language_model"}')
+    assert [name for name, path in catalogue.available().items() if tmp_path in path.parents] == [
+        "positions/mine"
+    ]
+    own = [name for name, path in catalogue.language_models().items() if tmp_path in path.parents]
+    assert own == ["language/writer"]
