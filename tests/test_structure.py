@@ -252,6 +252,31 @@ def test_only_the_server_keeps_what_visitors_share():
     assert not {path for path in kept if not path.startswith("ui/server/")}
 
 
+def by_keyword(source: str, names: dict[str, set[str]]) -> Iterator[str]:
+    """Arguments that calls of some functions give by keyword, but for those that have to be given so."""
+    for node in ast.walk(parse(source)):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            yield from (
+                f"{name}({each.arg})" for each in node.keywords if each.arg not in names.get(name, {each.arg})
+            )
+
+
+def test_what_decides_a_kept_value_is_given_by_its_place():
+    # `per_run` and `per_model` tell values apart by these arguments, not by those that are given by keyword.
+    kept = {
+        node.name: {each.arg for each in node.args.kwonlyargs}
+        for path in files("ui")
+        for node in ast.walk(parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        and {getattr(getattr(each, "func", None), "id", "") for each in node.decorator_list}
+        & {"per_run", "per_model"}
+    }
+    assert len(kept) > 30
+    assert not [found for path in files("ui") for found in by_keyword(path.read_text(), kept)]
+    assert [*by_keyword("a.reasons(opened, 1, against=2, tell=print)", kept)] == ["reasons(against)"]
+
+
 def test_a_part_that_has_a_clock_always_has_it():
     # A late tick would else draw it without a clock, and Streamlit would send the fragments in it too early.
     pattern = re.compile(r"run_every=(.*)")

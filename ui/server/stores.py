@@ -151,7 +151,7 @@ def kept(sort: str) -> Recent[Any]:
 
 def every() -> dict[str, Recent[Any]]:
     """The stores that were declared so far."""
-    return {sort: kept(sort) for sort in _declared}
+    return {sort: kept(sort) for sort in tuple(_declared)}  # other threads import pages, which declare more
 
 
 def most(sort: str) -> int:
