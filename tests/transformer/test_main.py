@@ -300,7 +300,9 @@ def test_bad_training_input_is_found_before_anything_is_written(
     bad = refused(capsys, [*command, "--train", files["train"], str(tmp_path / "bad.tsv")])
     assert "bad.tsv:2: expected source, tab, target" in bad
     command = [*command, "--train", files["train"]]
-    assert "steps is 0" in refused(capsys, [*command, "--steps", "0"])
+    with pytest.raises(SystemExit):
+        main([*command, "--steps", "0"])
+    assert "argument --steps: it must be a whole number from 1, not '0'" in capsys.readouterr().err
     assert "multiple of n_heads" in refused(capsys, [*command, "--n-heads", "5"])
     assert "no run to resume" in refused(capsys, [*command, "--resume"])
     assert "--max-length is 1" in refused(capsys, [*command, "--max-length", "1"])
@@ -363,13 +365,13 @@ def test_files_have_weights(
 KILLED = """
 import os, signal, sys
 from transformer.__main__ import main
-from transformer.training.runs.progress import Progress
+from transformer.training.runs.progress import TerminalLine
 
 def show(self, done):
     if done.step == int(sys.argv[1]):
         os.kill(os.getpid(), signal.SIGKILL)
 
-Progress.show = show
+TerminalLine.show = show
 main(sys.argv[2:])
 """
 """A run that is killed as it reports a step."""
