@@ -74,6 +74,7 @@ def test_a_run_is_taken_home_as_a_page_that_opens_where_the_visitor_was(
     assert visitor.chips("target")[:-1] == CASES["reverse"].translation.split()
     assert "SHA-256" in visitor.page.inner_text("#proof")
     visitor.page.get_by_label("One forward").click()
+    visitor.until("document.querySelector('a.living-app').href.includes('step=3')")  # written a little later
     link = visitor.page.get_by_role("link", name="Open in the app").get_attribute("href")
     visitor.page.context.set_offline(False)
     visitor.page.goto(link)
