@@ -6,7 +6,7 @@ looks for packages, it drops a folder that is mapped onto another.
 
 from setuptools import find_packages, setup
 
-ROOMS = ("transformer", "lenses", "lab", "figures", "linked")
+ROOMS = ("transformer", "lenses", "figures", "linked")
 SCRIPTS = "linked.static"
 
 setup(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-CODE = ("transformer", "lenses", "lab", "figures", "linked", "ui", "pages")
+CODE = ("transformer", "lenses", "figures", "linked", "ui", "pages")
 ENCODING = """    Encoding(
         "steps", "embeddings", "this test", r"x_{pos} = E_{token} + pos", "A number that counts the tokens.",
         title="counted steps", from_zero=True,
@@ -81,24 +81,6 @@ SECTION = """import streamlit as st
 def show(opened):
     st.markdown(f"{name}: {opened.translation.text}")
 """
-STUDY = '''"""`python -m lab extra`: how many letters a word has."""
-
-from lab.measurement import Json, measurement
-from lab.study import Study, chart
-
-
-def told(found: Json) -> Study:
-    """The letters."""
-    rows = [("letters", "extra", found["letters"])]
-    bars = chart("bars", "Letters", ("series", "word", "letters"), rows)
-    return Study("Extra", "How many letters?", f"It has {found['letters']}.", [bars], "Counted.")
-
-
-@measurement("assets/extra.json", studies={"extra": told})
-def extra() -> Json:
-    """Counts letters."""
-    return {"letters": len("extra")}
-'''
 ASKED = """
 import sys
 from pathlib import Path
@@ -106,7 +88,7 @@ from streamlit.testing.v1 import AppTest
 from app_pages import named_charts
 from random_models import random_translator
 import lenses
-from lab.twins.titles import title
+from ui.server.catalogue import twin_title as title
 from transformer import Capture, load_translator
 from transformer.training.presets import TWINS
 
@@ -190,9 +172,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
     for file, name in (("__init__", ""), ("one", "Extra"), ("other", "Another")):
         text = SECTION.replace("{name}", name) if name else ""
         (copy / f"ui/views/extra/{file}.py").write_text(text)
-    (copy / "lab/studies/extra.py").write_text(STUDY)
     parts = []
-    for command in (["-m", "lab", "extra"], ["-c", ASKED]):
+    for command in (["-c", ASKED],):
         path = f"{copy}:{ROOT / 'tests' / 'support'}"
         done = subprocess.run(
             [sys.executable, *command],

@@ -137,7 +137,7 @@ def test_the_image_has_what_the_app_needs_and_starts_it_without_rights() -> None
     assert command[:3] == ["streamlit", "run", "app.py"]
     left_out = (ROOT / ".dockerignore").read_text().split()
     assert {".git", ".venv"} <= set(left_out)
-    packages = {"pages", "ui", "linked", "figures", "transformer", "lenses", "lab"}
+    packages = {"pages", "ui", "linked", "figures", "transformer", "lenses"}
     needed = {"app.py", "static", "assets", ".streamlit"} | packages
     assert not needed & set(left_out)
 

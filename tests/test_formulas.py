@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from lab.study import FOLDER
 from transformer.storage.files import read_json
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = [*sorted(ROOT.glob(f"assets/**/{FOLDER}/*.json")), *sorted(ROOT.glob("assets/lessons/*.json"))]
-SOURCES = [path for room in ("lab", "ui", "figures", "transformer") for path in (ROOT / room).rglob("*.py")]
+DOCUMENTS = [*sorted(ROOT.glob("assets/studies/**/*.json")), *sorted(ROOT.glob("assets/lessons/*.json"))]
+SOURCES = [path for room in ("ui", "figures", "transformer") for path in (ROOT / room).rglob("*.py")]
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 COMMAND = re.compile(r"\\([a-zA-Z]+|.)", re.DOTALL)
 DOUBLED = re.compile(r"\\\\[a-zA-Z]")

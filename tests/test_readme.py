@@ -42,7 +42,7 @@ def test_a_snippet_runs_alone_as_written(snippet: str) -> None:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a wheel of this project installs."""
     source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
-    for name in ("transformer", "lenses", "lab", "figures", "linked", "static"):
+    for name in ("transformer", "lenses", "figures", "linked", "static"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -83,7 +83,7 @@ def test_what_pip_installs_works_in_an_empty_folder(installed: Path, tmp_path: P
     assert (tmp_path / "run.html").read_text(encoding="utf-8").count("</script>") == 2
     command = ("-m", "transformer", "translate", "--model", str(MODEL), "The house is old.")
     assert run_installed(installed, tmp_path, *command) == "Das Haus ist alt."
-    for room in ("lenses", "lab"):
+    for room in ("lenses", "linked"):
         assert run_installed(installed, tmp_path, "-m", room, "--help").startswith(f"usage: python -m {room}")
 
 
@@ -102,7 +102,7 @@ def test_a_wheel_says_what_it_is(installed: Path) -> None:
 def test_a_wheel_has_the_scripts_of_living_pages_and_not_plotly_js(installed: Path) -> None:
     names = {path.relative_to(installed).as_posix() for path in installed.rglob("*") if path.is_file()}
     roots = {name.split("/")[0] for name in names if not name.startswith("attention_explorer-")}
-    assert roots == {"transformer", "lenses", "lab", "figures", "linked"}
+    assert roots == {"transformer", "lenses", "figures", "linked"}
     scripts = {path for path in (ROOT / "static").glob("*-*/*") if path.suffix in {".js", ".css"}}
     told = {f"linked/{path.relative_to(ROOT).as_posix()}" for path in scripts}
     assert told == {name for name in names if name.startswith("linked/static/")}

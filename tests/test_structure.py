@@ -30,12 +30,7 @@ ROOMS = {
         *("exports", "commands"),
     ),
     "lenses": (
-        *("heads", "inside", "words", "measures", "again", "targets", "circuits", "what_if", "commands"),
-    ),
-    "lab": (
-        *("heads", "texts", "cost", "twins", "language", "learning"),
-        *("recurrent", "birth", "importance", "faithfulness"),
-        *("studies", "experiments", "models"),
+        *("inside", "words", "measures", "again", "targets", "circuits", "what_if", "heads", "commands"),
     ),
     "figures": ("base", "maps", "paper", "pages"),
     "linked": ("view", "living"),
@@ -45,17 +40,15 @@ ROOMS = {
 MAY_IMPORT = {
     "transformer": {"transformer"},
     "lenses": {"lenses", "transformer"},
-    "lab": {"lab", "lenses", "transformer"},
     "figures": {"figures"},
     "linked": {"linked", "figures", "lenses", "transformer"},
-    "ui": {"ui", "linked", "figures", "transformer", "lenses", "lab"},
+    "ui": {"ui", "linked", "figures", "transformer", "lenses"},
     "pages": {"ui", "figures"},
     "app.py": {"ui", "figures"},
 }
 FORBIDDEN = {
     "transformer": {"streamlit", "plotly"},
     "lenses": {"streamlit", "plotly"},
-    "lab": {"streamlit", "plotly"},
     "figures": {"streamlit", "torch"},
     "linked": {"streamlit"},
     "ui": set(),
@@ -126,9 +119,7 @@ def test_the_paper_s_package_imports_no_other_not_by_a_string_either():
 def test_every_folder_is_a_room(package):
     folders = {path.parent.relative_to(ROOT / package).parts[0] for path in (ROOT / package).glob("*/*.py")}
     assert folders == set(ROOMS[package])
-    doors = {"__init__", "__main__"} | (
-        {"measurement", "lines", "study", "documents"} if package == "lab" else set()
-    )
+    doors = {"__init__", "__main__"}
     assert not [path for path in (ROOT / package).glob("*.py") if path.stem not in doors], "outside all rooms"
 
 

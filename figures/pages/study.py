@@ -43,7 +43,7 @@ _ROW, _GROUP = 26, 18
 
 
 class ChartLike(Protocol):
-    """A chart, as `lab.study.Chart` describes it."""
+    """A chart, as `ui.server.studies.Chart` describes it."""
 
     @property
     def kind(self) -> str: ...

@@ -33,8 +33,8 @@ class Role:
     name: str  # name of the role
     kinds: tuple[AttentionKind, ...]  # kinds of attention that can have the role
     definition: str  # one sentence, with the threshold
-    # computes the statistic of all heads from the means of `lab.heads.statistics`; NaN for heads that cannot
-    # have the role
+    # computes the statistic of all heads from the means of `statistics.py`; NaN for heads that cannot have
+    # the role
     statistic: Callable[[Means], Floats]
     threshold: float  # smallest value (largest, for `at_most`) with which a head has the role
     at_most: bool = False  # whether small values show the role

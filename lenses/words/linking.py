@@ -55,6 +55,6 @@ def shipped_aligner(translator: Translator) -> Aligner:
     if known is None:
         raise ValueError(
             f"{translator.name} names no aligner; name a head, or measure them all with "
-            "`python -m lab heads --alignments FILE`."
+            "`python -m lenses survey --alignments FILE`."
         )
     return Aligner(tuple((layer, head) for layer, head in known["heads"]), known["rows"])

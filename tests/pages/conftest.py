@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from app_pages import SENTENCE, write_app_models
 
-from lab.heads.survey import Line
+from lenses.heads.survey import Line
 from transformer.runs.translator import Translator
 from ui.server.background import surveys
 
@@ -27,7 +27,7 @@ def small_models(app_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Random models never end a translation, so the first heads would be chosen by six long ones.
     """
     monkeypatch.setenv("TRANSFORMER_MODELS", str(app_models))
-    monkeypatch.setattr("lab.heads.first_heads.MOST_TOKENS", 3)
+    monkeypatch.setattr("lenses.heads.first_heads.MOST_TOKENS", 3)
     monkeypatch.setattr(surveys, "sample", lambda _: (Line(SENTENCE),))
 
 

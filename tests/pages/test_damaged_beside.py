@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from app_pages import run, words
 
-from lab.heads.shipped import fingerprint
-from lab.models.corpora import data_of
 from lenses.heads.roles import surveyed
+from lenses.heads.shipped import fingerprint
+from lenses.words.samples import data_of
 from transformer.storage.description import model_digests
 from transformer.storage.files import CheckpointError
 from transformer.storage.packed import write_packed

@@ -9,7 +9,7 @@ import pytest
 from app_pages import ROOT, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from lab.experiments.questions import EXPERIMENTS
+from lenses.what_if.experiments import EXPERIMENTS
 from transformer import interventions as do
 from ui.server import models
 

@@ -14,7 +14,7 @@ from closed_form import CASES
 from fragments import listening
 from streamlit.testing.v1 import AppTest
 
-from lab.heads.survey import Line
+from lenses.heads.survey import Line
 from transformer.model.sites import AttentionKind
 from transformer.storage.files import read_json
 from transformer.training.toys.tasks import LETTERS

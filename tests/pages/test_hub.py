@@ -14,7 +14,7 @@ from marian_models import write_marian
 from streamlit.testing.v1 import AppTest
 from waiting import until as wait_until
 
-from lab.heads.survey import Line
+from lenses.heads.survey import Line
 from transformer.hub.fetch import find
 from transformer.hub.settings import Hub
 from ui.server import catalogue, hub_models, memory, models, runs

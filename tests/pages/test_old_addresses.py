@@ -7,11 +7,11 @@ from urllib.parse import parse_qsl
 import pytest
 import streamlit as st
 from app_pages import ROOT, SENTENCE, run
+from lab.__main__ import GONE as COMMANDS
+from lab.__main__ import main
 from streamlit.testing.v1 import AppTest
 
 import transformer as transformer_package
-from lab.__main__ import GONE as COMMANDS
-from lab.__main__ import main
 from transformer.__main__ import GONE as GONE_COMMANDS
 from transformer.__main__ import LENSES
 from transformer.__main__ import main as transformer

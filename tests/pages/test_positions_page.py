@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from app_pages import LINKED, array, named_charts, run, view
 from closed_form import CASES
+from lab.twins.titles import title
 from twins import write_twins
 
 from figures.base.bars import percent
-from lab.twins.titles import title
 from lenses.what_if.rearranged import encode_moved
 from transformer import load_translator
 from transformer.model.encodings.positions import REGISTRY, sinusoidal_table

@@ -21,7 +21,7 @@ LIGHT = (
     "lenses.words.reading",
     "transformer.interventions",
     "transformer.storage.description",
-    "lab.heads.measures",
+    "lenses.heads.measures",
     "transformer.trace.equations",
     "transformer.runs.translation",
 )

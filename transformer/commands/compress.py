@@ -17,7 +17,6 @@ from transformer.storage.directory import Checkpoint, save_checkpoint, share, st
 from transformer.storage.eight_bits import packed
 from transformer.storage.files import CheckpointError
 from transformer.text.vocabulary import Tokenizer
-from transformer.training.runs.snapshots import load_snapshot, save_snapshot, snapshot_steps
 
 
 def add_command(commands: Any) -> None:
@@ -42,8 +41,6 @@ def run(arguments: argparse.Namespace) -> int:
         state |= _alike(found, open_model(arguments.share)[1])
     step = step_of(Path(arguments.model)) if (Path(arguments.model) / WEIGHTS_FILE).exists() else None
     save_checkpoint(output, found.config, state, found.tokenizer, card=found.card, step=step, stored=packed)
-    for step in snapshot_steps(Path(arguments.model)):
-        save_snapshot(output, step, load_snapshot(Path(arguments.model), step).model.state_dict(), packed)
     shared = share(output, arguments.share) if arguments.share is not None else []
     nbytes = sum(path.stat().st_size for path in output.rglob("*"))
     print(f"{nbytes:,} bytes in {output}; {len(shared)} tensors are another model's.", file=sys.stderr)

@@ -50,7 +50,7 @@ from transformer.trace.recorder import Capture
 from transformer.training.data import pad
 
 NO_MEANS = (
-    "This model has no mean outputs of its heads; measure them with `python -m lab means`, or ablate by zero."
+    "This model has no mean outputs of its heads; `python -m lenses survey` measures them; or ablate by zero."
 )
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

@@ -18,20 +18,10 @@ TOKENIZER_FILE = "tokenizer.model"
 CARD_FILE = "README.md"
 HEADS_FILE = "heads.json"
 SURVEY_FILE = "survey.npz"
-SCORES_FILE = "scores.json"
 FAMILIARITY_FILE = "familiarity.json"
-IMPORTANCE_FILE = "importance.json"
-FAITHFULNESS_FILE = "faithfulness.json"
-WEIGHT_EFFECT_FILE = "weight_effect.json"
-WAY_BACK_FILE = "way_back.json"
-BIRTH_FILE = "birth.json"
 HISTORY_FILE = "history.json"
-LANGUAGE_FILE = "language.json"
 EXAMPLES_FILE = "examples.json"
-MEASURED = (
-    *(HEADS_FILE, SURVEY_FILE, FAMILIARITY_FILE, SCORES_FILE, FAITHFULNESS_FILE),
-    *(WEIGHT_EFFECT_FILE, WAY_BACK_FILE, IMPORTANCE_FILE, HISTORY_FILE, LANGUAGE_FILE, EXAMPLES_FILE),
-)
+MEASURED = (*(HEADS_FILE, SURVEY_FILE, FAMILIARITY_FILE, HISTORY_FILE, EXAMPLES_FILE),)
 """The files, JSON but for the survey, that measurements of a model, or of its training, write beside it."""
 MEANS_FILE = "means.safetensors"
 Digests = dict[str, str]

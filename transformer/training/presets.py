@@ -111,10 +111,6 @@ PRESETS: dict[str, Preset] = {
         options={"steps": 8000},
         shares={"join": 0.05, "plain": 0.08, "typed": 0.05, "swap": 0.05},
     ),
-    "birth": Preset(
-        sizes=_sizes(vocab_size=1000, d_model=48, d_ff=96, n_heads=4, layers=2),
-        options={"steps": 8192, "learning_rate": 5e-3, "warmup": 200, "evaluate_every": 1024},
-    ),
     "toy": Preset(
         sizes=_sizes(vocab_size=400, d_model=48, d_ff=96, n_heads=4, layers=2, dropout=0.0),
         options={

@@ -207,11 +207,6 @@ PAGES: dict[str, Page] = {
             "history": Entry(
                 "how it went", "What this model's own training measured, from its first step to its last."
             ),
-            "birth": Entry(
-                "emergence of heads",
-                "Heads are not built in: training makes them. Move the slider and watch your sentence.",
-                draws="the snapshots of a training run, reading this model's translation",
-            ),
         },
     ),
     "positions": Page(

@@ -8,8 +8,8 @@ from typing import Any
 
 from figures.base.quantity import MEASURES
 from figures.base.style import SCALES
-from lab.heads import measures
-from lab.heads.measures import SORTED, UNITS
+from lenses.heads import measures
+from lenses.heads.measures import SORTED, UNITS
 from lenses.what_if.questions.question import GOALS
 from transformer.interventions import Intervention
 from transformer.model.config import SCORE_RULES
@@ -54,7 +54,7 @@ ORDERS = (
 """Statistics that can order and colour a grid of heads."""
 STATISTICS = (
     *(each.name for each in (*measures.STATISTICS, *measures.PROFILED)),
-    *("aer", "aer_read", "importance", "keeps"),
+    *("aer", "aer_read", "keeps"),
 )
 """Every statistic of a head over many sentences."""
 FACETS = ("tokens", "distances", "sentences", "points", "writes", "sink")
@@ -218,12 +218,7 @@ class State:
     smoothing: float = own(decimal(0.0, 0.5), 0.1)
     width: int = own(whole(32, 2048, step=16), 512)  # d_model of the schedule on that page
     warmup: int = own(whole(100, 20_000, step=100), 4000)  # warm-up steps of that schedule
-    # the training run whose snapshots that page shows; None for the chosen model's or the bundled one
-    run: str | None = own(TEXT)
-    # the training step of the snapshot shown; None for the last one
-    snapshot: int | None = own(whole(0, 1_000_000_000))
-    born: Head | None = own(HEAD)  # the head of that run
-    play: bool = own(YES, False)  # whether its snapshots are shown one after the other
+    born: Head | None = own(HEAD)  # the head of a model that is trained here
     prompt: str | None = own(TEXT, place=True, long=True)  # the text on the page Language model
     study: str | None = own(TEXT)  # the document that the page Findings shows
     # the score of the recurrent twin on the page Recurrent; None lets the app choose

@@ -9,7 +9,7 @@ from figures import overview_spec
 from figures.base import captions
 from figures.base.bars import percent
 from figures.maps.overview import Measure
-from lab.heads.measures import STATISTICS
+from lenses.heads.measures import STATISTICS
 from linked import view as linked_view
 from linked.view import TilesFeed
 from transformer.model.sites import Head

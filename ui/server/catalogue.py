@@ -129,3 +129,14 @@ def changed(path: Path) -> int:
     """When a file of a directory was last changed, in nanoseconds."""
     with os.scandir(path) as files:
         return max((each.stat().st_mtime_ns for each in files if os.path.exists(each)), default=0)
+
+
+_TWIN_TITLES = {name: each.called for name, each in ENCODINGS.items()} | {
+    "postnorm": "sinusoidal (post-norm)"
+}
+
+
+def twin_title(name: str) -> str:
+    """What people call a twin or an encoding: `shaw-seed2` is "relative keys, seed 2"."""
+    first, seed, number = name.partition("-seed")
+    return f"{_TWIN_TITLES.get(first, first)}, seed {number}" if seed else _TWIN_TITLES.get(first, first)

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from lab.models.corpora import USUAL, LanguageData, data_of
+from lenses.words import samples
 from transformer.text.links import GoldPair, read_gold
 from transformer.text.pairs import ReadBounds
-from ui.server import catalogue
 from ui.server.source import Source
 from ui.server.uploads import read_upload
 
-FOLDER = catalogue.ROOT / "assets" / "sample"
 LARGEST = 2 * 2**20
 """Most bytes of a file, packed and unpacked."""
 BOUNDS = ReadBounds(total=LARGEST, line=64 * 2**10, lines=2_000)
@@ -21,12 +19,12 @@ BOUNDS = ReadBounds(total=LARGEST, line=64 * 2**10, lines=2_000)
 
 def sample(source: Source) -> list[GoldPair]:
     """The bundled pairs of a model's languages; none if the file is missing."""
-    return sample_of(FOLDER / data(source).own_gold)
+    return sample_of(samples.FOLDER / data(source).alignments)
 
 
-def data(source: Source) -> LanguageData:
+def data(source: Source) -> samples.Sample:
     """The files of a model's languages."""
-    return USUAL if source.path is None else data_of(source.path)
+    return samples.sample_of(source.path)
 
 
 @st.cache_resource(show_spinner=False)

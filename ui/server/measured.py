@@ -1,4 +1,4 @@
-"""Measurements of `python -m lab`: files that ship with the app or stand beside a model, read once."""
+"""Measurements: files that ship with the app or stand beside a model, read once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POSITIONS = "positions/results.json"
 
 
 def shipped(name: str, read: Callable[[Path], Any] = read_json) -> Any:
-    """Content of a file of the app, such as `recurrent/results.json`; None if it was never measured.
+    """Content of a file of the app, such as `positions/results.json`; None if it was never measured.
 
     Raises:
         ValueError: the file is damaged.
@@ -83,7 +83,7 @@ def first(directory: Path) -> MappedRun | None:
     """The first example as the model of a directory translated it: a cold server draws it at once.
 
     Returns:
-        None if `python -m lab first` was not run with this very model.
+        None if `python -m lenses survey` was not run with this very model.
     """
     with suppress(OSError, ValueError, KeyError):
         run = load_maps(directory / "first.npz")

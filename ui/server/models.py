@@ -29,7 +29,6 @@ from ui.server.stores import Key, Model, Recent, Residents, once
 
 _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
 _TITLES = {
-    "birth": "Emergence of heads",
     "firefox-en-pt": "Firefox, English → Portuguese",
     "language/lm-en": "English language model",
 }

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from torch import Tensor
 
-from lab.heads.first_heads import Grid, grid
-from lab.heads.statistics import sentence_totals
+from lenses.heads.first_heads import Grid, grid
+from lenses.heads.statistics import sentence_totals
 from lenses.inside.block import Block, open_block
 from lenses.inside.inside import InsideHead, look_inside
 from lenses.measures.stream import Tell

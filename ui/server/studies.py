@@ -1,70 +1,61 @@
-"""The studies of this server: documents that were shipped, or stand beside a model."""
+"""What was measured over many sentences, as documents with charts (`assets/studies`)."""
 
 from __future__ import annotations
 
-from inspect import Parameter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from lab.study import FOLDER, documents, read
-from lab.twins.titles import title
-from ui.server import catalogue, models
-from ui.server.measured import MEASURED
-from ui.server.stores import kept, once
+from transformer.storage.files import read_json
+from ui.server import catalogue
+
+FOLDER = catalogue.ROOT / "assets" / "studies"
+Cell = str | float | None
 
 
+@dataclass(frozen=True)
+class Chart:
+    """Rows of numbers, and how they are drawn."""
+
+    # `curves` over numbers; `dots` and `bars`, a row for each place, or side by side in groups; `grid`, a map
+    # of series (down) by places (across); `table`, with any columns
+    kind: Literal["curves", "dots", "bars", "grid", "table"]
+    caption: str  # what it shows
+    alt: str  # what one sees, for people who do not see it
+    # names of the columns: series, place, value, and perhaps the low and the high end of an interval
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
+    unit: str = ""  # written after a value
+
+
+@dataclass(frozen=True)
+class Study:
+    """One document."""
+
+    topic: str  # what it is listed under
+    question: str
+    finding: str  # the answer, in one sentence
+    parts: Sequence[str | Chart]  # paragraphs in Markdown and charts, in order; each number stands in a chart
+    method: str  # what was done, in a few sentences
+    sources: str  # papers
+    made: Sequence[tuple[str, str]]  # dates and commands of the measurements
+    program: str  # where the program is that measured
+
+
+@cache
 def known() -> dict[str, Path]:
-    """The documents by name: `twins`, or `en-pt/importance` beside a model."""
-
-    def look() -> dict[str, Path]:
-        found = {path.stem: path for path in documents([catalogue.ROOT / "assets" / FOLDER])}
-        for model, directory in (catalogue.available() | catalogue.language_models()).items():
-            found |= {f"{model}/{path.stem}": path for path in documents([directory / FOLDER])}
-        return found
-
-    return once(known, look)
+    """The documents by name: `adam`, or `en-pt/importance` about a model."""
+    return {
+        path.relative_to(FOLDER).with_suffix("").as_posix(): path for path in sorted(FOLDER.rglob("*.json"))
+    }
 
 
-def question(name: str) -> str:
-    """The question of a document; one beside a model calls the model as the list of models does."""
-    asked: str = study(known()[name])["study"].question
-    model, _, _ = name.rpartition("/")
-    if not model:
-        return asked
-    folder, _, own = model.rpartition("/")
-    called = models.handle(model).title
-    if folder == catalogue.TWINS:
-        called = called.replace(own, title(own))
-    return asked.replace(f"“{own}”", f"“{called}”")
-
-
-def missing(name: str) -> str:
-    """The command that measures a study of a model which nobody has measured; empty if there is none such."""
-    model, _, study = name.rpartition("/")
-    if not models.exists(model):
-        return ""
-    models.loading().wait()
-    from lab.studies import studies  # loads PyTorch
-
-    directory = models.handle(model).path
-    place = directory.relative_to(catalogue.ROOT) if directory.is_relative_to(catalogue.ROOT) else directory
-    for each in studies():
-        if each.beside and study in each.studies:
-            options = (
-                name
-                for name, (_, usual) in each.parameters.items()
-                if usual is Parameter.empty and name != "model"
-            )
-            files = "".join(f" --{name} FILE" for name in options)
-            return f"python -m lab {each.name} --model {place}{files}"
-    return ""
-
-
-def study(path: Path) -> dict[str, Any]:
-    """The document in a file.
-
-    Raises:
-        CheckpointError: the file is damaged.
-    """
-    found: dict[str, Any] = kept(MEASURED).get((str(path), path.stat().st_mtime_ns), lambda: read(path))
-    return found
+@cache
+def study(name: str) -> Study:
+    """A document; KeyError if there is none of that name."""
+    values = read_json(known()[name])
+    parts = [part if isinstance(part, str) else Chart(**part) for part in values.pop("parts")]
+    return Study(parts=parts, **values)

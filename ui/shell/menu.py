@@ -59,7 +59,13 @@ def finding(
 ) -> None:
     """Draws a link to what was found over many sentences, if there is such a study."""
     if name in studies.known():
-        link("findings", f"Measured: {studies.question(name)}", ":material/biotech:", "content", study=name)
+        link(
+            "findings",
+            f"Measured: {studies.study(name).question}",
+            ":material/biotech:",
+            "content",
+            study=name,
+        )
 
 
 def draw() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from lab.study import Chart, curves, named
 
 from figures.base import style
 from figures.pages.study import KINDS, draw, number
-from lab.study import Chart, curves, named
 
 CURVE = ("line", "layer", "norm")
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lab.heads.measures import STATISTICS
 from lenses.heads import roles
+from lenses.heads.measures import STATISTICS
 from transformer.model.sites import AttentionKind
 
 NOTHING = {statistic.name: np.zeros((1, 2), dtype=np.float32) for statistic in STATISTICS}

@@ -12,6 +12,7 @@ import torch
 from firefox_files import random_model, write_firefox
 from hub_server import running_hub
 from huggingface_hub import constants
+from transformer.training.runs.snapshots import load_snapshot, save_snapshot, snapshot_file, snapshot_steps
 
 from transformer import load_translator
 from transformer.__main__ import main
@@ -25,7 +26,6 @@ from transformer.storage.eight_bits import MOST, MULTIPLIER, packed, stored_as, 
 from transformer.storage.files import CheckpointError
 from transformer.storage.shared import SHARED_FILE, shared_bytes
 from transformer.storage.tensors import serialize_tensors
-from transformer.training.runs.snapshots import load_snapshot, save_snapshot, snapshot_file, snapshot_steps
 
 SRC, TGT = torch.tensor([[5, 7, 9, 0]]), torch.tensor([[60, 11, 12]])
 

@@ -33,8 +33,6 @@ from transformer.training.runs.control import RunControl
 from transformer.training.runs.directory import RunDirectory
 from transformer.training.runs.files import STATE_FILE, Exported, load_exported
 from transformer.training.runs.progress import TerminalLine
-from transformer.training.runs.snapshots import FOLDER as SNAPSHOTS
-from transformer.training.runs.snapshots import moments
 from transformer.training.trainer import Quality, Trainer, TrainingStep, train
 
 SMALL = 5_000_000
@@ -62,8 +60,6 @@ def add_run_arguments(
     switch("--smaller-vocabulary", help=text)
     text = "obey the lines pause, go on and stop on standard input; stop when that input ends"
     switch("--obey-input", help=text)
-    text = "keep the weights of N steps, from the untrained model on, each twice as late as the one before"
-    option(parser, "--snapshots", int, "N", text)
     fields_of = partial(get_type_hints, include_extras=True)
     for name, text in sizes.items():
         add_option(parser, name, Annotated[fields_of(config)[name], text], None)
@@ -99,8 +95,7 @@ def advance(
     quality: Quality | None = None,
 ) -> int:
     """Begins or resumes a run, and takes its steps; returns the exit status."""
-    kept = () if arguments.snapshots is None else moments(arguments.snapshots, trainer.options.steps)
-    run_directory = RunDirectory(arguments.output, trainer, exported, _fingerprint(trainer.data), kept)
+    run_directory = RunDirectory(arguments.output, trainer, exported, _fingerprint(trainer.data))
     run_directory.begin(resume, arguments.new_data)
     if trainer.workers.first:
         _report_start(trainer, arguments.output)
@@ -133,7 +128,6 @@ def _steps(
             for each in tell:
                 each(done)
             run_directory.choose(done)
-            run_directory.snapshot()
             if done.step % trainer.options.checkpoint_every == 0:
                 run_directory.save()
             control.wait(lambda: bool(_STOP_REQUESTED))
@@ -190,7 +184,7 @@ def _check_output(path: Path, resume: bool) -> None:
 
 def _begun(path: Path) -> set[Path]:
     """Files of a directory besides those that a kill in a run's very first save leaves behind."""
-    return set(path.iterdir()) - {*path.glob(UNFINISHED), path / SNAPSHOTS}
+    return set(path.iterdir()) - {*path.glob(UNFINISHED)}
 
 
 def options_of(arguments: argparse.Namespace, preset: dict[str, Any]) -> TrainingOptions:

@@ -11,7 +11,6 @@ from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.storage.lock import claimed
 from transformer.training.runs.files import Exported, StepLog, load_state, save_state
-from transformer.training.runs.snapshots import save_snapshot
 from transformer.training.trainer import Trainer, TrainingStep
 
 
@@ -24,10 +23,8 @@ class RunDirectory:
         trainer: Trainer,  # the trainer of the run
         exported: Exported,  # parts of the exported model besides the weights
         fingerprint: str,  # fingerprint of the training data
-        snapshots: tuple[int, ...] = (),  # steps whose weights are kept
     ) -> None:
         self._path, self._trainer, self._exported, self._fingerprint = path, trainer, exported, fingerprint
-        self._snapshots = snapshots
         self._saved_step = -1
 
     def begin(self, resume: bool, new_data: bool) -> None:
@@ -46,7 +43,6 @@ class RunDirectory:
             for file in self._path.rglob(UNFINISHED):
                 file.unlink()
         if not resume:
-            self.snapshot()
             return self.save()
         changed = load_state(self._path, self._trainer, None if new_data else self._fingerprint)
         if changed and self._trainer.workers.first:
@@ -61,11 +57,6 @@ class RunDirectory:
         """Remembers which weights have the lower validation loss."""
         if done.valid_loss is not None and done.valid_loss_average is not None:
             self._exported.averaged = done.valid_loss_average < done.valid_loss
-
-    def snapshot(self) -> None:
-        """Keeps the weights if this is a step whose weights are kept."""
-        if self._trainer.workers.first and self._trainer.step in self._snapshots:
-            save_snapshot(self._path, self._trainer.step, self._trainer.model.state_dict())
 
     def save(self) -> None:
         """Writes the state, then the model exported from it; a call for all processes."""

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from lab.heads.shipped import survey_of
-from lab.heads.survey import Line, Survey, Surveyor
-from lab.models.corpora import data_of
+from lenses.heads.shipped import survey_of
+from lenses.heads.survey import Line, Survey, Surveyor
+from lenses.words import samples
 from transformer import Translator
 from transformer.runs.translation import Translation
 from transformer.runs.wording import InputError
@@ -34,15 +34,13 @@ RUN = 32
 @cache
 def sample(name: str = "tatoeba-en-de.tsv.gz") -> tuple[Line, ...]:
     """The bundled sentence pairs of a file."""
-    return tuple(Line(pair.source, pair.target) for pair in read_pairs(gold.FOLDER / name))
+    return tuple(Line(pair.source, pair.target) for pair in read_pairs(samples.FOLDER / name))
 
 
 def sample_of(source: Source) -> tuple[Line, ...]:
     """The pairs that a model is measured on: held-out ones of its toy task, else the bundled sentences."""
     task = examples.task_pairs(source)
-    return (
-        tuple(Line(pair.source, pair.target) for pair in task) if task else sample(gold.data(source).sample)
-    )
+    return tuple(Line(pair.source, pair.target) for pair in task) if task else sample(gold.data(source).data)
 
 
 def named(source: Source | None) -> str:
@@ -67,8 +65,9 @@ def shipped(source: Source) -> Survey | None:
 
 
 def _of_sample(directory: Path) -> Survey | None:
-    data = data_of(directory)
-    return survey_of(directory, sample(data.sample), gold.sample_of(gold.FOLDER / data.own_gold))
+    data = samples.sample_of(directory)
+    links = gold.sample_of(samples.FOLDER / data.alignments)
+    return survey_of(directory, sample(data.data), links)
 
 
 def run_of(

@@ -20,7 +20,6 @@ OWN = "own"
 TASKS = (*TOYS, OWN)
 WIDTHS, HEADS, LAYERS = (32, 48, 64, 96, 128), (1, 2, 4, 8), (1, 2, 3)
 STEPS = (100, 5_000)
-SNAPSHOTS = 12
 LARGEST = 2 * 2**20
 """Most bytes of a file of pairs, packed and unpacked."""
 BOUNDS = ReadBounds(total=LARGEST, line=8 * 2**10, lines=20_000)
@@ -82,7 +81,6 @@ class Plan:
             "learning-rate": 0.005 if self.width <= _WIDE else 0.003,
             "evaluate-every": often,
             "checkpoint-every": often,
-            "snapshots": SNAPSHOTS,
         }
         options = [part for name, value in numbers.items() for part in (f"--{name}", f"{value:g}")]
         return ["train", *self._data(), "--output", output, *options]

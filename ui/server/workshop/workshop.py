@@ -199,7 +199,7 @@ def _finish(run: TrainingRun, name: str) -> None:
         text = text.replace(f"--output {RUN} ", f"--output models/{name} ").replace(" --obey-input", "")
         card.write_text(text, encoding="utf-8")
     if (run.directory / LOG_FILE).is_file():
-        command = f"python -m lab history --model models/{name}"
+        command = f"python -m transformer train --output models/{name}"
         with suppress(DataError):  # stopped before its first step
             today = datetime.now(UTC).date().isoformat()
             write_history(run.directory, run.directory / LOG_FILE, command, today)

@@ -11,8 +11,8 @@ from figures.base import labels, style
 from figures.base.bars import percent
 from figures.base.labels import number
 from figures.maps.measures import MeasureRow, measures_map, share_bars
-from lab.heads.measures import SENTENCES
 from lenses.again.flow import audit_rollout, audit_shares
+from lenses.heads.measures import SENTENCES
 from lenses.measures.alti import Shares
 from lenses.measures.comparisons import rollout
 from lenses.measures.gradients import Saliency

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any
 
 import streamlit as st
 
 from figures.pages.study import draw, number
-from lab.study import Chart, Study
 from ui.controls import command, panel, plain
 from ui.controls.text import data
+from ui.server.studies import Chart, Study
 
 
-def show(found: dict[str, Any], question: str) -> None:
-    study: Study = found["study"]
-    st.subheader(question, anchor=False)
+def show(study: Study) -> None:
+    st.subheader(study.question, anchor=False)
     st.markdown(f"**{study.finding}**")
     drawn, series = 0, [_series(part) for part in study.parts if isinstance(part, Chart)]
     for text, parts in groupby(study.parts, lambda part: isinstance(part, str)):
@@ -35,13 +33,10 @@ def show(found: dict[str, Any], question: str) -> None:
                     _chart(f"study {drawn}", chart, series)
     st.caption(plain(data(" ".join(filter(None, (study.method, study.sources))))))
     with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
-        for date, line in found["made"]:
+        for date, line in study.made:
             st.caption(date)
             st.code(command(line), language="sh", wrap_lines=True)
-        st.caption(
-            "Written from "
-            + plain("; ".join(f"{file} (SHA-256 {digest[:16]}…)" for file, digest in found["data"].items()))
-        )
+        st.caption(study.program)
 
 
 def _series(chart: Chart) -> list[str]:

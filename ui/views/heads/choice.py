@@ -9,8 +9,8 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.bars import percent
-from lab.heads.measures import PROFILED, STATISTICS, Statistic
-from lab.heads.survey import Line, Survey
+from lenses.heads.measures import PROFILED, STATISTICS, Statistic
+from lenses.heads.survey import Line, Survey
 from transformer.model.sites import AttentionKind, Head
 from ui.address import State
 from ui.address.parameters import link
@@ -30,9 +30,6 @@ _KNOWN = (
     Statistic(
         "aer_read", "alignment error, row read", f"{_ERROR}, with the rows that read a word.", falling=True
     ),
-    Statistic(
-        "importance", "importance", "Nats a token that the model loses without the head (Findings).", "nats"
-    ),
     Statistic("keeps", "keeps its role", "Share of the sentences that show the head's role."),
 )
 
@@ -48,22 +45,15 @@ class Found:
     known: tuple[Statistic, ...]  # the statistics that heads of the kind have
     statistic: Statistic  # the one that the visitor chose, or the usual one if the kind lacks it
     file: str | None  # the name of the visitor's own file of sentences; None for the sample
-    importance: np.ndarray | None = None  # (layers, heads) nats that a token loses without each head
 
     @classmethod
-    def of(
-        cls, survey: Survey, kind: str, now: State, file: str | None, importance: np.ndarray | None
-    ) -> Found:
+    def of(cls, survey: Survey, kind: str, now: State, file: str | None) -> Found:
         """Choices of a state among a survey; the model must have the head that the state names."""
-        names = {
-            *survey.means[AttentionKind(kind)],
-            "keeps",
-            *(["importance"] if importance is not None else []),
-        }
+        names = {*survey.means[AttentionKind(kind)], "keeps"}
         known = tuple(each for each in _KNOWN if each.name in names)
         usual = next((each for each in known if each.name == _FIRST[kind]), known[0])
         statistic = next((each for each in known if each.name == now.statistic), usual)
-        return cls(survey, now, AttentionKind(kind), getattr(now, kind), known, statistic, file, importance)
+        return cls(survey, now, AttentionKind(kind), getattr(now, kind), known, statistic, file)
 
     @property
     def entropy(self) -> Statistic:
@@ -85,15 +75,13 @@ class Found:
         """A statistic of a head."""
         if statistic.name == "keeps":
             return self.survey.stability(self.kind, *head)
-        if statistic.name == "importance" and self.importance is not None:
-            return float(self.importance[head])
         return float(self.survey.means[self.kind][statistic.name][head])
 
 
 def written(value: float, statistic: Statistic) -> str:
     """A statistic as text: shares in per cent, others with two decimals."""
     shares = statistic.unit == "share" and statistic.name != "entropy"
-    return percent(value) if shares else labels.number(value, ".3f" if statistic.unit == "nats" else ".2f")
+    return percent(value) if shares else labels.number(value, ".2f")
 
 
 def link_to(found: Found, line: Line, label: str, row: int | None, source: int | None = None) -> None:

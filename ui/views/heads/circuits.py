@@ -13,11 +13,11 @@ from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.maps.lines import SEVERAL
 from figures.pages.heads import Marks, plane
-from lab.heads.statistics import FUNCTION_WORDS, content_pieces
-from lab.heads.survey import Line, rows_of
 from lenses.circuits.balanced import Points, points
 from lenses.circuits.dictionary import asked_for, written_by
 from lenses.circuits.sinks import OUTLIER, Sink, sink
+from lenses.heads.statistics import FUNCTION_WORDS, content_pieces
+from lenses.heads.survey import Line, rows_of
 from transformer import Translation, Translator
 from transformer.model.sites import AttentionKind, PlacedHead, Side
 from transformer.text.words import is_punctuation, is_special, readable

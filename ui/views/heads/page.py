@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
 from figures.base import labels
-from lab.heads.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
-from transformer.storage.description import IMPORTANCE_FILE
+from lenses.heads.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
 from transformer.text.pairs import DataError
 from ui.address import State, session
 from ui.controls import inform, panel, part, pickers, plain, refusal, refusals
-from ui.server import measured
 from ui.server.background.run import BackgroundRun, stays
 from ui.server.background.surveys import named, run_of, shipped
 from ui.server.source import Source
@@ -95,7 +91,7 @@ def _unasked(source: Source, run: BackgroundRun[Survey], now: State) -> None:
     with refusals():
         known, damaged = shipped(source), False
     if known is not None:
-        statistics.show(_subject(known, now, source), source)
+        statistics.show(_subject(known, now), source)
     elif not damaged:
         inform(
             f"No statistics came with this model. To measure them, let the model read {run.total} sentences "
@@ -180,26 +176,11 @@ def _progress(run: BackgroundRun[Survey], now: State) -> None:
         )
 
 
-def _subject(survey: Survey, now: State, source: Source | None = None) -> Found:
+def _subject(survey: Survey, now: State) -> Found:
     """A survey, and what the visitor chose to see of it."""
     own = session.own_sentences()
     kind = _kind(now, map(str, survey.means))
-    return Found.of(
-        survey,
-        kind,
-        now,
-        None if own is None else own[0],
-        None if source is None else _importance(source, kind),
-    )
-
-
-def _importance(source: Source, kind: str) -> np.ndarray | None:
-    """(layers, heads) nats that a token loses without each head, if that was measured."""
-    with suppress(KeyError, OSError, ValueError):
-        alone = measured.described(source, IMPORTANCE_FILE)["alone"]
-        grid = (alone.get("mean") or alone["zero"])[kind]
-        return np.array([[head["value"] for head in layer] for layer in grid])
-    return None
+    return Found.of(survey, kind, now, None if own is None else own[0])
 
 
 def _found(source: Source, run: BackgroundRun[Survey], now: State) -> None:
@@ -211,7 +192,7 @@ def _found(source: Source, run: BackgroundRun[Survey], now: State) -> None:
         _stopped(run)
     if survey is None:
         return
-    statistics.show(_subject(survey, now, source), source)
+    statistics.show(_subject(survey, now), source)
 
 
 def _stopped(run: BackgroundRun[Survey]) -> None:

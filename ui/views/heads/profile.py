@@ -11,10 +11,10 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.pages.heads import distance_bars
-from lab.heads.measures import SORTED, UNITS
-from lab.heads.profile import FAR
-from lab.heads.survey import SurveyExample, Token
+from lenses.heads.measures import SORTED, UNITS
+from lenses.heads.profile import FAR
 from lenses.heads.roles import ALIGNMENT, MIXED, role
+from lenses.heads.survey import SurveyExample, Token
 from lenses.measures.stream import UnmeasuredError
 from transformer.model.sites import AttentionKind
 from ui.controls import inform, panel, pickers, plain

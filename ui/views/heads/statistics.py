@@ -13,9 +13,9 @@ from figures.base import labels, style
 from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.pages.heads import Cell, Marks, head_grid, plane
-from lab.heads.measures import Statistic
-from lab.heads.survey import Survey
+from lenses.heads.measures import Statistic
 from lenses.heads.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS, role
+from lenses.heads.survey import Survey
 from transformer.model.sites import Head
 from ui.address import session
 from ui.controls import panel, pickers, plain

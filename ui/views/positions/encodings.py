@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from figures.base import labels
-from lab.twins.titles import title
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import Side
 from ui.address import State, session
 from ui.controls import pickers
 from ui.server import measured
+from ui.server.catalogue import twin_title as title
 
 USUAL = "sinusoidal"
 STACKS = {"encoder": "encoder", "decoder": "masked decoder"}

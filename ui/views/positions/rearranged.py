@@ -13,7 +13,6 @@ import streamlit as st
 from figures.base import captions, labels
 from figures.maps.difference import difference_map, scale_end
 from figures.pages.positions import Interval, dots
-from lab.twins.titles import title
 from lenses.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
 from linked.view import window_around
 from transformer.model.sites import Head
@@ -21,6 +20,7 @@ from transformer.trace.records import AttentionTrace
 from ui.address import State, session
 from ui.controls import inform, options, panel, pickers, plain
 from ui.server import catalogue, models
+from ui.server.catalogue import twin_title as title
 from ui.server.opened import Opened
 from ui.server.per_run import rearranged
 from ui.views.positions.encodings import fitted

@@ -12,12 +12,12 @@ import streamlit as st
 from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.positions import token_norms, token_vectors
-from lab.twins.titles import title
 from transformer import Translation
 from transformer.model.config import ModelConfig
 from transformer.model.sites import Side
 from ui.address import session
 from ui.controls import panel, part
+from ui.server.catalogue import twin_title as title
 from ui.server.opened import Opened
 from ui.shell import frame
 from ui.views.positions import rearranged, twins

@@ -12,7 +12,6 @@ import streamlit as st
 from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.positions import lines, margin, table_map
-from lab.twins.titles import title
 from transformer.model.encodings.biases import alibi_slopes
 from transformer.model.encodings.positions import rotary_angles, shift_matrix, sinusoidal_table
 from transformer.model.encodings.table import ENCODINGS
@@ -20,6 +19,7 @@ from transformer.training.presets import TWINS
 from ui.address import State, session
 from ui.controls import inform, panel, part, pickers
 from ui.server import measured
+from ui.server.catalogue import twin_title as title
 from ui.shell import frame
 from ui.views.positions import plain, trained
 from ui.views.positions.encodings import NARROW, USUAL, fitted, in_cross_attention, pick, probed, too_narrow

@@ -7,12 +7,12 @@ import streamlit as st
 
 from figures.base import labels
 from figures.pages.positions import table_map
-from lab.twins.titles import title
 from transformer.model.encodings.table import ENCODINGS
 from transformer.trace.view import HeadView
 from ui.address import State, session
 from ui.controls import inform, panel, pickers
 from ui.server import catalogue, models
+from ui.server.catalogue import twin_title as title
 from ui.server.runs import NoProgress, Request, traced
 
 COUNT = 32

@@ -11,18 +11,19 @@ import streamlit as st
 from figures import heatmap
 from figures.base import captions, labels
 from figures.pages.positions import twin_lines
-from lab.twins.profiles import REACH, by_distance
-from lab.twins.titles import title
 from linked.view import window_around
 from transformer import Translation, Window
 from transformer.model.sites import AttentionKind, Head, Side
 from transformer.trace.records import AttentionTrace
 from ui.controls import inform, panel, pickers
 from ui.server import catalogue, measured, models
+from ui.server.catalogue import twin_title as title
 from ui.server.opened import Opened
 from ui.server.runs import NoProgress, Request, translate
 from ui.views.positions.encodings import STACKS, fitted_head
 
+REACH = 20
+"""Largest distance with its own entry; larger ones are added to the ends."""
 CELLS = 32
 """Most tokens of a twin's map."""
 COLUMNS = 4
@@ -158,8 +159,16 @@ def told(failed: list[str]) -> str:
 def profile(trace: AttentionTrace, kind: str, head: Head) -> np.ndarray:
     """Mean weight of a row at each distance from −REACH to REACH."""
     weights = trace.weights(kind, *head)
-    found: np.ndarray = by_distance(weights) / len(weights)
-    return found
+    return by_distance(weights) / len(weights)
+
+
+def by_distance(weights: np.ndarray) -> np.ndarray:
+    """Sums along the diagonals (…, queries, keys) → (…, 2 × REACH + 1); far ones count in the ends."""
+    queries, keys = weights.shape[-2:]
+    sums = np.zeros((*weights.shape[:-2], 2 * REACH + 1))
+    for distance in range(1 - queries, keys):
+        sums[..., min(max(distance, -REACH), REACH) + REACH] += weights.diagonal(distance, -2, -1).sum(-1)
+    return sums
 
 
 def _map(run: TwinTranslation, kind: str, head: Head) -> None:

@@ -5,26 +5,26 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import streamlit as st
 
-from figures import heatmap
+from figures import Tile, heatmap, overview
 from figures.base import captions, style
 from figures.base.bars import percent
 from figures.maps.heatmap import LARGEST
 from figures.pages.training.curves import FAINT, Curve, Panel, panels
+from transformer import Translation
 from transformer.model.sites import Head
 from transformer.trace.view import HeadView, Window
 from transformer.training.runs.progress import duration
 from transformer.training.toys.tasks import TOYS
 from ui.address import session
-from ui.controls import Picture, Table, export, panel, part, plain
+from ui.controls import Picture, Table, chart, export, panel, part, plain
 from ui.server.workshop.looks import KIND, PairLook, look
 from ui.server.workshop.plan import OWN, Plan
 from ui.server.workshop.progress import Curves
 from ui.server.workshop.run import TrainingRun
 from ui.shell.fitting import fit_head
-from ui.views.training.birth import tiles
 
-_MAP = 400
-"""Px of the map."""
+_MAP, _TILES = 400, 320
+"""Px of the map, and of the tiles of all heads."""
 _SEEING = (
     "A new model learns a small task in a process of its own. After some steps it is measured on pairs it "
     "never saw: the loss of the right output, and how many outputs are exactly right. Then its weights are "
@@ -133,7 +133,26 @@ def _maps(run: TrainingRun, found: PairLook) -> None:
         width="content",
         saved=False,
     )
-    tiles(found.forced, KIND, head_of(found))
+    _tiles(found.forced, KIND, head_of(found))
+
+
+def _tiles(shown: Translation, kind: str, head: Head) -> None:
+    """Draws all heads of a kind; a click opens one."""
+    heads = range(shown.config.n_heads)
+    site = next(each for each in shown.config.sites.values() if each.kind.value == kind)
+    found = [
+        [Tile.of(shown.weights(kind, layer, i), shown.mask(kind, layer, i)) for i in heads]
+        for layer in range(site.n_layers)
+    ]
+
+    def choose(picked: object) -> None:
+        if isinstance(picked, (list, tuple)) and len(picked) == 2:
+            session.change(born=(int(picked[0]), int(picked[1])))
+
+    told = f"All heads of {captions.KIND_NAMES[kind].lower()}"
+    key = f"training.tiles.{kind}.{site.n_layers}.{len(heads)}"
+    chart(key, overview(found, kind, head, width=_TILES), f"{told}, {shown.model}", choose)
+    st.caption(plain(f"{told} · {shown.model} · click a tile to open it"))
 
 
 def _view(found: PairLook) -> HeadView:

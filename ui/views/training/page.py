@@ -8,9 +8,9 @@ from transformer.interventions import Intervention
 from ui.address import session
 from ui.server.opened import Opened
 from ui.shell import menu, sections
-from ui.views.training import birth, history, lesson, loss, schedule
+from ui.views.training import history, lesson, loss, schedule
 
-_SECTIONS = (lesson, loss, schedule, history, birth)
+_SECTIONS = (lesson, loss, schedule, history)
 
 
 def untouched(_change: Intervention) -> bool:

@@ -9,7 +9,7 @@ from contextlib import suppress
 import streamlit as st
 
 from figures.base import labels
-from lab.experiments.questions import EXPERIMENTS, Experiment, Variants
+from lenses.what_if.experiments import EXPERIMENTS, Experiment, Variants
 from transformer import interventions as do
 from transformer.interventions import Intervention
 from ui.address import State, session

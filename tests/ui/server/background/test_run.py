@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 from waiting import until
 
-from lab.heads.survey import Line
+from lenses.heads.survey import Line
 from transformer.runs.translator import Translator
 from ui.server.background.run import BackgroundRun, Turns, place
 from ui.server.background.surveys import SurveyWork

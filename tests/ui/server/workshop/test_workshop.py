@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from corpus import number_pairs
+from transformer.training.runs.snapshots import snapshot_steps
 from waiting import until
 
 from transformer import load_translator
 from transformer.text.pairs import SentencePair
 from transformer.training.runs.history import read_history
-from transformer.training.runs.snapshots import snapshot_steps
 from ui.server import catalogue
 from ui.server.workshop.child import ROOT
 from ui.server.workshop.limits import DISK, MEMORY, MINUTES, NICE, SWITCH

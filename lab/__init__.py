@@ -1,1 +1,0 @@
-"""The measurements behind the shipped results: many sentences, many models."""

@@ -1,1 +1,0 @@
-"""Birth of heads, by the snapshots of training runs."""

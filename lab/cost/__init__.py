@@ -1,1 +1,0 @@
-"""Time and memory of layers and decoding, by length."""

@@ -1,1 +1,0 @@
-"""The ready experiments: questions to a model that can be asked again."""

@@ -1,1 +1,0 @@
-"""Faithfulness of measures of source tokens: deletion, insertion, and random weights."""

@@ -1,1 +1,0 @@
-"""Statistics and roles of every head, of one sentence and over many."""

@@ -1,1 +1,0 @@
-"""Importance of each head for a model's loss."""

@@ -1,1 +1,0 @@
-"""Knowledge of a causal language model: induction, words."""

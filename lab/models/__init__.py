@@ -1,1 +1,0 @@
-"""Everything that describes a bundled model, measured again and written beside it."""

@@ -1,1 +1,0 @@
-"""Recurrent twins beside the Transformer: long sentences, alignment, speed."""

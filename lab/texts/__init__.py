@@ -1,1 +1,0 @@
-"""Files of texts for training: plain, joined, without near duplicates."""

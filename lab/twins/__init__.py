@@ -1,1 +1,0 @@
-"""Models that differ in one choice only, compared with intervals."""

@@ -1,1 +1,0 @@
-"""Training for visitors: runs with snapshots, and models that are measured or trained."""
