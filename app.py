@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ui.address import session
-from ui.shell import changed, doubt, frame, sentence
+from ui.shell import changed, frame, sentence
 from ui.shell.lesson import strip
 from ui.shell.models.model_picker import pick_model
 from ui.views import home
@@ -23,5 +23,4 @@ if source is not None:
     changed.show_changes(now, opened)
     if opened is not None:
         strip.ask(opened)
-        doubt.tell(opened)
         home.show(opened)

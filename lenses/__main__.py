@@ -1,4 +1,4 @@
-"""The command line: `python -m lenses explain`, `align` and `survey`."""
+"""The command line: `python -m lenses align` and `survey`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from lenses.commands import align, explain, survey
+    from lenses.commands import align, survey
 
     parser = Parser(prog="python -m lenses", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for each in (explain, align, survey):
+    for each in (align, survey):
         each.add_command(subparsers)
     return parser
 

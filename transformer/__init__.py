@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from transformer import interventions
     from transformer.decode.sampling import Sampling
     from transformer.exports.npz import load_trace, save_trace
-    from transformer.exports.view import save_view
     from transformer.model.config import LanguageModelConfig, TransformerConfig
     from transformer.model.language_model import LanguageModel
     from transformer.model.sites import AttentionKind
@@ -75,18 +74,13 @@ _HOMES = {
     "load_trace": "exports.npz",
     "load_translator": "runs.translator",
     "save_trace": "exports.npz",
-    "save_view": "exports.view",
 }
 """The module of each name of ``__all__``; ``interventions`` is a package."""
-MOVED = {"lenses": "import lenses", "compare_runs": "from lenses import compare_runs"}
-"""Names that stand in a package of their own now, and how to get them."""
 
 
 def __getattr__(name: str) -> object:
     if name == "interventions":
         return import_module(f"{__name__}.{name}")
-    if name in MOVED:
-        raise AttributeError(f"{name} has moved out of {__name__}: {MOVED[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

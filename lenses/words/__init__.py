@@ -1,1 +1,1 @@
-"""Views of a run by words: reading, alignment, what tells most, claims, familiarity."""
+"""Views of a run by words: reading, alignment, what tells most, claims."""

@@ -21,10 +21,9 @@ from transformer.commands.arguments import (
     write,
 )
 from transformer.decode.sampling import Sampling
-from transformer.runs.bootstrap import Cell
 from transformer.runs.language.corpus import log_probs
 from transformer.runs.language.generator import LENGTH, TextGenerator, load_language_model
-from transformer.runs.language.perplexity import per_piece, per_word, ranged
+from transformer.runs.language.perplexity import perplexity as perplexity_of
 from transformer.runs.wording import InputError
 from transformer.storage.files import write_json
 from transformer.text.pairs import DataError, read_texts
@@ -113,17 +112,13 @@ def _scores(generator: TextGenerator, texts: Sequence[str]) -> dict[str, Any]:
         "texts": len(texts),
         "words": sum(len(text.split()) for text in texts),
         "pieces": sum(pieces),
-        "per_word": ranged(per_word(found, texts)),
-        "per_piece": ranged(per_piece(found, pieces)),
+        "per_word": perplexity_of(found, [len(text.split()) for text in texts]),
+        "per_piece": perplexity_of(found, pieces),
     }
 
 
 def _sentences(path: str, values: dict[str, Any]) -> str:
     return (
         f"{path}: {values['texts']:,} texts, {values['words']:,} words, {values['pieces']:,} pieces\n"
-        f"  perplexity per word {_shown(values['per_word'])}, per piece {_shown(values['per_piece'])}"
+        f"  perplexity per word {values['per_word']:.1f}, per piece {values['per_piece']:.1f}"
     )
-
-
-def _shown(cell: Cell) -> str:
-    return f"{cell['value']:.1f} [{cell['low']:.1f}, {cell['high']:.1f}]"

@@ -1,4 +1,4 @@
-"""The commands that exchange models with the Hub: push, pull."""
+"""`python -m transformer pull`: downloads a model from the Hub."""
 
 from __future__ import annotations
 
@@ -19,30 +19,13 @@ _EVERY = 0.2
 """Seconds between two progress reports of a download."""
 
 
-def add_commands(commands: Any) -> None:
-    """Declares the commands on an argparse sub-parser collection."""
-    push = command(commands, "push", push_model, "publish a model directory on the Hub")
-    push.add_argument("directory", type=Path, metavar="DIR", help="model directory")
-    push.add_argument("name", metavar="OWNER/MODEL", help="name on the Hub")
-    push.add_argument("--private", action="store_true", help="make a new repository private")
-    push.add_argument("--license", metavar="NAME", help="license, such as cc-by-4.0, if the card names none")
-    text = "language codes, such as en de, if the card names none"
-    option(push, "--language", str, "CODE", text, nargs="+", default=())
+def add_command(commands: Any) -> None:
+    """Declares the command on an argparse sub-parser collection."""
     text = "download a model from the Hub, and print its directory"
     pull = command(commands, "pull", pull_model, text)
     pull.add_argument("name", metavar="OWNER/MODEL", help="name, such as Helsinki-NLP/opus-mt-en-de")
     pull.add_argument("--revision", metavar="NAME", help="branch, tag or commit")
     option(pull, "--output", Path, "DIR", "copy the model to this new directory")
-
-
-def push_model(arguments: argparse.Namespace) -> int:
-    """`push`: publishes a directory and prints the address of its page."""
-    from transformer.hub.push import push_to_hub
-
-    given = arguments.directory, arguments.name, arguments.private
-    pushed = push_to_hub(*given, license=arguments.license, languages=arguments.language)
-    print(f"{pushed.url} at {pushed.commit}")
-    return 0
 
 
 def pull_model(arguments: argparse.Namespace) -> int:

@@ -23,22 +23,16 @@ from transformer.commands.training.running import (
     resumes,
 )
 from transformer.model.config import ModelConfig, TransformerConfig, config_from
-from transformer.model.language_model import LanguageModel
 from transformer.model.network import Network
-from transformer.model.transformer import Transformer
 from transformer.storage.card import training_card
-from transformer.storage.description import TOKENIZER_FILE
-from transformer.storage.directory import NETWORKS, load_checkpoint
-from transformer.storage.files import CheckpointError
+from transformer.storage.directory import NETWORKS
 from transformer.text.pairs import DataError, SentencePair, both_sides, read_pairs
-from transformer.text.vocabulary import Tokenizer
 from transformer.training.augment import MAKERS, augmented
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.distributed import Workers
 from transformer.training.presets import PRESETS, Preset, preset_name
 from transformer.training.runs.control import RunControl
 from transformer.training.runs.files import Exported
-from transformer.training.runs.pretrained import take_encoder
 from transformer.training.runs.quality import greedy_bleu
 from transformer.training.toys.tasks import LENGTH, TOYS, toy_data
 from transformer.training.trainer import Quality, Trainer
@@ -71,8 +65,6 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--preset", choices=sorted(PRESETS), help=text)
     text = "leave out pairs with more than N tokens on a side"
     option(parser, "--max-length", int, "N", text, default=256)
-    text = "begin with a language model as the encoder: same pieces (--tokenizer) and sizes"
-    option(parser, "--encoder-from", Path, "DIR", text)
     text = "translate N validation sentences greedily at each evaluation and log their BLEU; 0 for none "
     text += "(default: %(default)s)"
     option(parser, "--bleu-sentences", int, "N", text, default=BLEU_SENTENCES)
@@ -95,11 +87,6 @@ def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, c
     exported, data, valid, quality = _data(arguments, preset, config, options.seed, resume, workers)
     config = replace(config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest)
     model = NETWORKS[type(config)](config).to(device)
-    if arguments.encoder_from is not None:
-        if not isinstance(model, Transformer):
-            reason = "a recurrent encoder has no such layers"
-            raise ValueError(f"--encoder-from needs a preset of a Transformer; {reason}.")
-        take_encoder(model, _language_model(arguments.encoder_from, exported.tokenizer))
     trainer = Trainer(model, data, options, workers)
     exported.card = exported.card or _card(arguments, model)
     return advance(arguments, trainer, exported, valid, control, resume, quality)
@@ -131,17 +118,6 @@ def _data(
         print(f"Left out {left_out} on a side.", file=sys.stderr)
     quality = greedy_bleu(valid_pairs, tokenizer, arguments.bleu_sentences, arguments.max_length)
     return exported, data, valid, quality
-
-
-def _language_model(path: Path, tokenizer: Tokenizer) -> LanguageModel:
-    """The language model that becomes the encoder; ValueError if it is of another sort or other pieces."""
-    found = load_checkpoint(path)
-    if not isinstance(found.model, LanguageModel):
-        raise CheckpointError(f"{path} holds no language model; --encoder-from needs one.")
-    pieces = found.tokenizer.pieces(range(found.config.vocab_size))
-    if pieces != tokenizer.pieces(range(tokenizer.vocab_size)):
-        raise ValueError(f"{path} has other pieces; give its {TOKENIZER_FILE} with --tokenizer.")
-    return found.model
 
 
 def _card(arguments: argparse.Namespace, model: Network) -> str:

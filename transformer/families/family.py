@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer.model.config import ModelConfig, TransformerConfig
-from transformer.storage.description import CARD_FILE, FAMILIARITY_FILE, HEADS_FILE, Description
+from transformer.storage.description import CARD_FILE, HEADS_FILE, Description
 
 if TYPE_CHECKING:
     from transformer.storage.directory import Checkpoint
@@ -31,7 +31,7 @@ class Family(ABC):
     name: str = ""  # how people call its models; empty if none of them is on the Hub in this format
     library: str  # who opens such a model, for the Hub
     required: tuple[str, ...]  # files that a published model has besides its weights
-    welcome: tuple[str, ...] = (CARD_FILE, HEADS_FILE, FAMILIARITY_FILE)  # files that it may have
+    welcome: tuple[str, ...] = (CARD_FILE, HEADS_FILE)  # files that it may have
 
     @abstractmethod
     def owns(self, directory: Path) -> bool:

@@ -13,7 +13,6 @@ import yaml  # type: ignore[import-untyped]
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from transformer.model.config import ModelConfig, RecurrentConfig, TransformerConfig
-from transformer.model.language_model import LanguageModel
 from transformer.model.network import Network, count_parameters
 from transformer.storage.header import CardError, parse, wrong_fields
 
@@ -159,29 +158,6 @@ def training_card(
         f"{count_parameters(model):,} parameters, weights in float16.\n\n"
         f"Training data:\n\n{data}\n\nCommand:\n\n```sh\n{command}\n```\n\n"
         "Scores: run `python -m transformer evaluate --model DIR --data FILE` and write them here. "
-        "No licence has been chosen for the weights yet; it depends on the data.\n"
-    )
-
-
-def language_model_card(
-    name: str,  # name of the model
-    language: str,  # code of its language
-    command: str,  # the command that trains the model
-    files: Sequence[str],  # training files
-    model: LanguageModel,  # the model
-) -> str:
-    """A card with what is known before a language model has been scored."""
-    config = model.config
-    data = "\n".join(f"- `{file}`" for file in files)
-    return (
-        f"---\nlanguage:\n- {language}\nlibrary_name: pytorch\npipeline_tag: text-generation\ntags:\n"
-        f"- text-generation\n- transformer\nmetrics:\n- perplexity\n---\n\n# {name}\n\n"
-        f"A causal language model: {config.n_layers} layers, d_model {config.d_model}, "
-        f"{config.n_heads} heads, d_ff {config.d_ff}, {config.positions} positions, "
-        f"vocabulary of {config.vocab_size:,} pieces, "
-        f"embeddings tied with the output. {count_parameters(model):,} parameters, weights in float16.\n\n"
-        f"Training texts:\n\n{data}\n\nCommand:\n\n```sh\n{command}\n```\n\n"
-        "Scores: run `python -m transformer perplexity --model DIR --data FILE` and write them here. "
         "No licence has been chosen for the weights yet; it depends on the data.\n"
     )
 

@@ -18,10 +18,9 @@ TOKENIZER_FILE = "tokenizer.model"
 CARD_FILE = "README.md"
 HEADS_FILE = "heads.json"
 SURVEY_FILE = "survey.npz"
-FAMILIARITY_FILE = "familiarity.json"
 HISTORY_FILE = "history.json"
 EXAMPLES_FILE = "examples.json"
-MEASURED = (*(HEADS_FILE, SURVEY_FILE, FAMILIARITY_FILE, HISTORY_FILE, EXAMPLES_FILE),)
+MEASURED = (*(HEADS_FILE, SURVEY_FILE, HISTORY_FILE, EXAMPLES_FILE),)
 """The files, JSON but for the survey, that measurements of a model, or of its training, write beside it."""
 MEANS_FILE = "means.safetensors"
 Digests = dict[str, str]

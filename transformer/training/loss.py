@@ -55,33 +55,6 @@ class _ProjectedLoss(torch.autograd.Function):
         return feature_grad * gradients[0], weight_grad, None, None
 
 
-class _TaughtLoss(torch.autograd.Function):
-    """Computes the gradient together with the loss, some rows at a time.
-
-    With z = h Wᵀ, p = softmax(z) and a teacher's q, a row's loss is logsumexp(z) − q · z,
-    and its gradient by z is p − q.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, features: Tensor, taught: Tensor, weight: Tensor) -> Tensor:
-        gradient, loss = torch.empty_like(features), torch.zeros((), device=features.device)
-        rows_at_once = ROWS_AT_ONCE[features.device.type == "cuda"]
-        for start in range(0, features.shape[0], rows_at_once):
-            rows = slice(start, start + rows_at_once)
-            z, q = ((each[rows] @ weight.t()).float() for each in (features, taught))
-            q = q.softmax(1)
-            log_total = z.logsumexp(1, keepdim=True)
-            loss += log_total.sum() - torch.dot(q.flatten(), z.flatten())
-            gradient[rows] = z.sub_(log_total).exp_().sub_(q).to(weight.dtype) @ weight
-        ctx.save_for_backward(gradient)
-        return loss
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        (gradient,) = ctx.saved_tensors
-        return gradient * gradients[0], None, None
-
-
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
     """Adds a matrix product in place; a product in another dtype than the sum keeps its own dtype."""
     if left.dtype == total.dtype:
@@ -108,24 +81,6 @@ def projected_loss(
     with torch.autocast(features.device.type, enabled=False):
         apply: Callable[..., Tensor] = _ProjectedLoss.apply
         return apply(features, weight.to(features.dtype), labels, smoothing)
-
-
-def taught_loss(
-    features: Tensor,  # decoder outputs of the positions that count (positions, d_model)
-    taught: Tensor,  # the teacher's (positions, d_model)
-    weight: Tensor,  # output projection (vocabulary, d_model)
-    bias: Tensor | None = None,  # bias of the projection (vocabulary,); None is zero
-) -> Tensor:
-    """Sum over positions of the cross-entropy of softmax(features Wᵀ + b) against softmax(taught Wᵀ + b).
-
-    Word-level distillation (Kim and Rush 2016, 3.1) for a teacher that has the same projection, which gets no
-    gradient. A float32 scalar.
-    """
-    features, _ = _with_bias(features, weight, bias)
-    taught, weight = _with_bias(taught, weight, bias)
-    with torch.autocast(features.device.type, enabled=False):
-        apply: Callable[..., Tensor] = _TaughtLoss.apply
-        return apply(features, taught, weight.detach().to(features.dtype))
 
 
 def _with_bias(features: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -10,11 +10,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from transformer.model.masks import padding_mask
-from transformer.model.network import EncoderDecoder, Network
+from transformer.model.network import Network
 from transformer.training.data import Data
 from transformer.training.distributed import ALONE, Workers
-from transformer.training.loss import projected_loss, taught_loss
+from transformer.training.loss import projected_loss
 from transformer.training.options import Precision, TrainingOptions
 
 KERNELS = {
@@ -41,31 +40,6 @@ class SummedLoss(nn.Module):
         weight, bias = self.model.projection
         projected = features[counted].to(self._dtype) * self.model.config.output_scale
         return projected_loss(projected, weight, wanted[counted], self._smoothing, bias)
-
-
-class TaughtLoss(nn.Module):
-    """The cross-entropy of a batch against a teacher's distributions, summed over its target tokens."""
-
-    def __init__(
-        self,
-        model: EncoderDecoder,  # the student; it has the teacher's projection
-        teacher: EncoderDecoder,  # the teacher, which reads the student's memory: their encoders are the same
-        dtype: torch.dtype,  # type of the matrix products
-    ) -> None:
-        super().__init__()
-        self.model, self._teacher, self._dtype = model, (teacher,), dtype
-
-    def forward(self, src_ids: Tensor, tgt_input_ids: Tensor, tgt_ids: Tensor) -> Tensor:
-        src_padding = padding_mask(src_ids, self.model.config.pad_id)
-        counted = tgt_ids != self.model.config.pad_id
-        with computing(tgt_ids.device, self._dtype):
-            memory = self.model.encode(src_ids, src_padding)
-            features = self.model.decode(tgt_input_ids, memory, src_padding)
-            with torch.no_grad():
-                taught = self._teacher[0].decode(tgt_input_ids, memory, src_padding)
-        scale = self.model.config.output_scale
-        own, theirs = (each[counted].to(self._dtype) * scale for each in (features, taught))
-        return taught_loss(own, theirs, *self.model.projection)
 
 
 @torch.no_grad()

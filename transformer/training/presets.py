@@ -70,38 +70,6 @@ def preset_name(name: str | None, toy: str | None) -> str:
     return name or ("toy" if toy else "en-de")
 
 
-LANGUAGE_MODELS: dict[str, Preset] = {
-    "lm-en": Preset(
-        sizes={
-            "vocab_size": 6000,
-            "d_model": 160,
-            "d_ff": 640,
-            "n_heads": 8,
-            "n_layers": 4,
-            "dropout": 0.0,
-            "activation": "gelu",
-        },
-        options={"steps": 10_000, "learning_rate": 2e-3, "label_smoothing": 0.0, "evaluate_every": 1000},
-    ),
-    "lm-twin": Preset(
-        sizes={
-            "vocab_size": 4000,
-            "d_model": 112,
-            "d_ff": 384,
-            "n_heads": 4,
-            "n_layers": 3,
-            "dropout": 0.0,
-            "positions": "rotary",
-        },
-        options=_TWIN_OPTIONS | {"label_smoothing": 0.0},
-    ),
-    "lm-tiny": Preset(
-        sizes={"vocab_size": 400, "d_model": 32, "d_ff": 64, "n_heads": 4, "n_layers": 2},
-        options=_TINY_OPTIONS | {"label_smoothing": 0.0},
-    ),
-}
-"""Settings of `train-lm`."""
-
 PRESETS: dict[str, Preset] = {
     **TWINS,
     "positions-postnorm": POST_NORM_TWIN,

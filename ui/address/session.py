@@ -16,7 +16,6 @@ import streamlit as st
 
 from linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, presented, reduce
 from transformer.model.sites import Head
-from ui.address.gone import GONE, MERGED, MOVED, RENAMED
 from ui.address.parameters import KEEP, as_params, carried, parse
 from ui.address.sitemap import TRANSLATE
 from ui.address.state import KINDS, PLACE, TEXTS, State, elsewhere
@@ -69,8 +68,7 @@ def adopt(
         if unwritten:
             _write(current())
         return
-    merged = [MERGED[view] for view in params.get("view", ()) if view in MERGED]
-    state, unreadable = parse({**params, "view": merged} if merged else params)
+    state, unreadable = parse(params)
     by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
     if by_menu and "state" in st.session_state:
         named = {name: getattr(state, name) for name in KINDS if name in params}
@@ -88,10 +86,6 @@ def adopt(
     st.session_state["written"] = params
     if by_menu:
         _write(state)
-    for view in params.get("view", ()):
-        if view in GONE:
-            notice(GONE[view])
-            unreadable.remove("view")
     if unreadable:
         names = ", ".join(unreadable)
         notice(
@@ -107,23 +101,6 @@ def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
     elif (named.get("text", kept["text"]), named.get("changes", ())) != (kept["text"], current().changes):
         kept |= {"step": None, "source": None, "two": None}  # the cursor stood in another run
     return State(**{**kept, **named})
-
-
-def renamed(page: str) -> None:
-    """Opens a page whose address has its former name, with all that the address says."""
-    st.switch_page(f"pages/{RENAMED[page]}.py", query_params=st.query_params.to_dict())
-
-
-def forward(
-    page: str,  # the name of the page
-    shown: Callable[[str | None], str],  # the model that the page shows for the one that an address names
-) -> None:
-    """Opens what has become of a section if an old address asks for it."""
-    params = st.query_params.to_dict()
-    to, study = MOVED.get(f"{page}/{params.pop('view', '')}", ("", ""))
-    if to:
-        named = {"study": study.format(model=shown(params.get("model")))} if study else {}
-        st.switch_page(f"pages/{to}.py", query_params={**params, **named})
 
 
 def _place(sort: str) -> dict[str, Any] | None:

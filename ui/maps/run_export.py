@@ -1,4 +1,4 @@
-"""The export button of a linked view: its figures, and the run as JSON, NPZ and living page."""
+"""The export button of a linked view: its figures, and the run as NPZ and living page."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from figures.base import captions, labels
 from figures.maps.export import marked
 from lenses.words.reading import ReadView
 from linked.living.kinds import MOST, WHOLE
-from transformer.exports.view import MatrixMeasure, Selection, save_view
 from transformer.runs.translation import Translation
-from transformer.trace.view import HeadMap
 from ui.address import State, session
 from ui.controls import Picture, part
 from ui.controls.export import file_name, offer, popover
@@ -57,7 +55,7 @@ def run_export(
             else:
                 own = {} if more is None else more(now, looks)
                 offer("run", {**own, **_maps(scene, now, looks), **_bars(scene, now, looks)}, now)
-            _run(scene.opened, now, looks[scene.kinds[-1]], looks)
+            _run(scene.opened, now)
             if scene.opened.translation.source_tokens:
                 st.caption("The same in Python:")
                 st.code(calls(looks[scene.kinds[-1]]), language=None, wrap_lines=True)
@@ -132,16 +130,13 @@ def _frame(look: HeadSelection, feed: Mapping[str, Any], count: int) -> int | No
     return next((i for i, (start, stop) in enumerate(spans) if start <= position < stop), None)
 
 
-def _run(opened: Opened, now: State, look: HeadSelection, looks: Looks) -> None:
-    """The whole run as files; JSON and NPZ hold a source and a target."""
-    view, selection = look.as_recorded(), _selection(now, looks)
+def _run(opened: Opened, now: State) -> None:
+    """The whole run as files; NPZ holds a source and a target."""
     run, name = opened.translation, file_name(opened.asked.text, opened.translation.model)
     files: dict[str, tuple[str, str, Callable[[], bytes]]] = {}
     if run.source_tokens:
         known = opened.source.has_model
         model = opened.source.translator().model if known else None
-        measured = _measured(look, view)
-        files["JSON"] = "json", "application/json", lambda: view_file(run, view, selection, model, measured)
         files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, model)
     app = where()  # while the page runs: a file is made later
     files["Living page"] = "html", "text/html", lambda: living_page(opened, now, app)
@@ -167,43 +162,10 @@ def _run(opened: Opened, now: State, look: HeadSelection, looks: Looks) -> None:
         st.caption(page)
         return
     st.caption(
-        f"The JSON file holds tokens, steps, candidates, your selection and the {view.kind} matrix"
-        f"{', also in the measure of the maps' * (look.measure != 'weight')}. "
-        f"The NPZ file holds the whole trace. {page} "
-        "Of these files, only the NPZ opens again here and in Python, even without the model."
+        "The NPZ file holds the whole trace, and opens again here and in Python, even without the model. "
+        + page
     )
     menu.link("open_file", icon=":material/folder_open:", width="content")
-
-
-def _selection(now: State, looks: Looks) -> Selection:
-    return Selection(now.step or 0, now.source, {kind: look.head for kind, look in looks.items()})
-
-
-def _measured(look: HeadSelection, view: HeadMap) -> MatrixMeasure | None:
-    """The measure that the maps show, of the cells of a view; None for weights, or for too many cells."""
-    if look.measure == "weight":
-        return None
-    from ui.maps import measures  # PyTorch comes with it
-
-    found = measures.in_place(look.opened, view, look.measure)
-    return None if found.measured is None else MatrixMeasure(found.measure, found.measured)
-
-
-def view_file(
-    run: Translation,
-    view: HeadMap,
-    selection: Selection,
-    model: Network | None = None,
-    measured: MatrixMeasure | None = None,
-) -> bytes:
-    """The content of the JSON file; it includes the digest of the model, if a model is given."""
-    if model is not None:
-        from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
-
-        run = replace(run, model_sha256=model_digest(model))
-    file = io.BytesIO()
-    save_view(run, view, file, selection, measured)
-    return file.getvalue()
 
 
 def trace_file(run: Translation, model: Network | None) -> bytes:

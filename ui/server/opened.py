@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from lenses.words.familiarity import Doubtful, read_measure, traits_of
 from lenses.words.telling import text_words
 from linked.view import EXAMPLE, Gloss, WordAlignment, glossed, tell
 from transformer.interventions import InterventionError
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
-from ui.server import examples, measured, runs
+from ui.server import examples, runs
 from ui.server.runs import Request
 from ui.server.source import Source
 from ui.server.stores import Size, declare, held, kept
@@ -105,24 +104,6 @@ def word_alignment(opened: Opened) -> WordAlignment:
         return WordAlignment()
     source = opened.source
     return tell(opened.translation, runs.aligner(source), runs.default_head(source, "cross"))
-
-
-@per_run(256, asked=False)
-def doubted(opened: Opened) -> Doubtful | None:
-    """Why a translation is doubted; None if it is not, or if nobody measured when to doubt the model.
-
-    Raises:
-        ValueError: the model's file is damaged.
-    """
-    asked, run = opened.asked, opened.translation
-    measure = measured.beside(opened.source, read_measure) if opened.source.has_model else None
-    if measure is None:
-        return None
-    log_probs = run.log_probs
-    if run.method != "greedy" or run.interventions:
-        log_probs = opened.source.translator().translate(asked.text, beam_size=1, capture=False).log_probs
-    traits = traits_of(asked.text, run.source_tokens[:-1], log_probs)
-    return Doubtful(traits, measure) if measure.doubts(traits) else None
 
 
 def forced(

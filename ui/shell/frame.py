@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from functools import partial
 from pathlib import Path
 
 import streamlit as st
@@ -12,7 +11,7 @@ from figures.base import labels
 from ui.address import State, session, sitemap
 from ui.address.parameters import carried
 from ui.controls import inform, plain
-from ui.server import catalogue, models, stores
+from ui.server import models, stores
 from ui.server.background import run as background
 from ui.server.hosting import hosted, visits
 from ui.shell import menu
@@ -56,9 +55,9 @@ _STYLE = """
 [data-testid="stLayoutWrapper"]:has(> .st-key-lm-note) { flex: 1 1 min(100%, 26rem) !important; }
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
-:is(.st-key-doubt, .st-key-better, [class*="st-key-change"]) { row-gap: 0; }
-:is(.st-key-doubt, .st-key-better, [class*="st-key-change"]) button { min-height: 0; padding-block: 0; }
-:is(.st-key-doubt, .st-key-better, [class*="st-key-change"]) button { position: relative; z-index: 1; }
+:is(.st-key-better, [class*="st-key-change"]) { row-gap: 0; }
+:is(.st-key-better, [class*="st-key-change"]) button { min-height: 0; padding-block: 0; }
+:is(.st-key-better, [class*="st-key-change"]) button { position: relative; z-index: 1; }
 [class*="st-key-what-if-"] [data-testid="stButtonGroup"] button { flex-grow: 0; }
 [class*="st-key-experiment-"] a :is(div, span, p) { white-space: normal; }
 [data-testid="stCaptionContainer"][data-testid] { opacity: .75; }
@@ -160,7 +159,6 @@ def open_page(
     """The first line of every page: reads the address and sets up the page."""
     stores.begin()
     background.begin()
-    session.forward(page, partial(_shown, page))
     session.adopt(sitemap.PAGES[page].sort)
     now = session.current()
     told = {"characters": len(now.text or ""), "changes": len(now.changes), "decode": now.decode}
@@ -180,14 +178,6 @@ def open_page(
     if page != sitemap.LESSONS:
         strip.draw(now, page)
     return session.current()
-
-
-def _shown(page: str, asked: str | None) -> str:
-    """The model that a page shows if an address asks for one, or for none."""
-    if sitemap.PAGES[page].sort == sitemap.TRANSLATE:
-        return asked or catalogue.DEFAULT
-    models = catalogue.language_models()
-    return asked if asked in models else next(iter(models), "")
 
 
 def heading(page: str, now: State) -> None:

@@ -11,7 +11,7 @@ from ui.address import State, session
 from ui.controls import inform, refusals
 from ui.server.opened import Opened
 from ui.server.source import NEEDS_MODEL, Source
-from ui.shell import changed, doubt, frame, sentence
+from ui.shell import changed, frame, sentence
 from ui.shell.lesson import strip
 from ui.shell.models import needs
 from ui.shell.models.model_picker import pick_model
@@ -53,7 +53,6 @@ def open_sentence_page(
     tell(now, opened, changes)
     if opened is not None:
         strip.ask(opened)
-        doubt.tell(opened)
     frame.end(page, now, signs=opened is not None)
     return opened
 

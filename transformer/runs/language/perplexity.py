@@ -1,4 +1,4 @@
-"""Perplexity per word and per piece, with bootstrap intervals over sentences.
+"""Perplexity per word and per piece.
 
 Perplexity per word is exp(−Σ ln p(sentence) / (words + sentences)). White space separates the words of the
 raw text; each sentence also has an end, which is predicted too. So models with different pieces can be
@@ -11,25 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-
-from transformer.runs.bootstrap import Cell, Floats, compare, ratio
-
-
-def per_word(log_probs: Floats, texts: Sequence[str]) -> Floats:
-    """(sentences, 2): nats, and words with one end, of each sentence; log-probabilities include its end."""
-    return np.stack([-log_probs, [len(text.split()) + 1.0 for text in texts]], 1)
+from numpy.typing import NDArray
 
 
-def per_piece(log_probs: Floats, pieces: Sequence[int]) -> Floats:
-    """(sentences, 2): nats, and pieces with one end, of each sentence; arguments as in ``per_word``."""
-    return np.stack([-log_probs, np.array(pieces) + 1.0], 1)
-
-
-def perplexity(sums: Floats) -> Floats:
-    """Perplexity of summed nats and counts (…, 2) → (…)."""
-    return np.exp(ratio(sums))
-
-
-def ranged(sentences: Floats) -> Cell:
-    """The perplexity with its interval, of ``per_word`` or ``per_piece`` of a model's sentences."""
-    return compare({"": sentences}, perplexity)[""]["value"]
+def perplexity(log_probs: NDArray[np.float64], units: Sequence[int]) -> float:
+    """Perplexity of sentences: ln p of each, its end included, and its words or pieces without the end."""
+    return float(np.exp(-log_probs.sum() / (sum(units) + len(units))))

@@ -66,7 +66,7 @@ def _form(question: HubQuestion | None) -> None:
         name,
         placeholder="Helsinki-NLP/opus-mt-en-fr",
         disabled=blocked,
-        help=f"Any model of {known_names()}, or one pushed with this package.",
+        help=f"Any model of {known_names()}, or one trained with this package.",
         **control("hub.grey" if blocked else "hub", name, _ask),  # a disabled field loses its text
     )
     if reason is not None:

@@ -83,7 +83,6 @@ def show(opened: Opened, now: State) -> None:
     about = row if kind != "encoder" else step
     token = captions.quote(opened.translation.target_tokens[about])
     say(told(found, row, columns, token))
-    _telling(found, opened, kind, row, columns)
     rows, shown = _rows(found, row), [*columns, _BIAS]
     where = f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · {_query(opened, kind, row)}"
     panel(
@@ -177,29 +176,6 @@ def told(found: Explained, row: int, columns: list[str], token: str) -> str:
         return f"{says} Without any single key, {written} stays as probable as it was."
     effect = number(float(effects[needed]), "+.2f")
     return f"{says} {written} loses most without {keys[needed]}: {effect} nats."
-
-
-def _telling(found: Explained, opened: Opened, kind: str, row: int, columns: list[str]) -> None:
-    """A click to the row of this head where weight and effect part most, unless they part in this one."""
-    weights, effects = found.weights, np.abs(found.effects["hidden"])
-    apart = np.where((weights >= _MOST) & (effects < _LITTLE), weights - effects, 0)  # a NaN is not below
-    there, key = map(int, np.unravel_index(np.argmax(apart), apart.shape))
-    if apart[row].any() or not apart[there, key]:
-        return
-
-    def go() -> None:
-        session.change(**{_CURSORS.get(kind, "step"): there})
-
-    name, share = labels.names(opened.translation.labels(kind).queries)[there], float(weights[there, key])
-    change = number(float(found.effects["hidden"][there, key]), "+.3f")
-    st.button(
-        f"Weight and effect part most in the row of “{plain(name)}”: "
-        f"{percent(share)} of the weight lies on “{plain(columns[key])}”, Δ log p is {change} nats",
-        type="tertiary",
-        icon=":material/arrow_forward:",
-        key="explanation.telling",
-        on_click=go,
-    )
 
 
 def _added(pair: Pair, columns: list[str]) -> str:

@@ -14,7 +14,7 @@ from figures.pages.language_model import LARGEST, bits_spec, share
 from linked import view as linked_view
 from linked.view import BarsFeed, Shade
 from transformer.runs.language.generation import Generation
-from transformer.runs.language.perplexity import per_piece, per_word, perplexity
+from transformer.runs.language.perplexity import perplexity
 from ui.controls import Table, export, plain, seen
 from ui.maps.explorer import Strips
 from ui.server.opened import Opened
@@ -57,8 +57,8 @@ def cost(run: Generation) -> Cost:
         pieces,
         words,
         bits / (words + 1),
-        float(perplexity(per_word(total, [run.text])[0])),
-        float(perplexity(per_piece(total, [pieces - 1])[0])),
+        perplexity(total, [words]),
+        perplexity(total, [pieces - 1]),
     )
 
 
