@@ -42,7 +42,7 @@ from ui.server import stores  # noqa: E402
 from ui.server.hosting import bounds  # noqa: E402
 
 PLACES = [(name, view) for name, page in sitemap.PAGES.items() for view in page.sections or ("",)]
-MODELS = ("en-pt",) * 4 + ("en-de", "firefox-en-pt")
+MODELS = ("en-pt",) * 4 + ("en-de", "en-de")
 """The last one has no decoder self-attention, so nobody comes with it."""
 LINKS = ("app", "cross_attention", "encoder_self_attention", "decoder_self_attention")
 """Pages that a visitor who just came opens."""

@@ -28,7 +28,7 @@ from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import DecoderLayer
 
 MODELS = Path(__file__).resolve().parents[1] / "assets" / "models"
-NAMES = ("en-de", "en-pt", "firefox-en-pt")
+NAMES = ("en-de", "en-pt")
 TEXTS = (
     "The woman who wrote the book is my sister.",
     "I would like to know whether the trains are running today because of the snow.",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -12,7 +11,6 @@ from urllib.parse import urlencode
 from lenses.heads.roles import surveyed
 from lenses.words.alignment import Aligner
 from linked.living.measured import Measure, Measuring
-from linked.living.memory import Memory, memory_of
 from linked.living.ways import Explaining, Why
 from linked.view import Gloss
 from transformer.interventions import write_text
@@ -40,8 +38,6 @@ class Known:
     glosses: Mapping[int, Gloss] | None = None
     app: str = ""  # where the app runs, if that is known
     query: Mapping[str, str] | None = None  # as in `address`
-    # returns what is left of each token in a recurrent unit; None if the decoder has none
-    memory: Callable[[Translation], Memory | None] = lambda _run: None
     measure: Measure | None = None  # what puts a measure in the place of weights
     why: Why | None = None  # what says why a token was written
 
@@ -59,7 +55,7 @@ class Known:
         roles: Roles = {} if directory is None else surveyed(Path(directory))
         if model is None:
             return cls(sha256, opens, aligner, roles)
-        found = cls(sha256, opens, aligner, roles, memory=partial(memory_of, model))
+        found = cls(sha256, opens, aligner, roles)
         return replace(found, measure=Measuring(model), why=Explaining(model))
 
 

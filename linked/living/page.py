@@ -18,10 +18,9 @@ from figures.base import captions
 from lenses.words.alignment import Aligner
 from linked.living import packed, scripts
 from linked.living.beside import in_words, told_apart, unchanged
-from linked.living.kinds import FINE, MOST, SCORED, WHOLE, AttentionMaps
+from linked.living.kinds import MOST, SCORED, WHOLE, AttentionMaps
 from linked.living.known import Known, address
 from linked.living.measured import why_not
-from linked.living.memory import MemoryKind
 from linked.view import SIDES, glossed, strips_feed, tell
 from linked.view.home import HOME, TOUR, next_feed
 from transformer.model.sites import Head
@@ -153,12 +152,10 @@ def _side(
         raise PageError(why)
     asked = _named(heads, run.config.sizes)
     shown = _named(place, run.config.sizes, strict=False)
-    kinds: dict[str, AttentionMaps | MemoryKind] = {
+    kinds: dict[str, AttentionMaps] = {
         str(kind): AttentionMaps(run, str(kind), known, asked[kind] or shown[kind], longest, measures)
         for kind in map(str, run.config.sites)
     }
-    if (memory := known.memory(run)) is not None:
-        kinds["decoder"] = MemoryKind(run, memory, longest <= FINE, MOST)
     said = {"texts": _texts(run), "proof": _proof(run, known, kinds)}
     if run.interventions:
         said["changes"] = [f"Changed: {in_words(each, run)}." for each in run.interventions]
@@ -226,7 +223,7 @@ def _named(text: str, sizes: Mapping[str, Head], strict: bool = True) -> dict[st
 def _shown(
     run: Translation,
     known: Known,
-    kinds: Mapping[str, AttentionMaps | MemoryKind],
+    kinds: Mapping[str, AttentionMaps],
     spec: Mapping[str, object],
 ) -> dict[str, Any]:
     """The view's content, the feeds that are no maps, and the place where it opens."""
@@ -271,7 +268,7 @@ def _shown(
     }
 
 
-def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps | MemoryKind]) -> list[str]:
+def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps]) -> list[str]:
     """Provenance, one line each: model and way of decoding, audit, changes, what this page cannot do."""
     sha256 = known.sha256 or run.model_sha256
     origin = f"weights SHA-256 {sha256}" if sha256 else "the hash of its weights was not given"
@@ -290,9 +287,9 @@ def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps | M
     ]
 
 
-def _written(kinds: Collection[AttentionMaps | MemoryKind]) -> str:
+def _written(kinds: Collection[AttentionMaps]) -> str:
     """How exactly, and of which heads."""
-    if all(kind.values["scored"] or isinstance(kind, MemoryKind) for kind in kinds):
+    if all(kind.values["scored"] for kind in kinds):
         return "with three decimals, scores before the mask with two"
     fine = all(kind.values["fine"] for kind in kinds)
     found = f"{'with three decimals' if fine else 'in the steps of the colours, 1/254'}; "

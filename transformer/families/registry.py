@@ -7,7 +7,6 @@ from pathlib import Path
 
 from transformer.families.bart.family import Bart
 from transformer.families.family import Family
-from transformer.families.firefox.family import Firefox
 from transformer.families.m2m.family import M2M
 from transformer.families.marian.family import Marian
 from transformer.families.mbart.family import MBart
@@ -15,7 +14,7 @@ from transformer.families.own import Own
 from transformer.families.t5.family import T5
 from transformer.storage.description import CONFIG_FILE
 
-FAMILIES: tuple[Family, ...] = (Firefox(), Marian(), T5(), M2M(), MBart(), Bart(), Own())
+FAMILIES: tuple[Family, ...] = (Marian(), T5(), M2M(), MBart(), Bart(), Own())
 """The last one takes what no other does."""
 
 

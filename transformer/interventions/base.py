@@ -17,7 +17,6 @@ SITES = {
     AttentionKind.CROSS: "cross-attention",
 }
 PARTS: dict[SublayerName, str] = {
-    "recurrence": "recurrent unit",
     "self_attention": "self-attention",
     "cross_attention": "cross-attention",
     "feed_forward": "feed-forward network",

@@ -20,7 +20,7 @@ Plain = Field[Value, Value]
 Some = Field[tuple[int, ...] | None, int | Iterable[int] | None]
 """A field of one number, several, or None for all."""
 _PLACE = kinds.whole(0, most=2**31 - 1)
-SHORT = {"self": "self_attention", "unit": "recurrence", "cross": "cross_attention", "feed": "feed_forward"}
+SHORT = {"self": "self_attention", "cross": "cross_attention", "feed": "feed_forward"}
 LONG = {long: short for short, long in SHORT.items()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -80,31 +80,11 @@ class FixedCache:
 Cache = GrowingCache | FixedCache
 
 
-class CellCache:
-    """The state of one recurrent layer: every update replaces it."""
-
-    def __init__(self) -> None:
-        self.state: Tensor | None = None  # (batch, d_model) after the last position; None before the first
-        self.length = 0  # positions kept
-
-    def advance(self, state: Tensor, steps: int) -> None:
-        """Keeps the state after some more positions."""
-        self.state, self.length = state, self.length + steps
-
-    def select(self, rows: Tensor) -> None:
-        """Keeps the given rows of the batch, (new batch,) indices, repeated or reordered."""
-        if self.state is not None:
-            self.state = self.state.index_select(0, rows)
-
-
 class KVCache:
     """The caches of all decoder layers for one request."""
 
-    def __init__(
-        self, n_decoder_layers: int, own: type[GrowingCache] | type[CellCache] = GrowingCache
-    ) -> None:
-        # one per layer for masked self-attention, or for what stands in its place
-        self.decoder: Sequence[GrowingCache | CellCache] = [own() for _ in range(n_decoder_layers)]
+    def __init__(self, n_decoder_layers: int) -> None:
+        self.decoder = [GrowingCache() for _ in range(n_decoder_layers)]  # of masked self-attention
         self.cross = [FixedCache() for _ in range(n_decoder_layers)]
 
     @property
@@ -125,15 +105,21 @@ class KVCache:
                 fixed.select(rows)
 
 
-class StateCache(CellCache):
+class StateCache:
     """The state of a recurrent decoder for one request, and the keys and values of its attention."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.state: Tensor | None = None  # (batch, d_model) after the last position; None before the first
+        self.length = 0  # positions kept
         self.cross = FixedCache()
+
+    def advance(self, state: Tensor, steps: int) -> None:
+        """Keeps the state after some more positions."""
+        self.state, self.length = state, self.length + steps
 
     def select(self, rows: Tensor, *, same_source: bool = False) -> None:
         """Keeps, repeats or reorders rows of the batch; see ``KVCache.select``."""
-        super().select(rows)
+        if self.state is not None:
+            self.state = self.state.index_select(0, rows)
         if not same_source:
             self.cross.select(rows)

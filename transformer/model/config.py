@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -15,7 +15,6 @@ from transformer.text.kinds import PART, Kind, check_fields, one_of, whole
 Norm = Literal["post", "pre"]
 NormBy = Literal["layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
-DecoderUnit = Literal["self_attention", "ssru"]
 Task = Literal["translate", "write"]
 SineLayout = Literal["interleaved", "halves", "inclusive"]
 
@@ -26,6 +25,8 @@ _Inner = Annotated[int, whole(1, 65_536)]
 _Few = Annotated[int, whole(1, 256)]
 _Length = Annotated[int, whole(1, 1_000_000)]
 """A config beyond these ranges is a mistake or an attack."""
+RETIRED = {"decoder_unit": "self_attention"}
+"""Entries of older files, with the one value of each that is read over."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -182,12 +183,17 @@ class ModelConfig:
         ValueError if a name is unknown or missing, or a value is out of range.
         """
         known = {field.name for field in fields(cls)}
-        unknown = sorted(set(values) - known)
+        for name, ordinary in RETIRED.items():
+            if values.get(name, ordinary) != ordinary:
+                raise ValueError(
+                    f"The config has {name} {values[name]!r:.40}, which this package does not run."
+                )
+        unknown = sorted(set(values) - known - {*RETIRED})
         if unknown:
             raise ValueError(f"The config has unknown entries: {', '.join(map(repr, unknown))}.")
         if "vocab_size" not in values:
             raise ValueError("The config has no 'vocab_size'.")
-        return cls(**values)
+        return cls(**{name: value for name, value in values.items() if name in known})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -201,8 +207,6 @@ class TransformerConfig(ModelConfig):
         n_decoder_layers: Layers of the decoder stack.
         tied_embeddings: The output projection is the target's embedding table (section 3.4).
         shared_embeddings: Source and target have one embedding table (section 3.4).
-        decoder_unit: What a decoder layer reads its own past with: masked self-attention, as in the paper, or
-            "ssru", a recurrent unit, which leaves the decoder without self-attention (Kim et al. 2019).
         target_vocab_size: Number of target pieces, if the target has its own vocabulary.
         languages: Pieces such as ``>>fra<<``, separated by blanks; one at the start of a source text names
             the target language.
@@ -220,7 +224,6 @@ class TransformerConfig(ModelConfig):
     n_decoder_layers: _Few = 6
     tied_embeddings: bool = True
     shared_embeddings: bool = True
-    decoder_unit: DecoderUnit = "self_attention"
     target_vocab_size: _Pieces | None = None
     languages: str = ""
     language_pair: bool = False
@@ -270,16 +273,14 @@ class TransformerConfig(ModelConfig):
     def stacks(self) -> Mapping[Side, Stack]:
         """Encoder and decoder by side."""
         encoder, decoder = paper_stacks(self.n_encoder_layers, self.n_decoder_layers)
-        if self.decoder_unit == "ssru":
-            decoder = replace(decoder, sublayers=("recurrence", *decoder.sublayers[1:]))
         return {"encoder": encoder, "decoder": decoder}
 
     @cached_property
     def sites(self) -> Mapping[AttentionKind, Site]:
-        """The three attentions by kind; without the decoder's own if it has a recurrent unit instead."""
+        """The three attentions by kind."""
         score: ScoreName = "scaled_dot" if self.scaled_scores else "dot"
         sites = paper_sites(self.n_encoder_layers, self.n_decoder_layers, score)
-        return {site.kind: site for site in sites if site.name in self.stacks[site.query_side].sublayers}
+        return {site.kind: site for site in sites}
 
 
 RELATIVE = tuple(encoding.name for encoding in ENCODINGS.values() if encoding.relative)

@@ -10,13 +10,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.cache import CellCache, GrowingCache, KVCache
+from transformer.model.cache import KVCache
 from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import PositionalEncoding, make_positions
 from transformer.model.masks import AttentionMask
 from transformer.model.norms import make_norm
 from transformer.model.sites import AttentionKind, Side, Sublayer
-from transformer.model.ssru import Ssru
 from transformer.model.watching.observer import UNWATCHED, Norm, Observer, Passed
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -155,7 +154,6 @@ def read_own(
 ) -> Tensor:
     """The stream (batch, length, d_model) after the self-attention of a layer."""
     own = None if cache is None else cache.decoder[layer.layer]
-    assert isinstance(own, GrowingCache | None)
 
     def attend(read: Tensor) -> Tensor:
         return layer.self_attention(read, mask=mask, positions=positions, cache=own, observer=observer)
@@ -163,14 +161,15 @@ def read_own(
     return layer.self_attention_residual(x, attend, observer, mask.first_query)
 
 
-class CrossDecoderLayer(nn.Module):
-    """Cross-attention, then feed-forward; a subclass puts before them what reads the target so far."""
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention, then feed-forward (section 3.1, "Decoder")."""
 
     def __init__(self, config: ModelConfig, layer: int) -> None:
         super().__init__()
         residual = RESIDUALS[config.norm]
         self.layer = layer
-        self.add_first(config, residual)
+        self.self_attention = MultiHeadAttention(config, AttentionKind.DECODER, layer)
+        self.self_attention_residual = residual(config, Sublayer("decoder", layer, "self_attention"))
         self.cross_attention = MultiHeadAttention(config, AttentionKind.CROSS, layer)
         self.cross_attention_residual = residual(config, Sublayer("decoder", layer, "cross_attention"))
         self.feed_forward = feed_forward(config, "decoder")
@@ -192,63 +191,9 @@ class CrossDecoderLayer(nn.Module):
         def attend_to_memory(read: Tensor) -> Tensor:
             return self.cross_attention(read, memory, mask=memory_mask, cache=cross, observer=observer)
 
-        first = mask.first_query
-        x = self.read_target(x, mask, positions, cache, observer)
-        x = self.cross_attention_residual(x, attend_to_memory, observer, first)
-        return self.feed_forward_residual(x, self.feed_forward, observer, first)
-
-    def add_first(self, config: ModelConfig, residual: type[Residual]) -> None:
-        """Adds the first sub-layer and its residual connection."""
-        raise NotImplementedError
-
-    def read_target(
-        self,
-        x: Tensor,
-        mask: AttentionMask,
-        positions: PositionalEncoding,
-        cache: KVCache | None,
-        observer: Observer,
-    ) -> Tensor:
-        """The stream (batch, target, d_model) after the first sub-layer."""
-        raise NotImplementedError
-
-
-class DecoderLayer(CrossDecoderLayer):
-    """Masked self-attention, cross-attention, then feed-forward (section 3.1, "Decoder")."""
-
-    def add_first(self, config: ModelConfig, residual: type[Residual]) -> None:
-        self.self_attention = MultiHeadAttention(config, AttentionKind.DECODER, self.layer)
-        self.self_attention_residual = residual(config, Sublayer("decoder", self.layer, "self_attention"))
-
-    read_target = read_own
-
-
-class SsruDecoderLayer(CrossDecoderLayer):
-    """A recurrent unit, cross-attention, then feed-forward (Kim et al. 2019, section 3.1)."""
-
-    def add_first(self, config: ModelConfig, residual: type[Residual]) -> None:
-        self.recurrence = Ssru(config)
-        self.recurrence_residual = residual(config, Sublayer("decoder", self.layer, "recurrence"))
-
-    def read_target(
-        self,
-        x: Tensor,
-        mask: AttentionMask,
-        positions: PositionalEncoding,
-        cache: KVCache | None,
-        observer: Observer,
-    ) -> Tensor:
-        own = None if cache is None else cache.decoder[self.layer]
-        assert isinstance(own, CellCache | None)
-        unit = partial(self.recurrence, cache=own)
-        return self.recurrence_residual(x, unit, observer, mask.first_query)
-
-
-DECODER_LAYERS: dict[str, type[CrossDecoderLayer]] = {
-    "self_attention": DecoderLayer,
-    "recurrence": SsruDecoderLayer,
-}
-"""By the first sub-layer of a decoder stack."""
+        x = read_own(self, x, mask, positions, cache, observer)
+        x = self.cross_attention_residual(x, attend_to_memory, observer, mask.first_query)
+        return self.feed_forward_residual(x, self.feed_forward, observer, mask.first_query)
 
 
 class Layers(nn.Module):
@@ -289,8 +234,7 @@ class Decoder(Layers):
     """N decoder layers."""
 
     def __init__(self, config: ModelConfig) -> None:
-        of = DECODER_LAYERS[config.stacks["decoder"].sublayers[0]]
-        super().__init__(config, "decoder", lambda layer: of(config, layer))
+        super().__init__(config, "decoder", lambda layer: DecoderLayer(config, layer))
 
     def forward(
         self,

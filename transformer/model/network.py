@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from transformer.model.attention import Attention
 from transformer.model.config import ModelConfig
-from transformer.model.layers import CrossDecoderLayer, Decoder, Encoder, EncoderLayer, Residual
+from transformer.model.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, Residual
 from transformer.model.masks import padding_mask
 from transformer.model.packed import PackedLinear
 from transformer.model.sites import AttentionKind, Side, Sublayer
@@ -101,10 +101,10 @@ class Network(Brief, nn.Module):
         assert isinstance(found, Encoder | Decoder)
         return found
 
-    def layer(self, side: Side, layer: int) -> EncoderLayer | CrossDecoderLayer:
+    def layer(self, side: Side, layer: int) -> EncoderLayer | DecoderLayer:
         """A layer of a stack, from 0."""
         found = self.stack(side).layers[layer]
-        assert isinstance(found, EncoderLayer | CrossDecoderLayer)
+        assert isinstance(found, EncoderLayer | DecoderLayer)
         return found
 
     def attention(self, kind: AttentionKind, layer: int) -> Attention:

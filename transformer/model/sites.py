@@ -13,7 +13,7 @@ from typing import Literal
 Side = Literal["encoder", "decoder"]
 """A stack and the sequence it reads: the encoder reads the source, the decoder reads the target so far."""
 
-SublayerName = Literal["self_attention", "recurrence", "cross_attention", "feed_forward"]
+SublayerName = Literal["self_attention", "cross_attention", "feed_forward"]
 
 ScoreName = Literal["scaled_dot", "dot", "additive"]
 """Names of the rules by which scores come from queries and keys; ``transformer.model.scores`` has them."""

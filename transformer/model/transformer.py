@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from transformer.model import packed
-from transformer.model.cache import CellCache, GrowingCache, KVCache
+from transformer.model.cache import KVCache
 from transformer.model.config import TransformerConfig
-from transformer.model.layers import CrossDecoderLayer, Decoder, DecoderLayer, Encoder
+from transformer.model.layers import Decoder, DecoderLayer, Encoder
 from transformer.model.masks import AttentionMask
 from transformer.model.network import Cache, EncoderDecoder, piece_table
 from transformer.model.sites import Side
@@ -73,8 +73,7 @@ class Transformer(EncoderDecoder):
 
     def new_cache(self) -> KVCache:
         """An empty cache for one request."""
-        attends = "self_attention" in self.config.stacks["decoder"].sublayers
-        return KVCache(self.config.n_decoder_layers, GrowingCache if attends else CellCache)
+        return KVCache(self.config.n_decoder_layers)
 
     def through(
         self, entered: Mapping[Side, Tensor], observer: Observer, src_padding: Tensor | None = None
@@ -85,11 +84,10 @@ class Transformer(EncoderDecoder):
 
     def pack(self) -> None:
         for layer in self.decoder.layers:
-            assert isinstance(layer, CrossDecoderLayer)
-            if isinstance(layer, DecoderLayer):
-                own = layer.self_attention
-                own.joined = packed.PackedProduct.of_maps(own.q_proj, own.k_proj, own.v_proj)
-                own.out_proj = packed.PackedLinear(own.out_proj.weight, own.out_proj.bias)
+            assert isinstance(layer, DecoderLayer)
+            own = layer.self_attention
+            own.joined = packed.PackedProduct.of_maps(own.q_proj, own.k_proj, own.v_proj)
+            own.out_proj = packed.PackedLinear(own.out_proj.weight, own.out_proj.bias)
             packed.pack(layer.cross_attention)
             packed.pack(layer.feed_forward)
         super().pack()

@@ -10,7 +10,6 @@ from typing import Any
 from transformer.model.config import ModelConfig, config_from
 from transformer.storage.files import SAFETENSORS, CheckpointError, read_json
 from transformer.storage.header import Header
-from transformer.storage.shared import SHARED_FILE
 
 WEIGHTS_FILE = SAFETENSORS
 CONFIG_FILE = "config.json"
@@ -51,9 +50,7 @@ def read_heads(directory: Path) -> dict[str, Any] | None:
 
 def model_digests(directory: Path) -> Digests:
     """SHA-256 of the files of a model directory that decide what the model computes."""
-    names = [CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE]
-    if (directory / SHARED_FILE).exists():  # holds the hashes of what the directory does not have itself
-        names = [name for name in (*names, SHARED_FILE) if (directory / name).exists()]
+    names = (CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE)
     return {name: hashlib.sha256((directory / name).read_bytes()).hexdigest() for name in names}
 
 

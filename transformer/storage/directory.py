@@ -31,14 +31,12 @@ from transformer.storage.description import (
     read_config,
     read_heads,
 )
-from transformer.storage.eight_bits import MULTIPLIER, unpacked, weight_names
+from transformer.storage.eight_bits import unpacked, weight_names
 from transformer.storage.files import CheckpointError, check_vocabulary, write_atomically, write_json
 from transformer.storage.means import read_means
-from transformer.storage.shared import SHARED_FILE, entry, file_of, shared_file
 from transformer.storage.tensors import (
     EIGHT_BITS,
     TYPES,
-    StoredTensor,
     read_tensors,
     serialize_tensors,
     stored_tensors,
@@ -114,38 +112,6 @@ def save_checkpoint(
     write_atomically(directory / WEIGHTS_FILE, serialize_tensors(tensors, notes))
 
 
-def share(directory: Path, other: Path) -> list[str]:
-    """Removes from a directory what another has too, and names it there; returns the names of the tensors."""
-    own, lent = (_numbers(_stored(each / WEIGHTS_FILE)) for each in (directory, other))
-    same = [name for name in own if name in lent and torch.equal(own[name], lent[name])]
-    same = [name for name in same if {name, name + MULTIPLIER} & own.keys() <= {*same}]
-    entries = {}
-    if (directory / TOKENIZER_FILE).read_bytes() == (other / TOKENIZER_FILE).read_bytes():
-        entries[TOKENIZER_FILE] = entry(directory, other / TOKENIZER_FILE)
-    if same:
-        entries[WEIGHTS_FILE] = entry(directory, other / WEIGHTS_FILE)
-    write_json(directory / SHARED_FILE, entries)
-    if TOKENIZER_FILE in entries:
-        (directory / TOKENIZER_FILE).unlink()
-    notes = _notes(directory / WEIGHTS_FILE)
-    left = {name: tensor for name, tensor in own.items() if name not in same}
-    write_atomically(directory / WEIGHTS_FILE, serialize_tensors(left, notes))
-    return same
-
-
-def whole(directory: Path, name: str) -> bytes:
-    """A file of a directory with all that it shares with another one."""
-    other = shared_file(directory, name)
-    if other is None or name != WEIGHTS_FILE:
-        return file_of(directory, name).read_bytes()
-    own, lent = _numbers(_stored(directory / name)), _numbers(_stored(other))
-    expected = empty_model(directory, read_config(directory)).state_dict()
-    taken = {
-        each: lent[each] for each in lent if each.removesuffix(MULTIPLIER) in expected.keys() - own.keys()
-    }
-    return serialize_tensors(own | taken, _notes(directory / name))
-
-
 def step_of(directory: Path) -> int | None:
     """The training step that a file of weights notes, or None; CheckpointError if it is damaged."""
     noted = _notes(directory / WEIGHTS_FILE).get("step", "")
@@ -175,7 +141,7 @@ def load_checkpoint(path: str | Path, weights: str = WEIGHTS_FILE) -> Checkpoint
 
 
 def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
-    path = file_of(directory, TOKENIZER_FILE)
+    path = directory / TOKENIZER_FILE
     if not path.is_file():
         raise CheckpointError(
             f"{directory} has no {TOKENIZER_FILE}, so it is not a complete model directory."
@@ -217,31 +183,16 @@ def _read_weights(directory: Path, config: ModelConfig, name: str) -> Network:
     path = directory / name
     if not path.is_file():
         raise CheckpointError(f"{directory} has no {name}, so it is not a complete model directory.")
-    other = shared_file(directory, name)
-    stored, lent = (_stored(each) if each else {} for each in (path, other))
-    found = {each: stored[each].shape for each in weight_names(stored)}
-    check_sizes(path, config, found | {each: lent[each].shape for each in weight_names(lent)})
+    stored = stored_tensors([path], TYPES | EIGHT_BITS)
+    shapes = {each: stored[each].shape for each in weight_names(stored)}
+    check_sizes(path, config, shapes)
     model = empty_model(directory, config)
-    expected = {each: tuple(tensor.shape) for each, tensor in model.state_dict().items()}
-    taken = {
-        each: tensor
-        for each, tensor in lent.items()
-        if each.removesuffix(MULTIPLIER) in expected.keys() - found
-    }
-    _compare_shapes(path, expected, found | {each: taken[each].shape for each in weight_names(taken)})
-    state = dict(unpacked(path, _numbers(stored))) | dict(unpacked(other or path, _numbers(taken)))
+    _compare_shapes(path, {each: tuple(tensor.shape) for each, tensor in model.state_dict().items()}, shapes)
+    state = dict(unpacked(path, {each: tensor.clone() for each, tensor in read_tensors(stored)}))
     if not all(bool(tensor.isfinite().all()) for tensor in state.values()):
         raise CheckpointError(f"{path} contains NaN or infinite values.")
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False).eval()
-
-
-def _stored(path: Path) -> dict[str, StoredTensor]:
-    return stored_tensors([path], TYPES | EIGHT_BITS)
-
-
-def _numbers(stored: dict[str, StoredTensor]) -> dict[str, Tensor]:
-    return {name: tensor.clone() for name, tensor in read_tensors(stored)}
 
 
 def empty_model(directory: Path, config: ModelConfig) -> Network:

@@ -116,21 +116,10 @@ class _Stream:
         else:
             yield residual.read, residual.stream
             yield from self._normed(sublayer, norm, total, after)
-        yield from self._unit(sublayer, residual)
         dropped = torch.zeros_like(residual.update) if sublayer in self.dropped else residual.update
         yield residual.update, dropped
         yield None if residual.own_update is None else dropped, dropped if sublayer in self.dropped else None
         yield from self._patched(do.Stream(sublayer), residual.own_output, residual.output)
-
-    def _unit(self, sublayer: Sublayer, residual: ResidualTrace) -> Iterator[Pair]:
-        """Output of a recurrent unit, whose gates and states follow from what it read; needs the model."""
-        if self.model is None or sublayer.name != "recurrence":
-            return
-        unit = getattr(self.model.layer(sublayer.side, sublayer.layer), sublayer.name)
-        own = residual.update if residual.own_update is None else residual.own_update
-        with torch.inference_mode():
-            made = unit(residual.read[None].to(unit.forget.weight))[0]
-        yield own, made.float().cpu()
 
     def _memory(self, memory: MemoryTrace, last: Tensor) -> Iterator[Pair]:
         own = memory.used if memory.own is None else memory.own

@@ -65,7 +65,6 @@ PARTS = (
     *("encoder-forward-norm", "encoder-forward", "encoder-forward-add", "encoder-end"),
     *("target-embedding", "decoder-start"),
     *("decoder-attention-norm", "decoder-attention", "decoder-attention-add"),
-    *("decoder-recurrence-norm", "decoder-recurrence", "decoder-recurrence-add"),
     *("decoder-cross-norm", "decoder-cross", "decoder-cross-add"),
     *("decoder-forward-norm", "decoder-forward", "decoder-forward-add", "decoder-end"),
     "output",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from linked.living.known import Known
-from linked.living.memory import memory_of
 from linked.living.page import written
 from linked.living.ways import Explaining
 from transformer.runs.language.generation import Generation
@@ -35,7 +33,6 @@ def living_page(
 
         sha256 = model_digest(source.load().model)
         of_model = {
-            "memory": partial(memory_of, source.load()),
             "measure": lambda _run, measure, view: in_place(opened, view, measure),
             "why": Explaining(source.load()),
         }

@@ -29,7 +29,6 @@ from ui.server.stores import Key, Model, Recent, Residents, once
 
 _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
 _TITLES = {
-    "firefox-en-pt": "Firefox, English → Portuguese",
     "language/lm-en": "English language model",
 }
 """Titles of bundled models whose names are no languages."""

@@ -11,7 +11,6 @@ from transformer.hub.files import size
 from transformer.hub.settings import is_name
 from transformer.model.sites import Head
 from transformer.storage.description import WEIGHTS_FILE
-from transformer.storage.shared import shared_bytes
 from ui.address import State, session, sitemap
 from ui.controls import plain
 from ui.controls.pickers import choose
@@ -81,9 +80,8 @@ def _about(found: ModelHandle) -> tuple[str, str]:
     licence = card.license_name or card.license.upper().replace("-", " ")
     languages = "" if found.named_by_languages else found.languages
     nbytes = (found.path / WEIGHTS_FILE).stat().st_size
-    also = "".join(f" + {size(more)} of {name}" for name, more in shared_bytes(found.path).items())
     told = " · ".join(filter(None, (languages, card.good_at, card.trouble)))
-    return told, f"{size(nbytes)}{also} on disk · {licence} · {found.runs}"
+    return told, f"{size(nbytes)} on disk · {licence} · {found.runs}"
 
 
 def take_model(name: str) -> None:

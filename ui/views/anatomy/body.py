@@ -25,14 +25,12 @@ Drawn = dict[str, export.Picture]
 """Figures by name, for one export."""
 _NAMES = {
     "attention": "self_attention",
-    "recurrence": "recurrence",
     "cross": "cross_attention",
     "forward": "feed_forward",
 }
 _LABELS: dict[str, tuple[str, str | None]] = {
     "encoder-attention": ("self-attention", "encoder"),
     "decoder-attention": ("masked self-attention", "decoder"),
-    "decoder-recurrence": ("recurrent unit", None),
     "decoder-cross": ("cross-attention", "cross"),
     "encoder-forward": ("feed-forward", None),
     "decoder-forward": ("feed-forward", None),
@@ -175,8 +173,6 @@ def _sublayer(name: str, config: ModelConfig) -> list[Box]:
     (label, kind), norm = _LABELS[name], config.norm
     d_model, d_ff = f"{config.d_model:,}", f"{config.inner_width(side_of(name)):,}"
     shape = f"{config.n_heads} heads × {config.d_head}" if kind else f"{d_model} → {d_ff} → {d_model}"
-    if name == "decoder-recurrence":
-        shape = f"{d_model} → {d_model}"
     middle = Box(name, label, kind, repeated=True, shape=shape)
     normed = Box(f"{name}-norm", config.norm_name, repeated=True)
     added = Box(f"{name}-add", "+", repeated=True, adds=2 if norm == "pre" else 1)

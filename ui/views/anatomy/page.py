@@ -36,7 +36,6 @@ _SEEING = (
 )
 _PLACES = {
     "self_attention": "self-attention",
-    "recurrence": "recurrent unit",
     "cross_attention": "cross-attention",
     "feed_forward": "feed-forward",
 }

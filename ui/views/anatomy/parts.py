@@ -14,9 +14,7 @@ from figures.base.strips import Strip, strips
 from figures.pages.anatomy import ranked
 from lenses.inside import logit_lens, parts
 from lenses.inside.parts import NormPart
-from lenses.inside.unit_memory import unit_step
 from transformer.model.config import ModelConfig
-from transformer.model.sites import AttentionKind
 from ui.address.parameters import link
 from ui.controls import chart, export, plain
 from ui.controls.text import alt, norm
@@ -90,8 +88,6 @@ def _of_position(body: Body, added: bool) -> str:
             if body.side == "encoder"
             else "the decoder would know the order from its mask alone, which lets each row see one token "
             "more than the row before"
-            if AttentionKind.DECODER in body.translator.config.sites
-            else "the decoder would know the order from its recurrent unit alone, which reads token by token"
         )
         return (
             f"The encoding of its position is added: for token {labels.count(body.position)}, the {source} "
@@ -225,29 +221,6 @@ def attention(body: Body, to: Drawn) -> None:
         icon=":material/function:",
         query_params=link(body.now, **{"kind": None if kind == "cross" else kind, kind: head}),
     )
-
-
-def recurrence(body: Body, to: Drawn) -> None:
-    """Draws the recurrent unit of a decoder layer at one token."""
-    unit = unit_step(body.translator.model, body.traced, body.layer, body.position)
-    st.latex(r"c_t = f_t \odot c_{t-1} + (1 - f_t) \odot W x_t,\quad f_t = \sigma(W_f x_t + b_f)")
-    st.markdown(
-        f"In place of masked self-attention, this layer reads {body.name} into a state of "
-        f"{len(unit.state):,} numbers. The forget gate f keeps {percent(float(unit.forget.mean()))} of the "
-        "state before, as the mean over its numbers, and the token fills the rest. The unit returns "
-        "max(0, c). It has no heads and no weights on tokens; the page *Decoder self-attention* shows how "
-        "long it remembers each token."
-    )
-    rows = [
-        Strip("reads x", unit.read, norm(unit.read)),
-        Strip("gate f", unit.forget, f"mean {unit.forget.mean():.2f}"),
-        Strip("f × state before", unit.kept, norm(unit.kept)),
-        Strip("+ (1 − f) × W x", unit.entering, norm(unit.entering)),
-        Strip("= state c", unit.state, norm(unit.state)),
-        Strip("returns max(0, c)", unit.update, norm(unit.update), True),
-    ]
-    told = "vectors, each on its own scale"
-    draw(body, to, "unit", lambda: strips(rows), told, alt(rows), tuple(unit.audit.checks))
 
 
 def _several(count: int, noun: str) -> str:
@@ -394,7 +367,6 @@ _DRAWN: dict[str, Callable[[Body, Drawn], None]] = {
     "norm": layer_norm,
     "add": addition,
     "forward": feed_forward,
-    "recurrence": recurrence,
     "end": last_norm,
     "output": output,
 }

@@ -11,7 +11,7 @@ from ui.server import models
 from ui.server.opened import Opened
 from ui.shell import sentence
 from ui.shell.models import needs
-from ui.views.attention import memory, page
+from ui.views.attention import page
 
 _NO_TOKEN = "◌ (no token, but a vector of zeros)"
 DECODED = page.KindPage(
@@ -67,12 +67,9 @@ def sentences(
 
 
 def show(opened: Opened) -> None:
-    """Draws the page for one sentence; without masked self-attention, what the model has instead."""
+    """Draws the page for one sentence."""
     if "decoder" not in opened.kinds:
-        if "recurrence" in opened.translation.config.stacks["decoder"].sublayers:
-            memory.show(opened)
-        else:
-            needs.tell_lack(opened.source, ("decoder",))
+        needs.tell_lack(opened.source, ("decoder",))
         return
     trained = session.current().view == "trained"
     drawn = TRAINED if trained else DECODED

@@ -22,7 +22,6 @@ _NOTHING_WORDS = {
 }
 UNDIVIDED = "This model does not divide q·k by √d_k, so that step is left out."
 _CALLED = {
-    "recurrence": r"\mathrm{SSRU}",
     "self_attention": r"\mathrm{attention}",
     "cross_attention": r"\mathrm{cross}",
     "feed_forward": r"\mathrm{FFN}",

@@ -29,7 +29,6 @@ _POINTS = {2: ("x", "z", "y"), 3: ("x", "z", "z′", "y")}
 """The names of the stream before, between and after a layer's sub-layers, by the number of sub-layers."""
 _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU by tanh", "silu": "SiLU"}
 _SHORT = {
-    "recurrence": "recurrent unit",
     "self_attention": "attention",
     "cross_attention": "cross-att.",
     "feed_forward": "FFN",
@@ -140,7 +139,7 @@ def layer(look: Look) -> SectionContents:
     names = points(len(found.names))
     rows = [noted(_named(names, found, i), point) for i, point in enumerate(found.points)]
     drawing = strips_drawing("block", rows, f"the {side}'s layer at this position", joint=True)
-    told = _chain_told(look.opened.translation.config, side, "recurrence" in found.names)
+    told = _chain_told(look.opened.translation.config, side)
     return SectionContents({"text": told}, {"figures": (replace(drawing, audit=found.audit),)})
 
 
@@ -155,14 +154,13 @@ def _named(names: tuple[str, ...], found: Block, place: int) -> str:
     return f"{names[place]}, after {_SHORT[found.names[place - 1]]}"
 
 
-def _chain_told(config: ModelConfig, side: Side, recurrent: bool) -> str:
-    moving = "**Attention and the recurrent unit** move" if recurrent else "**Attention** moves"
+def _chain_told(config: ModelConfig, side: Side) -> str:
     return (
         f"Seen from outside, a layer is a chain of vectors of one shape: {config.d_model:,} numbers for each "
         f"position go in, and {config.d_model:,} come out. {short_norm(config)} is {config.norm_name}.\n\n"
-        f"{moving} information between positions, and nothing else in the layer does. **The feed-forward "
-        f"network (FFN)** works on each position alone, always with the same {_matrices(config)}: "
-        f"{config.d_model:,} → {config.inner_width(side):,} → {config.d_model:,}, and between them the "
+        "**Attention** moves information between positions, and nothing else in the layer does. **The "
+        "feed-forward network (FFN)** works on each position alone, always with the same "
+        f"{_matrices(config)}: {config.d_model:,} → {config.inner_width(side):,} → {config.d_model:,}, and between them the "
         f"non-linearity ({_ACTIVATIONS[config.activation]}). {_between(config)}"
     )
 

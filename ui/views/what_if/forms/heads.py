@@ -26,8 +26,7 @@ ARITHMETIC = (
     Sort("no ÷ √d_k in a head", "The scores stay q·k, so the weights get sharper.", form(do.unscaled)),
     Sort(
         "leave out the positions of a side",
-        "A decoder then knows the order from its causal mask or its recurrent unit alone, an encoder not "
-        "at all.",
+        "A decoder then knows the order from its causal mask alone, an encoder not at all.",
         form(do.no_positions),
     ),
     Sort("leave out a sub-layer", "The sub-layer adds nothing to the stream.", form(do.DropSublayer)),
