@@ -12,7 +12,6 @@ how far the machine itself varies.
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,8 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.capture import bundled_tokenizer, our_model
 from benchmarks.interleave import interleaved, report
-from lenses.what_if.causal_trace import causal_trace
-from transformer import Translator, load_translator
+from transformer import Translator
 from transformer import interventions as do
 from transformer.interventions.means import HeadMeans
 
@@ -74,20 +72,6 @@ def every_sort(other: do.OtherRun) -> dict[str, tuple[do.Intervention, ...]]:
     return {"none": (), **alone, "three at once": three}
 
 
-def experiment(repeats: int) -> None:
-    """Times a causal trace."""
-    translator = load_translator(Path(__file__).resolve().parents[1] / "assets/models/en-de")
-    base, changed = "The old man sees the dog in the garden.", "The old man sees the cat in the garden."
-
-    def trace() -> None:
-        causal_trace(translator, base, changed)
-
-    seconds = interleaved({"trace": trace}, repeats)["trace"]
-    sizes = len(translator.ids(base)) + 1, len(translator.translate(base).target_tokens)
-    label = f"causal trace, {sizes[0]} × {sizes[1]} tokens"
-    print(f"{label}: {statistics.median(seconds):.2f} s (wanted: at most 3)")
-
-
 def changes(tokens: int, repeats: int) -> None:
     """Times a translation with each sort of change, in turns with a plain one."""
     translator = bench_translator()
@@ -121,7 +105,6 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     if not options.trace:
         changes(options.tokens, options.repeats)
-    experiment(options.repeats)
 
 
 if __name__ == "__main__":

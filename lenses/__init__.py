@@ -17,18 +17,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lenses.circuits.matrices import copying, matching
     from lenses.measures.agreement import Agreement, agreement
     from lenses.measures.alti import Shares, alti
-    from lenses.measures.attribution import Attribution, attribution
+    from lenses.measures.attribution import Attribution, attribution, by_source
     from lenses.measures.carried import Carried, carried, carried_together
     from lenses.measures.comparisons import rollout, value_zeroing
-    from lenses.measures.effect import Cut, Effects, effect
+    from lenses.measures.effect import Cut, Effects, effect, on_difference
     from lenses.measures.gradients import Saliency, saliency
     from lenses.measures.rewired import rewired
     from lenses.measures.score_parts import ScoreParts, score_parts
     from lenses.measures.stream import UnmeasuredError, Writer
-    from lenses.measures.way_back import WayBack, way_back
     from lenses.measures.words import source_words, word_effect
     from lenses.what_if.two_runs import compare_runs
 
@@ -42,40 +40,36 @@ __all__ = [
     "ScoreParts",
     "Shares",
     "UnmeasuredError",
-    "WayBack",
     "Writer",
     "agreement",
     "alti",
     "attribution",
+    "by_source",
     "carried",
     "carried_together",
     "compare_runs",
-    "copying",
     "effect",
-    "matching",
+    "on_difference",
     "rewired",
     "rollout",
     "saliency",
     "score_parts",
     "source_words",
     "value_zeroing",
-    "way_back",
     "word_effect",
 ]
 
 _MODULES = {
-    "circuits.matrices": ("copying", "matching"),
     "measures.agreement": ("Agreement", "agreement"),
     "measures.alti": ("Shares", "alti"),
-    "measures.attribution": ("Attribution", "attribution"),
+    "measures.attribution": ("Attribution", "attribution", "by_source"),
     "measures.carried": ("Carried", "carried", "carried_together"),
     "measures.comparisons": ("rollout", "value_zeroing"),
-    "measures.effect": ("Cut", "Effects", "effect"),
+    "measures.effect": ("Cut", "Effects", "effect", "on_difference"),
     "measures.gradients": ("Saliency", "saliency"),
     "measures.rewired": ("rewired",),
     "measures.score_parts": ("ScoreParts", "score_parts"),
     "measures.stream": ("UnmeasuredError", "Writer"),
-    "measures.way_back": ("WayBack", "way_back"),
     "measures.words": ("source_words", "word_effect"),
     "what_if.two_runs": ("compare_runs",),
 }

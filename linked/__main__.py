@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--changes", default="", metavar="CHANGES", help=text)
     text = "what cells can say beside the weight; effect takes a run of the model for every cell of a head"
     parser.add_argument("--measure", action="append", default=[], choices=("carried", "effect"), help=text)
-    text = "a step, from 1, of which the page shows the way back to the source words"
+    text = "a step, from 1, of which the page says why its token was written"
     parser.add_argument("--why", action="append", default=[], type=int, metavar="STEP", help=text)
     add_beam(parser)
     add_device(parser)

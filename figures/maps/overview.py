@@ -32,24 +32,6 @@ class Tile:
         """Pools one head's weights (queries, keys); masked cells get level 0."""
         return cls(*pool(levels(weights, mask, scale), LARGEST_TILE))
 
-    def error(self, weights: np.ndarray, mask: np.ndarray, scale: str, seed: int, count: int = 2) -> int:
-        """Largest difference of some cells from the largest level of their blocks, as its weights have it.
-
-        The darkest cell is among them, and others by the seed; 255 if the sizes differ.
-        """
-        blocks = tuple(-(-length // step) for length, step in zip(weights.shape, self.steps, strict=True))
-        if blocks != self.values.shape:
-            return 255
-        order = np.random.default_rng(seed).permutation(self.values.size)[: count - 1]
-        worst = 0
-        for at in (int(self.values.argmax()), *order):
-            place = zip(divmod(int(at), blocks[1]), self.steps, strict=True)
-            here = [slice(i * step, (i + 1) * step) for i, step in place]
-            seen = [w for w, m in zip(weights[*here].flat, mask[*here].flat, strict=True) if m]
-            level = 1 + round(254 * float(style.strength(np.array(max(seen)), scale))) if seen else 0
-            worst = max(worst, abs(level - int(self.values.flat[at])))
-        return worst
-
     @property
     def steps(self) -> tuple[int, int]:
         """Rows and columns of the matrix that a cell stands for."""

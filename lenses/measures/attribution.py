@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lenses.inside.weights import exact
-from lenses.measures.direct import direct
+from lenses.measures.direct import direct, without_biases
 from lenses.measures.stream import Writer, recorded
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
@@ -79,6 +79,18 @@ def attribution(
         {kind: read_only(torch.stack(split).float()) for kind, split in keys.items()},
         AuditReport((check,), told=(_SUMS,), claim="sums up"),
     )
+
+
+def by_source(model: Network, run: Translation, step: int, token: int, against: int | None = None) -> Array:
+    """(source,) what all heads of cross-attention add to a logit through each source token, in nats.
+
+    On the direct path, without b_V, which every query gets whatever it reads. Arguments and errors as for
+    ``attribution``.
+    """
+    direction, _ = asked(model, run, step, token, against)
+    split = without_biases(model, run, direct(model, run, "decoder", direction[None], [step]), [step])
+    heads = [parts[:, 0].sum(0) for (kind, _), parts in split.items() if kind is AttentionKind.CROSS]
+    return read_only(torch.stack(heads).sum(0).float())
 
 
 def asked(

@@ -98,7 +98,12 @@ def _without(asked: AttentionInputs, taken: dict[Way, Tensor]) -> Tensor:
 class Effects:
     """Effects in one run: Δ log p of its tokens, in nats, negative if the token needed what was taken."""
 
-    def __init__(self, translator: Translator, run: Translation) -> None:
+    def __init__(
+        self,
+        translator: Translator,
+        run: Translation,
+        target: Sequence[int] = (),  # ids that are scored in the place of the run's own
+    ) -> None:
         """Prepares forced passes.
 
         Raises:
@@ -108,7 +113,8 @@ class Effects:
         assert isinstance(translator.model, Transformer)
         self._model, self._run = translator.model, run
         self._source = [*translator.ids(run.source_text), translator.config.eos_id]
-        self._passes = Passes(self._model, self._source, run.target_ids, Cuts, AT_ONCE)
+        target = target or run.target_ids
+        self._passes = Passes(self._model, self._source, target, Cuts, AT_ONCE)
         self.base = self._passes.log_probs([()])[0]
         """(target,) float32: log-probability of every token without a cut, in nats."""
 
@@ -133,6 +139,25 @@ class Effects:
             raise UnmeasuredError("Without these tokens, no source is left.")
         passes: Passes[Cut] = Passes(self._model, kept, self._run.target_ids, Cuts)
         return passes.log_probs([()])[0] - self.base
+
+
+def on_difference(
+    translator: Translator,
+    run: Translation,
+    step: int,  # from 0
+    against: int,  # id of the other token
+    tell: Tell = silent,  # hears what share is done
+) -> Array:
+    """(source,) change of z_A − z_B at a step, each source token hidden from all heads of cross-attention.
+
+    A is the token of the step. z_A − z_B = log p_A − log p_B, so the two effects on log p are subtracted; in
+    nats, float32. Errors as for ``Effects``.
+    """
+    cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(run.source_tokens))]
+    other = (*run.target_ids[:step], against, *run.target_ids[step + 1 :])
+    first = Effects(translator, run).of(cuts, lambda share: tell(share / 2))[:, step]
+    second = Effects(translator, run, other).of(cuts, lambda share: tell((1 + share) / 2))[:, step]
+    return np.asarray(first - second, np.float32)
 
 
 def cells(

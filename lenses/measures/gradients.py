@@ -10,7 +10,6 @@ networks, too, and what it leaves to positions and biases is the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,11 +18,9 @@ from torch import Tensor
 from lenses.inside.parts import embedding_trace
 from lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
 from transformer.model.config import ModelConfig
-from transformer.model.norms import StreamNorm, centred, shift, spread
-from transformer.model.scores import attention_weights
 from transformer.model.sites import Side
 from transformer.model.transformer import Transformer
-from transformer.model.watching.observer import Attended, AttentionInputs, Bystander, Entered, Norm
+from transformer.model.watching.observer import Bystander, Entered
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.trace.report import AuditReport, Check
@@ -40,8 +37,7 @@ LIMIT = 0.05
 
 NO_LINE = (
     "Integrated gradients begin at embeddings of zeros. There, every RMSNorm magnifies what it reads up to "
-    "1/√ε times, layer by layer, so that the logits jump where no points can follow: use relevance "
-    "propagation."
+    "1/√ε times, layer by layer, so that the logits jump where no points can follow: use gradient × input."
 )
 
 
@@ -63,7 +59,6 @@ class Saliency:
     along: tuple[Array, Array]
     shares: Array
     weights: Array
-    held: bool  # whether attention weights and the σ of every norm were held fixed
 
 
 class _Leaves(Bystander):
@@ -75,34 +70,6 @@ class _Leaves(Bystander):
         return entered.made_of(self.leaves[entered.side])
 
 
-class _Held(_Leaves):
-    """Keeps attention weights and the σ of every norm from the first pass, and holds them in all others."""
-
-    def __init__(self) -> None:
-        self._weights, self._spreads = dict[Any, Tensor](), dict[Any, Tensor]()
-
-    def embedding(self, entered: Entered) -> Tensor:
-        norm = self.norm(("embeddings", entered.side), entered.norm)
-        return super().embedding(entered._replace(norm=norm))
-
-    def attention(self, asked: AttentionInputs) -> Attended:
-        place = asked.kind, asked.layer
-        if place not in self._weights:
-            self._weights[place] = attention_weights(asked.scores(), asked.visible(), asked.focus)
-        return Attended(self._weights[place].to(asked.value.dtype) @ asked.value)
-
-    def norm(self, place: Any, own: Norm) -> Norm:
-        if not isinstance(own, StreamNorm):  # the end of a post-norm stack
-            return own
-
-        def held(x: Tensor) -> Tensor:
-            by = self._spreads.setdefault(place, spread(own, x))
-            scaled: Tensor = own.weight * centred(own, x) / by + shift(own)
-            return scaled
-
-        return held
-
-
 def saliency(
     translator: Translator,
     run: Translation,  # without changes
@@ -111,12 +78,11 @@ def saliency(
     against: int | None = None,  # id of the token whose logit is subtracted; None for none
     integrated: bool = True,  # integrated gradients; otherwise gradient × input
     tell: Tell = silent,  # hears what share is done
-    held: bool = False,  # whether weights and σ are held fixed: with gradient × input, relevance propagation
 ) -> Saliency:
     """Contributions of source and prefix to a logit difference, by gradients of the token embeddings.
 
     Contrastive if a second token is given (Yin and Neubig 2022); integrated gradients run from embeddings of
-    zeros (Sundararajan et al. 2017); relevance propagation holds weights and σ (Ali et al. 2022).
+    zeros (Sundararajan et al. 2017).
 
     Returns:
         (source,) and (step + 1,) contributions in nats.
@@ -142,7 +108,7 @@ def saliency(
     }
     rows = torch.tensor([ids], device=translator.device), torch.tensor([read], device=translator.device)
     shares, weights = _line() if integrated else _ONE
-    observer = _observer(model, own, rows, held)
+    observer = _Leaves()
     along = _gradients(model, own, rows, (token, against), shares, observer, tell)
     source, prefix = (weights @ each for each in along)
     ends = [_end(model, own, rows, (token, against), share, observer) for share in (0.0, 1.0)]
@@ -152,7 +118,7 @@ def saliency(
         checks = (Check("completeness", missed / max(1.0, *map(abs, ends)), LIMIT),)
     audit = AuditReport(checks, told=(_COMPLETE,), claim="sums up") if checks else AuditReport(())
     first, second, at, by = map(read_only, (*along, shares, weights))
-    return Saliency(read_only(source), read_only(prefix), ends[1], audit, (first, second), at, by, held)
+    return Saliency(read_only(source), read_only(prefix), ends[1], audit, (first, second), at, by)
 
 
 Asked = tuple[int, int | None]
@@ -168,17 +134,6 @@ def _line() -> tuple[Tensor, Tensor]:
     root = (nodes + 1) / 2
     shares, weights = root**3, weights / 2 * 3 * root**2
     return torch.tensor(shares, dtype=torch.float32), torch.tensor(weights, dtype=torch.float32)
-
-
-def _observer(
-    model: Transformer, own: dict[Side, Tensor], rows: tuple[Tensor, Tensor], held: bool
-) -> _Leaves:
-    """Takes embeddings; if weights and σ are to be held, it has kept those of the run."""
-    if not held:
-        return _Leaves()
-    observer = _Held()
-    _end(model, own, rows, (0, None), 1.0, observer)
-    return observer
 
 
 def _gradients(
@@ -218,31 +173,6 @@ def _end(
     leaves: dict[Side, Tensor] = {side: (share * each)[None].to(rows[0].device) for side, each in own.items()}
     with torch.no_grad():
         return float(_difference(model, leaves, rows, asked, observer)[0])
-
-
-@torch.inference_mode()
-def logit_differences(
-    translator: Translator,
-    run: Translation,
-    step: int,
-    asked: Asked,
-    leaves: dict[Side, Tensor],
-    held: bool = False,
-) -> Tensor:
-    """(rows,) z_A − z_B at a step, with embeddings (rows, length, d_model) in the place of its own.
-
-    With weights and σ ``held``, those of the run.
-    """
-    device, model = translator.device, translator.model
-    assert isinstance(model, Transformer)
-    ids = [*translator.ids(run.source_text), translator.config.eos_id]
-    read = [translator.config.bos_id, *run.target_ids[:step]]
-    rows = torch.tensor([ids], device=device), torch.tensor([read], device=device)
-    own: dict[Side, Tensor] = {side: recorded(run).embeddings[side].tokens for side in leaves}
-    own["decoder"] = own["decoder"][: step + 1]
-    observer = _observer(model, own, rows, held)
-    given: dict[Side, Tensor] = {side: each.to(device) for side, each in leaves.items()}
-    return _difference(model, given, rows, asked, observer).cpu()
 
 
 def _difference(

@@ -15,8 +15,7 @@ from figures import Tile, overview_spec, to_json
 from figures.base import captions, labels
 from figures.maps.heatmap import LARGEST as WINDOW
 from figures.maps.overview import LARGEST_TILE
-from lenses.words.read_audit import read_checked
-from lenses.words.reading import Reading, ReadView
+from lenses.words.reading import Reading, ReadView, read_view
 from linked.living import packed
 from linked.living.known import Known
 from linked.living.measured import measured
@@ -54,7 +53,7 @@ class AttentionMaps:
         every = [(layer, head) for layer in range(layers) for head in range(heads)]
         self.whole = sorted({*chosen} or {first}) if longest > WHOLE else every
         self.opens = first if first in self.whole else chosen[0]
-        views = {at: read_checked(run.map(kind, *at), Reading()) for at in self.whole}
+        views = {at: read_view(run.map(kind, *at), Reading()) for at in self.whole}
         weights = np.array([each.weights for each in views.values()])
         scored = None
         if max(lengths) <= SCORED and all(each.scores is not None for each in views.values()):

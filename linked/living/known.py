@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from lenses.heads.roles import surveyed
 from lenses.words.alignment import Aligner
 from linked.living.measured import Measure, Measuring
-from linked.living.ways import Explaining, Why
+from linked.living.why import Explaining, Why
 from linked.view import Gloss
 from transformer.interventions import write_text
 from transformer.model.sites import Head

@@ -11,8 +11,7 @@ import numpy as np
 
 from figures import to_json
 from figures.base.quantity import MEASURES
-from lenses.words.read_audit import read_checked
-from lenses.words.reading import Reading, ReadView
+from lenses.words.reading import Reading, ReadView, read_view
 from linked.living import packed
 from transformer.model.config import TransformerConfig
 from transformer.model.sites import Head
@@ -32,9 +31,7 @@ class Measuring:
         self.run: Translation | None = None
 
     def __call__(self, run: Translation, measure: str, view: HeadMap) -> HeadMap:
-        from lenses.again.carried import audit_carried  # PyTorch is there, as the model is
-        from lenses.again.effects import audit_effect_map
-        from lenses.measures.carried import carried
+        from lenses.measures.carried import carried  # PyTorch is there, as the model is
         from lenses.measures.maps import carried_map, effect_in, effect_map
         from transformer.runs.retrace import retrace
 
@@ -42,12 +39,10 @@ class Measuring:
             self.run, self.again = run, retrace(self.model, run)
         model, again, at = self.model, self.again, (view.kind, view.layer, view.head)
         if measure == "carried":
-            found = carried_map(view, carried(model.model, again, *at))
-            own = audit_carried(model.model, again, found)
-        else:
-            found = effect_map(view, effect_in(model, again, *at, view.window))
-            own = audit_effect_map(model, again, found)
-        return replace(found, audit=view.audit.joined(again.audit().joined(own)))
+            return carried_map(view, carried(model.model, again, *at))
+        effects = effect_in(model, again, *at, view.window)
+        runs = int(np.isfinite(effects).sum())
+        return replace(effect_map(view, effects), audit=replace(view.audit, claim=f"from {runs:,} runs"))
 
 
 def measured(
@@ -63,7 +58,7 @@ def measured(
         found = measure(view)
         if found.measured is None:  # a map of too many cells
             continue
-        told = dict(feed(read_checked(found, Reading())))
+        told = dict(feed(read_view(found, Reading())))
         figure = json.loads(told["figure"])
         figure["data"][0] |= {"z": None, "customdata": None}
         told["figure"] = to_json(figure)

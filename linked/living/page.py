@@ -73,7 +73,7 @@ def page(
             those that open first.
         measures: What cells can say beside the weight, measured with the model: "carried" of every head,
             "effect" (a run of the model for every cell) of the heads at which the page opens.
-        why: Steps, counted from 1, of which the page shows the way back to the source words.
+        why: Steps, counted from 1, of which the page says why their tokens were written.
         beside: Another run, of this model or of another.
         beside_model: The model of ``beside``, if it is another.
         beside_directory: That model's directory.
@@ -190,7 +190,7 @@ def _reason(run: Translation, known: Known, step: int) -> str:
     if known.why is None:
         raise PageError("Why a token was written is found with the model, which this page was not given.")
     if not run.source_tokens:
-        raise PageError("The way back leads to source words, which a language model does not read.")
+        raise PageError("Why a token was written is asked of source words; a language model reads none.")
     if not 1 <= step <= len(run.steps):
         raise PageError(f"There is no step {step}; this run has {len(run.steps)}.")
     try:

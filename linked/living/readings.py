@@ -12,8 +12,7 @@ from typing import Any
 
 from figures import to_json
 from figures.base import captions, labels
-from lenses.words.read_audit import read_checked
-from lenses.words.reading import Reading, ReadView
+from lenses.words.reading import Reading, ReadView, read_view
 from transformer.trace.view import HeadMap
 
 READINGS = {
@@ -31,10 +30,10 @@ def readings(
     feed: Callable[[ReadView], Mapping[str, Any]],  # the feed of its map
 ) -> dict[str, dict[str, Any]]:
     """For each reading with maps of its own, what its feeds have in place of those as recorded."""
-    plain = feed(read_checked(view, Reading()))
+    plain = feed(read_view(view, Reading()))
     known, found = [plain["spans"]], {}
     for name, reading in READINGS.items():
-        read = read_checked(view, reading)
+        read = read_view(view, reading)
         own = feed(read)
         if own["spans"] in known:
             continue

@@ -145,11 +145,6 @@ PAGES: dict[str, Page] = {
         sections={
             "experiments": Entry("Ready experiments", ""),
             "changes": Entry("Your changes", ""),
-            "causal": Entry(
-                "Causal trace",
-                "Two sentences that differ in a word: which state of one brings its answer to the other?",
-                "open_file",
-            ),
         },
     ),
     "compare": Page(
@@ -268,7 +263,7 @@ VIEWS = tuple(dict.fromkeys(view for page in PAGES.values() for view in (*page.s
 
 RESEARCH = (
     "findings",
-    *("what_if/causal", "open_file"),
+    "open_file",
 )
 """Places of their own door: the switches of their pages leave them out."""
 TOGETHER = {

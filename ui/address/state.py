@@ -57,7 +57,7 @@ STATISTICS = (
     *("aer", "aer_read", "keeps"),
 )
 """Every statistic of a head over many sentences."""
-FACETS = ("tokens", "distances", "sentences", "points", "writes", "sink")
+FACETS = ("tokens", "distances", "sentences", "points", "sink")
 """Sections about a head on the page "Heads over sentences"."""
 PARTS = (
     *("source-embedding", "encoder-start"),
@@ -161,13 +161,10 @@ class State:
     # source of those links, such as `sample-3`; None if the visitor drew them
     gold: str | None = shared(GOLD_PAIR)
     against: Against | None = own(AGAINST)  # what the page Compare compares the selection with
-    # the other sentence or translation on the page Compare; the second sentence of a causal trace
+    # the other sentence or translation on the page Compare
     other: str | None = own(TEXT, long=True)
-    # the step whose token a causal trace scores; None for the whole translation
-    scored: int | None = own(POSITION)
     # the token that a written one is compared with on the page "Is attention an explanation?"
     rival: str | None = own(TEXT)
-    integrated: bool = own(YES, False)  # whether that page follows gradients along a line
     # how a whole word is taken away from one layer on that page
     way: str = own(one_of("hidden", "zeroed", "mean"), "hidden")
     key: int | None = own(POSITION)  # the key that "Inside a head" shows in self-attention

@@ -17,7 +17,7 @@ from ui.address import State, session
 from ui.address.state import ORDERS
 from ui.controls import options
 from ui.controls.pickers import choose
-from ui.maps.looking import HeadSelection, audit_tiles
+from ui.maps.looking import HeadSelection, audited
 from ui.server import measured, per_run
 from ui.server.opened import Opened
 
@@ -78,7 +78,7 @@ def feed(look: HeadSelection, now: State) -> TilesFeed:
         parts.append(f"ordered in each layer by {name(now.order)}")
     if coloured is not None:
         parts.append(f"strip under a tile: {name(now.color)}")
-    proof = captions.badge(audit_tiles(look, tiles), derived=True)
+    proof = captions.badge(audited(opened, kind), derived=True)
     parts += [str(proof["text"]), "click a tile to open it"]
     legend = None if coloured is None else {"title": _LABELS[now.color or ""], "marks": coloured.legend()}
     return linked_view.overview_feed(

@@ -9,7 +9,7 @@ import streamlit as st
 
 from linked.living.known import Known
 from linked.living.page import written
-from linked.living.ways import Explaining
+from linked.living.why import Explaining
 from transformer.runs.language.generation import Generation
 from ui.address import State, sitemap
 from ui.address.parameters import as_params

@@ -5,7 +5,6 @@ A page derives these values from the state once, at the top of a run, and hands 
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,20 +12,20 @@ import numpy as np
 
 from figures import Tile
 from figures.base.quantity import QUANTITIES
-from lenses.words.read_audit import audit_merged, read_checked
 from lenses.words.reading import (
     Axis,
     Reading,
     ReadView,
     read_axis,
     read_map,
+    read_view,
     reading_window,
 )
 from linked.view import Cursor, window_around
 from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind, Head, Site
 from transformer.runs.translation import Translation
-from transformer.trace.report import AuditReport, Check
+from transformer.trace.report import AuditReport
 from transformer.trace.view import HeadMap, Window
 from ui.address import State
 from ui.server import runs
@@ -102,7 +101,7 @@ class HeadSelection:
             from ui.maps import measures  # PyTorch comes with it
 
             view = measures.in_place(self.opened, view, self.measure)
-        return read_checked(view, self.reading)
+        return read_view(view, self.reading)
 
     def as_recorded(self) -> HeadMap:
         """The head as the model has it, in a window of at most 64 x 64 around the cell."""
@@ -133,45 +132,11 @@ def _tiles(
     return [[Tile.of(*look.whole((layer, head)), scale) for head in range(heads)] for layer in range(layers)]
 
 
-def audit_tiles(look: HeadSelection, tiles: list[list[Tile]]) -> AuditReport:
-    """The checks of every layer of a kind, and of cells of every tile that is drawn."""
-    drawn = zlib.crc32(b"".join(tile.values.tobytes() for row in tiles for tile in row))
-    what = look.kind, look.reading, look.scale, look.measure, drawn
-    return _audited_tiles(look.opened, *what, look=look, tiles=tiles)
-
-
 @per_run(64, asked=False)
-def _audited_tiles(
-    opened: Opened,
-    kind: str,
-    reading: Reading,
-    scale: str,
-    measure: str,
-    _drawn: int,
-    *,
-    look: HeadSelection,
-    tiles: list[list[Tile]],
-) -> AuditReport:
-    run, site = opened.translation, AttentionKind(kind)
-    assert run.attention is not None
-    seed = run.attention.hash
-    chosen = (layer := seed % len(tiles)), seed % len(tiles[layer])
-    found = run.audit(*((site, layer) for layer in range(len(tiles))))
-    worst = max(
-        tile.error(*look.whole((layer, head)), scale, seed)
-        for layer, row in enumerate(tiles)
-        for head, tile in enumerate(row)
-    )
-    told = "Of each tile, the darkest cell and one other were pooled again from the head's own map."
-    found = found.joined(AuditReport((Check("tiles", worst, 1),), told=(told,)))
-    view = run.map(kind, *chosen)
-    if measure == "carried":
-        from ui.maps import measures
-
-        view = measures.in_place(opened, view, "carried")
-    whole = view.weights, view.mask
-    found = found.joined(audit_merged(reading, look.tokens, whole, look.whole(chosen)))
-    return found.joined(view.audit)
+def audited(opened: Opened, kind: str) -> AuditReport:
+    """The audit of every layer of a kind."""
+    layers = range(opened.translation.config.sizes[kind][0])
+    return opened.translation.audit(*((AttentionKind(kind), layer) for layer in layers))
 
 
 Looks = Mapping[str, HeadSelection]

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from figures.base.labels import number
-from lenses.again.carried import audit_carried
-from lenses.again.effects import audit_effect_map
 from lenses.measures.alti import Shares, alti
-from lenses.measures.attribution import Attribution, attribution
+from lenses.measures.attribution import Attribution, attribution, by_source
 from lenses.measures.carried import Carried, carried
-from lenses.measures.effect import WAYS, Cut, Effects, Way, effect
-from lenses.measures.gradients import Saliency, saliency
+from lenses.measures.effect import WAYS, Cut, Effects, Way, effect, on_difference
 from lenses.measures.maps import carried_map, effect_in, effect_map, shares
 from lenses.measures.rewired import permuted, rewired, uniform
-from lenses.measures.score_parts import ScoreParts, score_parts
 from lenses.measures.stream import Tell, UnmeasuredError, silent
-from lenses.measures.way_back import WayBack, way_back
 from lenses.measures.words import source_words, word_effect
 from transformer import Translation
 from transformer.model.sites import AttentionKind, Head
@@ -31,8 +24,6 @@ from transformer.trace.view import Array, HeadMap, Window
 from ui.server.opened import Opened, per_run
 from ui.server.per_run import retraced
 
-Make = Callable[[Opened, HeadMap], HeadMap]
-Again = Callable[[Translator, Translation, HeadMap], AuditReport]
 PERMUTED = 20
 """Orders of a row's weights that are tried."""
 MOST_CELLS = 160
@@ -84,7 +75,8 @@ class Reasons:
     """Why one token and not another."""
 
     attribution: Attribution
-    saliency: Saliency
+    source: Array  # (source,) what is read through each source token, in nats
+    effects: Array | None  # (source,) change of the difference without each; None for a long run
 
 
 MOST_CELLS_OF_MAP = 400
@@ -95,57 +87,21 @@ MOST_TOKENS = 128
 
 def in_place(opened: Opened, view: HeadMap, measure: str) -> HeadMap:
     """A map with a measure for its weights; the map itself if it has too many cells for it."""
-    make, again = IN_PLACE[measure]
-    if (found := make(opened, view)) is view:
+    kind, chosen = str(view.kind), (view.layer, view.head)
+    if measure == "carried":
+        return carried_map(view, _carried(opened, kind, chosen))
+    runs = count(opened.translation, kind, chosen, view.window)
+    if runs > MOST_CELLS_OF_MAP:
         return view
-
-    def audit(model: Translator, run: Translation) -> AuditReport:
-        return again(model, run, found)
-
-    drawn = tuple(each for each in (found.weights, found.measured) if each is not None)
-    key = (str(view.kind), (view.layer, view.head), view.window, measure)
-    return replace(found, audit=view.audit.joined(checked(opened, key, drawn, audit)))
-
-
-def _carried_in_place(opened: Opened, view: HeadMap) -> HeadMap:
-    return carried_map(view, _carried(opened, str(view.kind), (view.layer, view.head)))
-
-
-def _effects_in_place(opened: Opened, view: HeadMap) -> HeadMap:
-    chosen = (view.layer, view.head)
-    if count(opened.translation, view.kind, chosen, view.window) > MOST_CELLS_OF_MAP:
-        return view
-    return effect_map(view, effects_of(opened, view.kind, chosen, view.window))
-
-
-IN_PLACE: dict[str, tuple[Make, Again]] = {
-    "carried": (_carried_in_place, lambda model, run, view: audit_carried(model.model, run, view)),
-    "effect": (_effects_in_place, audit_effect_map),
-}
-"""What the switch of the maps offers beside weights: the map, and the same numbers a second way."""
-
-
-def checked(
-    opened: Opened,
-    key: tuple[Hashable, ...],  # what is drawn
-    drawn: Sequence[Array],  # the numbers that a figure receives
-    audit: Callable[[Translator, Translation], AuditReport],  # computes them a second way
-) -> AuditReport:
-    """The audit of numbers that are drawn and of the run behind them, made once for the same numbers."""
-    seen = zlib.crc32(b"".join(np.ascontiguousarray(each).tobytes() for each in drawn))
-    return _checked(opened, key, seen, audit=audit)
+    found = effect_map(view, effects_of(opened, kind, chosen, view.window))
+    return replace(found, audit=audited(opened, runs))
 
 
 @per_run(64)
-def _checked(
-    opened: Opened,
-    _key: tuple[Hashable, ...],
-    _seen: int,
-    *,
-    audit: Callable[[Translator, Translation], AuditReport],
-) -> AuditReport:
-    model, run = _traced(opened)
-    return run.audit().joined(audit(model, run))
+def audited(opened: Opened, runs: int = 0) -> AuditReport:
+    """The audit of the run behind numbers that are drawn; says from how many further runs effects are."""
+    claim = f"from {runs:,} run{'s' * (runs != 1)}" if runs else ""
+    return replace(retraced(opened).audit(), claim=claim)
 
 
 def _traced(opened: Opened) -> tuple[Translator, Translation]:
@@ -283,36 +239,16 @@ def _around(row: int, queries: int, keys: int) -> tuple[int, ...]:
 
 
 @per_run(32)
-def reasons(opened: Opened, step: int, against: int, integrated: bool, *, tell: Tell) -> Reasons:
-    """Why the token of a step, and not another; raises as ``explained``."""
+def reasons(opened: Opened, step: int, against: int, *, tell: Tell) -> Reasons:
+    """Why the token of a step, and not another; raises as ``explained``, but for the length."""
     model, run = _traced(opened)
-    token = run.steps[step].token_id
+    pair = run.steps[step].token_id, against
+    short = len(run.source_tokens) <= MOST_TOKENS
     return Reasons(
-        attribution(model.model, run, step, token, against),
-        saliency(model, run, step, token, against, integrated, tell, held=not integrated),
+        attribution(model.model, run, step, *pair),
+        by_source(model.model, run, step, *pair),
+        on_difference(model, run, step, against, tell) if short else None,
     )
-
-
-@per_run(32)
-def back(opened: Opened, step: int, against: int) -> WayBack:
-    """The way back from the difference of two logits of a step; raises as ``explained``."""
-    model, run = _traced(opened)
-    return way_back(model.model, run, step, run.steps[step].token_id, against)
-
-
-@per_run(32)
-def without_source(opened: Opened, step: int) -> Array:
-    """(source,) Δ log p of the token of a step, in nats, each source position hidden from cross-attention."""
-    model, run = _traced(opened)
-    cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(run.source_tokens))]
-    return np.asarray(Effects(model, run).of(cuts)[:, step], np.float32)
-
-
-@per_run(64)
-def scored(opened: Opened, kind: str, chosen: Head, cell: tuple[int, int]) -> ScoreParts:
-    """Parts of the score of one cell; raises as ``explained``."""
-    model, run = _traced(opened)
-    return score_parts(model.model, run, (kind, *chosen), *cell)
 
 
 @per_run(32)
@@ -320,9 +256,3 @@ def sources(opened: Opened) -> Shares:
     """Shares of source and prefix in every step; raises as ``explained``."""
     model, run = _traced(opened)
     return alti(model.model, run)
-
-
-def through(found: Attribution, kind: str) -> Array | None:
-    """(keys,) what all heads of a kind add through each key; None if the model lacks the kind."""
-    split = found.keys.get(AttentionKind(kind))
-    return None if split is None else np.asarray(split.sum((0, 1)))

@@ -19,7 +19,6 @@ from lenses.targets.lesson import lesson as shown_lesson
 from lenses.targets.smoothing import SmoothedPosition
 from lenses.targets.smoothing import smoothed as shown_smoothed
 from lenses.what_if.build import Pair, Plane, plane_of
-from lenses.what_if.causal_trace import CausalTrace, causal_trace
 from lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import Translation, Translator
 from transformer.decode.rules import SearchRules
@@ -108,16 +107,6 @@ def untrained(opened: Opened, seed: int) -> Translation:
 @per_model(2)
 def _untrained(source: Source, seed: int) -> Translator:
     return untrained_twin(source.translator(), seed)
-
-
-@per_model(32)
-def causes(source: Source, asked: Request, other: str, *, tell: Tell) -> CausalTrace:
-    """Which places carry the difference between a sentence and another, scored on the request's target.
-
-    Raises:
-        ValueError: the sentences do not differ in one word of as many tokens, or a text cannot be read.
-    """
-    return causal_trace(source.translator(), asked.text, other, asked.target, tell)
 
 
 @per_run(64, asked=False)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
 from typing import Any, cast
 
 import numpy as np
 
 from figures.base import labels
-from lenses.again.cells import equal
 from lenses.words.alignment import (
     AlignmentScore,
     Rule,
@@ -19,12 +16,11 @@ from lenses.words.alignment import (
     text_words,
     word_weights,
 )
-from lenses.words.read_audit import word_cuts
 from transformer import AttentionKind
 from transformer.model.sites import Head
 from transformer.text.links import GoldPair, Links
-from transformer.text.words import Group, is_special, reading_groups
-from transformer.trace.report import AuditReport, Check
+from transformer.text.words import Group, reading_groups
+from transformer.trace.report import AuditReport
 from ui.address import State
 from ui.address.kinds import ABOVE, OWN, HandLinks
 from ui.server import runs
@@ -156,33 +152,13 @@ def align(weights: np.ndarray, text: Text, choice: LinkRules) -> tuple[np.ndarra
     return words, link_words(words.reshape(-1, *words.shape[-2:]), choice.rule, choice.least)
 
 
-def audit(opened: Opened, choice: LinkRules, text: Text, drawn: np.ndarray | None = None) -> AuditReport:
-    """The checks of the layers behind a map of words and, word by word, of the numbers that are drawn.
-
-    Without a map, of every layer.
-    """
-    sizes = range(opened.translation.config.sizes["cross"][0])
-    ends = choice.mean or (choice.head[0], choice.head[0])
-    layers = sizes if drawn is None else range(ends[0], ends[1] + 1)
-    found = opened.translation.audit(*((AttentionKind.CROSS, layer) for layer in layers))
-    if drawn is None:
-        return found
-    weights, later = chosen_map(opened, choice)[0].astype(float), int(choice.reading)
-    made = np.zeros(drawn.shape)
-    for (i, target), (j, source) in product(enumerate(text.target), enumerate(text.source)):
-        rows = [row + later for row in target.indices if row + later < len(weights)]
-        made[i, j] = weights[rows, source.start : source.stop].sum() / len(target.indices)
-    run = opened.translation
-    sides = ((run.source_tokens, text.source), (run.target_tokens, text.target))
-    drawn_at = [[(group.start, group.stop) for group in groups] for _, groups in sides]
-    wrong = not text.typed and drawn_at != [_spans(tokens) for tokens, _ in sides]
-    words = AuditReport((Check("places of words", float(wrong), 0.0),))
-    return found.joined(equal("weights between words", drawn, made, 1e-5)).joined(words)
-
-
-def _spans(tokens: Sequence[str]) -> list[tuple[int, int]]:
-    """The pieces of each word, cut a second way."""
-    return [span for span in pairwise(word_cuts(tokens)) if not is_special(tokens[span[0]])]
+def audit(opened: Opened, choice: LinkRules | None = None) -> AuditReport:
+    """The checks of the layers behind a map of words; without a choice, of every layer."""
+    layers = range(opened.translation.config.sizes["cross"][0])
+    if choice is not None:
+        ends = choice.mean or (choice.head[0], choice.head[0])
+        layers = range(ends[0], ends[1] + 1)
+    return opened.translation.audit(*((AttentionKind.CROSS, layer) for layer in layers))
 
 
 def scores(opened: Opened, text: Text, pair: GoldPair, choice: LinkRules) -> dict[Source, AlignmentScore]:

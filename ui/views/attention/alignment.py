@@ -176,7 +176,7 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.L
         on_select=lambda: session.on_pick("alignment.table", lambda row: _open(order[row], choice)),
         selection_mode="single-row",
     )
-    badge = captions.badge(aligned.audit(opened, choice, text), derived=True)
+    badge = captions.badge(aligned.audit(opened), derived=True)
     st.caption(
         f"Every head, scored against {_links(len(pair.possible))} made by hand, rule: "
         f"{_RULES[choice.rule]} · {badge['text']} · choose a row to open it"
@@ -263,7 +263,7 @@ def _picture(
     )
     alt = f"Word alignment by {name}: {_listed(text, found, len(found))}"
     chart(key, draw(), alt, toggle, "content", scrolls=True)
-    badge = captions.badge(aligned.audit(opened, choice, text, words), derived=True)
+    badge = captions.badge(aligned.audit(opened, choice), derived=True)
     st.caption(f"{caption} · {badge['text']}", help=str(badge["title"]))
     with st.container(horizontal=True):
         export.picture("alignment", draw, f"{caption} · {badge['text']}")

@@ -244,7 +244,7 @@ def _side(letter: str, side: Compared, window: Window, row: int | None) -> None:
         f"{letter} · {side.name} · {captions.KIND_NAMES[side.kind]}{named} · "
         f"{_SAID[side.measure]}{', by words' * side.words}, colour from 0 to 1"
         f"{captions.window_note(window, (len(side.rows), len(side.columns)))} · {side.translation.model} · "
-        f"{side.origin(side.map())}"
+        f"{side.origin()}"
     )
 
     def draw() -> go.Figure:

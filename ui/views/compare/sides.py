@@ -9,12 +9,10 @@ import numpy as np
 
 from figures.base import captions, labels
 from lenses.what_if.difference import Map, uniform_weights
-from lenses.words.read_audit import audit_merged
 from lenses.words.reading import Axis, Reading, read_axis, read_map, read_tokens
 from transformer import AttentionKind, Translation, Window
 from transformer.model.sites import Head
 from transformer.text.typed import clean
-from transformer.trace.report import AuditReport
 from ui.address import State
 from ui.address.kinds import Against
 from ui.maps import measures
@@ -116,22 +114,11 @@ class Compared:
         """Whether the cells are derived from the model's own arrays."""
         return self.measure != "weight" or self.words
 
-    def audit(self, drawn: Map) -> AuditReport:
-        """The checks of the head, and those of its whole map as it is drawn, in its measure and its words."""
-        view = self.translation.map(self.kind, *self.head)
-        if self.measure == "carried" and self.opened is not None:
-            view = measures.in_place(self.opened, view, "carried")
-        named = self.translation.labels(self.kind)
-        rows = named.queries if self.kind == "decoder" else named.predicted or named.queries
-        pieces, numbers = (rows, named.keys), (view.weights, view.mask)
-        shown, names = (drawn.weights, drawn.mask), (drawn.rows, drawn.columns)
-        return view.audit.joined(audit_merged(Reading(words=self.words), pieces, numbers, shown, names))
-
-    def origin(self, drawn: Map) -> str:
+    def origin(self) -> str:
         """Part of the caption on the source of the numbers, or on their checks."""
         if self.uniform:
             return "a formula, 1 / visible keys: no model computed this"
-        return str(captions.badge(self.audit(drawn), self.derived)["text"])
+        return str(captions.badge(self.translation.map(self.kind, *self.head).audit, self.derived)["text"])
 
 
 def usual(opened: Opened) -> Against:

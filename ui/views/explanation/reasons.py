@@ -1,28 +1,22 @@
-"""Why one token and not another: the difference of two logits, split."""
+"""Why one token and not another: the difference of two logits, by what wrote it and by source token."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import streamlit as st
 
 from figures.base import captions, labels
 from figures.base.bars import percent
-from figures.maps.measures import part_bars
-from lenses.again.written import audit_attribution
+from figures.base.labels import number
+from figures.maps.measures import MeasureRow, measures_map, part_bars
 from lenses.measures.attribution import Attribution
-from lenses.measures.gradients import NO_LINE, integrates
-from transformer import AttentionKind, Translation, Translator
 from transformer.runs.translation import Alternative, DecodeStep
-from transformer.trace.report import AuditReport
 from ui.address import State, session
-from ui.controls import Table, inform, panel, part, pickers, plain
+from ui.controls import Table, inform, panel, part, pickers, plain, word
 from ui.maps import measures
-from ui.maps.looking import cells_of
 from ui.server.opened import Opened
 from ui.shell import waiting
-from ui.views.explanation import scores, sources, tokens, way
+from ui.views.explanation import sources
 
 _SHOWN = 14
 """Parts that have a bar of their own."""
@@ -34,6 +28,12 @@ _SEEING = (
 )
 _FORMULA = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B) + b"
 _SCALED = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B) / \sqrt{d_{model}}"
+_BY_TOKEN = (
+    "*Part*: what all heads of cross-attention add through the token on the direct path, in nats, without "
+    "b_V, which belongs to no token. *Difference without it*: how the difference of logits changes if the "
+    "position is hidden from all heads of cross-attention, by running again. *Share*: ALTI+, of what enters "
+    "the prediction. They answer different questions, and need not agree."
+)
 
 
 @part
@@ -48,95 +48,79 @@ def show(opened: Opened, now: State) -> None:
     first = next(iter(rivals.values()))
     rival = rivals.get(now.rival or "", first)
     if now.rival is not None and now.rival not in rivals:
-        asked, shown = (plain(labels.piece(each)) for each in (now.rival, first.token))
-        st.caption(f"“{asked}” is no other token of this step, so “{shown}” is taken.")
+        named, taken = (plain(labels.piece(each)) for each in (now.rival, first.token))
+        st.caption(f"“{named}” is no other token of this step, so “{taken}” is taken.")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=205):
             pickers.row_picker(opened, "cross", step)
         with st.container(width=220):
             offered = {each: f"and not {labels.piece(each)}" for each in rivals}
             pickers.choose("rival", "The other token", offered, rival.token, texts=True)
-        can = integrates(opened.translation.config)
-        integrated = now.integrated and can
-        st.toggle(
-            "integrated gradients (some seconds)",
-            integrated,
-            disabled=not can,
-            help=None if can else NO_LINE,
-            **pickers.control("integrated", now.integrated, lambda on: session.change(integrated=on)),
-        )
     with waiting.progress("Splitting the logits") as tell:
-        found = measures.reasons(opened, step, rival.token_id, integrated, tell=tell)
-    st.markdown(_sentence(found.attribution, written, rival))
+        split = measures.reasons(opened, step, rival.token_id, tell=tell)
     pair = f"z(“{captions.quote(written.token)}”) − z(“{captions.quote(rival.token)}”)"
-    back = None
-    if "decoder" in opened.kinds:
-        followed = measures.back(opened, step, rival.token_id)
-        back = followed, way.show(opened, followed, step, rival.token_id, pair)
-        reads = way.reads(followed, step)
-    else:
-        inform("The way back to the source words needs a decoder with self-attention; this one has a unit.")
-        reads = _read_most(found.attribution, step)
-    _why_there(opened, now, reads)
-    tokens.show(opened, found, back, step, rival.token_id, pair)
+    st.markdown(_sentence(split.attribution, written, rival))
+    _by_source(opened, split, step, f"{pair} at step {labels.count(step)}")
     st.markdown("#### All that wrote the last stream")
-    names, values = _parts(found.attribution)
+    names, values = _parts(split.attribution)
     panel(
         "parts",
         lambda: part_bars(names, values),
         f"Parts of {pair} at step {labels.count(step)}, direct paths, σ of every norm fixed · "
         f"{opened.asked.model}",
-        lambda: _table(found.attribution),
+        lambda: _table(split.attribution),
         seeing=_SEEING,
         formula=_SCALED if opened.translation.config.scaled_output else _FORMULA,
-        audit=_audit_of_parts(opened, found.attribution, step, rival),
+        audit=measures.audited(opened),
+        derived=True,
     )
-    if back is not None:
+    if "decoder" in opened.kinds:
         st.markdown("#### From the source, or from what was written before?")
-        sources.show(opened, back[0], found.saliency, step)
+        sources.show(opened, step)
 
 
-def _read_most(found: Attribution, step: int) -> list[way.ReadCell]:
-    """What the heads of cross-attention that add most read most."""
-    parts = found.keys[AttentionKind.CROSS]
-    order = np.argsort(-np.abs(parts).max(-1), axis=None, kind="stable")[:12]
-    places = [divmod(int(at), parts.shape[1]) for at in order]
-    return [way.ReadCell("cross", place, step, int(np.argmax(np.abs(parts[place])))) for place in places]
+def _by_source(opened: Opened, split: measures.Reasons, step: int, pair: str) -> None:
+    """Draws what each source token added, and what happens without it."""
+    run, names = opened.translation, labels.names(opened.translation.source_tokens)
+    rows, runs = [MeasureRow("part, read there", split.source, True)], 0
+    st.markdown("#### By source token")
+    if split.effects is not None:
+        st.markdown(_no_effect(opened, step, split.source, split.effects))
+        rows.append(MeasureRow("difference without it", split.effects, True))
+        runs = len(split.effects)
+    if "decoder" in opened.kinds:
+        rows.append(MeasureRow("share (ALTI+)", measures.sources(opened).source[step]))
+    panel(
+        "tokens.cross",
+        lambda ink: measures_map(rows, names, ink),
+        f"{pair}, by source token: {', '.join(each.name for each in rows)} · {run.model}",
+        lambda: [["measure", *names], *([row.name, *map(float, row.values)] for row in rows)],
+        seeing=_BY_TOKEN,
+        audit=measures.audited(opened, runs),
+        derived=True,
+        inked=True,
+        scrolls=160 + 40 * len(names) if len(names) > 8 else False,
+    )
 
 
-def _why_there(opened: Opened, now: State, reads: list[way.ReadCell]) -> None:
-    """One read: the one that the cursor names, or else the first."""
-    chosen = reads[0]
-    if now.kind in opened.kinds:
-        kind, head = now.kind, getattr(now, now.kind)
-        row, key = cells_of(opened, now)[kind][0], now.source if kind == "cross" else now.key
-        keys = opened.translation.weights(kind, *head)[row]
-        chosen = way.ReadCell(
-            kind, head, row, int(np.argmax(keys)) if key is None else min(key, len(keys) - 1)
-        )
-    st.markdown("#### Why does a head read there?")
-    offered = {each: way.name(opened.translation, each) for each in dict.fromkeys([*reads, chosen])}
-    with st.container(width=420):
-        pickers.choose(
-            "read", "A read", offered, chosen, lambda read: way.ReadCell(*read).choose(), texts=True
-        )
-    scores.show(opened, *chosen)
-
-
-def _audit_of_parts(
-    opened: Opened,
-    found: Attribution,
-    step: int,
-    rival: Alternative,
-) -> AuditReport:
-    pair = opened.translation.steps[step].token_id, rival.token_id
-
-    def proof(model: Translator, run: Translation) -> AuditReport:
-        own = audit_attribution(model.model, run, step, pair, found)
-        return replace(found.audit, claim="").joined(own)
-
-    drawn = [found.values, *found.keys.values()]
-    return measures.checked(opened, ("parts", step, *pair), drawn, proof)
+def _no_effect(opened: Opened, step: int, parts: np.ndarray, effects: np.ndarray) -> str:
+    """That a part is no effect, by the tokens where each is largest and by the one at the cursor."""
+    run = opened.translation
+    most, needs = int(np.argmax(np.abs(parts))), int(np.argmin(effects))
+    read, needed = word(run.source_tokens[most]), word(run.source_tokens[needs])
+    same = "It is the same position" if most == needs else f"The difference needs {needed} most instead"
+    text = (
+        f"**A part is no effect.** The largest part is read at {read} "
+        f"({number(float(parts[most]), '+.2f')}). {same}: without it, the difference changes by "
+        f"{number(float(effects[needs]), '+.2f')}, as the model then also attends elsewhere."
+    )
+    at = session.current().source
+    if at is None or at >= len(effects) or at in (most, needs):
+        return text
+    return (
+        f"{text} At the cursor, {word(run.source_tokens[at])}: part {number(float(parts[at]), '+.2f')}, "
+        f"difference {number(float(effects[at]), '+.2f')}."
+    )
 
 
 def _sentence(found: Attribution, written: DecodeStep, rival: Alternative) -> str:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import streamlit as st
 
 from figures.base import labels, style
 from figures.base.bars import percent
-from figures.base.labels import number
 from figures.maps.measures import MeasureRow, measures_map, share_bars
-from lenses.again.flow import audit_rollout, audit_shares
 from lenses.heads.measures import SENTENCES
 from lenses.measures.alti import Shares
 from lenses.measures.comparisons import rollout
-from lenses.measures.gradients import Saliency
-from lenses.measures.way_back import WayBack
-from transformer import Translation, Translator
 from transformer.storage.description import SURVEY_FILE
-from transformer.trace.report import AuditReport
 from ui.controls import panel, plain
 from ui.maps import measures
 from ui.server import measured
@@ -30,9 +22,8 @@ _SEEING = (
     "the block's output; shares of the layers are multiplied. The residual of cross-attention is the "
     "decoder's own stream, so it counts as prefix. Feed-forward networks and biases are ignored, and "
     "negative shares are cut to 0; a row that nothing brings nearer goes to the residual: shares sum to 1 "
-    "because they are made to, which proves nothing. The checks: the parts sum to what each block wrote, "
-    "and shares are computed again. The last token, `</s>`, and the first step, which has no prefix but a "
-    "start token, are cases of their own."
+    "because they are made to, which proves nothing. The last token, `</s>`, and the first step, which has "
+    "no prefix but a start token, are cases of their own."
 )
 _FORMULA = (
     r"c_{ij} = \max\!\left(0,\ \lVert y_i \rVert_1 - \lVert y_i - T_i(x_j) \rVert_1\right), \qquad "
@@ -44,13 +35,16 @@ _SHOWN = 24
 """Most columns of the map of tokens."""
 
 
-def show(opened: Opened, back: WayBack, relevance: Saliency, step: int) -> None:
-    """Draws the shares of every step; says what three measures give for the one at the cursor."""
+def show(opened: Opened, step: int) -> None:
+    """Draws the shares of every step."""
     found = measures.sources(opened)
     run = opened.translation
     steps, source = labels.names(run.target_tokens), found.source.sum(1)
-    rolled, audit = rollout(run)[0].sum(1), proved(opened)
-    st.markdown(f"{at_step(steps[step], float(source[step]), back, relevance)}\n\n{told(steps, source)}")
+    rolled = rollout(run)[0].sum(1)
+    at_step = (
+        f"**{plain(steps[step])}**: {percent(float(source[step]))} of what predicts it comes from the source."
+    )
+    st.markdown(f"{at_step}\n\n{told(steps, source)}")
     if usual := measured.described(opened.source, SURVEY_FILE).get("usual"):
         st.markdown(
             f"Usual for this model: {percent(usual[0])} to {percent(usual[2])}, half of the steps above "
@@ -67,36 +61,10 @@ def show(opened: Opened, back: WayBack, relevance: Saliency, step: int) -> None:
         lambda: [["step", "source", "rollout"], *zip(steps, source.tolist(), rolled.tolist(), strict=True)],
         seeing=_SEEING,
         formula=_FORMULA,
-        audit=audit,
+        audit=measures.audited(opened),
+        derived=True,
     )
-    _tokens(opened, found, steps, audit)
-
-
-def proved(opened: Opened) -> AuditReport:
-    """The checks of all shares, and of rollout beside them."""
-    found, rolled = measures.sources(opened), rollout(opened.translation)[0].sum(1)
-
-    def proof(model: Translator, again: Translation) -> AuditReport:
-        own = audit_shares(model.model, again, found).joined(audit_rollout(again, rolled))
-        return replace(found.audit, claim="").joined(own)
-
-    drawn = (found.source, found.prefix, rolled)
-    return measures.checked(opened, ("sources",), drawn, proof)
-
-
-def at_step(token: str, share: float, back: WayBack, relevance: Saliency) -> str:
-    """What three measures say of one prediction."""
-    parts = [float(each.sum()) for each in (back.source, back.prefix)]
-    ways = [float(each.sum()) for each in (relevance.source, relevance.prefix)]
-    rest = number(relevance.total - sum(ways), "+.2f")
-    name = "relevance propagation" if relevance.held else "integrated gradients"
-    left = "positions and biases" if relevance.held else "the start of the line"
-    first, second = ([number(each, "+.2f") for each in pair] for pair in (parts, ways))
-    return (
-        f"**{plain(token)}**: by ALTI+, {percent(share)} of what predicts it comes from the source. Of the "
-        f"difference of logits, heads read {first[0]} nats at the source and {first[1]} in the prefix on the "
-        f"direct path; by {name}, {second[0]} and {second[1]}, and {rest} belongs to {left}."
-    )
+    _tokens(opened, found, steps)
 
 
 def detached(steps: list[str], source: np.ndarray, low: float) -> str:
@@ -139,7 +107,7 @@ def told(steps: list[str], source: np.ndarray) -> str:
     )
 
 
-def _tokens(opened: Opened, found: Shares, steps: list[str], audit: AuditReport) -> None:
+def _tokens(opened: Opened, found: Shares, steps: list[str]) -> None:
     """Every step by source token."""
     run = opened.translation
     columns = labels.names(run.source_tokens)[:_SHOWN]
@@ -156,7 +124,8 @@ def _tokens(opened: Opened, found: Shares, steps: list[str], audit: AuditReport)
             ["step", *labels.names(run.source_tokens)],
             *([name, *values] for name, values in zip(steps, found.source.tolist(), strict=True)),
         ],
-        audit=audit,
+        audit=measures.audited(opened),
+        derived=True,
         inked=True,
         scrolls=160 + 40 * len(columns),
     )

@@ -9,13 +9,10 @@ from figures.base import captions, labels, style
 from figures.base.bars import percent
 from figures.base.labels import number
 from figures.maps.measures import MeasureRow, effect_dots, measures_map, part_bars
-from lenses.again.row import audit_row
 from lenses.measures.agreement import Agreement, agreement
 from lenses.measures.effect import Way
 from lenses.measures.rewired import uniform
-from transformer import AttentionKind, Translation, Translator
 from transformer.model.sites import Head
-from transformer.trace.report import AuditReport
 from ui.address import State, session
 from ui.controls import Table, panel, part, pickers, plain, say
 from ui.maps import measures
@@ -93,7 +90,8 @@ def show(opened: Opened, now: State) -> None:
         lambda: _table(rows, shown),
         seeing=_SEEING,
         formula=_FORMULA,
-        audit=_audit(opened, kind, head, row, step, rows),
+        audit=measures.audited(opened, sum(map(len, found.effects))),
+        derived=True,
         inked=True,
         scrolls=_LEAST + 40 * len(columns) if len(columns) > _NARROW else False,
     )
@@ -114,17 +112,6 @@ _SINK, _SHORT = 0.3, 0.5
 _CURSORS = {"encoder": "source"}
 _MOST, _LITTLE, _NOTHING = 0.5, 0.05, 0.005
 """A share of the weight that is most of it, and effects in nats that are little and none."""
-
-
-def _audit(opened: Opened, kind: str, head: Head, row: int, step: int, rows: list[MeasureRow]) -> AuditReport:
-    """The checks of the rows that are drawn."""
-    which, about = (AttentionKind(kind), *head), step if kind == AttentionKind.ENCODER else None
-    drawn = [each.values for each in rows]
-
-    def audit(model: Translator, run: Translation) -> AuditReport:
-        return audit_row(model, run, which, row, about, drawn)
-
-    return measures.checked(opened, (*which, row, step), drawn, audit)
 
 
 def _query(opened: Opened, kind: str, row: int) -> str:

@@ -1,4 +1,4 @@
-"""What the chosen head compares, what it writes and where it rests, on a few dozen of the sentences."""
+"""What the chosen head compares and where it rests, on a few dozen of the sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from figures.base.captions import KIND_NAMES
 from figures.maps.lines import SEVERAL
 from figures.pages.heads import Marks, plane
 from lenses.circuits.balanced import Points, points
-from lenses.circuits.dictionary import asked_for, written_by
 from lenses.circuits.sinks import OUTLIER, Sink, sink
 from lenses.heads.statistics import FUNCTION_WORDS, content_pieces
 from lenses.heads.survey import Line, rows_of
@@ -22,7 +21,7 @@ from transformer import Translation, Translator
 from transformer.model.sites import AttentionKind, PlacedHead, Side
 from transformer.text.words import is_punctuation, is_special, readable
 from ui.address import session
-from ui.controls import inform, panel, pickers, plain
+from ui.controls import panel, pickers, plain
 from ui.server.background.surveys import runs_of
 from ui.server.source import Source, per_model
 from ui.views.heads.choice import Found, link_to
@@ -174,43 +173,6 @@ def _sentence(found: Found, runs: list[Translation], key: bool, place: _Place) -
     row = None if key and found.kind is AttentionKind.CROSS else place.position
     source = place.position if side == "encoder" and key else None
     link_to(found, line, labels.shorten(line.source, 60), row, source)
-
-
-def writes(found: Found, source: Source) -> None:
-    """Says what the source words that the head reads raise, and which words its queries ask for."""
-    if found.kind is not AttentionKind.CROSS:
-        inform("What a head writes for a source word is asked of cross-attention: choose cross above.")
-        return
-    means, head = found.survey.means[found.kind], found.head
-    if "dictionary" in means:
-        shares = [float(means[f"dictionary{name}"][head]) for name in ("", "_moved", "_other")]
-        own, moved, other = map(percent, shares)
-        hardly = (
-            " That is hardly more, so this head is no dictionary." if shares[0] <= 2 * max(shares[1:]) else ""
-        )
-        st.markdown(
-            "Where its largest weight is on a source word, the token that this word raises most is the one "
-            f"written in **{own}** of the rows; for control, the next source word's in {moved}, and through "
-            f"the next head in {other}.{hardly}"
-        )
-    translator, runs = _runs(found, source)
-    with st.spinner("Multiplying through to the vocabulary"):
-        read = written_by(translator, runs, *head)
-    rows = [
-        f"| {plain(each.word)} | {plain(', '.join(each.raised))} | {percent(each.written)} | {each.seen} |"
-        for each in read
-    ]
-    st.markdown("**Source words that it reads most, and what they raise**")
-    heads = "| source word | raises most | the first is written | sentences |"
-    st.markdown("\n".join([heads, "|---|---|---:|---:|", *rows]))
-    rows = [f"| {plain(each.token)} | {plain(', '.join(each.words))} |" for each in asked_for(runs, *head)]
-    st.markdown("**What its most selective rows ask for**, by q·k among all source tokens of these sentences")
-    st.markdown("\n".join(["| predicts | asks for |", "|---|---|", *rows]))
-    st.caption(
-        f"{len(runs)} sentences. The direct path: W_O W_V of the encoder's output, through every LayerNorm "
-        "behind it, into the logits. With σ fixed, the order of the tokens is exact for every row; what "
-        "later layers make of it is left out, as are b_V and constants."
-    )
 
 
 @per_model(64)

@@ -147,7 +147,6 @@ SECTIONS: dict[str, tuple[str, Callable[[Found, Source], None]]] = {
     "distances": ("distances", _distances),
     "sentences": ("sentences", _sentences),
     "points": ("Q·K", circuits.compares),
-    "writes": ("writes", circuits.writes),
     "sink": ("sink", circuits.rests),
 }
 """Sections about a head: how the page calls each, and what draws it."""

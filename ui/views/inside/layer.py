@@ -160,7 +160,8 @@ def _chain_told(config: ModelConfig, side: Side) -> str:
         f"position go in, and {config.d_model:,} come out. {short_norm(config)} is {config.norm_name}.\n\n"
         "**Attention** moves information between positions, and nothing else in the layer does. **The "
         "feed-forward network (FFN)** works on each position alone, always with the same "
-        f"{_matrices(config)}: {config.d_model:,} → {config.inner_width(side):,} → {config.d_model:,}, and between them the "
+        f"{_matrices(config)}: {config.d_model:,} → {config.inner_width(side):,} → {config.d_model:,}, and "
+        "between them the "
         f"non-linearity ({_ACTIVATIONS[config.activation]}). {_between(config)}"
     )
 

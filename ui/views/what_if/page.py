@@ -21,15 +21,14 @@ from transformer.interventions.heads import InAttention
 from transformer.runs.translation import Translation
 from ui.address import State, session
 from ui.controls import export, inform, panel, plain, seen
-from ui.server import catalogue, models, runs
+from ui.server import models, runs
 from ui.server.opened import Opened, forced, per_run
 from ui.server.source import NEEDS_MODEL, Source
 from ui.server.stores import held
 from ui.shell import frame, sections
-from ui.shell.changed import of_tokens
 from ui.shell.models.model_picker import pick_model
 from ui.shell.page import open_sentence_page, with_model
-from ui.views.what_if import adding, causal, changes, experiments, maps
+from ui.views.what_if import adding, changes, experiments, maps
 
 _SEEING = (
     "The model runs twice: once as it is, once with the changes. As long as both have written the same "
@@ -271,12 +270,6 @@ def _own_changes(switch: Switch) -> None:
         with_model(opened, _results)
 
 
-def _causal_trace(switch: Switch) -> None:
-    opened = open_sentence_page("what_if", switch, changes=of_tokens, kinds=catalogue.KINDS)
-    if opened is not None:
-        with_model(opened, causal.show)
-
-
 def _without_sentence(switch: Switch) -> Source | None:
     """Draws the top of a section that needs no sentence; the model, or None if there is none."""
     now = frame.open_page("what_if")
@@ -300,5 +293,4 @@ def _ready_experiments(switch: Switch) -> None:
 SECTIONS: dict[str, Callable[[Switch], None]] = {
     "changes": _own_changes,
     "experiments": _ready_experiments,
-    "causal": _causal_trace,
 }
