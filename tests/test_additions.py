@@ -1,6 +1,6 @@
 """What CONTRIBUTING.md calls one place is one.
 
-A copy of the project gets an encoding, a page, a measure and a study, and everything must know them.
+A copy of the project gets an encoding, a page and a measure, and everything must know them.
 """
 
 from __future__ import annotations
@@ -37,24 +37,18 @@ MEASURE = '''"""Squares of weights."""
 
 from dataclasses import replace
 
-from lenses.again.cells import equal
 
 
 def squared(view):
     """A map whose numbers are the squares of its weights."""
     return replace(view, weights=view.weights**2, measure="squared", measured=view.weights)
 
-
-def audit_squared(model, run, view):
-    """Whether they are."""
-    part = view.window.queries, view.window.keys
-    return equal("squares", view.weights, run.weights(view.kind, view.layer, view.head)[part] ** 2, 1e-6)
 '''
 QUANTITY = """QUANTITIES = {
     "squared": Quantity("square", "squared weight", "squares of weights", "%{customdata[0]}", "", "", False),
 """
-DRAWN = """IN_PLACE: dict[str, tuple[Make, Again]] = {
-    "squared": (lambda opened, view: squared(view), audit_squared),
+DRAWN = """IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {
+    "squared": lambda opened, view: squared(view),
 """
 PAGE = """PAGES: dict[str, Page] = {
     "extra": Page(
@@ -125,8 +119,6 @@ at = opened("extra", view="two")
 print("another:", [each.value for each in at.markdown if each.value.startswith("Another: ")])
 print("said:", "It says another." in [each.value for each in at.caption])
 print("menu:", [each.proto.label for each in at.get("page_link") if each.proto.page == "extra"])
-at = opened("findings", study="extra")
-print("study:", "It has 5." in " ".join(each.value for each in at.markdown))
 """
 ROWS = (
     ("transformer/model/encodings/table.py", ")\nENCODINGS =", ENCODING),
@@ -137,11 +129,11 @@ ROWS = (
     ),
     ("lenses/__init__.py", "_MODULES = {\n", '_MODULES = {\n    "measures.squared": ("squared",),\n'),
     ("figures/base/quantity.py", "QUANTITIES = {\n", QUANTITY),
-    ("ui/maps/measures.py", "IN_PLACE: dict[str, tuple[Make, Again]] = {\n", DRAWN),
+    ("ui/maps/measures.py", "IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {\n", DRAWN),
     (
         "ui/maps/measures.py",
         "from lenses.measures.stream",
-        "from lenses.measures.squared import audit_squared, squared\nfrom lenses.measures.stream",
+        "from lenses.measures.squared import squared\nfrom lenses.measures.stream",
     ),
     ("ui/address/sitemap.py", "PAGES: dict[str, Page] = {\n", PAGE),
     ("ui/address/sitemap.py", "DOORS = (\n", DOOR),
@@ -207,7 +199,3 @@ def test_a_page_is_a_script_and_an_entry_and_so_are_its_sections(said: str) -> N
     assert "sections: ['first', 'second']" in said
     assert "another: ['Another: " in said
     assert "said: True" in said
-
-
-def test_a_study_is_a_file(said: str) -> None:
-    assert "study: True" in said

@@ -50,7 +50,6 @@ __all__ = [
     "load_trace",
     "load_translator",
     "save_trace",
-    "save_view",
 ]
 
 _HOMES = {

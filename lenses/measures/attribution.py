@@ -82,11 +82,19 @@ def attribution(
 
 
 def by_source(model: Network, run: Translation, step: int, token: int, against: int | None = None) -> Array:
-    """(source,) what all heads of cross-attention add to a logit through each source token, in nats.
+    """What all heads of cross-attention add to a logit through each source token; arguments as `attribution`.
 
-    On the direct path, without b_V, which every query gets whatever it reads. Arguments and errors as for
-    ``attribution``.
+    On the direct path, without b_V, which every query gets whatever it reads (Elhage et al. 2021).
+
+    Returns:
+        (source,) parts in nats.
+
+    Raises:
+        NotCapturedError: The residual stream was not recorded.
+        UnmeasuredError: The model is no Transformer, or something was changed in the run.
+        IndexError: There is no such step or token.
     """
+    recorded(run)
     direction, _ = asked(model, run, step, token, against)
     split = without_biases(model, run, direct(model, run, "decoder", direction[None], [step]), [step])
     heads = [parts[:, 0].sum(0) for (kind, _), parts in split.items() if kind is AttentionKind.CROSS]

@@ -148,10 +148,15 @@ def on_difference(
     against: int,  # id of the other token
     tell: Tell = silent,  # hears what share is done
 ) -> Array:
-    """(source,) change of z_A − z_B at a step, each source token hidden from all heads of cross-attention.
+    """Change of z_A − z_B at a step, each source token hidden from all heads of cross-attention.
 
-    A is the token of the step. z_A − z_B = log p_A − log p_B, so the two effects on log p are subtracted; in
-    nats, float32. Errors as for ``Effects``.
+    A is the token of the step. z_A − z_B = log p_A − log p_B, so the two effects on log p are subtracted.
+
+    Returns:
+        (source,) float32, in nats.
+
+    Raises:
+        UnmeasuredError: The model is no Transformer, or something was changed in the run.
     """
     cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(run.source_tokens))]
     other = (*run.target_ids[:step], against, *run.target_ids[step + 1 :])

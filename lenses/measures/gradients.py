@@ -2,9 +2,7 @@
 
 Of z_A − z_B by the token embeddings. Gradient × input says what a small change would do; integrated
 gradients (Sundararajan et al. 2017) follow the line from embeddings of zeros, and their sum is the
-difference between its ends, which is audited ("completeness"). With attention weights and the σ of every
-norm held fixed, gradient × input is relevance propagation (Ali et al. 2022): it goes through feed-forward
-networks, too, and what it leaves to positions and biases is the rest.
+difference between its ends, which is audited ("completeness").
 """
 
 from __future__ import annotations

@@ -69,3 +69,8 @@ def effect_map(view: HeadMap, effects: Array) -> HeadMap:
     measure = ON_ALL if view.predicted_tokens is None else "effect"
     strength: Array = known / np.float32(max(float(known.max(initial=0.0)), LEAST))
     return replace(view, weights=strength, measure=measure, measured=effects)
+
+
+def from_runs(count: int) -> str:
+    """What the badge of effects says: from how many further runs they are."""
+    return f"from {count:,} run{'s' * (count != 1)}"

@@ -32,7 +32,7 @@ class Measuring:
 
     def __call__(self, run: Translation, measure: str, view: HeadMap) -> HeadMap:
         from lenses.measures.carried import carried  # PyTorch is there, as the model is
-        from lenses.measures.maps import carried_map, effect_in, effect_map
+        from lenses.measures.maps import carried_map, effect_in, effect_map, from_runs
         from transformer.runs.retrace import retrace
 
         if self.run is not run:
@@ -41,8 +41,8 @@ class Measuring:
         if measure == "carried":
             return carried_map(view, carried(model.model, again, *at))
         effects = effect_in(model, again, *at, view.window)
-        runs = int(np.isfinite(effects).sum())
-        return replace(effect_map(view, effects), audit=replace(view.audit, claim=f"from {runs:,} runs"))
+        audit = replace(view.audit, claim=from_runs(int(np.isfinite(effects).sum())))
+        return replace(effect_map(view, effects), audit=audit)
 
 
 def measured(

@@ -6,7 +6,6 @@ import functools
 import http.server
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -24,11 +23,9 @@ from app_pages import write_language_model
 from closed_form import CASES
 from headless import CHROMIUM
 from hub_server import HubServer, running_hub
-from snapshot_runs import write_run
 
 from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
-from transformer.text.vocabulary import Tokenizer
 from ui.address import sitemap
 from ui.server.workshop.limits import NICE, SWITCH
 
@@ -181,14 +178,6 @@ def models(
     save_checkpoint(folder / "random", model.config, model.state_dict(), translator.tokenizer)
     write_language_model(folder, translator.tokenizer)
     return folder
-
-
-@pytest.fixture
-def grown(models: Path, tokenizer: Tokenizer) -> Iterator[str]:
-    """The name of a model with snapshots, which is there only for one test."""
-    folder = write_run(models / "grown", tokenizer)
-    yield folder.name
-    shutil.rmtree(folder)
 
 
 def _free_port() -> int:

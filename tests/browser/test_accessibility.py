@@ -37,7 +37,6 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
     "what_if": (
         {"changes": "scale_cross_1.1_2.0", "off": "1.hide_1"},
         {"view": "experiments"},
-        {"view": "causal", "other": "one two nine four stop five six"},
     ),
     "beam_search": ({"view": "sampling"},),
     "training": ({"view": "loss"}, {"view": "schedule"}),
@@ -101,13 +100,6 @@ def test_every_page_has_contrast_and_names_in_light_and_dark(visitor: Visitor, d
             found = objections(visitor, menu=page == sitemap.HOME)
             wrong += [f"{address} {objection}" for objection in found]
     assert not wrong, "\n".join(wrong)
-
-
-def test_the_snapshots_of_a_run_have_contrast_and_names(visitor: Visitor, grown: str) -> None:
-    link = case_link("copy") | {"view": "birth", "run": grown, "snapshot": "16"}
-    visitor.page.goto(f"{visitor.base}/training?{urlencode(link)}")
-    drawn(visitor)
-    assert objections(visitor) == []
 
 
 def test_the_opened_export_has_contrast_and_names(visitor: Visitor) -> None:

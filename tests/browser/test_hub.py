@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 from closed_form import CASES
 from hub_server import HubServer
-
-from lenses.words.familiarity import WEIGHTED, DoubtMeasure, as_json
-from transformer.storage.files import write_json
 
 from .conftest import PATIENCE, Visitor
 
@@ -45,21 +39,3 @@ def test_a_model_is_looked_up_fetched_and_opened(visitor: Visitor, hub: HubServe
     )
     visitor.ready()
     assert len(visitor.chips("target")) > 2
-
-
-def test_a_click_on_the_larger_model_asks_before_it_is_downloaded(visitor: Visitor, models: Path):
-    usual = dict.fromkeys(WEIGHTED, (-1.0, 2.0))
-    strange = DoubtMeasure((0.0, 1.0, 0.0), 0.0, 0.0, usual, (0.0, 0.0, 0.0), {})
-    directory = models / "strange"
-    shutil.copytree(models / "copy", directory)
-    write_json(
-        directory / "familiarity.json",
-        as_json(strange) | {"instead": "user/larger", "instead_bytes": 298_000_000},
-    )
-    try:
-        visitor.page.set_viewport_size({"width": 390, "height": 844})
-        visitor.open(model="strange", text=CASES["copy"].sentence)
-        visitor.page.locator(".st-key-doubt [data-testid=stPopoverButton]").click(timeout=PATIENCE)
-        visitor.page.get_by_role("button", name="Download and open").wait_for(timeout=PATIENCE)
-    finally:
-        shutil.rmtree(directory)

@@ -13,10 +13,8 @@ import pytest
 import waiting
 from living_pages import Opened
 
-from lenses.inside.unit_memory import unit_memory
 from lenses.measures.carried import carried
 from lenses.measures.maps import effect_in
-from lenses.words.read_audit import read_checked
 from lenses.words.reading import read_view
 from linked import page
 from linked.living.readings import READINGS
@@ -68,7 +66,7 @@ def test_maps_as_they_are_read_are_those_of_the_app(scripts_alone: Any, run: Tra
                 continue
             changed += 1
             numbers = same(feed, expected(run, held, kind, head, name), "words" in name)
-            exact = read_checked(run.map(kind, *head), READINGS[name])
+            exact = read_view(run.map(kind, *head), READINGS[name])
             pieces = np.array([len(group.indices) for group in exact.columns])
             assert (np.abs(numbers - exact.weights) <= 0.0005 * pieces + 1e-5).all()
     assert changed
@@ -106,7 +104,7 @@ def test_the_switches_merge_words_and_hide_special_tokens(opened: Open) -> None:
     tab: Any = visitor.page
     for button, name in (("Words", "words"), ("Hide special tokens", "words special")):
         tab.get_by_role("button", name=button).click()
-        read = read_checked(run.map("cross", 2, 4), READINGS[name])
+        read = read_view(run.map("cross", 2, 4), READINGS[name])
         waiting.until(
             lambda read=read: (
                 f"{len(read.rows)} queries by {len(read.columns)} keys"
@@ -136,21 +134,6 @@ def test_a_run_whose_heads_have_masks_of_their_own_has_no_switches(translator: T
     kinds = Opened(page(run)).run["kinds"]
     assert "readings" not in kinds["cross"]
     assert kinds["encoder"]["readings"]
-
-
-def test_the_memory_of_a_unit_follows_the_cursor(opened: Open) -> None:  # noqa: F811
-    model = load_translator(MODEL.parent / "firefox-en-pt")
-    run = model.translate("The house is old.")
-    visitor = opened(page(run, model, place="step=3"))
-    tab: Any = visitor.page
-    tab.select_option("[data-plot=decoder] .lv-head", "0.0")
-    tab.click("[data-tiles=decoder] summary:has-text('Numbers of layer 1')")
-    share = unit_memory(model.model, retrace(model, run), 0).share
-    tab.locator("[data-plot=decoder] canvas").scroll_into_view_if_needed()
-    tab.mouse.move(*visitor.centre("decoder", 3, 1))
-    waiting.until(lambda: f"weight in the state {share[3, 1]:.3f}" in said(visitor))
-    row = "+document.querySelector('[data-plot=decoder] .lv-sheet').style.getPropertyValue('--row')"
-    assert tab.evaluate(row) == 2
 
 
 def test_cells_say_what_keys_carried_and_did(opened: Open) -> None:  # noqa: F811
@@ -185,7 +168,7 @@ def test_switches_hold_of_both_runs_and_are_accessible(opened: Open) -> None:  #
     tab: Any = opened(one, bypass_csp=True, color_scheme="dark", viewport=narrow).page
     tab.get_by_role("button", name="Words").nth(1).click()
     for number, run in enumerate(runs):
-        read = read_checked(run.map("encoder", 0, 0), READINGS["words"])
+        read = read_view(run.map("encoder", 0, 0), READINGS["words"])
         told = f"{len(read.rows)} queries by {len(read.columns)} keys"
         body = tab.locator("[data-plot=encoder] .lv-body").nth(number)
         waiting.until(lambda body=body, told=told: told in body.get_attribute("aria-label"))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from closed_form import CASES
 
-from .conftest import PATIENCE, Visitor, box_of, case_link
+from .conftest import Visitor, box_of, case_link
 
 
 def test_the_encoder_page_walks_over_source_tokens(visitor: Visitor) -> None:
@@ -64,29 +62,6 @@ def test_a_batch_makes_padding_and_its_mask_visible(visitor: Visitor) -> None:
     assert [text for text in first.locator(".xtick text").all_text_contents() if "pad" in text]
     assert first.locator(".scatterlayer .js-fill").count() == 1
     assert "3 columns are masked" in visitor.page.inner_text(".stMain")
-
-
-def test_a_click_on_the_way_back_chooses_a_read(visitor: Visitor) -> None:
-    link = {"view": "why", "model": "en-pt", "text": "He lives in a big white house.", "step": "5"}
-    visitor.page.goto(f"{visitor.base}/explanation?{urlencode(link)}")
-    graph = visitor.page.locator(".st-key-way-back .nsewdrag")
-    said = visitor.page.locator(".stMain p", has_text="The score of")
-    said.wait_for(timeout=PATIENCE)
-    box = box_of(graph)
-    before = said.inner_text()
-    spot = visitor.read(
-        """() => {
-          const plot = document.querySelector('.st-key-way-back .js-plotly-plot');
-          const {xaxis, yaxis} = plot._fullLayout, dots = plot.calcdata.at(-1);
-          const data = plot.data.at(-1).customdata;
-          const at = data.findLastIndex(each => each && each[0] === 'decoder');
-          return [xaxis.d2p(dots[at].x), yaxis.d2p(dots[at].y)];
-        }"""
-    )
-    visitor.page.mouse.click(box["x"] + spot[0], box["y"] + spot[1])
-    visitor.has(kind="decoder")
-    visitor.until(f"![...document.querySelectorAll('.stMain p')].some(p => p.innerText === {before!r})")
-    assert visitor.page.locator(".stMain p", has_text="The score of").count() == 1
 
 
 def test_every_control_is_reachable_by_tab_with_a_visible_focus(visitor: Visitor) -> None:

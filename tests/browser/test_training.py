@@ -54,15 +54,3 @@ def test_on_a_phone_the_picture_scrolls_in_its_own_frame(visitor: Visitor) -> No
     frame = "document.querySelector('.st-key-frame-shifted')"
     visitor.until(f"{frame}.scrollWidth > {frame}.clientWidth")
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_playing_shows_one_snapshot_after_another_and_stops_at_the_last(visitor: Visitor, grown: str) -> None:
-    opened(visitor, view="birth", run=grown, snapshot="0")
-    said = "told => document.querySelector('.stMain').innerText.includes(told)"
-    visitor.until(said, "Before training")
-    visitor.page.locator("label").filter(has_text="Play").click()
-    visitor.until("location.search.includes('play=yes')")
-    visitor.until(said, "After 8 steps")
-    visitor.until(said, "After 16 steps")
-    visitor.until("!location.search.includes('play') && location.search.includes('snapshot=16')")
-    visitor.until("!document.querySelector('.stCheckbox input, .stToggle input').checked")

@@ -33,12 +33,11 @@ ASKS: dict[str, Ask] = {
     "saliency": lambda model, run: lenses.saliency(model, run, 0, 5),
     "score_parts": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 0, 0),
     "value_zeroing": lambda model, run: lenses.value_zeroing(model.model, run, "cross", 0),
-    "way_back": lambda model, run: lenses.way_back(model.model, run, 0, 5),
+    "by_source": lambda model, run: lenses.by_source(model.model, run, 0, 5),
+    "on_difference": lambda model, run: lenses.on_difference(model, run, 0, 5),
     "word_effect": lambda model, run: lenses.word_effect(model, run),
 }
 """Every measure of a run; ``agreement`` compares two of them, ``source_words`` groups tokens."""
-CIRCUITS = {"copying", "matching"}
-"""Of masked self-attention with pre-norm alone."""
 OTHERS: dict[str, Ask] = {
     "Effects": lenses.Effects,
     "cells": lambda _, run: cells(run, "cross", 0, 0),
@@ -54,7 +53,7 @@ def recurrent(request: pytest.FixtureRequest, translator: Translator) -> tuple[T
 
 
 def test_every_measure_is_asked():
-    assert set(ASKS) == set(FUNCTIONS) - {"agreement", "source_words", "compare_runs", *CIRCUITS}
+    assert set(ASKS) == set(FUNCTIONS) - {"agreement", "source_words", "compare_runs"}
 
 
 @pytest.mark.parametrize("name", [*ASKS, *OTHERS])
@@ -63,13 +62,6 @@ def test_a_recurrent_model_is_refused_in_one_sentence(name: str, recurrent: tupl
         (ASKS | OTHERS)[name](*recurrent)
     assert str(caught.value).startswith("This measure needs a Transformer")
     assert str(caught.value).count(".") == 1
-
-
-def test_matrices_of_heads_need_masked_self_attention(recurrent: tuple[Translator, Translation]):
-    model, _ = recurrent
-    for ask in (lambda: lenses.copying(model.model), lambda: lenses.matching(model.model, 1)):
-        with pytest.raises(lenses.UnmeasuredError, match="masked self-attention, which this model lacks"):
-            ask()
 
 
 @pytest.mark.parametrize("name", lenses.__all__)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from app_pages import array, charts, framed_rows, run
 from closed_form import CASES
-from sources import named
 
 from lenses.measures.carried import carried
 from lenses.measures.maps import shares
 from transformer import Capture, load_translator
 from transformer import interventions as do
 from transformer.text.words import reading_groups
-from ui.server import catalogue, models, runs
-from ui.server.opened import Opened
-from ui.server.runs import Request
-from ui.views.compare.sides import Compared
+from ui.server import catalogue, models
 
 PAGE = "pages/compare.py"
 
@@ -282,25 +277,6 @@ def test_what_keys_carried_is_compared_like_weights(kind: str):
     assert "shares of what keys carried" in words(at)
     assert "carries most from" in words(at)
     assert words(at).count("✓ from a verified trace") == 2
-
-
-@pytest.mark.parametrize("measure", ["carried", "weight"])
-def test_a_side_that_is_derived_says_so_and_turns_if_it_is_exchanged(measure: str):
-    """What keys carried, or words, in the map of another order, of another head, or under other names."""
-    asked = Request(named("en-pt"), "The embroidered tablecloth shimmered.", "greedy", None)
-    opened = Opened(asked, runs.translate(asked, runs.NoProgress()), None)
-    side = Compared("A", opened.translation, "cross", (5, 1), opened=opened, measure=measure, words=True)
-    drawn = side.map()
-    assert side.origin(drawn) == "✓ from a verified trace"
-    moved = (*drawn.columns[1:], drawn.columns[0])
-    wrong = [
-        replace(drawn, weights=np.flip(drawn.weights, 1)),
-        replace(drawn, weights=replace(side, head=(5, 2)).map().weights),
-        replace(drawn, columns=moved),
-    ]
-    if measure == "carried":
-        wrong.append(replace(drawn, weights=replace(side, measure="weight").map().weights))
-    assert {side.origin(each) for each in wrong} == {"✗ not verified"}
 
 
 @pytest.mark.parametrize(

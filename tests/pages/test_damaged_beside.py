@@ -10,7 +10,7 @@ from app_pages import run, words
 
 from lenses.heads.roles import surveyed
 from lenses.heads.shipped import fingerprint
-from lenses.words.samples import data_of
+from lenses.words import samples
 from transformer.storage.description import model_digests
 from transformer.storage.files import CheckpointError
 from transformer.storage.packed import write_packed
@@ -33,8 +33,8 @@ def test_damaged_examples_are_named_and_the_usual_ones_offered(own_models: Path,
 @pytest.mark.parametrize("kinds", [None, [], {"encoder": None}, {"encoder": {"means": ["entropy"]}}])
 def test_a_damaged_survey_ends_no_page_and_is_named_where_it_is_shown(own_models: Path, kinds: object):
     shutil.copytree(own_models / "copy", own_models / "damaged")
-    data = data_of(own_models / "damaged")
-    read = fingerprint(surveys.sample(data.sample), gold.sample_of(gold.FOLDER / data.own_gold))
+    data = samples.sample_of(own_models / "damaged")
+    read = fingerprint(surveys.sample(data.data), gold.sample_of(samples.FOLDER / data.alignments))
     head = {"digests": model_digests(own_models / "damaged"), "sample": read, "kinds": kinds}
     write_packed(own_models / "damaged" / "survey.npz", head, {})
     for page in ("app.py", "pages/heads.py", "pages/compare.py"):

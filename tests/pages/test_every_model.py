@@ -60,7 +60,6 @@ def write_aliases(folder: Path, tokenizer: Tokenizer) -> None:
 
 MODELS: dict[str, Callable[[Path, Tokenizer], None] | None] = {
     "language/lm-en": None,
-    "firefox-en-pt": None,
     "birth": None,
     "positions/t5": None,
     "recurrent/local": None,

@@ -11,12 +11,9 @@ from app_pages import array, feeds, named_charts, run, words
 from figures.base.bars import percent
 from lenses.measures.agreement import agreement
 from lenses.measures.alti import alti
-from lenses.measures.attribution import attribution
+from lenses.measures.attribution import attribution, by_source
 from lenses.measures.carried import Carried, carried
-from lenses.measures.effect import Cut, Effects, effect
-from lenses.measures.gradients import saliency
-from lenses.measures.score_parts import score_parts
-from lenses.measures.way_back import WayGraph, way_back
+from lenses.measures.effect import Cut, Effects, effect, on_difference
 from lenses.measures.words import word_effect
 from transformer import Capture, interventions, load_translator
 from transformer.model.sites import AttentionKind
@@ -154,7 +151,7 @@ def test_the_parts_of_a_difference_of_logits_sum_to_it(traced):
     found = attribution(translator.model, translation, 1, written.token_id, rival.token_id)
     at = opened(view="why", rival=rival.token)
     assert array(named_charts(at)["parts"]["data"][0]["x"]).sum() == pytest.approx(found.total, abs=1e-3)
-    assert {"tokens.cross", "tokens.decoder"} <= set(named_charts(at))
+    assert {"tokens.cross"} <= set(named_charts(at))
 
 
 def test_a_recurrent_model_is_told_apart():
@@ -171,11 +168,10 @@ def test_rank_correlation_by_hand():
     assert tied.value == pytest.approx(0.9486833)
 
 
-@pytest.mark.parametrize("view", ["why", "sources", "score"])
-def test_shares_of_the_source_are_those_of_the_lens_and_rollout_stands_beside_them(traced, view: str):
+def test_shares_of_the_source_are_those_of_the_lens_and_rollout_stands_beside_them(traced):
     translator, translation = traced
     found = alti(translator.model, translation).source
-    at = opened(view=view)
+    at = opened(view="why")
     drawn = named_charts(at)
     source, prefix, rolled = (array(each["y"]) for each in drawn["source share"]["data"])
     np.testing.assert_allclose(source, found.sum(1), atol=1e-5)
@@ -185,38 +181,20 @@ def test_shares_of_the_source_are_those_of_the_lens_and_rollout_stands_beside_th
     assert f"whose {rolled[0]:.3f} is the same for every step" in told
     notes = drawn["source tokens"]["data"][0]["hovertext"]
     assert [round(number(note), 2) for note in notes[1]] == pytest.approx(found[1].tolist(), abs=0.0051)
-    assert f"by ALTI+, {percent(float(found[1].sum()))} of what predicts it comes from the source" in words(
-        at
-    )
+    assert f"{percent(float(found[1].sum()))} of what predicts it comes from the source" in words(at)
 
 
-def test_by_token_stand_part_effect_relevance_and_share(traced):
+def test_by_token_stand_part_effect_on_the_same_difference_and_share(traced):
     translator, translation = traced
     step = translation.steps[1]
     rival = next(each for each in step.alternatives if each.token_id != step.token_id)
-    asked = 1, step.token_id, rival.token_id
-    back = way_back(translator.model, translation, *asked)
-    relevance = saliency(translator, translation, *asked, integrated=False, held=True)
-    shares = alti(translator.model, translation)
-    cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(translation.source_tokens))]
-    effects = Effects(translator, translation).of(cuts)[:, 1]
+    part = by_source(translator.model, translation, 1, step.token_id, rival.token_id)
+    shares = alti(translator.model, translation).source[1]
     at = opened(view="why", rival=rival.token)
-    for kind, rows in (
-        ("cross", (back.source.sum((0, 1)), effects, relevance.source, shares.source[1])),
-        ("decoder", (back.prefix.sum((0, 1)), relevance.prefix, shares.prefix[1][:2])),
-    ):
-        notes = named_charts(at)[f"tokens.{kind}"]["data"][0]["hovertext"]
-        for said, values in zip(notes, rows, strict=True):
-            shown = [number(note) for note in said]
-            np.testing.assert_allclose(shown, values, atol=0.006)
-    read, ways = (
-        [f"{float(each.sum()):+.2f}" for each in pair]
-        for pair in ((back.source, back.prefix), (relevance.source, relevance.prefix))
-    )
-    told = f"heads read {read[0]} nats at the source and {read[1]} in the prefix on the direct path"
-    assert f"{told}; by relevance propagation, {ways[0]} and {ways[1]}".replace("-", "−") in words(at)
-    rest = relevance.total - float(relevance.source.sum() + relevance.prefix.sum())
-    assert f"and {rest:+.2f} belongs to positions and biases".replace("-", "−") in words(at)
+    notes = named_charts(at)["tokens.cross"]["data"][0]["hovertext"]
+    effects = on_difference(translator, translation, 1, rival.token_id)
+    for said, values in zip(notes, (part, effects, shares), strict=True):
+        np.testing.assert_allclose([number(note) for note in said], values, atol=0.006)
 
 
 def test_the_first_step_and_the_end_are_told_apart(traced):
@@ -272,50 +250,6 @@ def test_two_keys_together_are_a_run_of_their_own(traced):
     said = words(at).replace("−", "-")
     assert f"Δ log p is {float(together[1]):+.2f} nats; each alone gives" in said
     assert f"gives {float(alone[first] + alone[second]):+.2f} in sum" in said
-
-
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_the_parts_of_a_score_sum_to_it(traced, kind: str):
-    translator, translation = traced
-    key = {"source": "1"} if kind != "decoder" else {}
-    at = opened(view="why", kind=kind, **{kind: "2.3"}, **key, **({} if kind == "cross" else {"key": "1"}))
-    row = 0 if kind == "encoder" else 1
-    score = float(translation.head(kind, 1, 2).scores[row, 0])
-    parts = score_parts(translator.model, translation, (kind, 1, 2), row, 0).values
-    for axis, side in ((1, "query"), (0, "key")):
-        drawn = array(named_charts(at)[f"score by {side}"]["data"][0]["x"])
-        assert drawn.sum() == pytest.approx(score, abs=1e-3)
-        largest = sorted(parts.sum(axis), key=abs)[-12:]
-        assert drawn[: len(largest)] == pytest.approx(sorted(largest, reverse=True), abs=1e-4)
-    assert f"is {score:.2f}, its weight".replace("-", "−") in words(at)
-
-
-def test_the_way_back_is_drawn_place_by_place(traced):
-    translator, translation = traced
-    step = translation.steps[1]
-    rival = next(each for each in step.alternatives if each.token_id != step.token_id)
-    at = opened(view="why", rival=rival.token)
-    back = way_back(translator.model, translation, 1, step.token_id, rival.token_id)
-    picture = WayGraph(back)
-    chart = named_charts(at)["way back"]["data"]
-    drawn = [float(text.rsplit(" ", 1)[1].replace("−", "-")) for text in chart[-1]["text"]]
-    np.testing.assert_allclose(drawn, [node.value for node in picture.nodes], atol=0.006)
-    assert len(chart[-2]["hovertext"]) == len(picture.edges)
-    assert "verified" in words(at)
-
-
-def test_every_place_and_line_of_the_way_back_can_be_chosen(traced):
-    _, translation = traced
-    *_, middles, dots = named_charts(opened(view="why"))["way back"]["data"]
-    chosen = [each for each in [*middles["customdata"], *dots["customdata"]] if each]
-    assert {each[0] for each in chosen} == {"encoder", "decoder", "cross"}
-    fields = {"encoder": ("source", "key"), "decoder": ("step", "key"), "cross": ("step", "source")}
-    for kind, *head, row, key in chosen[:: len(chosen) // 4]:
-        cell = {name: str(at + 1) for name, at in zip(fields[kind], (row, key), strict=True)}
-        said = words(opened(view="why", kind=kind, **{kind: f"{head[0] + 1}.{head[1] + 1}"}, **cell))
-        score = f"{float(translation.head(kind, *head).scores[row, key]):.2f}".replace("-", "−")
-        weight = percent(float(translation.weights(kind, *head)[row, key]))
-        assert f"is {score}, its weight {weight}" in said
 
 
 def test_a_stretch_with_a_low_share_of_the_source_is_a_warning() -> None:

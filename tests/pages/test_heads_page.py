@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from app_pages import array, charts, run, taken
 from closed_form import CASES
@@ -16,7 +15,6 @@ from streamlit.testing.v1 import AppTest
 
 from lenses.heads.survey import Line
 from transformer.model.sites import AttentionKind
-from transformer.storage.files import read_json
 from transformer.training.toys.tasks import LETTERS
 from ui.server import catalogue, models, stores
 from ui.server.background import surveys
@@ -172,23 +170,13 @@ def test_all_heads_are_points_in_the_plane_of_two_statistics(monkeypatch: pytest
     whole_sample(monkeypatch)
     found = surveys.shipped(models.find("en-de"))
     assert found is not None
-    chosen = {"across": "eos_mass", "up": "eos_value", "statistic": "dictionary", "heads_as": "points"}
+    chosen = {"across": "eos_mass", "up": "eos_value", "statistic": "stays", "heads_as": "points"}
     at = run(PAGE, model="en-de", kind="cross", **chosen)
     points = charts(at)[0]["data"][0]
     means = found.means[AttentionKind.CROSS]
     drawn = (points["x"], points["y"], points["marker"]["color"])
-    for values, name in zip(drawn, ("eos_mass", "eos_value", "dictionary"), strict=True):
+    for values, name in zip(drawn, ("eos_mass", "eos_value", "stays"), strict=True):
         assert array(values) == pytest.approx(means[name].ravel(), abs=1e-5)
-
-
-def test_importance_is_among_the_statistics_of_a_model_of_which_it_was_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    whole_sample(monkeypatch)
-    at = run(PAGE, model="en-de", kind="cross", statistic="importance")
-    alone = read_json(catalogue.directory("en-de") / "importance.json")["alone"]["mean"]["cross"]
-    expected = [[head["value"] for head in layer] for layer in alone]
-    assert array(charts(at)[0]["data"][0]["z"]) == pytest.approx(np.array(expected), abs=1e-6)
 
 
 def test_queries_and_keys_are_points_and_one_shows_its_token_in_its_sentence() -> None:
@@ -200,13 +188,6 @@ def test_queries_and_keys_are_points_and_one_shows_its_token_in_its_sentence() -
     assert "As a key: one **two** " in told(at)
     links = [each.proto for each in at.get("page_link") if CASES["copy"].sentence in each.proto.label]
     assert "source=2" in links[-1].query_string
-
-
-@pytest.mark.parametrize(
-    ("kind", "says"), [("cross", "raises most"), ("encoder", "asked of cross-attention")]
-)
-def test_what_a_head_writes_is_said_for_cross_attention(kind: str, says: str) -> None:
-    assert says in " ".join(told(read(model="random", kind=kind, facet="writes")).split("|"))
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])

@@ -8,7 +8,7 @@ import pytest
 from app_pages import PAGES, ROOT, feeds, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from ui.server import catalogue, models, stores
+from ui.server import models, stores
 from ui.server.background import surveys
 from ui.server.examples import examples
 
@@ -16,7 +16,6 @@ SAMPLE = surveys.sample
 PAIRS = {
     "en-de": "English → German",
     "en-pt": "English → Portuguese",
-    "firefox-en-pt": "Firefox, English → Portuguese",
 }
 NEWS = "The prosecutor's indictment alleged embezzlement of subsidies earmarked for dairy cooperatives."
 
@@ -39,7 +38,7 @@ def test_the_list_names_languages_and_a_line_says_what_the_model_is_good_at(name
     header = models.handle(name).header
     line = next(each for each in at.caption if header.good_at in each.value)
     assert " MB" not in line.value
-    needed = "MB + 17.9 MB of firefox-en-pt on disk · " if name == "en-pt" else "MB on disk · "
+    needed = "MB on disk · "
     assert needed in line.proto.help.replace("\\", "")
 
 
@@ -51,16 +50,6 @@ def test_a_model_opens_with_its_first_example_and_its_claim(name: str):
     example = examples(models.find(name))[0]
     assert example.text in [each.value for each in at.text_input]
     assert at.session_state["state"].cross == (example.claim.layer, example.claim.head)
-
-
-def test_the_model_that_opens_first_has_most_acceptable_translations_on_the_blind_list():
-    files = {"en-de": "judged.tsv", "en-pt": "judged-en-pt.tsv"}
-    acceptable = {
-        name: sum(line.endswith("\tyes") for line in (ROOT / "tests/blind" / file).read_text().splitlines())
-        for name, file in files.items()
-    }
-    assert acceptable == {"en-de": 63, "en-pt": 95}
-    assert next(iter(catalogue.available())) == max(acceptable, key=lambda name: acceptable[name])
 
 
 def test_an_old_address_with_a_text_and_no_model_opens_the_model_that_was_first_then():
@@ -79,7 +68,7 @@ def test_new_addresses_name_the_model():
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("name", ["en-pt", "firefox-en-pt"])
+@pytest.mark.parametrize("name", ["en-pt"])
 def test_every_page_opens_or_says_in_a_sentence_what_the_model_lacks(name: str, page: str):
     at = run(page, model=name, text="The old house is not for sale.")
     assert not at.exception
@@ -94,18 +83,7 @@ def test_the_first_row_of_the_decoder_reads_no_token():
     assert "<s>" not in words(at)
 
 
-def test_a_doubted_translation_offers_the_same_text_in_the_stronger_model():
-    at = run(model="en-de", text=NEWS)
-    assert "This translation may be wrong" in words(at)
-    next(each for each in at.button if each.label == "English → Portuguese").click().run()
-    assert at.query_params["model"] == "en-pt"
-    assert at.query_params["text"] == NEWS
-    assert not at.exception
-
-
-@pytest.mark.parametrize(
-    ("name", "kinds"), [("en-pt", "encoder / decoder / cross"), ("firefox-en-pt", "encoder / cross")]
-)
+@pytest.mark.parametrize(("name", "kinds"), [("en-pt", "encoder / decoder / cross")])
 def test_heads_over_sentences_count_the_roles_of_the_kinds_that_a_model_has(
     name: str, kinds: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -116,7 +94,7 @@ def test_heads_over_sentences_count_the_roles_of_the_kinds_that_a_model_has(
     assert not at.exception
 
 
-@pytest.mark.parametrize("name", ["en-pt", "firefox-en-pt"])
+@pytest.mark.parametrize("name", ["en-pt"])
 def test_attention_that_learned_from_given_alignments_says_so_wherever_its_errors_are_drawn(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -130,15 +108,3 @@ def test_attention_that_learned_from_given_alignments_says_so_wherever_its_error
     stores.kept.clear()  # type: ignore[attr-defined]
     assert guided in words(run("pages/heads.py", model=name)).replace("\\", "")
     assert models.find("en-de").guided == ""
-
-
-@pytest.mark.parametrize("params", [{}, {"kind": "decoder"}, {"kind": "cross", "view": "batch"}])
-@pytest.mark.parametrize("page", ["pages/masks.py", "pages/inside_a_head.py"])
-def test_a_model_without_decoder_self_attention_shows_its_other_kinds(page: str, params: dict[str, str]):
-    at = run(page, model="firefox-en-pt", text="The old house.", **params)
-    assert not at.exception
-    assert not at.info
-    shown = next(each for each in at.segmented_control if each.label == "Kind of attention")
-    assert len(shown.options) == 2
-    if "masks" in page:
-        assert "recurrent unit" in words(at)

@@ -16,11 +16,9 @@ from streamlit.testing.v1 import AppTest
 
 from transformer import interventions as do
 from transformer import load_translator
-from transformer.exports.npz import ONE_MATRIX
-from transformer.exports.view import Selection
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
-from ui.maps.run_export import trace_file, view_file
+from ui.maps.run_export import trace_file
 
 PAGE = "pages/open_file.py"
 HOSTILE = "<script>alert(1)</script> </s> <b>one</b> \u202etwo\u202c $x$ [a](javascript:alert(1)) #000001"
@@ -100,13 +98,6 @@ def test_another_sentence_for_an_imported_run_is_refused_in_one_sentence(transla
 def test_a_link_to_an_imported_run_says_that_the_file_must_be_opened_again():
     at = run(model="imported: run.npz (abcdef)")
     assert "Open the file again" in said(at)
-
-
-def test_a_file_of_one_matrix_is_refused_in_one_sentence(translation: Translation):
-    view = view_file(translation, translation.head("cross", 0, 1), Selection())
-    at = opened(view, "view.npz")
-    assert not at.exception
-    assert [each.value.replace("\\", "") for each in at.error] == [ONE_MATRIX]
 
 
 @pytest.mark.parametrize("changes", [(), (do.ablate("cross", 0, 0, "zero"),)])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from app_pages import LINKED, array, named_charts, run, view
 from closed_form import CASES
-from lab.twins.titles import title
 from twins import write_twins
 
 from figures.base.bars import percent
@@ -17,6 +16,7 @@ from transformer import load_translator
 from transformer.model.encodings.positions import REGISTRY, sinusoidal_table
 from transformer.model.encodings.table import ENCODINGS
 from ui.server import catalogue, measured
+from ui.server.catalogue import twin_title as title
 from ui.views.positions import together
 from ui.views.positions.tables import turned
 
@@ -28,9 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tokenizer):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lab.twins.profiles.COST_LENGTHS", (8, 16))
-        return write_twins(tmp_path_factory.mktemp("bundled"), tokenizer)
+    return write_twins(tmp_path_factory.mktemp("bundled"), tokenizer)
 
 
 @pytest.fixture(autouse=True)

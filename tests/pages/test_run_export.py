@@ -7,12 +7,11 @@ import json
 from pathlib import Path
 
 import app_pages
-import jsonschema
 import living_pages
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from app_pages import ROOT, array, run
+from app_pages import array, run
 from closed_form import CASES, KNOWN
 from sources import named
 from streamlit.testing.v1 import AppTest
@@ -21,10 +20,9 @@ from figures.base.quantity import MEASURES
 from transformer import interventions as do
 from transformer import load_trace, load_translator
 from transformer.exports.npz import model_digest
-from transformer.exports.view import MatrixMeasure, Selection
 from ui.address import State
 from ui.maps.living import living_page
-from ui.maps.run_export import KEY, PAPER, trace_file, view_file
+from ui.maps.run_export import KEY, PAPER, trace_file
 from ui.server import runs
 from ui.server.opened import Opened
 from ui.server.runs import Request
@@ -35,7 +33,6 @@ KINDS = {
     "cross": "pages/cross_attention.py",
 }
 OFF = do.ablate("cross", 0, 1)
-SCHEMA = json.loads((ROOT / "assets" / "trace.schema.json").read_text())
 
 
 def opened(page: str = "app.py", **params: str) -> AppTest:
@@ -96,7 +93,7 @@ def test_the_figure_is_chosen_where_there_are_several():
     at = opened(step="2")
     choice = next(each for each in at.get("button_group") if each.label == "Figure")
     assert choice.value == "cross"
-    assert "only the NPZ opens again" in captions(at)
+    assert "opens again here and in Python" in captions(at)
     choice.set_value("next").run()
     assert not at.exception
     figure = figures(at)[0]
@@ -119,7 +116,7 @@ def captions(at: AppTest) -> str:
 def test_a_figure_for_a_paper_says_what_it_shows_and_is_one_click_away():
     at = for_a_paper("pages/cross_attention.py", model="copy", text=CASES["copy"].sentence, cross="1.2")
     assert not at.exception
-    assert [button.label for button in at.download_button] == ["Save PDF", "JSON", "NPZ", "Living page"]
+    assert [button.label for button in at.download_button] == ["Save PDF", "NPZ", "Living page"]
     told = captions(at)
     for part in ("Cross-attention · layer 1 · head 2", "copy", "✓ verified", CASES["copy"].sentence, "8.5 ×"):
         assert part in told, part
@@ -147,9 +144,9 @@ def test_a_figure_of_no_head_or_without_room_is_answered_in_one_sentence():
     assert at.error[0].value.count(".") == 1
 
 
-def test_the_whole_run_is_offered_as_json_npz_and_living_page():
+def test_the_whole_run_is_offered_as_npz_and_living_page():
     at = opened("pages/cross_attention.py", step="2")
-    assert [button.label for button in at.download_button] == ["HTML", "JSON", "NPZ", "Living page"]
+    assert [button.label for button in at.download_button] == ["HTML", "NPZ", "Living page"]
 
 
 def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
@@ -176,29 +173,11 @@ def test_the_living_page_has_the_measure_that_the_maps_show():
         assert [*found] == [measure] * (measure != "weight")
 
 
-def test_what_keys_carried_is_in_the_json_file_if_the_maps_show_it(closed_form_models: dict[str, Path]):
-    told = {measure: captions(opened("pages/cross_attention.py", measure=measure)) for measure in MEASURES}
-    assert {name: "also in the measure of the maps" in each for name, each in told.items()} == {
-        "weight": False,
-        "carried": True,
-        "effect": True,
-    }
-    run = load_translator(closed_form_models["copy"]).translate(CASES["copy"].sentence)
-    view = run.map("cross", 0, 1)
-    content = view_file(run, view, Selection(), None, MatrixMeasure("carried", 2 * view.weights))
-    np.testing.assert_allclose(json.loads(content)["view"]["measure"]["values"], 2 * view.weights)
-
-
 def test_the_files_of_a_run_hold_its_known_cells(closed_form_models: dict[str, Path]):
     case, translator = CASES["copy"], load_translator(closed_form_models["copy"])
-    run, selection = translator.translate(case.sentence), Selection(1, None, {"cross": (0, 1)})
-    content = view_file(run, run.head("cross", 0, 1), selection, translator.model)
-    saved = json.loads(content)
-    jsonschema.validate(saved, SCHEMA)
-    assert saved["selection"] == {"step": 1, "source": None, "heads": {"cross": [0, 1]}}
-    assert (np.array(saved["view"]["weights"])[case.weights("cross", 1) == 1] > KNOWN).all()
+    run = translator.translate(case.sentence)
     trace = load_trace(io.BytesIO(trace_file(run, translator.model)))
     head = trace.head("cross", 0, 1)
     assert head.audit.passed
     assert (head.weights[case.weights("cross", 1) == 1] > KNOWN).all()
-    assert saved["run"]["model_sha256"] == trace.model_sha256 == model_digest(translator.model)
+    assert trace.model_sha256 == model_digest(translator.model)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from app_pages import PAGES, run
-from firefox_files import random_model, write_firefox
-from random_models import random_recurrent, randomised
+from random_models import random_config, random_recurrent, randomised
 
 from transformer.model.transformer import Transformer
-from transformer.runs.translator import Translator, load_translator
+from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
-from transformer.training.runs.distilled import student_config
 from ui.address import sitemap
 from ui.views.language_model import page as language
 from ui.views.what_if import page as what_if
@@ -22,21 +19,16 @@ from ui.views.what_if import page as what_if
 SECTIONS = {sitemap.script(name): (*page.sections, *page.ways) for name, page in sitemap.PAGES.items()}
 ADDRESSES = [(page, view) for page in PAGES for view in SECTIONS[page] or (None,)]
 ARCHITECTURES: dict[str, Callable[[Path, Translator], None]] = {
-    "firefox": lambda path, _: write_firefox(path, random_model()),
-    "distilled": lambda path, _: _distilled(path),
+    "without-start": lambda path, translator: _without_start(path, translator),
     "recurrent": lambda path, translator: _save(path, translator),
 }
 
 
-def _distilled(path: Path) -> None:
-    """A model of the shape of en-pt: post-norm, a start of zeros, no `<s>`, masked self-attention."""
-    write_firefox(teacher := path.parent / "distilled-teacher", random_model())
-    taught = load_translator(teacher)
-    config = student_config(taught.config, 3)
-    assert (config.norm, config.decoder_unit, config.bos_id) == ("post", "self_attention", config.vocab_size)
-    model = randomised(Transformer(config))
-    save_checkpoint(path, config, model.state_dict(), taught.tokenizer)
-    shutil.rmtree(teacher)
+def _without_start(path: Path, translator: Translator) -> None:
+    """A model of the shape of en-pt: post-norm, a start of zeros, no `<s>`."""
+    pieces = translator.config.vocab_size
+    config = random_config(vocab_size=pieces, norm="post", pad_id=pieces, bos_id=pieces, eos_id=0, unk_id=1)
+    save_checkpoint(path, config, randomised(Transformer(config)).state_dict(), translator.tokenizer)
 
 
 def _save(path: Path, translator: Translator) -> None:

@@ -16,7 +16,7 @@ from transformer.model.sites import AttentionKind
 from transformer.storage.description import read_config
 
 ASSETS = Path(__file__).parents[2] / "assets"
-MODELS = ("en-pt", "firefox-en-pt", "en-de", "positions/rotary", "positions/alibi")
+MODELS = ("en-pt", "en-de", "positions/rotary", "positions/alibi")
 LESSONS = sorted((ASSETS / "lessons").glob("*.json"))
 PAGES = (
     ("whole_model", {"part": "source-embedding"}),
@@ -82,7 +82,8 @@ def test_a_page_is_true_of_the_model(name: str, page: str, params: dict[str, str
 
 
 def test_a_false_sentence_would_be_found() -> None:
-    rotary, firefox = (read_config(ASSETS / "models" / each) for each in (MODELS[3], MODELS[1]))
+    rotary = read_config(ASSETS / "models" / MODELS[2])
+    recurrent = read_config(ASSETS / "models" / "recurrent" / "dot")
     assert wrong("Positions are only added to the embeddings.", rotary)
-    assert wrong("The hatched triangle is the mask.", firefox)
-    assert not wrong("In masked self-attention, rows differ. The hatched cells are masked.", firefox)
+    assert wrong("The hatched triangle is the mask.", recurrent)
+    assert not wrong("In masked self-attention, rows differ. The hatched cells are masked.", recurrent)

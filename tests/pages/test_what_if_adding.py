@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 from app_pages import run, words
-from firefox_files import random_model as random_firefox
-from firefox_files import write_firefox
 from streamlit.testing.v1 import AppTest
 
 from transformer import interventions as do
@@ -198,14 +196,3 @@ def test_a_scale_that_is_no_number_cannot_be_typed_and_one_in_range_is_taken():
     at = opened("Heads", 1)
     next(box for box in at.number_input if box.label == "Output times").set_value(-1.0).run()
     assert add(at) == do.scale("cross", *HEAD, -1.0)
-
-
-@pytest.mark.parametrize(("group", "sort"), SORTS)
-def test_every_sort_can_be_added_to_a_decoder_without_self_attention(group: str, sort: int, own_models):
-    write_firefox(own_models / "enpt", random_firefox())
-    at = opened(group, sort, model="enpt", text="the old house", kind="decoder")
-    assert all("masked decoder self-attention" not in box.options for box in at.selectbox)
-    if any(box.label == "Side" for box in at.selectbox):
-        at = choose(at, "Side", "decoder")
-    assert isinstance(change := add(at), SORTS[group, sort])
-    assert getattr(change, "sublayer", "recurrence") != "self_attention"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
-from corpus import number_pairs, write_pairs
-from programs import main
 from random_models import random_config, random_model
 
 from transformer.model.encodings.positions import REGISTRY
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
+
+RESULTS = Path(__file__).parents[2] / "assets" / "models" / "positions" / "results.json"
 
 
 def write_twins(folder: Path, tokenizer: Tokenizer) -> Path:
@@ -19,7 +20,5 @@ def write_twins(folder: Path, tokenizer: Tokenizer) -> Path:
         changes = {"vocab_size": tokenizer.vocab_size, "positions": name, "norm": "pre", "max_positions": 300}
         model = random_model(scale=0.2, **changes)
         save_checkpoint(folder / "positions" / name, random_config(**changes), model.state_dict(), tokenizer)
-    data = write_pairs(folder / "pairs.tsv", number_pairs(9, seed=1))
-    arguments = ["--models", str(folder / "positions"), "--data", str(data), "--train", str(data)]
-    assert main(["positions", *arguments, "--profiled", "4"]) == 0
+    shutil.copy(RESULTS, folder / "positions")
     return folder

@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +14,6 @@ import pytest
 from corpus import number_pairs, write_pairs
 from programs import main
 
-from transformer import interventions as do
-from transformer import load_translator
 from transformer.decode.rules import SearchRules
 from transformer.storage.directory import load_checkpoint
 from transformer.training.runs.progress import TerminalLine
@@ -206,15 +203,6 @@ def test_align_scores_every_cross_head(
     assert all(0 <= line["aer"] <= 1 and 0 <= line["aer_read"] <= 1 for line in lines)
     assert main(["align", "--model", model, "--data", files["gold"]]) == 0
     assert "diagonal baseline: AER 0.0 %" in capsys.readouterr().out
-
-
-def test_heads_writes_what_the_app_opens_first(model: str, files: dict[str, str]) -> None:
-    assert main(["heads", "--model", model, "--data", files["valid"], "--alignments", files["gold"]]) == 0
-    heads = load_checkpoint(model).heads
-    assert heads is not None
-    assert set(heads) == {"model", "data", "command", "date", "digests", "default", "heads", "aligner"}
-    assert "aer" in heads["heads"]["cross"][0][0]
-    assert heads["command"].startswith("python -m lab heads --model")
 
 
 @pytest.mark.parametrize(
@@ -412,14 +400,3 @@ def test_ctrl_c_while_the_program_still_loads_is_one_line(tmp_path: Path) -> Non
         text=True,
     )
     assert (process.returncode, process.stdout, process.stderr) == (130, "", "Interrupted.\n")
-
-
-def test_mean_outputs_are_measured_and_used(model, files, tmp_path):
-    folder = tmp_path / "numbers"
-    shutil.copytree(model, folder)
-    assert main(["means", "--model", str(folder), "--data", files["valid"]]) == 0
-    translator = load_translator(folder)
-    assert translator.means is not None
-    assert translator.means.about["data"].startswith("30 pairs of ")
-    change = do.ablate("cross", 0, None, by="mean")
-    assert translator.translate("one", interventions=[change]).attention.audit().passed

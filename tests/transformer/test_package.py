@@ -16,7 +16,6 @@ from transformer.model.encodings.table import ENCODINGS
 
 LIGHT = (
     "transformer",
-    "transformer.exports.view",
     "transformer.hub.cache",
     "lenses.words.reading",
     "transformer.interventions",

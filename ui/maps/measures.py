@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from lenses.measures.alti import Shares, alti
 from lenses.measures.attribution import Attribution, attribution, by_source
 from lenses.measures.carried import Carried, carried
 from lenses.measures.effect import WAYS, Cut, Effects, Way, effect, on_difference
-from lenses.measures.maps import carried_map, effect_in, effect_map, shares
+from lenses.measures.maps import carried_map, effect_in, effect_map, from_runs, shares
 from lenses.measures.rewired import permuted, rewired, uniform
 from lenses.measures.stream import Tell, UnmeasuredError, silent
 from lenses.measures.words import source_words, word_effect
@@ -87,21 +88,33 @@ MOST_TOKENS = 128
 
 def in_place(opened: Opened, view: HeadMap, measure: str) -> HeadMap:
     """A map with a measure for its weights; the map itself if it has too many cells for it."""
+    return IN_PLACE[measure](opened, view)
+
+
+def _carried_in_place(opened: Opened, view: HeadMap) -> HeadMap:
+    return carried_map(view, _carried(opened, str(view.kind), (view.layer, view.head)))
+
+
+def _effects_in_place(opened: Opened, view: HeadMap) -> HeadMap:
     kind, chosen = str(view.kind), (view.layer, view.head)
-    if measure == "carried":
-        return carried_map(view, _carried(opened, kind, chosen))
     runs = count(opened.translation, kind, chosen, view.window)
     if runs > MOST_CELLS_OF_MAP:
         return view
     found = effect_map(view, effects_of(opened, kind, chosen, view.window))
-    return replace(found, audit=audited(opened, runs))
+    return replace(found, audit=replace(view.audit, claim=from_runs(runs)))
+
+
+IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {
+    "carried": _carried_in_place,
+    "effect": _effects_in_place,
+}
+"""What the switch of the maps offers beside weights, and the map of it."""
 
 
 @per_run(64)
 def audited(opened: Opened, runs: int = 0) -> AuditReport:
     """The audit of the run behind numbers that are drawn; says from how many further runs effects are."""
-    claim = f"from {runs:,} run{'s' * (runs != 1)}" if runs else ""
-    return replace(retraced(opened).audit(), claim=claim)
+    return replace(retraced(opened).audit(), claim=from_runs(runs) if runs else "")
 
 
 def _traced(opened: Opened) -> tuple[Translator, Translation]:

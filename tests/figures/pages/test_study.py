@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from lab.study import Chart, curves, named
 
 from figures.base import style
 from figures.pages.study import KINDS, draw, number
+from ui.server.studies import Chart
 
 CURVE = ("line", "layer", "norm")
+
+
+def curves(caption, columns, series, log=""):
+    rows = [(name, *point) for name, points in series.items() for point in points]
+    return Chart("curves", caption, "", columns, rows, log)
 
 
 def test_a_logarithmic_axis_has_powers_of_ten_and_twos_and_fives_where_they_are_few():
@@ -33,8 +38,8 @@ def test_the_number_of_a_bar_to_the_left_stands_beyond_it():
 
 
 def test_a_kind_of_attention_has_its_hue_by_the_name_that_studies_use():
-    assert set(KINDS) == {named(kind) for kind in KINDS.values()}
-    drawn = draw(curves("x", CURVE, {named("cross"): [(1, 1.0)]}))
+    assert set(KINDS) == {"encoder self-attention", "masked decoder self-attention", "cross-attention"}
+    drawn = draw(curves("x", CURVE, {"cross-attention": [(1, 1.0)]}))
     assert drawn.data[0].line.color == style.HUES["cross"]
 
 

@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from closed_form import CASES
-from programs import main
 
 from lenses.heads import roles
 from lenses.heads.measures import LISTS
 from lenses.heads.shipped import fingerprint, survey_of, write_survey
 from lenses.heads.survey import Line, Survey, Surveyor
-from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator
 from transformer.storage.description import SURVEY_FILE, model_digests
 from transformer.storage.directory import save_checkpoint
@@ -142,21 +139,3 @@ def test_a_file_that_can_be_read_and_means_nothing_is_named(
 def test_the_hash_covers_texts_and_links() -> None:
     again = [GoldPair(GOLD[0].source, GOLD[0].target, frozenset(), GOLD[0].possible)]
     assert len({fingerprint(LINES, GOLD), fingerprint(LINES[::-1], GOLD), fingerprint(LINES, again)}) == 3
-
-
-def test_the_command_writes_what_the_page_reads(closed_form_models: dict[str, Path], tmp_path: Path) -> None:
-    model = tmp_path / "copy"
-    model.mkdir()
-    for path in closed_form_models["copy"].iterdir():
-        (model / path.name).symlink_to(path.resolve())
-    case = CASES["copy"]
-    data, gold = tmp_path / "data.tsv", tmp_path / "gold.tsv"
-    data.write_text(f"{case.sentence}\t{case.translation}\n", encoding="utf-8")
-    gold.write_text("one two\teins zwei\t0-0 1-1\n", encoding="utf-8")
-    asked = ["survey", "--model", str(model), "--data", str(data), "--alignments", str(gold)]
-    assert main(asked) == 0
-    sure = frozenset({(0, 0), (1, 1)})
-    pairs = [GoldPair(("one", "two"), ("eins", "zwei"), sure, sure)]
-    found = survey_of(model, [Line(case.sentence, case.translation)], pairs)
-    assert found is not None
-    assert found.roles(AttentionKind.CROSS)[0, 0] == "alignment"

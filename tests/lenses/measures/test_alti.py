@@ -5,18 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from firefox_files import random_model as firefox_model
-from firefox_files import write_firefox
 from random_models import random_translator
 
 from lenses.measures.alti import alti
 from lenses.measures.comparisons import rollout, value_zeroing
-from lenses.measures.stream import UnmeasuredError
 from transformer import Capture
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.sites import AttentionKind
 from transformer.runs.retrace import retrace
-from transformer.runs.translator import load_translator
 
 TEXT, TARGET = "one two three nine", "two one four"
 
@@ -152,15 +148,6 @@ def test_zeroed_values_turn_a_layer_s_output_as_a_run_without_them(translator, n
         handle.remove()
     cosine = (whole * changed).sum(-1) / np.linalg.norm(whole, axis=-1) / np.linalg.norm(changed, axis=-1)
     np.testing.assert_allclose(found[:, key], 1 - cosine, atol=1e-5)
-
-
-def test_a_recurrent_unit_has_no_such_shares(tmp_path):
-    write_firefox(tmp_path / "model", firefox_model())
-    model = load_translator(tmp_path / "model")
-    run = model.force("the old house is small", "a casa velha", capture=Capture(residual=True))
-    for measure in (lambda: alti(model.model, run), lambda: rollout(run)):
-        with pytest.raises(UnmeasuredError):
-            measure()
 
 
 def test_rollout_multiplies_half_and_half_block_by_block(translator):

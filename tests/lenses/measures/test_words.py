@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from firefox_files import random_model as firefox_model
-from firefox_files import write_firefox
 from random_models import random_model
 
 from lenses.measures.effect import Effects
@@ -15,18 +13,14 @@ from lenses.measures.words import source_words, word_effect
 from transformer import Capture, interventions
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
-from transformer.runs.translator import Translator, load_translator
+from transformer.runs.translator import Translator
 
-MODELS = [("pre", name) for name in REGISTRY] + [("post", "sinusoidal"), ("ssru", "")]
+MODELS = [("pre", name) for name in REGISTRY] + [("post", "sinusoidal")]
 
 
 @pytest.fixture(scope="module", params=MODELS, ids=lambda each: " ".join(each))
-def run(request, translator, tmp_path_factory):
+def run(request, translator):
     norm, positions = request.param
-    if norm == "ssru":
-        write_firefox(path := tmp_path_factory.mktemp("firefox") / "model", firefox_model())
-        model = load_translator(path)
-        return model, model.force("the oldest houses", "a casa velha", capture=Capture(residual=True))
     size = translator.config.vocab_size
     network = random_model(vocab_size=size, norm=norm, positions=positions, scale=0.6)
     model = Translator(network.eval(), translator.tokenizer, name="random")

@@ -18,8 +18,7 @@ from living_pages import Opened
 from random_models import random_language_model
 
 from figures.maps.heatmap import levels, pool
-from lenses.words.read_audit import read_checked
-from lenses.words.reading import Reading
+from lenses.words.reading import Reading, read_view
 from linked import PageError, page
 from linked.living.kinds import FINE, SCORED, WHOLE
 from linked.living.page import POLICY
@@ -88,7 +87,7 @@ def holds(run: Translation) -> None:
 
 def shown(opened: Opened, run: Translation, kind: str, head: tuple[int, int]) -> None:
     """Compares the feed of a head with that of the app, but for the numbers of its cells."""
-    view = read_checked(run.map(kind, *head), Reading())
+    view = read_view(run.map(kind, *head), Reading())
     last = len(opened.run["kinds"][kind]["own"]) - 1
     expected: dict[str, Any] = json.loads(
         json.dumps({**head_map(run.model, run, view, view.weights.shape, (last, 0))})

@@ -28,7 +28,7 @@ from transformer.training.trainer import Trainer
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]
 SIZES += ["--n-encoder-layers", "1", "--n-decoder-layers", "1"]
 STEPS = ["--steps", "2", "--checkpoint-every", "1", "--evaluate-every", "2", "--warmup", "1"]
-STEPS += ["--bleu-sentences", "1", "--snapshots", "2"]
+STEPS += ["--bleu-sentences", "1"]
 FILES = ("README.md", "config.json", "model.safetensors", "tokenizer.model", STATE_FILE)
 
 
@@ -74,7 +74,7 @@ def test_a_kill_before_any_write_changes_no_file_of_the_finished_run(
     with killed_before(-1) as operations:
         assert main([*command, "--output", str(tmp_path / "whole" / "run")]) == 0
     expected = contents(tmp_path / "whole" / "run")
-    assert operations.count("replace") == 3 * len(FILES) - 2 + 2, "three saves, the card once, two snapshots"
+    assert operations.count("replace") == 3 * len(FILES) - 2, "three saves, the card once"
     for operation, name in enumerate(operations):
         output = tmp_path / str(operation) / "run"
         with killed_before(operation), pytest.raises(Killed):

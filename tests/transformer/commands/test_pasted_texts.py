@@ -80,7 +80,7 @@ def test_a_file_keeps_its_blank_lines_and_names_the_bad_ones(
 
 
 def test_what_has_no_piece_is_said_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["translate"], ["attention"], ["explain", "--target", "casa"]):
+    for command in (["translate"], ["attention"]):
         assert main([*command, "--model", MODEL, "The house costs £5."]) == 0
         captured = capsys.readouterr()
         assert "no piece for £" in captured.err

@@ -61,9 +61,7 @@ def test_a_toy_is_learnt_and_cross_attention_shows_its_diagonal(
     ("options", "variables", "threads"),
     [([], {}, 1), (["--threads", "2"], {}, 2), ([], {"OMP_NUM_THREADS": "3"}, 3)],
 )
-@pytest.mark.parametrize("command", ["train", "train-lm"])
 def test_a_small_model_trains_on_one_thread_unless_told_otherwise(
-    command: str,
     options: list[str],
     variables: dict[str, str],
     threads: int,
@@ -71,20 +69,6 @@ def test_a_small_model_trains_on_one_thread_unless_told_otherwise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[int] = []
-    text = tmp_path / "text.txt"
-    text.write_text("\n".join(pair.source for pair in toy_data("copy").train[:400]))
-    data = {
-        "train": ["--toy", "copy", "--bleu-sentences", "0"],
-        "train-lm": [
-            "--text",
-            str(text),
-            "--valid",
-            str(text),
-            "--preset",
-            "lm-tiny",
-            "--smaller-vocabulary",
-        ],
-    }[command]
     step = Trainer.advance
     monkeypatch.setattr(
         Trainer, "advance", lambda self: (seen.append(torch.get_num_threads()), step(self))[1]
@@ -96,7 +80,7 @@ def test_a_small_model_trains_on_one_thread_unless_told_otherwise(
     torch.set_num_threads(3)
     try:
         run = ["--output", str(tmp_path / "run"), "--steps", "1", "--warmup", "1", "--device", "cpu"]
-        assert main([command, *data, *run, *options]) == 0
+        assert main(["train", "--toy", "copy", "--bleu-sentences", "0", *run, *options]) == 0
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)

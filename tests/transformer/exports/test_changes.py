@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 from changes import EVERY, INSIDE, TEXT, changeable
@@ -12,10 +10,7 @@ from changes import EVERY, INSIDE, TEXT, changeable
 from transformer import interventions as do
 from transformer.exports.npz import load_trace, save_trace
 from transformer.exports.record import TraceFileError
-from transformer.exports.view import Selection, save_view
 from transformer.trace.equations import STREAM, TOKENS
-
-SCHEMA = json.loads((Path(__file__).parents[3] / "assets" / "trace.schema.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +21,6 @@ def translator(tokenizer):
 def file_of(run, model=None) -> io.BytesIO:
     file = io.BytesIO()
     save_trace(run, file, model)
-    file.seek(0)
-    return file
-
-
-def view_of(run, view) -> io.BytesIO:
-    file = io.BytesIO()
-    save_view(run, view, file, Selection())
     file.seek(0)
     return file
 
@@ -63,22 +51,6 @@ def test_lifted_cells_survive_the_file(translator):
     opened = load_trace(file_of(run))
     assert opened.attention.audit().passed
     assert (opened.head("decoder", 0, 0).mask == np.tri(6, k=1, dtype=bool)).all()
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_a_view_of_a_changed_run_follows_the_schema_and_names_its_changes(translator, name):
-    run = translator.translate(TEXT, max_length=6, interventions=[EVERY[name]])
-    for kind, layer, head in (
-        ("cross", 0, 1),
-        ("cross", 1, 2),
-        ("cross", 2, 0),
-        ("decoder", 1, 0),
-        ("encoder", 1, 0),
-    ):
-        file = view_of(run, run.head(kind, layer, head))
-        values = json.loads(file.getvalue())
-        jsonschema.validate(values, SCHEMA)
-        assert values["run"]["interventions"] == do.to_json(run.interventions)
 
 
 def rewritten(file: io.BytesIO, change) -> io.BytesIO:

@@ -81,7 +81,7 @@ def test_changes_that_contradict_each_other_are_refused(translator, changes, wor
         (lambda: do.set_row("cross", 0, 0, 0, {}), "1 to 4,096"),
         (lambda: do.mask("decoder"), "name some"),
         (lambda: do.no_positions("left"), "encoder or decoder"),
-        (lambda: do.drop_sublayer("encoder", 0, "norm"), "must be recurrence, self_attention"),
+        (lambda: do.drop_sublayer("encoder", 0, "norm"), "must be self_attention, cross_attention"),
         (lambda: do.choose(0, ""), "piece such as"),
         (lambda: do.prefix("abc"), "list of 1"),
         (lambda: do.patch("roof", do.run("a")), "needs a place"),

@@ -3,10 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from closed_form import CASES
-from firefox_files import random_model, write_firefox
 
 from transformer.runs.batch import run_batch
-from transformer.runs.translator import Translator, load_translator
+from transformer.runs.translator import Translator
 
 TEXT = "nine ten eight one two three"
 
@@ -61,21 +60,3 @@ def test_closed_form_models_keep_their_attention_in_a_batch(solved: Translator):
             rows = case.keys(kind, head)
             weights = short.head(kind, 0, head).weights
             assert all(weights[row, key] > 0.99 for row, key in enumerate(rows))
-
-
-def test_padding_that_is_no_piece_is_named_and_changes_nothing(tmp_path):
-    write_firefox(tmp_path / "model", random_model())
-    model, texts = load_translator(tmp_path / "model"), ("the old house is small", "the house")
-    for entry, text in zip(run_batch(model, texts), texts, strict=True):
-        alone = model.translate(text)
-        for ours, own in (
-            (entry.source_tokens, alone.source_tokens),
-            (entry.target_tokens, alone.target_tokens),
-            (entry.decoder_input_tokens, alone.decoder_input_tokens),
-        ):
-            assert ours[: len(own)] == own
-            assert set(ours[len(own) :]) <= {"<pad>"}
-        assert entry.attention.audit().passed
-        rows, keys = alone.head("cross", 1, 0).weights.shape
-        own = alone.head("cross", 1, 0).weights
-        np.testing.assert_allclose(entry.head("cross", 1, 0).weights[:rows, :keys], own, atol=1e-5)

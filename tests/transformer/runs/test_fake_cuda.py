@@ -27,7 +27,6 @@ from lenses.measures.stream import UnmeasuredError
 from lenses.targets.filters import filtered_steps
 from lenses.targets.lesson import lesson
 from lenses.targets.smoothing import smoothed
-from lenses.what_if.causal_trace import causal_trace
 from lenses.what_if.rearranged import encode_moved
 from transformer import Capture, Sampling, TextGenerator, Translator
 from transformer.model.encodings.table import ENCODINGS
@@ -52,7 +51,6 @@ NETWORKS: dict[str, Callable[[int], EncoderDecoder]] = {
         for name in ENCODINGS
         for norm in ("pre", "post")
     },
-    "recurrent unit": lambda size: random_model(vocab_size=size, decoder_unit="ssru"),
     **{
         score: lambda size, score=score: random_recurrent(score, vocab_size=size)  # type: ignore[misc]
         for score in ("dot", "bilinear", "additive", "local")
@@ -71,7 +69,7 @@ LENSES: dict[str, Ask] = {
     "rollout": lambda model, run: lenses.rollout(run),
     "score_parts": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 0, 0),
     "value_zeroing": lambda model, run: lenses.value_zeroing(model.model, run, "encoder", 0),
-    "way_back": lambda model, run: lenses.way_back(model.model, run, 1, 5),
+    "on_difference": lambda model, run: lenses.on_difference(model, run, 1, 5),
     "word_effect": lambda model, run: lenses.word_effect(model, run),
     "copying": lambda model, run: lenses.copying(model.model),
     "matching": lambda model, run: lenses.matching(model.model, 3),
@@ -86,7 +84,6 @@ LENSES: dict[str, Ask] = {
     "logit lens": lambda model, run: logit_lens(model.model, run, 1),
     "filters": lambda model, run: filtered_steps(model, run, Sampling(seed=1)),
     "lesson": lambda model, run: smoothed(model, lesson(model, TEXT, run.target_ids), 0, 0.1),
-    "causal trace": lambda model, run: causal_trace(model, TEXT, "one two six four"),
     "moved": lambda model, run: encode_moved(model, TEXT, 3),
     "retrace": retrace,
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,9 @@ import pytest
 import torch
 from random_models import random_recurrent
 
-from lenses.what_if.causal_trace import causal_trace
 from lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import AttentionKind, Sampling, Translation, interventions
 from transformer.exports.npz import load_trace, save_trace
-from transformer.exports.view import Selection, save_view
 from transformer.interventions import Intervention, InterventionError
 from transformer.model.config import Score
 from transformer.model.masks import Focus
@@ -26,7 +23,6 @@ from transformer.model.scores import Additive, Dot
 from transformer.runs.batch import run_batch
 from transformer.runs.retrace import retrace
 from transformer.runs.translator import Translator, load_translator
-from transformer.runs.wording import InputError
 from transformer.storage.directory import load_checkpoint, save_checkpoint
 from transformer.text.vocabulary import Tokenizer
 from transformer.trace.records import AttentionTrace, LayerTrace
@@ -181,14 +177,6 @@ def test_a_change_of_what_it_lacks_is_refused_in_one_sentence(recurrent: Transla
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_one_map_is_saved_with_its_rule(recurrent: Translator):
-    found, file = recurrent.translate(TEXT, max_length=7), io.BytesIO()
-    view = found.head("cross", 0, 0)
-    save_view(found, view, file, Selection())
-    saved = json.loads(file.getvalue())["view"]
-    assert (saved.get("score", "scaled_dot"), saved.get("reach", 0)) == (view.score, view.reach)
-
-
 def with_layer(trace: AttentionTrace, **records: Any) -> AttentionTrace:
     """The trace with other records of its one attention."""
     return replace(trace, layers={CROSS: (replace(trace.layer(CROSS, 0), **records),)})
@@ -257,8 +245,6 @@ def test_in_bfloat16_it_translates_and_is_verified(
 def test_a_question_that_it_cannot_answer_is_refused_in_one_sentence(recurrent: Translator):
     with pytest.raises(InterventionError, match="no encoder self-attention"):
         recurrent.translate(TEXT, interventions=[do.ablate("encoder", 0, 0)])
-    with pytest.raises(InputError, match="no residual stream"):
-        causal_trace(recurrent, TEXT, "one two three four six")
 
 
 def test_its_untrained_twin_has_its_score(recurrent: Translator):

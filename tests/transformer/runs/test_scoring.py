@@ -14,7 +14,7 @@ from transformer.runs.translator import Translator, load_translator
 from transformer.runs.wording import InputError
 from transformer.text.pairs import SentencePair, read_pairs
 
-BUNDLED = ["en-de", "en-pt", "firefox-en-pt", "positions/t5", "positions/rotary", "recurrent/additive"]
+BUNDLED = ["en-de", "en-pt", "positions/t5", "positions/rotary", "recurrent/additive"]
 
 ROUNDED = 1e-4
 """In float32, a sentence alone is up to 8e-5 from float64 in these models; a batch rounds otherwise."""

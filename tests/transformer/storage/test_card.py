@@ -1,13 +1,8 @@
 from __future__ import annotations
 
-import re
-
 import pytest
-from programs import main
 
-from transformer.model.config import LanguageModelConfig
-from transformer.model.language_model import LanguageModel
-from transformer.storage.card import Result, Score, language_model_card, scores, with_results, with_section
+from transformer.storage.card import Result, Score, scores, with_results, with_section
 
 CARD = "---\nlanguage:\n- en\n- de\nlicense: mit\n---\n\n# Name\n\nBefore.\n"
 RESULTS = [Result("a", "A test", "bleu", 12.5, "greedy"), Result("a", "A test", "chrf", 40.0, "greedy")]
@@ -31,14 +26,3 @@ def test_a_section_is_replaced_in_its_place_and_added_where_there_is_none():
     again = with_section(card, "scores", "two")
     assert "<!-- scores -->\ntwo\n<!-- end of scores -->\n\nAfter." in again
     assert "one" not in again
-
-
-def test_the_command_that_a_card_names_has_these_options(capsys):
-    model = LanguageModel(LanguageModelConfig(vocab_size=20, d_model=8, n_heads=2, d_ff=8, n_layers=1))
-    card = language_model_card("m", "en", "python -m transformer train-lm", ["text.txt"], model)
-    (command,) = re.findall(r"`python -m transformer (.+?)`", card)
-    name, *words = command.split()
-    with pytest.raises(SystemExit):
-        main([name, "--help"])
-    options = set(re.findall(r"--[\w-]+", capsys.readouterr().out))
-    assert {word for word in words if word.startswith("--")} <= options

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 from changes import EVERY, changeable
-from firefox_files import random_model as firefox_model
-from firefox_files import write_firefox
 from marian_models import write_marian
 from random_models import random_language_model, random_model, random_recurrent
 
@@ -26,7 +24,7 @@ from transformer.trace.records import EmbeddingTrace
 from transformer.trace.report import LABELS_UNMADE
 
 TEXT, OTHER = "one two three four five", "five four three two one"
-NETWORKS = [*REGISTRY, "post", "recurrent", "language", "ssru", "marian", "bfloat16"]
+NETWORKS = [*REGISTRY, "post", "recurrent", "language", "marian", "bfloat16"]
 
 
 def forced(model: Translator) -> Translation:
@@ -40,9 +38,6 @@ def made(name: str, translator: Translator, folder: Path) -> Translation:
         return TextGenerator(random_language_model(vocab_size=vocabulary), tokenizer).force(TEXT)
     if name == "recurrent":
         return forced(Translator(random_recurrent("dot", vocab_size=vocabulary), tokenizer))
-    if name == "ssru":
-        model = load_translator(write_firefox(folder / "firefox", firefox_model()))
-        return model.force("the old house is small", "a casa velha")
     if name == "marian":
         write_marian(folder / "marian")
         model = load_translator(folder / "marian")

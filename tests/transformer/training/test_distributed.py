@@ -17,7 +17,6 @@ from corpus import number_pairs, write_pairs
 from programs import main
 from safetensors.torch import load_file
 
-from transformer.storage.description import HEADS_FILE
 from transformer.training.runs.files import STATE_FILE
 
 ROOT = Path(__file__).parents[3]
@@ -28,13 +27,11 @@ ALIKE = [*SIZES, *STEPS, "--dropout", "0", "--batch-positions", "60", "--device"
 
 @dataclass(frozen=True)
 class Together:
-    """Four commands of two processes."""
+    """Three commands of two processes."""
 
     output: Path  # the run that the first one trained
     scores: list[str]  # the command that scores a file
-    heads: list[str]  # the command that measures heads
-    found: bytes  # the file that the latter wrote
-    done: subprocess.CompletedProcess[str]  # the job that ran these three, and then a command with an error
+    done: subprocess.CompletedProcess[str]  # the job that ran these two, and then a command with an error
 
 
 @pytest.fixture(scope="module")
@@ -80,19 +77,13 @@ def assert_alike(one: Path, other: Path) -> None:
 def together(pairs: list[str], alone: Path, tmp_path_factory: pytest.TempPathFactory) -> Together:
     """What two processes train and measure, one command after the other; the last one has an error."""
     folder = tmp_path_factory.mktemp("together")
-    output, gold, broken = folder / "run", folder / "gold.tsv", folder / "broken.tsv"
-    gold.write_text("one two\teins zwei\t0-0 1-1\n" * 3, encoding="utf-8")
+    output, broken = folder / "run", folder / "broken.tsv"
     broken.write_text("one\teins\t0-0\n" + f"{'one ' * 2000}\teins\t0-0\n", encoding="utf-8")
     train = [*pairs, "--output", str(output), *ALIKE]
     scores = ["evaluate", "--model", str(alone), "--data", pairs[-1], "--json"]
-    heads = ["heads", "--model", str(alone), "--data", pairs[-1], "--alignments", str(gold)]
     align = ["align", "--model", str(alone), "--data", str(broken)]
-    done = torchrun(one_after_another.__file__, json.dumps([train, scores, heads, align]))
-    written = alone / HEADS_FILE
-    assert written.exists(), done.stderr
-    found = written.read_bytes()
-    written.unlink()
-    return Together(output, scores, heads, found, done)
+    done = torchrun(one_after_another.__file__, json.dumps([train, scores, align]))
+    return Together(output, scores, done)
 
 
 def test_two_processes_equal_one_that_accumulates_two_batches(together: Together, alone: Path) -> None:
@@ -119,11 +110,6 @@ def test_two_processes_score_a_file_as_one_does(
     (two,) = (json.loads(line) for line in together.done.stdout.splitlines() if line.startswith("{"))
     assert one.keys() == two.keys()
     assert {name for name in one if one[name] != two[name]} <= {"tokens_per_second"}
-
-
-def test_two_processes_measure_heads_as_one_does(together: Together, alone: Path) -> None:
-    assert main(together.heads) == 0
-    assert (alone / HEADS_FILE).read_bytes() == together.found
 
 
 def test_an_error_of_one_process_ends_the_job_with_its_sentence(together: Together) -> None:

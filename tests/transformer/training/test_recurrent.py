@@ -64,12 +64,6 @@ def test_a_resumed_run_has_exactly_the_losses_of_an_uninterrupted_one(tmp_path: 
     assert found + [done.loss for done in train(second)] == expected
 
 
-def test_a_language_model_is_no_encoder_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    more = ["--encoder-from", str(tmp_path), "--output", str(tmp_path / "run")]
-    assert main(command(tmp_path, "dot", *more)) == 2
-    assert "a recurrent encoder has no such layers" in capsys.readouterr().err
-
-
 def test_operations_count_every_matrix_that_a_position_passes():
     config = RecurrentConfig(vocab_size=50, d_model=16, score="additive")
     model = Recurrent(config)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from ui.address import sitemap
-from ui.address.gone import RENAMED
 from ui.views.glossary import FILE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -18,8 +17,7 @@ BEHIND = [name for door in sitemap.DOORS for entry in door.entries for name in e
 
 def test_every_script_is_a_page_and_every_page_stands_behind_one_door():
     scripts = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")} | {"app.py"}
-    former = {f"pages/{name}.py" for name in RENAMED}
-    assert {sitemap.script(name) for name in sitemap.PAGES} == scripts - former
+    assert {sitemap.script(name) for name in sitemap.PAGES} == scripts
     assert sorted(name for name in BEHIND if "/" not in name) == sorted(sitemap.PAGES)
     assert {name for name in BEHIND if "/" in name} == {name for name in sitemap.RESEARCH if "/" in name}
 
@@ -50,13 +48,6 @@ def test_the_pages_on_training_follow_one_another_as_in_the_menu():
         "train_here",
         "training",
     ]
-
-
-def test_a_section_with_a_door_of_its_own_gives_the_page_its_heading():
-    assert sitemap.heading("what_if/causal") == ("Causal trace", sitemap.place("what_if/causal").told)
-    assert sitemap.heading("training/loss") == ("Training", sitemap.PAGES["training"].told)
-    assert "causal" not in sitemap.switched("what_if")
-    assert next(iter(sitemap.switched("training"))) == "shown"
 
 
 def test_every_page_says_what_it_is_for_in_a_line():

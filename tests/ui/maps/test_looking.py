@@ -2,18 +2,15 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-import numpy as np
 import pytest
 from random_models import random_language_model
 from sources import named
 
-from figures.base.quantity import MEASURES
 from linked.view import Cursor
 from transformer import AttentionKind, TextGenerator, Translator
 from transformer.text.vocabulary import Tokenizer
 from ui.address.state import State
-from ui.maps import measures
-from ui.maps.looking import HeadSelection, audit_tiles, cells_of, looks_of, reading_of
+from ui.maps.looking import HeadSelection, audited, cells_of, looks_of, reading_of
 from ui.server import runs
 from ui.server.opened import Opened
 from ui.server.runs import Request
@@ -98,33 +95,10 @@ def tall(translator: Translator) -> Opened:
     )
 
 
-@pytest.mark.parametrize("words", [False, True])
-def test_tiles_of_other_heads_or_in_another_order_turn_their_badge(tall: Opened, words: bool):
-    look = looks_of(tall, replace(HEADS, words=words))["encoder"]
-    tiles = look.tiles()
-    assert tiles[0][0].pooled
-    report = audit_tiles(look, tiles)
-    assert report.passed
-    assert "darkest cell" in " ".join(report.told)
-    first, *others = tiles[0]
-    exchanged = [[others[0], first, *others[1:]], *tiles[1:]]
-    assert not audit_tiles(look, exchanged).passed
-    for axis in (0, 1):
-        flipped = replace(first, values=np.flip(first.values, axis).copy())
-        assert not audit_tiles(look, [[flipped, *others], *tiles[1:]]).passed
-    coarse = replace(first, values=first.values[:-1], rows=first.rows)
-    assert not audit_tiles(look, [[coarse, *others], *tiles[1:]]).passed
-
-
 def test_the_badge_of_the_tiles_covers_every_layer_of_their_kind(tall: Opened):
     trace = tall.translation.attention
     layers = trace.layers[AttentionKind.ENCODER]
     wrong = (layers[0], replace(layers[1], output=layers[1].output.roll(1, 1)), *layers[2:])
     layers = {**trace.layers, AttentionKind.ENCODER: wrong}
     run = replace(tall.translation, attention=replace(trace, layers=layers))
-    look = looks_of(replace(tall, translation=run), HEADS)["encoder"]
-    assert not audit_tiles(look, look.tiles()).passed
-
-
-def test_every_measure_that_is_offered_can_be_drawn_and_audited():
-    assert {*measures.IN_PLACE, "weight"} == set(MEASURES)
+    assert not audited(replace(tall, translation=run), "encoder").passed

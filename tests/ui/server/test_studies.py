@@ -1,32 +1,32 @@
-"""Questions of studies, with the titles of their models."""
+"""The documents of Findings: each can be read whole, says who measured it, and where its program is."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from app_pages import ROOT
 
-from ui.server import models, studies
-
-
-@pytest.mark.parametrize(
-    ("model", "called"), [("birth", "Emergence of heads"), ("positions/postnorm", "post-norm)")]
-)
-def test_a_study_beside_a_model_calls_it_by_its_title(model: str, called: str):
-    names = [name for name in studies.known() if name.rpartition("/")[0] == model]
-    if not names and not (ROOT / "assets/models" / model / "model.safetensors").exists():
-        pytest.skip("the bundled model is not here")
-    for name in names:
-        assert called in studies.question(name)
-        assert f"“{model.rpartition('/')[2]}”" not in studies.question(name)
+from ui.server import studies
 
 
-def test_the_question_of_other_studies_is_as_written():
-    for name, path in studies.known().items():
-        if "/" not in name:
-            assert studies.question(name) == studies.study(path)["study"].question
-        elif models.exists(name.rpartition("/")[0]):
-            assert "“" in studies.question(name)
+@pytest.mark.parametrize("name", studies.known())
+def test_a_document_can_be_read_and_says_where_its_numbers_come_from(name: str) -> None:
+    study = studies.study(name)
+    assert study.question.endswith("?")
+    assert study.finding.endswith(".")
+    charts = [part for part in study.parts if isinstance(part, studies.Chart)]
+    assert charts
+    for chart in charts:
+        assert {len(row) for row in chart.rows} == {len(chart.columns)}, chart.caption
+        assert chart.kind == "table" or chart.alt
+    program = re.fullmatch(
+        r"The program is in the history: commit 97108b2d, `python -m lab (\S+)`\.", study.program
+    )
+    assert program is not None
+    assert all(re.fullmatch(r"2026-11-\d\d", date) for date, _ in study.made)
+    assert any(program[1] in command for _, command in study.made)
 
 
-def test_a_study_that_nobody_knows_is_measured_by_no_command():
-    assert studies.missing("nothing") == studies.missing("nothing/heads") == studies.missing("") == ""
+def test_a_document_that_nobody_shipped_is_not_there() -> None:
+    with pytest.raises(KeyError):
+        studies.study("nothing/heads")

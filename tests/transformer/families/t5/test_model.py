@@ -13,8 +13,6 @@ from safetensors.torch import load_file, save_file
 from t5_models import PREFIX, reference, reference_tokenizer, write_t5
 
 from lenses import alti, attribution, carried, score_parts
-from lenses.again.flow import audit_shares
-from lenses.again.written import audit_attribution, audit_score
 from lenses.inside.inside import look_inside
 from lenses.inside.logit_lens import logit_lens
 from lenses.inside.parts import feed_forward_part, final_norm_part, norm_part
@@ -189,15 +187,12 @@ def test_every_measure_sums_to_what_the_model_computed(run):
     for against in (None, 5):
         found = attribution(model, forced, 2, token, against)
         assert found.audit.passed, found.audit
-        assert audit_attribution(model, forced, 2, (token, against), found, None).passed
     shares = alti(model, forced)
     assert shares.audit.passed, shares.audit
-    assert audit_shares(model, forced, shares, None).passed
     for kind in AttentionKind:
         assert carried(model, forced, kind, 0, 1).audit.passed
         parts = score_parts(model, forced, (kind, 1, 1), 2, 1)
         assert parts.audit.passed, parts.audit
-        assert audit_score(model, forced, (kind, 1, 1), (2, 1), parts, None).passed
 
 
 def test_a_trace_is_saved_and_opened_again(run, tmp_path):

@@ -17,7 +17,7 @@ from transformer.storage.files import CheckpointError, read_json, write_json
 from transformer.storage.marks import of_another_model
 from transformer.text.pairs import DataError
 from transformer.training.options import learning_rate
-from transformer.training.runs.history import POINTS, read_history, read_log, thinned
+from transformer.training.runs.history import POINTS, read_history, read_log, thinned, write_history
 from transformer.training.runs.stated import stated_options
 
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]
@@ -46,7 +46,7 @@ def model(command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
         output = tmp_path_factory.mktemp("runs") / "run"
         patch.setattr("sys.argv", ["transformer", *command])
         assert main([*command, "--output", str(output), "--bleu-sentences", "10"]) == 0
-    assert main(["history", "--model", str(output)]) == 0
+    write_history(output, output / "log.jsonl", "python", "2026-11-27")
     return output
 
 
@@ -100,11 +100,11 @@ def test_a_last_line_that_is_half_written_is_left_out(tmp_path: Path):
 
 def test_steps_after_that_of_the_weights_belong_to_another_model(model: Path, tmp_path: Path):
     log = write_log(tmp_path / "log.jsonl", [line(step) for step in range(1, 20)])
-    assert main(["history", "--model", str(model), "--log", str(log)]) == 0
+    assert write_history(model, log, "python", "2026-11-27")
     found = read_history(model)
     assert found is not None
     assert found.steps == 12
-    assert main(["history", "--model", str(model)]) == 0
+    assert write_history(model, model / "log.jsonl", "python", "2026-11-27")
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,10 @@ def test_what_is_no_log_is_refused_with_its_line(lines: str, reason: str, tmp_pa
         read_log(tmp_path / "log.jsonl")
 
 
-def test_the_log_of_a_shorter_run_is_refused(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_log_of_a_shorter_run_is_refused(model: Path, tmp_path: Path):
     log = write_log(tmp_path / "log.jsonl", [line(1), line(2)])
-    assert main(["history", "--model", str(model), "--log", str(log)]) == 2
-    said = capsys.readouterr().err
-    assert "ends at step 2" in said
-    assert len(said.strip().splitlines()) == 1
+    with pytest.raises(DataError, match="ends at step 2"):
+        write_history(model, log, "python", "2026-11-27")
 
 
 def test_the_file_of_another_model_is_not_its_own(model: Path, tmp_path: Path):
