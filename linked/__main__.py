@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from transformer.commands.program import Parser, run_program
 from transformer.interventions import Intervention
 from transformer.runs.translation import Translation
+from transformer.storage.files import write_atomically
 
 if TYPE_CHECKING:
     from linked.living.known import Known
@@ -69,7 +70,7 @@ def _write(arguments: argparse.Namespace) -> int:
     if arguments.file is not None:
         return _write_all(arguments, make)
     run, page = make(line_text(arguments.text))
-    arguments.output.write_text(page, encoding="utf-8")
+    write_atomically(arguments.output, page.encode())
     print(f"{arguments.output}: {run.text}")
     return 0
 
@@ -141,12 +142,12 @@ def _write_all(arguments: argparse.Namespace, make: Make) -> int:
         except ValueError as error:
             bad.append(f"{arguments.file}:{number}: {error}")
             continue
-        (folder / f"{number}.html").write_text(page, encoding="utf-8")
+        write_atomically(folder / f"{number}.html", page.encode())
         link = f'<a href="{number}.html">{html.escape(text)}</a>'
         rows.append(f'<li value="{number}">{link}<br>{html.escape(run.text)}')
         print(f"{folder / str(number)}.html: {run.text}")
     listed = "\n".join(rows)
-    (folder / "index.html").write_text(_INDEX.format(listed=listed), encoding="utf-8")
+    write_atomically(folder / "index.html", _INDEX.format(listed=listed).encode())
     return told(bad)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer.commands.program import Parser, run_program
+from transformer.storage.files import write_atomically
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,7 +62,7 @@ def _table(arguments: argparse.Namespace) -> int:
         print(written(lines), end="", flush=True)
     else:
         if arguments.csv is not None:
-            Path(arguments.csv).write_text(written(lines), encoding="utf-8")
+            write_atomically(Path(arguments.csv), written(lines).encode())
         else:
             widths = [max(len(str(line[i])) for line in lines) for i in range(len(found.head))]
             for line in lines:

@@ -3,14 +3,17 @@
 import { element } from "../linked_view-7/dom.js";
 
 // Texts that a spreadsheet would take for a formula get an apostrophe, as in the app.
-const FORMULA = /^[=+\-@\t\r]/;
+const FORMULA = /^[=+\-@＝＋－＠\t\r]/;
 const cell = (text) => `"${(FORMULA.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+
+// By this first character spreadsheets know that a file is UTF-8.
+const MARK = "\ufeff";
 
 // Rows of a CSV file: the names of the columns, then each row with its name.
 export function csv({ rows, columns }, weights) {
   const width = columns.length;
   const lines = rows.map((name, i) => [cell(name), ...weights.slice(i * width, (i + 1) * width)].join(","));
-  return [["", ...columns].map(cell).join(","), ...lines, ""].join("\r\n");
+  return MARK + [["", ...columns].map(cell).join(","), ...lines, ""].join("\r\n");
 }
 
 const MOST = 256 * 256; // cells of a table

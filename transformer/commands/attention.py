@@ -24,6 +24,7 @@ from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.storage.files import write_atomically
+from transformer.storage.packed import write_arrays
 from transformer.text.words import readable
 from transformer.trace.view import HeadView
 
@@ -98,7 +99,7 @@ def _save_view(path: Path, view: HeadView) -> None:
     arrays |= {name: np.array(values[name]) for name in ("kind", "layer", "head")}
     for name in ("query_tokens", "predicted_tokens", "key_tokens"):
         arrays[name] = np.array(values[name] or (), dtype=str)
-    np.savez(path, allow_pickle=False, **arrays)
+    write_arrays(path, arrays)
 
 
 def _table(translation: Translation, view: HeadView) -> str:

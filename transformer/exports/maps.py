@@ -21,6 +21,7 @@ from transformer.exports.record import named, run_from_dict, run_to_dict
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.storage.description import Digests, model_digests
+from transformer.storage.packed import MOST_BYTES, ArrayFile, write_arrays
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, BoolArray, HeadMap, Window
 
@@ -80,13 +81,14 @@ def save_maps(translation: Translation, directory: Path, path: Path) -> None:
         checks[kind] = [[list(map(astuple, each.audit.checks)) for each in row] for row in maps]
     values = {"version": VERSION, "run": run_to_dict(translation), "digests": model_digests(directory)}
     meta = json.dumps(values | {"checks": checks}, ensure_ascii=False).encode()
-    np.savez_compressed(path, meta=np.frombuffer(meta, np.uint8), **arrays)
+    write_arrays(path, {"meta": np.frombuffer(meta, np.uint8), **arrays})
 
 
 def load_maps(path: Path) -> MappedRun:
     """Reads a file of this installation that ``save_maps`` wrote."""
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
+    with path.open("rb") as raw:
+        file = ArrayFile(raw, MOST_BYTES)
+        arrays = {name: file.read(name) for name in file.names()}
     for array in arrays.values():
         array.flags.writeable = False
     meta = json.loads(arrays["meta"].tobytes())

@@ -34,7 +34,6 @@ Version 2 is the same without changes, and opens too.
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -65,6 +64,7 @@ from transformer.model.norms import make_norm, shift
 from transformer.model.scores import ScoreRule, score_rule
 from transformer.model.sites import AttentionKind, Place, Side, Site
 from transformer.runs.translation import NotCapturedError, Translation
+from transformer.storage.packed import ArrayFile, write_arrays
 from transformer.trace.audit import LOG_PROB_LIMIT, audit
 from transformer.trace.equations import TOKENS, audited_tokens
 from transformer.trace.heads import output_projections
@@ -77,7 +77,7 @@ READABLE = (2, 3)
 ONE_MATRIX = "The file is JSON, which holds one matrix and is not opened again: save the run as NPZ."
 MAX_BYTES = 256 * 2**20
 """Most bytes that a file may unpack to."""
-MOST_ARRAYS = 4_096
+_TYPES = (np.float32, np.bool_, np.uint8)
 RECORDED = f"log-probabilities{AS_RECORDED}"
 NOTE = (
     "Imported file: its attention was recomputed and checked; its log-probabilities, and what it says of its "
@@ -128,7 +128,11 @@ def save_trace(
             parts |= {"gain": norm.weight.float().cpu(), "shift": shift(norm).float().cpu()}
         arrays |= {f"embeddings.{side}.{name}": part for name, part in _present(parts).items()}
     arrays |= change_arrays(trace)
-    np.savez_compressed(target, allow_pickle=False, **arrays)
+    if not isinstance(target, Path | str):
+        np.savez_compressed(target, allow_pickle=False, **arrays)
+        return
+    path = Path(target)
+    write_arrays(path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz"), arrays)
 
 
 def with_value_norms(trace: AttentionTrace, model: Network) -> AttentionTrace:
@@ -161,7 +165,7 @@ def _starts_as_json(file: IO[bytes]) -> bool:
     return start.lstrip()[:1] == b"{"
 
 
-def load_trace(source: Source) -> Translation:
+def load_trace(source: Source, admit: Callable[[Translation], object] = lambda run: None) -> Translation:
     """Opens a file that ``save_trace`` wrote.
 
     All checks that need no model run again. The difference between the log-probabilities of the replay and of
@@ -169,6 +173,7 @@ def load_trace(source: Source) -> Translation:
 
     Args:
         source: A path, or an open binary file.
+        admit: Hears of the run's tokens and texts before any array is read; raises if it is not wanted.
 
     Raises:
         TraceFileError: The file is damaged, foreign, too large, or its parts contradict each other.
@@ -176,12 +181,17 @@ def load_trace(source: Source) -> Translation:
     with in_one_sentence(), _opened(source) as file:
         if _starts_as_json(file):
             raise TraceFileError(ONE_MATRIX)
-        arrays = _read(file)
-        meta = read_json(arrays.pop("meta").tobytes())
+        stored = ArrayFile(file, MAX_BYTES)
+        meta = read_json(stored.read("meta", (np.uint8,)).tobytes())
         if meta["version"] not in READABLE:
             version, known = str(meta["version"])[:12], " and ".join(map(str, READABLE))
             raise TraceFileError(f"The file has version {version!r}; this package reads versions {known}.")
-        return _translation(meta, arrays)
+        run = run_from_dict(meta["run"])
+        admit(run)
+        arrays = {name: stored.read(name, _TYPES) for name in stored.names() if name != "meta"}
+        if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype == np.float32):
+            raise TraceFileError("The file holds numbers that are not finite, which no model computes.")
+        return _translation(run, meta, arrays)
 
 
 def _meta(translation: Translation) -> dict[str, Any]:
@@ -224,42 +234,7 @@ def _present(parts: dict[str, Tensor | None]) -> Arrays:
     return {name: part.numpy() for name, part in parts.items() if part is not None}
 
 
-def _read(source: IO[bytes]) -> Arrays:
-    """All arrays; checks each size against the archive before it allocates memory."""
-    arrays: Arrays = {}
-    with zipfile.ZipFile(source) as archive:
-        entries = archive.infolist()
-        if len(entries) > MOST_ARRAYS or sum(entry.file_size for entry in entries) > MAX_BYTES:
-            raise TraceFileError(
-                f"The file unpacks to more than {MAX_BYTES // 2**20} MiB, the limit for opening a file."
-            )
-        if len({entry.filename.removesuffix(".npy") for entry in entries}) < len(entries):
-            raise TraceFileError("The file holds two arrays of one name.")
-        for entry in entries:
-            with archive.open(entry) as file:
-                arrays[entry.filename.removesuffix(".npy")] = _read_array(file, entry.file_size)
-    return arrays
-
-
-def _read_array(file: Any, size: int) -> NDArray[Any]:
-    version = np.lib.format.read_magic(file)
-    read_header: Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]]] = (
-        np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    )
-    shape, fortran, dtype = read_header(file)
-    if dtype not in (np.float32, np.bool_, np.uint8) or fortran or any(n < 0 for n in shape):
-        raise TraceFileError("The file holds an array that no trace has.")
-    wanted = int(np.prod([int(n) for n in shape], dtype=object)) * dtype.itemsize
-    if wanted > size:
-        raise TraceFileError("The file is cut off: an array is shorter than it says.")
-    array = np.frombuffer(file.read(wanted), dtype).reshape(shape).copy()
-    if dtype == np.float32 and not np.isfinite(array).all():
-        raise TraceFileError("The file holds numbers that are not finite, which no model computes.")
-    return array
-
-
-def _translation(meta: dict[str, Any], arrays: Arrays) -> Translation:
-    run = run_from_dict(meta["run"])
+def _translation(run: Translation, meta: dict[str, Any], arrays: Arrays) -> Translation:
     layers = {kind: _layers(site, run, arrays, meta) for kind, site in run.config.sites.items()}
     embeddings = {
         side: _embedding(side, len(run.tokens(side)), run.config, arrays) for side in run.config.stacks

@@ -25,6 +25,7 @@ from transformer.interventions.checking import check
 from transformer.model.config import ModelConfig, config_from
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Alternative, DecodeStep, Translation
+from transformer.storage.packed import ArraysError
 from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, is_language, raw
 from transformer.trace.view import Window
 
@@ -70,6 +71,8 @@ def in_one_sentence() -> Iterator[None]:
         yield
     except TraceFileError:
         raise
+    except ArraysError as error:
+        raise TraceFileError(str(error)) from error
     except DAMAGES as error:
         raise TraceFileError(FOREIGN) from error
 

@@ -88,7 +88,8 @@ def opened(
     stored = {name: stored[name] for name in names.values()}
     skipped = dict.fromkeys(tables, UNUSED_ROWS)
     model = read_weights(directory, config, names, stored, shapes, skipped=skipped)
-    return Checkpoint(config, model, vocabulary, read_heads(directory), read_card(directory), rules, notes)
+    heads, damaged = read_heads(directory, config)
+    return Checkpoint(config, model, vocabulary, heads, read_card(directory), rules, (*notes, *damaged))
 
 
 def resolve(

@@ -11,6 +11,7 @@ from transformer.storage.files import CheckpointError, read_json
 from transformer.text.kinds import number, whole
 
 GENERATION_FILE = "generation_config.json"
+MOST_BEAMS = 64
 MAX_FORBIDDEN = 10_000
 
 NEUTRAL: dict[str, tuple[object, ...]] = {
@@ -42,7 +43,7 @@ def search_rules(
     values = read_json(path) if path.exists() else config_values
     try:
         rules = SearchRules(
-            beam_size=_whole(values, "num_beams", 1, 64) or 1,
+            beam_size=min(beams := _whole(values, "num_beams", 1, 1_000_000) or 1, MOST_BEAMS),
             length_penalty=_number(values, "length_penalty", 1.0),
             early_stopping=_early_stopping(values),
             max_length=_output_tokens(values),
@@ -60,9 +61,11 @@ def search_rules(
     ends = {"decoder_start_token_id": config.bos_id, "eos_token_id": config.eos_id}
     neutral = NEUTRAL | {name: (None, end, [end]) for name, end in ends.items()}
     ignored = sorted(name for name, known in neutral.items() if values.get(name) not in known)
+    bounded = f"This model's files ask for {beams:,} beams; it searches with {MOST_BEAMS}."
     on = f"This model's search keeps rules of its own: {' and '.join(rules.told)}."
     return rules, (
         *(on,) * bool(rules.told),
+        *(bounded,) * (beams > MOST_BEAMS),
         *(
             f"This model's files set {name} = {values[name]!r:.80}, which this package does not apply."
             for name in ignored

@@ -8,13 +8,15 @@ from pathlib import Path
 from transformer.families.registry import FAMILIES, family_of, is_model
 from transformer.hub.cache import hub_title, in_words_of, verify
 from transformer.hub.settings import HubError
-from transformer.storage.description import check_heads
 from transformer.storage.directory import Checkpoint
 from transformer.storage.files import CheckpointError
 
 _FOLDERS = frozenset({"models", "runs", "assets", ".", ".."})
 """Folders of this project and reserved names, which no one on the Hub is called."""
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+_ADDRESS = re.compile(
+    r"\s*https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)(?:[/?#].*)?\s*\Z", re.ASCII
+)
 
 
 def open_model(
@@ -22,13 +24,22 @@ def open_model(
     revision: str | None = None,  # branch, tag or commit on the Hub; None for the newest state
 ) -> tuple[str, Checkpoint]:
     """The name for captions and the content of a model; CheckpointError if it cannot be fetched or opened."""
-    directory = _directory(path, revision)
+    directory = _directory(_named(path), revision)
     name = hub_title(directory)
     if name is None:
         return directory.resolve().name, _read(directory)
     with in_words_of(name, directory):
         verify(directory)
         return name, _read(directory)
+
+
+def _named(path: str | Path) -> str | Path:
+    """The name in a pasted address of a model's page, or in a name with a slash behind it; else the path."""
+    if not isinstance(path, str) or Path(path).exists():
+        return path
+    pasted = _ADDRESS.match(path)
+    name = pasted[1] if pasted else path.rstrip("/")
+    return name if _NAME.fullmatch(name) else path
 
 
 def _directory(path: str | Path, revision: str | None) -> Path:
@@ -58,6 +69,4 @@ def _read(directory: Path) -> Checkpoint:
     if directory.exists() and family_of(directory) is FAMILIES[-1] and not is_model(directory):
         what = "folder" if directory.is_dir() else "file"
         raise CheckpointError(f"The {what} {directory} holds no model that this package knows.")
-    checkpoint = family_of(directory).load(directory)
-    check_heads(directory, checkpoint.heads, checkpoint.config)
-    return checkpoint
+    return family_of(directory).load(directory)

@@ -26,6 +26,7 @@ Digests = dict[str, str]
 """SHA-256 by file."""
 MAX_PARAMETERS = 2_000_000_000
 MAX_CARD_BYTES = 2**18
+DAMAGED = "{} beside the model is damaged, or another model's: it is ignored."
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,22 @@ class Description:
 
 
 def describe(directory: Path) -> Description:
-    """Config and heads of a model directory; CheckpointError if a file is damaged or another model's."""
-    config, heads = read_config(directory), read_heads(directory)
-    check_heads(directory, heads, config)
-    return Description(config, heads)
+    """Config and heads of a model directory; CheckpointError if the config is damaged."""
+    config = read_config(directory)
+    return Description(config, read_heads(directory, config)[0])
 
 
-def read_heads(directory: Path) -> dict[str, Any] | None:
-    """The content of `heads.json`, or None; CheckpointError if it is not a JSON object."""
-    return read_json(directory / HEADS_FILE) if (directory / HEADS_FILE).exists() else None
+def read_heads(directory: Path, config: ModelConfig) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """The content of `heads.json`, or None; and a note if the file is damaged, which ends no model."""
+    if not (directory / HEADS_FILE).exists():
+        return None, ()
+    try:
+        heads = read_json(directory / HEADS_FILE)
+        if not _fits(heads, config):
+            raise CheckpointError("It describes other heads.")
+    except CheckpointError:
+        return None, (DAMAGED.format(HEADS_FILE),)
+    return heads, ()
 
 
 def model_digests(directory: Path) -> Digests:
@@ -113,14 +121,6 @@ def parameter_count(config: ModelConfig) -> int:
     attention = sum(one * site.n_layers for site in config.sites.values())
     others = sum(config.products.values())
     return attention + others + config.tables + config.max_positions * config.d_model
-
-
-def check_heads(directory: Path, heads: dict[str, Any] | None, config: ModelConfig) -> None:
-    """CheckpointError if a `heads.json` lacks what its readers rely on, or names heads the model lacks."""
-    if not _fits(heads or {}, config):
-        raise CheckpointError(
-            f"{directory / HEADS_FILE} is damaged or describes the heads of another model; remove it."
-        )
 
 
 def _fits(heads: dict[str, Any], config: ModelConfig) -> bool:

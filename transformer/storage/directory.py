@@ -23,7 +23,9 @@ from transformer.model.transformer import Transformer
 from transformer.storage.description import (
     CARD_FILE,
     CONFIG_FILE,
+    DAMAGED,
     HEADS_FILE,
+    MEANS_FILE,
     TOKENIZER_FILE,
     WEIGHTS_FILE,
     parameter_count,
@@ -135,9 +137,13 @@ def load_checkpoint(path: str | Path, weights: str = WEIGHTS_FILE) -> Checkpoint
     config = read_config(directory)
     tokenizer = _read_tokenizer(directory, config)
     model = _read_weights(directory, config, weights)
-    heads, means = read_heads(directory), read_means(directory, config)
+    heads, notes = read_heads(directory, config)
+    try:
+        means = read_means(directory, config)
+    except CheckpointError:
+        means, notes = None, (*notes, DAMAGED.format(MEANS_FILE))
     rules = FREE if tokenizer.spells_all else SearchRules(forbidden=((config.unk_id,),))
-    return Checkpoint(config, model, tokenizer, heads, read_card(directory), rules, means=means)
+    return Checkpoint(config, model, tokenizer, heads, read_card(directory), rules, notes, means)
 
 
 def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:

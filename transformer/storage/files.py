@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,9 @@ MAX_JSON_BYTES = MAX_VOCABULARY_BYTES = 16 * 2**20
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 """Names of the files of weights, whole or as the stems of shards."""
 MAX_SHARDS = 256
+_POINTER = b"version https://git-lfs"
+_DEEPEST = 32
+"""Objects and lists within one another in a JSON file of a model."""
 
 
 class CheckpointError(ValueError):
@@ -54,8 +59,33 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
     write_atomically(path, ("{\n" + ",\n".join(fields) + "\n}\n").encode())
 
 
+def check_pointer(path: Path) -> None:
+    """CheckpointError if a file is a pointer that Git LFS left in the place of the file."""
+    with suppress(OSError), path.open("rb") as file:
+        if file.read(len(_POINTER)) == _POINTER:
+            raise CheckpointError(f"{path} is a pointer of Git LFS; run git lfs pull.")
+
+
+def check_values(values: Any) -> None:
+    """ValueError if JSON has half surrogates, numbers that no float holds, or a great depth."""
+    todo = [(values, 0)]
+    while todo:
+        value, depth = todo.pop()
+        if depth > _DEEPEST:
+            raise ValueError(f"has more than {_DEEPEST} levels")
+        if isinstance(value, dict):
+            todo += [(each, depth + 1) for pair in value.items() for each in pair]
+        elif isinstance(value, list):
+            todo += [(each, depth + 1) for each in value]
+        elif isinstance(value, str):
+            value.encode()  # a UnicodeEncodeError is a ValueError
+        elif isinstance(value, int | float) and not abs(value) <= sys.float_info.max:
+            raise ValueError("has a number that no float holds")
+
+
 def check_vocabulary(path: Path) -> None:
-    """CheckpointError if a file is too large for a vocabulary."""
+    """CheckpointError if a file is too large for a vocabulary, or a pointer to one."""
+    check_pointer(path)
     if path.stat().st_size > MAX_VOCABULARY_BYTES:
         reason = "so it is not the vocabulary of a translation model"
         raise CheckpointError(f"{path} is larger than 16 MiB, {reason}.")
@@ -69,6 +99,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} is larger than 16 MiB, which is too large for a JSON file of a model.")
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
+        check_values(values)
     except FileNotFoundError:
         raise CheckpointError(f"{path.parent} has no {path.name}, so it is not a model directory.") from None
     except OSError as error:

@@ -1,37 +1,97 @@
-"""Arrays with a head of JSON as one small file beside a model (NPZ, no pickle); read without PyTorch."""
+"""Arrays as NPZ files that anybody may have written: read within bounds, without pickle and PyTorch."""
 
 from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
-import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.storage.files import CheckpointError, write_atomically
+from transformer.storage.files import CheckpointError, check_values, write_atomically
 
 Arrays = dict[str, NDArray[Any]]
+MOST_ARRAYS = 4_096
+MOST_BYTES = 8 * 2**20
+"""Most bytes that a file beside a model may unpack to."""
+_MOST_HEADER = 4_096
 _HEAD = "head"
+_TYPES = (np.float32, np.float16, np.int16, np.int8, np.uint8, np.bool_)
+
+
+class ArraysError(ValueError):
+    """A file of arrays cannot be read; the message says why in one sentence."""
+
+
+class ArrayFile:
+    """An open NPZ file whose names and sizes were checked; nothing is unpacked before it is asked for."""
+
+    def __init__(self, source: IO[bytes], most: int) -> None:
+        """Reads the list of arrays; ArraysError if they unpack to over ``most`` bytes, or repeat a name."""
+        self._archive = zipfile.ZipFile(source)
+        entries = self._archive.infolist()
+        if len(entries) > MOST_ARRAYS or sum(entry.file_size for entry in entries) > most:
+            raise ArraysError(
+                f"The file unpacks to more than {most // 2**20} MiB, the limit for opening a file."
+            )
+        if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
+            raise ArraysError("The file is packed in a way that this package does not write.")
+        self._entries = {entry.filename.removesuffix(".npy"): entry for entry in entries}
+        if len(self._entries) < len(entries):
+            raise ArraysError("The file holds two arrays of one name.")
+
+    def names(self) -> Collection[str]:
+        """The names of the arrays."""
+        return self._entries.keys()
+
+    def read(self, name: str, types: Collection[Any] = _TYPES) -> NDArray[Any]:
+        """An array; KeyError if there is none, ArraysError if it is of another type, or cut off."""
+        entry = self._entries[name]
+        with self._archive.open(entry) as file:
+            version = np.lib.format.read_magic(file)
+            wide = version != (1, 0)
+            length = int.from_bytes(file.read(4 if wide else 2), "little")
+            if length > _MOST_HEADER:
+                raise ArraysError("The file describes an array at a length that no array needs.")
+            described = io.BytesIO(length.to_bytes(4 if wide else 2, "little") + file.read(length))
+            header: Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]]] = (
+                np.lib.format.read_array_header_2_0 if wide else np.lib.format.read_array_header_1_0
+            )
+            shape, fortran, dtype = header(described)
+            if dtype not in types or fortran or any(n < 0 for n in shape):
+                raise ArraysError("The file holds an array that no file of this package has.")
+            wanted = math.prod(map(int, shape)) * dtype.itemsize
+            if wanted > entry.file_size:
+                raise ArraysError("The file is cut off: an array is shorter than it says.")
+            return np.frombuffer(file.read(wanted), dtype).reshape(shape).copy()
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Writes arrays as one file, atomically."""
+    packed = io.BytesIO()
+    np.savez_compressed(packed, allow_pickle=False, **arrays)
+    write_atomically(path, packed.getvalue())
 
 
 def write_packed(path: Path, head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Writes a file, atomically."""
+    """Writes arrays with a head of JSON as one small file, atomically."""
     told = np.frombuffer(json.dumps(head, ensure_ascii=False).encode(), np.uint8)
-    packed = io.BytesIO()
-    np.savez_compressed(packed, allow_pickle=False, **{_HEAD: told, **arrays})
-    write_atomically(path, packed.getvalue())
+    write_arrays(path, {_HEAD: told, **arrays})
 
 
 def read_packed(path: Path, only: tuple[str, ...] | None = None) -> tuple[dict[str, Any], Arrays]:
     """Head and arrays (all, or those named) of a file; CheckpointError if it is missing or damaged."""
     try:
-        with path.open("rb") as raw, np.load(raw) as file:
-            names = [name for name in file.files if name != _HEAD and (only is None or name in only)]
-            return dict(json.loads(file[_HEAD].tobytes())), {name: file[name] for name in names}
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        with path.open("rb") as raw:
+            file = ArrayFile(raw, MOST_BYTES)
+            names = [name for name in file.names() if name != _HEAD and (only is None or name in only)]
+            head = json.loads(file.read(_HEAD).tobytes())
+            check_values(head)
+            return dict(head), {name: file.read(name) for name in names}
+    except Exception as error:  # zip, zlib, NumPy's tokenizer and JSON raise twenty kinds for damaged bytes
         raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error

@@ -21,7 +21,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from transformer.storage.files import MAX_SHARDS, PYTORCH, SAFETENSORS, CheckpointError, read_json
+from transformer.storage.files import (
+    MAX_SHARDS,
+    PYTORCH,
+    SAFETENSORS,
+    CheckpointError,
+    check_pointer,
+    read_json,
+)
 
 GROUP_BYTES = 24 * 2**20
 """Largest number of stored bytes mapped at once."""
@@ -95,6 +102,7 @@ def stored_tensors(
 
 
 def _described(path: Path, types: Mapping[str, torch.dtype]) -> dict[str, StoredTensor]:
+    check_pointer(path)
     if path.suffix == ".safetensors":
         with _safetensors(path) as file:
             return {name: _header(path, name, file.get_slice(name), types) for name in file.keys()}  # noqa: SIM118

@@ -6,8 +6,10 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULAS = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r")
 """Beginnings of cells that spreadsheets take for a formula."""
+MARK = "\ufeff"
+"""By this first character spreadsheets know that a file is UTF-8."""
 
 
 def written(rows: Iterable[Sequence[object]]) -> str:
@@ -19,7 +21,7 @@ def written(rows: Iterable[Sequence[object]]) -> str:
     for row in rows:
         cells = [_inert(cell) for cell in row]
         (quoted if any("\r" in str(cell) for cell in cells) else usual).writerow(cells)
-    return file.getvalue()
+    return MARK + file.getvalue()
 
 
 def _inert(cell: object) -> object:

@@ -7,6 +7,7 @@ import io
 import re
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import transformer
 from figures.base import labels
@@ -17,14 +18,16 @@ from transformer.runs.translation import Translation
 from transformer.text.typed import clean
 from ui.address import session
 from ui.address.parameters import parse
+from ui.server.hosting import hosted
 from ui.server.source import FILE, NEEDS_MODEL, NoModelError, Source
 from ui.server.stores import Model
 
 MOST = 4
 LONGEST = 255
 """Most letters of a file's name, as file systems allow."""
-LARGEST = 128 * 2**20
-"""Most bytes of traces that one visitor may keep open."""
+LARGEST, TOGETHER = 128 * 2**20, 256 * 2**20
+"""Most bytes of traces that one visitor may keep open, and all of them together."""
+_open = WeakValueDictionary[int, Translation]()  # by `id`: the runs of all visits, as long as one holds them
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,17 @@ def open_file(file_name: str, content: bytes) -> Imported:
     """
     digest = hashlib.sha256(content).hexdigest()[:6]
     shown = "".join(map(labels.display, re.sub(r"[\s<>&]+", " ", file_name[-LONGEST:]))).strip()
-    run = transformer.load_trace(io.BytesIO(content))
+    run = transformer.load_trace(
+        io.BytesIO(content), lambda run: hosted.check_texts(run.source_text, run.text)
+    )
     opened = Imported(f"{FILE}{shown or 'file'} ({digest})")
     if nbytes(run) > LARGEST:
         raise TraceFileError(f"The trace takes more than {LARGEST // 2**20} MiB, the limit for one visit.")
     kept = session.imported()
     kept.pop(opened.name, None)
+    if sum(map(nbytes, _open.values())) + nbytes(run) > TOGETHER:
+        raise TraceFileError("The files that all visitors have open fill this server: come back later.")
+    _open[id(run)] = run
     kept[opened.name] = run
     while len(kept) > MOST or sum(map(nbytes, kept.values())) > LARGEST:
         kept.pop(next(iter(kept)))

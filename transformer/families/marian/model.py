@@ -59,8 +59,8 @@ def load_marian(path: str | Path) -> Checkpoint:
     config = _with_pieces(config, vocabulary, directory)
     rules, notes = search_rules(directory, values, config)
     model = _read_weights(directory, config, names, stored)
-    heads, card = read_heads(directory), read_card(directory)
-    return Checkpoint(config, model, vocabulary, heads, card, rules, notes)
+    (heads, damaged), card = read_heads(directory, config), read_card(directory)
+    return Checkpoint(config, model, vocabulary, heads, card, rules, (*notes, *damaged))
 
 
 def resolve(

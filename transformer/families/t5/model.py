@@ -59,7 +59,8 @@ def load_t5(path: str | Path) -> Checkpoint:
     rules, notes = search_rules(directory, values, config)
     stored = {name: stored[name] for name in names.values()}
     model = read_weights(directory, config, names, stored, turned=_buckets().values())
-    return Checkpoint(config, model, vocabulary, read_heads(directory), read_card(directory), rules, notes)
+    heads, damaged = read_heads(directory, config)
+    return Checkpoint(config, model, vocabulary, heads, read_card(directory), rules, (*notes, *damaged))
 
 
 def resolve(

@@ -15,6 +15,7 @@ from typing import IO
 import streamlit as st
 
 from transformer.storage.description import CARD_FILE
+from transformer.storage.files import write_atomically
 from transformer.storage.lock import claimed
 from transformer.text.pairs import DataError
 from transformer.training.runs.files import LOG_FILE, STATE_FILE
@@ -197,7 +198,7 @@ def _finish(run: TrainingRun, name: str) -> None:
     if card.is_file():
         text = card.read_text(encoding="utf-8").replace(f"\n# {RUN}\n", f"\n# {name}\n")
         text = text.replace(f"--output {RUN} ", f"--output models/{name} ").replace(" --obey-input", "")
-        card.write_text(text, encoding="utf-8")
+        write_atomically(card, text.encode())
     if (run.directory / LOG_FILE).is_file():
         command = f"python -m transformer train --output models/{name}"
         with suppress(DataError):  # stopped before its first step
