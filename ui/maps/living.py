@@ -47,6 +47,7 @@ def living_page(
         opened.glosses,
         app,
         _query(opened, now),
+        languages=getattr(source, "languages", ""),
         **of_model,
     )
     beside = None

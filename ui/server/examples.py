@@ -6,17 +6,15 @@ sequences of that task.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from linked.view.examples import Example, read_examples
 from transformer.storage.description import CARD_FILE, EXAMPLES_FILE, read_card
-from transformer.storage.files import CheckpointError, read_json
+from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
-from transformer.text.words import find_word
 from transformer.training.runs.stated import stated_task
 from transformer.training.toys.tasks import toy_data
 from ui.address.session import FORMER
@@ -26,32 +24,6 @@ _USUAL = Path(__file__).resolve().parents[2] / "assets" / "models" / FORMER / EX
 
 OFFERED = 4
 """Number of sequences of a task on offer."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """Claim of an example, and its place."""
-
-    text: str  # the claim in one sentence
-    target: str  # the word whose prediction shows the claim; if the word occurs twice, its first occurrence
-    source: str  # the source word that the head must attend to
-    layer: int  # layer of the cross-attention head, from 0
-    head: int  # the head, from 0
-    least: float  # the smallest weight on the source word that satisfies the claim
-    # the weight that the bundled model puts there; `python -m lab claims` writes it, the layer and the head
-    weight: float
-
-
-@dataclass(frozen=True)
-class Example:
-    """A sentence to start from."""
-
-    label: str  # the topic, in a few words
-    text: str  # the sentence
-    other: str  # the sentence with one other word, of as many tokens
-    claim: Claim  # what the example shows
-    gloss: Mapping[str, str]  # English words by target word
-    reference: str | None = None  # a translation by people, other than the model's
 
 
 def examples(source: Source | None) -> tuple[Example, ...]:
@@ -84,27 +56,7 @@ def _file(source: Source | None) -> Path | None:
 
 @cache
 def _read(path: Path, changed: int) -> tuple[Example, ...]:
-    try:
-        found = tuple(_example(each) for each in read_json(path)["examples"])
-        if not found:
-            raise ValueError
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise CheckpointError(
-            f"{path.name} beside the model is damaged; remove it, or write it again."
-        ) from error
-    return found
-
-
-def _example(each: Mapping[str, Any]) -> Example:
-    claim, gloss = Claim(**each["claim"]), dict(each["gloss"])
-    texts = [each["label"], each["text"], each["other"], claim.text, claim.target, claim.source]
-    numbers = [claim.layer, claim.head, claim.least, claim.weight]
-    if not all(isinstance(text, str) for text in [*texts, *gloss, *gloss.values()]):
-        raise TypeError
-    if not all(isinstance(number, int | float) for number in numbers):
-        raise TypeError
-    label, text, other, *_ = texts
-    return Example(label, text, other, claim, gloss, each.get("reference"))
+    return read_examples(path)
 
 
 def task_pairs(source: Source | None) -> tuple[SentencePair, ...]:
@@ -164,9 +116,3 @@ def reference(source: Source | None, text: str | None) -> str | None:
 def example_of(source: Source | None, text: str) -> Example | None:
     """The example of a model with this sentence."""
     return next((each for each in examples(source) if each.text == text), None)
-
-
-def claim_step(example: Example, target_tokens: Sequence[str]) -> int | None:
-    """The step that shows the claim; None if this translation lacks the word."""
-    found = find_word(target_tokens, example.claim.target)
-    return None if found is None else found[0]

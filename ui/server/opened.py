@@ -8,8 +8,9 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from lenses.words.familiarity import Doubtful, read_measure, traits_of
-from lenses.words.telling import text_words
-from linked.view import EXAMPLE, Gloss, WordAlignment, glossed, tell
+from linked.view import Gloss, WordAlignment, glossed, tell
+from linked.view.examples import claim_step
+from linked.view.glosses import meant
 from transformer.interventions import InterventionError
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
@@ -60,17 +61,14 @@ class Opened:
         """The step that shows the example's claim; None without an example, or if its word does not occur."""
         if self.example is None:
             return None
-        return examples.claim_step(self.example, self.translation.target_tokens)
+        return claim_step(self.example, self.translation.target_tokens)
 
     @property
     def glosses(self) -> dict[int, Gloss]:
         """A word under each target word that has one, by the position (from 0) of the word's first piece."""
         told = word_alignment(self).glosses
         found = glossed(told, runs.aligner(self.source)) if told else {}
-        for word in text_words(self.translation.target_tokens) if self.example else ():
-            if self.example is not None and (text := self.example.gloss.get(word.text)):
-                found[word.start] = Gloss(text=text, origin=EXAMPLE)
-        return found
+        return found if self.example is None else found | meant(self.translation, self.example)
 
 
 def per_run(
