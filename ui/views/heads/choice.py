@@ -11,6 +11,7 @@ from figures.base import labels
 from figures.base.bars import percent
 from lab.heads.measures import PROFILED, STATISTICS, Statistic
 from lab.heads.survey import Line, Survey
+from lenses.heads.roles import ALIGNMENT, aligned_by
 from transformer.model.sites import AttentionKind, Head
 from ui.address import State
 from ui.address.parameters import link
@@ -74,6 +75,13 @@ class Found:
     def roles(self) -> np.ndarray:
         """The role of every head, (layers, heads)."""
         return self.survey.roles(self.kind)
+
+    def role(self, head: Head) -> str:
+        """The role of a head in words; of an alignment, with the row that implies it."""
+        name = str(self.roles[head])
+        if name != ALIGNMENT:
+            return name
+        return f"{name} (row that {aligned_by(self.survey.means[self.kind])[head]})"
 
     @property
     def heads(self) -> list[Head]:
