@@ -209,7 +209,12 @@ def visitor() -> str:
 
 
 def browser() -> str:
-    """A name for the visitor's browser, the same after a reload; without cookies, that of the session.
+    """A name for the visitor's browser, the same after a reload; without cookies, that of the session."""
+    return cookie() or visitor()
+
+
+def cookie() -> str:
+    """A name for the visitor's browser by its cookie; empty without one.
 
     Streamlit gives every browser a random token against forged requests, in a cookie: `2|mask|masked|time`.
     It masks the token anew each time.
@@ -220,7 +225,7 @@ def browser() -> str:
         token = bytes(byte ^ mask[i % len(mask)] for i, byte in enumerate(masked))
     except (IndexError, ValueError, ZeroDivisionError):
         token = b""
-    return hashlib.sha256(token).hexdigest() if token else visitor()
+    return hashlib.sha256(token).hexdigest() if token else ""
 
 
 def own_sentences() -> tuple[str, tuple[Any, ...]] | None:

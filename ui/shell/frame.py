@@ -14,7 +14,7 @@ from ui.address.parameters import carried
 from ui.controls import inform, plain
 from ui.server import catalogue, models, stores
 from ui.server.background import run as background
-from ui.server.hosting import hosted, visits
+from ui.server.hosting import hosted, queue, visits
 from ui.shell import menu
 from ui.shell.lesson import strip
 
@@ -159,6 +159,7 @@ def open_page(
 ) -> State:
     """The first line of every page: reads the address and sets up the page."""
     stores.begin()
+    queue.begin()
     background.begin()
     session.forward(page, partial(_shown, page))
     session.adopt(sitemap.PAGES[page].sort)
