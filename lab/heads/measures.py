@@ -71,7 +71,7 @@ STATISTICS = (
     Statistic(
         "contribution",
         "norm of the contribution",
-        "Mean norm of what the head adds to the residual stream: weights × values × its part of W^O.",
+        "Mean norm of what the head adds to the residual stream: weights × values × its part of W_O.",
         "norm",
     ),
 )

@@ -24,6 +24,7 @@ from transformer.commands.arguments import (
     warn,
     write,
 )
+from transformer.commands.lines import unread, warn_unread
 from transformer.decode.tree import SearchTree
 from transformer.runs.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
 from transformer.runs.translator import Translator
@@ -62,7 +63,10 @@ def add_commands(commands: Any) -> None:
 def translate_texts(arguments: argparse.Namespace) -> int:
     """`translate`: prints one translation per line, or writes those of a file."""
     if (arguments.file is None) != (arguments.output is None) or (arguments.file and arguments.texts):
-        raise InputError("--file and --output need each other, and no other texts.")
+        if arguments.texts and arguments.file is not None:
+            raise InputError("Give texts, or a file of them with --file, not both.")
+        lacks = ("--output", "to be written") if arguments.output is None else ("--file", "with the texts")
+        raise InputError(f"Add {lacks[0]} FILE, the file {lacks[1]}: --file and --output need each other.")
     if arguments.file is not None and arguments.output.exists() and arguments.output.samefile(arguments.file):
         raise InputError(f"--output is the file of the texts, {arguments.file}; give another one.")
     _check_n_best(arguments)
@@ -135,14 +139,14 @@ def _translate_file(arguments: argparse.Namespace, translator: Translator) -> in
     texts = [line.partition("\t")[0] for _, line in numbered]
     done = _translated(arguments.output, texts)
     started, begun, bad = time.monotonic(), done, list[str]()
-    unread = Counter[str]()
+    missing = Counter[str]()
     while done < len(texts):
         part = texts[done : done + AT_ONCE]
         good = []
         for place, text in enumerate(part):
             try:
                 if line_text(text).strip():
-                    unread.update(translator.unread(text))
+                    missing.update(translator.unread(text))
                     good.append(place)
             except ValueError as error:
                 bad.append(f"{arguments.file}:{done + place + 1}: {error}")
@@ -155,7 +159,7 @@ def _translate_file(arguments: argparse.Namespace, translator: Translator) -> in
         speed = (done - begun) / max(time.monotonic() - started, 1e-9)
         said = f"{done:,}/{len(texts):,} · {speed:.0f} lines/s · {duration((len(texts) - done) / speed)} left"
         print(f"{bar(done, len(texts))} {said}", file=sys.stderr, flush=True)
-    warn(f"{count:,} line{'s' * (count > 1)}: {note}" for note, count in unread.items())
+    warn_unread(missing)
     return told(bad)
 
 
@@ -184,6 +188,9 @@ def evaluate_file(arguments: argparse.Namespace) -> int:
     pairs = read_pairs(arguments.data)
     with shared_model(arguments) as (translator, workers):
         check_lengths(translator, pairs, arguments.data)
+        if workers.first:
+            notes = (unread(translator, pair.source, pair.target) for pair in pairs)
+            warn_unread(Counter(note for each in notes for note in each))
         started = time.perf_counter()
         sources = [pair.source for pair in pairs]
         outputs = translate_batched(translator, sources, arguments.beam_size, workers)

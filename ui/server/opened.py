@@ -46,6 +46,12 @@ class Opened:
         """The kinds of attention that the run has, in the order of its model's table."""
         return tuple(map(str, self.translation.config.sites))
 
+    def tokens(self, candidates: bool = False) -> list[str]:
+        """The pieces of the run, with those that were candidates or without."""
+        run = self.translation
+        offered = [each.token for step in run.steps * candidates for each in step.alternatives]
+        return [*run.source_tokens, *run.target_tokens, *offered]
+
     def traced(self) -> Opened:
         """The same sentence with the whole trace of its translation; waits for the model."""
         return replace(self, translation=runs.traced(self.asked, runs.NoProgress()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -211,13 +212,13 @@ def heading(page: str, now: State) -> None:
 def end(
     page: str,  # as in `open_page`
     now: State,
-    signs: bool = False,  # whether the page shows pieces, whose signs are then explained
+    tokens: Iterable[str] = (),  # the pieces that the page shows, whose signs are then explained
 ) -> None:
     """Draws the end of the page, wherever it is called: what to look at next, and what the signs mean."""
     with st.container(key="end"):
         following(sitemap.at(page, now.view))
-        if signs:
-            st.caption(labels.SIGNS)
+        if signs := labels.signs(tokens):
+            st.caption(signs)
 
 
 def following(name: str) -> None:

@@ -54,7 +54,7 @@ def open_sentence_page(
     if opened is not None:
         strip.ask(opened)
         doubt.tell(opened)
-    frame.end(page, now, signs=opened is not None)
+    frame.end(page, now, () if opened is None else opened.tokens(page == "beam_search"))
     return opened
 
 
