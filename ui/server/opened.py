@@ -9,12 +9,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from lenses.words.familiarity import Doubtful, read_measure, traits_of
 from linked.view import Gloss, WordAlignment, glossed, tell
-from linked.view.examples import claim_step
+from linked.view.examples import Example, claim_step
 from linked.view.glosses import meant
 from transformer.interventions import InterventionError
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
-from ui.server import examples, measured, runs
+from ui.server import measured, runs
 from ui.server.runs import Request
 from ui.server.source import Source
 from ui.server.stores import Size, declare, held, kept
@@ -29,7 +29,7 @@ class Opened:
 
     asked: Request  # the request that identifies the translation
     translation: Translation  # the translation with its trace
-    example: examples.Example | None  # the example with this sentence, or None
+    example: Example | None  # the example with this sentence, or None
 
     @property
     def source(self) -> Source:

@@ -96,4 +96,4 @@ def begin() -> None:
         with pages.turn(session.cookie() or str(id(runner))):
             run(runner, asked)
 
-    ScriptRunner._run_script = queued  # type: ignore[method-assign]
+    ScriptRunner._run_script = queued  # type: ignore[method-assign, assignment]
