@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _write(arguments: argparse.Namespace) -> int:
-    from transformer.commands.arguments import check_beam_size, line_text
+    from transformer.commands.arguments import check_beam_size, line_text, warn
     from transformer.runs.wording import InputError
 
     if (arguments.text is None) == (arguments.file is None):
@@ -70,6 +70,7 @@ def _write(arguments: argparse.Namespace) -> int:
     run, page = make(line_text(arguments.text))
     arguments.output.write_text(page, encoding="utf-8")
     print(f"{arguments.output}: {run.text}")
+    warn(run.notes)
     return 0
 
 
@@ -129,7 +130,7 @@ def _continues(directory: Path) -> bool:
 def _write_all(arguments: argparse.Namespace, make: Make) -> int:
     """A page for each line of a file, and an index of them; lines without a page are named."""
     from linked.living.index import index
-    from transformer.commands.arguments import told
+    from transformer.commands.arguments import told, warn
     from transformer.text.pairs import filled_lines
 
     folder: Path = arguments.output
@@ -144,6 +145,7 @@ def _write_all(arguments: argparse.Namespace, make: Make) -> int:
         (folder / f"{number}.html").write_text(page, encoding="utf-8")
         written[number] = text, run.text
         print(f"{folder / str(number)}.html: {run.text}")
+        warn(run.notes, f"{arguments.file}:{number}: ")
     (folder / "index.html").write_text(index(written), encoding="utf-8")
     return told(bad)
 

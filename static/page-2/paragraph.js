@@ -57,7 +57,8 @@ class Paragraph {
 
   translation() {
     const { translations, at } = this.data;
-    const node = element("p", "par-translation", undefined, { dir: "auto", "aria-label": "Translation of the text" });
+    const look = { dir: "auto", role: "group", tabindex: "0", "aria-label": "Translation of the text" };
+    const node = element("div", "par-translation", undefined, look);
     translations.forEach((each, i) => {
       const part = element(i === at ? "mark" : "span", "", each ?? "…");
       node.append(i && !TIGHT.test(translations[i - 1] ?? "") ? " " : "", part);

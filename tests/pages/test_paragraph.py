@@ -102,7 +102,7 @@ def test_a_hosted_server_bounds_each_sentence_and_ten_times_as_much(
     assert said in said_on(page)
 
 
-def test_prompts_and_languages_stand_before_each_sentence_and_files_keep_their_run() -> None:
+def test_what_has_no_model_is_one_run_and_so_is_a_pair_of_a_file() -> None:
     assert examples.sentences_on(named("random"), "") == ("",)
     assert examples.sentences_on(None, TEXT) == (TEXT,)
     assert examples.whole(TEXT) == -1

@@ -60,7 +60,7 @@ def sentences(
     text: str,
     says: str = "",  # what the text begins with to say what to do, such as a language
 ) -> tuple[str, ...]:
-    """The sentences without the white space around them, each after what says what to do; none of a blank text."""
+    """The sentences without the white space around them, each after that; none of a blank text."""
     parts = (each.strip() for each in split(text[len(says) :]))
     return tuple(f"{says.strip()} {each}" if says else each for each in parts if each)
 

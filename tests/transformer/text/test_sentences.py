@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.text.sentences import joined, split
+from transformer.text.sentences import joined, sentences, split
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,12 @@ def test_joined_the_sentences_are_the_text_and_none_is_blank(text: str) -> None:
     assert "".join(parts) == text
     assert len(parts) < 2 or all(part.strip() for part in parts)
     assert all(split(part.strip()) == (part.strip(),) for part in parts if part.strip())
+
+
+def test_each_sentence_stands_after_what_the_text_begins_with() -> None:
+    assert sentences(" One.  Two. ") == ("One.", "Two.")
+    assert sentences(">>fra<< One. Two.", ">>fra<<") == (">>fra<< One.", ">>fra<< Two.")
+    assert sentences(" \n") == ()
 
 
 def test_sentences_are_one_line_with_spaces_where_their_script_has_them() -> None:
