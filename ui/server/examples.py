@@ -15,13 +15,20 @@ from linked.view.examples import Example, read_examples
 from transformer.storage.description import CARD_FILE, EXAMPLES_FILE, read_card
 from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
+from transformer.text.sentences import sentences
+from transformer.text.typed import clean
+from transformer.text.words import find_word
 from transformer.training.runs.stated import stated_task
 from transformer.training.toys.tasks import toy_data
+from ui.address.kinds import AS_ONE
 from ui.address.session import FORMER
+from ui.address.state import State
 from ui.server.source import Source
 
 _USUAL = Path(__file__).resolve().parents[2] / "assets" / "models" / FORMER / EXAMPLES_FILE
 
+MOST_SENTENCES = 40
+"""Sentences of a text that are translated."""
 OFFERED = 4
 """Number of sequences of a task on offer."""
 
@@ -105,6 +112,27 @@ def prompted(source: Source | None, text: str, prompt: str) -> str:
 def text_on(source: Source | None, text: str | None) -> str:
     """The visitor's text, or the one that opens first for a model."""
     return next(iter(offered(source).values())) if text is None else text
+
+
+def sentences_on(source: Source | None, text: str | None) -> tuple[str, ...]:
+    """The sentences of the text on a page; it is one for what does not translate, and in a file's run."""
+    whole = clean(text_on(source, text))
+    if source is None or not source.has_model or source.task != "translate":
+        return (whole,)
+    return sentences(whole, prompt_of(source, whole) or source.named_in(whole) or "") or (whole,)
+
+
+def sentence_of(source: Source | None, now: State) -> str:
+    """What a page shows of its text: the only place where the run of a text becomes that of a sentence."""
+    found = sentences_on(source, now.text)
+    if len(found) == 1 or now.sentence == AS_ONE:
+        return text_on(source, now.text)
+    return found[min(now.sentence or 0, len(found) - 1, MOST_SENTENCES - 1)]
+
+
+def whole(text: str) -> int | None:
+    """The state's sentence for a text that is one run, however many sentences it has."""
+    return AS_ONE if len(sentences(clean(text))) > 1 else None
 
 
 def reference(source: Source | None, text: str | None) -> str | None:

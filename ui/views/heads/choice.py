@@ -16,6 +16,7 @@ from transformer.model.sites import AttentionKind, Head
 from ui.address import State
 from ui.address.parameters import link
 from ui.controls import plain
+from ui.server import examples
 
 PAGES = {
     "encoder": "pages/encoder_self_attention.py",
@@ -108,7 +109,13 @@ def link_to(found: Found, line: Line, label: str, row: int | None, source: int |
     """Links to a sentence in the view of the kind, which runs it as it was run here, at a row of the head."""
     kind = str(found.kind)
     at = {"step": row, "source": source} if kind != "encoder" else {"step": None, "source": row}
-    values = {"text": line.source, "target": line.target, kind: found.head, "decode": "greedy"}
+    values = {
+        "text": line.source,
+        "sentence": examples.whole(line.source),
+        "target": line.target,
+        kind: found.head,
+        "decode": "greedy",
+    }
     st.page_link(
         PAGES[kind],
         label=plain(label),

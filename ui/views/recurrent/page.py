@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ui.address import State, session
 from ui.server import catalogue, models
-from ui.shell import frame, menu, sections
+from ui.shell import frame, menu, paragraph, sections
 from ui.shell.models.model_picker import pick_model
 from ui.shell.sentence import sentence_box
 from ui.views.recurrent import maps, path, twins
@@ -22,7 +22,9 @@ def show() -> None:
     frame.heading("recurrent", now)
     source = pick_model(now, "recurrent")
     if source is not None:
-        sentence_box(source, replace(now, text=twins.text_of(now)))
+        now = replace(now, text=twins.text_of(now))
+        sentence_box(source, now)
+        paragraph.draw(source, now)
     sections.draw("recurrent", _SECTIONS, now, session.current())
     for study in _STUDIES:
         menu.finding(study)

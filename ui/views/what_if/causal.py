@@ -17,7 +17,7 @@ from transformer.interventions import DropSource, EditSource
 from transformer.runs.translation import Translation
 from ui.address import session
 from ui.controls import Picture, chart, export, inform, options, pickers, seen
-from ui.server import per_run, runs
+from ui.server import examples, per_run, runs
 from ui.server.opened import Opened
 from ui.server.runs import Request
 from ui.shell import fitting, waiting
@@ -156,4 +156,6 @@ def _take(found: Traced, cell: list[object], other: str, target: str | None) -> 
     group, row, position = str(cell[0]), int(str(cell[1])), int(str(cell[2]))
     change = do.patch(found.place(group, row), found.base, [position])
     fresh = {**session.FRESH, "changes": (change,), "step": found.scored}
-    session.change(**fresh, text=other, target=target, view=None, other=None, scored=None)
+    session.change(
+        **fresh, text=other, sentence=examples.whole(other), target=target, view=None, other=None, scored=None
+    )
