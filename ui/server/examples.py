@@ -17,7 +17,6 @@ from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
 from transformer.text.sentences import sentences
 from transformer.text.typed import clean
-from transformer.text.words import find_word
 from transformer.training.runs.stated import stated_task
 from transformer.training.toys.tasks import toy_data
 from ui.address.kinds import AS_ONE
