@@ -25,7 +25,7 @@ from transformer.commands.arguments import (
     warn,
     write,
 )
-from transformer.commands.lines import warn_unread
+from transformer.commands.lines import unread, warn_unread
 from transformer.decode.tree import SearchTree
 from transformer.runs import coverage
 from transformer.runs.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
