@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ui.address import session
-from ui.shell import changed, frame, sentence
+from ui.shell import changed, frame, paragraph, sentence
 from ui.shell.lesson import strip
 from ui.shell.models.model_picker import pick_model
 from ui.views import home
@@ -17,6 +17,7 @@ if source is not None:
     with st.container(key="top"):
         sentence.sentence_box(source, now)
         sentence.below_box(source, now)
+    paragraph.draw(source, now, translated=True)
     opened = sentence.open_sentence(source, now)
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)

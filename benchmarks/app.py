@@ -35,6 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from benchmarks.wire import Wire  # noqa: E402
 
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 ARGUMENTS += ["--disable-background-networking", "--disable-component-update"]
 READY = "document.querySelector('.lv')?.dataset.ready === 'true'"
@@ -321,7 +322,7 @@ def main() -> None:
     parser.add_argument("--age", action="store_true", help="only compare the aged server")
     options = parser.parse_args()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         if Path("/proc/self/stat").exists():
             compare_age(browser, options.models, options.opens, 10 * options.repeats)
         if not options.age:

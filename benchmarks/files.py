@@ -9,7 +9,6 @@ eight at a time, ask for all of them: of the process itself, and of nginx with `
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from benchmarks.app import ARGUMENTS, READY, process, processor, visit  # noqa: E402
+from benchmarks.app import ARGUMENTS, CHROMIUM, READY, process, processor, visit  # noqa: E402
 from benchmarks.load import proxy  # noqa: E402
 
 AT_ONCE = 8
@@ -32,7 +31,7 @@ AT_ONCE = 8
 def files(url: str) -> list[str]:
     """Paths of the files that the home page asks for."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page, asked = visit(browser, "about:blank"), list[str]()
         page.on("request", lambda request: asked.append(urlsplit(request.url).path))
         page.goto(f"{url}/?text=We+like+new+music.")

@@ -12,7 +12,6 @@ can be compared by their ratios to the same reference.
 from __future__ import annotations
 
 import argparse
-import shutil
 import statistics
 import sys
 from pathlib import Path
@@ -24,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.app import (
     ARGUMENTS,
     BARE_READY,
+    CHROMIUM,
     READY,
     bare_steps,
     milliseconds,
@@ -42,7 +42,7 @@ def main() -> None:
     """Prints the median time of a step, its ratio to the bare page's, and the bytes received per step."""
     options = _options()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         with server("app.py", options.models) as url, server("benchmarks/bare_page.py", None) as bare:
             for section in ("weights", "all"):
                 for kind in ("encoder", "decoder", "cross"):

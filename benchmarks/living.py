@@ -11,7 +11,6 @@ BertViz, its columns stay empty. Times in the browser are medians, without the f
 from __future__ import annotations
 
 import argparse
-import shutil
 import statistics
 import sys
 import tempfile
@@ -26,7 +25,7 @@ from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from benchmarks.app import ARGUMENTS  # noqa: E402
+from benchmarks.app import ARGUMENTS, CHROMIUM  # noqa: E402
 from linked import page  # noqa: E402
 from transformer import Translation, Translator, load_translator  # noqa: E402
 
@@ -155,7 +154,7 @@ def main() -> None:
     given = parser.parse_args()
     print("model  tokens     kB  written  first    step   head   BertViz: kB  written  ratio of sizes")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         for name, texts in TEXTS.items():
             directory = ROOT / "assets/models" / name
             translator = load_translator(directory)

@@ -2,6 +2,7 @@
 
     python benchmarks/load.py [--visitors 10 20 50] [--seconds 120 | --requests 10000] [--processes 1]
                               [--url URL --pid PID ...]
+    python benchmarks/load.py --redraws 10
 
 Each visitor moves the cursor every 2 s and asks for another sentence every 20 s; of five visitors, three type
 at the home page, one opens links in which a head is switched off, and one is at the page Beam search. First,
@@ -9,6 +10,9 @@ one visitor alone does the same: the quiet times, to which everything is compare
 compared with that of a fresh server which one visitor has alone: each figure of each sentence, byte for byte;
 and after each step the server must name this visitor's translation and this step. `--requests` makes the runs
 as long as so many answers need together.
+
+`--redraws` measures one thing: how long a visitor waits for a sentence while another, with so many tabs of
+one browser, only draws the page *Positions* again and again, each time with another base.
 
 It starts the servers itself; with `--processes 2` or more, behind nginx with `deploy/nginx.conf`. With
 `--url`, it uses the server that runs there (on this machine), whose processes `--pid` names.
@@ -46,6 +50,8 @@ MODEL = "en-pt"
 STEP_EVERY, SENTENCE_EVERY = 2.0, 20.0
 MOST_VISITORS, MOST_SECONDS = 200, 900.0
 CHANGE = "ablate_cross_3.5_zero"
+LARGE = {"d_model": "512", "positions": "4096"}
+"""The largest table of the page *Positions*."""
 MORE = 1.15
 """How much longer visitors stay than a given number of answers needs if none is late."""
 STEP_GOAL, SENTENCE_GOAL, MEMORY_GOAL = 1.0, 3.0, 1.2
@@ -218,6 +224,48 @@ async def again(base: str, asked: Sequence[tuple[str, str]]) -> Seen:
     return seen
 
 
+async def beside_redraws(base: str, tabs: int, count: int = QUIET_SENTENCES) -> tuple[list[float], int]:
+    """Seconds of sentences of one visitor while tabs of another draw a page again; how often they did."""
+    first, drawn = Session(base), 0
+    await first.open(model=MODEL)
+    redrawing = [first, *(Session(base, cookies=first.cookies) for _ in range(tabs - 1))]
+    stop = asyncio.Event()
+
+    async def redraw(tab: Session) -> None:
+        nonlocal drawn
+        if tab is not first:
+            await tab.open(model=MODEL)
+        await tab.go("positions", **LARGE)
+        for number in itertools.takewhile(lambda _: not stop.is_set(), itertools.count()):
+            found = ((key, own) for key, (_, own, _) in tab.controls.items() if own.label == "Base")
+            key, slider = next(found)
+            await tab.choose(key, "string_array_value", [slider.options[number % len(slider.options)]])
+            drawn += 1
+        await tab.leave()
+
+    other, texts = Session(base), sentences(1)
+    await other.open(model=MODEL)
+    running = [asyncio.create_task(redraw(tab)) for tab in redrawing if tabs]
+    await asyncio.sleep(5 if tabs else 0)
+    took = [await other.type(next(texts)) for _ in range(count)]
+    stop.set()
+    await asyncio.gather(*running)
+    return took, drawn
+
+
+def redraws(options: argparse.Namespace) -> None:
+    """Prints how long a sentence takes beside the tabs of another visitor, and alone."""
+    with served(options.models, 1) as there:
+        asyncio.run(alone(there.url, sentences(0), 1))
+        for tabs in (0, options.redraws):
+            took, drawn = asyncio.run(beside_redraws(there.url, tabs))
+            print(
+                f"{tabs} tabs of another visitor, {drawn} pages drawn: Enter → last figure "
+                f"p50 {statistics.median(took):.2f} s, at most {max(took):.2f} s",
+                flush=True,
+            )
+
+
 @dataclass(frozen=True)
 class Served:
     """A server."""
@@ -352,6 +400,9 @@ def compare(seen: Seen, fresh: Seen) -> int:
 def main() -> None:
     """Runs everything."""
     options = _options()
+    if options.redraws:
+        redraws(options)
+        return
     with ExitStack() as stack:
         if options.url:
             there = Served(options.url.rstrip("/"), tuple(options.pid))
@@ -403,6 +454,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--processes", type=int, default=1, help="processes of the server, behind nginx if several"
     )
+    text = "measure a sentence beside so many tabs of one visitor that draw Positions again"
+    parser.add_argument("--redraws", type=int, default=0, metavar="TABS", help=text)
     parser.add_argument("--url", help="a server on this machine that runs already")
     parser.add_argument("--pid", type=int, nargs="*", default=[], help="its processes")
     options = parser.parse_args()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shutil
 import statistics
 import sys
 import time
@@ -26,7 +25,7 @@ from playwright.sync_api import Browser, Page, Response, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from benchmarks.app import ARGUMENTS, READY, milliseconds, process, settle, steps  # noqa: E402
+from benchmarks.app import ARGUMENTS, CHROMIUM, READY, milliseconds, process, settle, steps  # noqa: E402
 from benchmarks.wire import Wire  # noqa: E402
 
 if TYPE_CHECKING:
@@ -271,7 +270,7 @@ def main() -> None:
     )
     wanted = {options.only} if options.only else {"bytes", "clicks", "longest", "memory"}
     with sync_playwright() as playwright, process("app.py", options.models) as (url, number):
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         if "bytes" in wanted:
             measure_bytes(browser, url, pages, long)
         if "clicks" in wanted:

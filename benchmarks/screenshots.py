@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import shutil
 import sys
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from playwright.sync_api import Browser, sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.app import ARGUMENTS, server  # noqa: E402
+from benchmarks.app import ARGUMENTS, CHROMIUM, server  # noqa: E402
 
 PAGES = {
     "translate": "",
@@ -110,7 +109,7 @@ def main() -> None:
     output = asked.pages or ROOT / "assets" / "screenshots"
     output.mkdir(parents=True, exist_ok=True)
     with server("app.py", None) as base, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         for name in asked.only or (PAGES if asked.pages else SINGLE):
             if name in SINGLE:
                 path, window, width = SINGLE[name]

@@ -48,8 +48,10 @@ class Session:
         self,
         base: str,  # the address of the server, `http://127.0.0.1:8501`
         page: str = "",  # the name of the page; the home page if empty
+        cookies: dict[str, str] | None = None,  # those of another tab of the same browser
     ) -> None:
         self._base, self._page = base, page
+        self.cookies = dict(cookies or {})
         self._query, self._hash = "", ""
         self._cache: dict[str, ForwardMsg] = {}
         self._values: dict[str, tuple[str, Any]] = {}  # what this visitor set: the widget's field and value
@@ -68,9 +70,9 @@ class Session:
 
     async def open(self, **params: str) -> float:
         """Opens the page and waits for its picture; seconds until its last figure."""
-        cookies = await asyncio.to_thread(self._cookies)
+        self.cookies = self.cookies or await asyncio.to_thread(self._cookies)
         address = f"{self._base.replace('http', 'ws', 1)}/_stcore/stream"
-        headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+        headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
         self._link = await connect(
             address,
             origin=self._base,  # type: ignore[arg-type]

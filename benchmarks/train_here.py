@@ -15,7 +15,6 @@ import argparse
 import os
 import re
 import resource
-import shutil
 import statistics
 import sys
 import tempfile
@@ -29,7 +28,7 @@ from playwright.sync_api import Page, sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.app import ARGUMENTS, READY, enter, server, settle, visit  # noqa: E402
+from benchmarks.app import ARGUMENTS, CHROMIUM, READY, enter, server, settle, visit  # noqa: E402
 from transformer.training.toys.tasks import TOYS  # noqa: E402
 from ui.server.workshop.limits import SWITCH, Limits  # noqa: E402
 from ui.server.workshop.plan import Plan, example  # noqa: E402
@@ -90,7 +89,7 @@ def visitors(samples: int, folder: Path) -> None:
     TrainingOrder(LONG, example(LONG, None)).write(left)  # fills the form with these sizes
     os.environ[SWITCH] = "on"
     with sync_playwright() as playwright, server("app.py", folder) as url:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page, owner = visit(browser, url), visit(browser, f"{url}/train_here")
         page.wait_for_function(READY, timeout=120_000)
         _press(owner, "Train")

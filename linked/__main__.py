@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import html
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -60,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _write(arguments: argparse.Namespace) -> int:
-    from transformer.commands.arguments import check_beam_size, line_text
+    from transformer.commands.arguments import check_beam_size, line_text, warn
     from transformer.runs.wording import InputError
 
     if (arguments.text is None) == (arguments.file is None):
@@ -72,6 +71,7 @@ def _write(arguments: argparse.Namespace) -> int:
     run, page = make(line_text(arguments.text))
     write_atomically(arguments.output, page.encode())
     print(f"{arguments.output}: {run.text}")
+    warn(run.notes)
     return 0
 
 
@@ -130,12 +130,13 @@ def _continues(directory: Path) -> bool:
 
 def _write_all(arguments: argparse.Namespace, make: Make) -> int:
     """A page for each line of a file, and an index of them; lines without a page are named."""
-    from transformer.commands.arguments import told
+    from linked.living.index import index
+    from transformer.commands.arguments import told, warn
     from transformer.text.pairs import filled_lines
 
     folder: Path = arguments.output
     folder.mkdir(exist_ok=True)
-    rows, bad = [], []
+    written, bad = dict[int, tuple[str, str]](), []
     for number, text in filled_lines(arguments.file):
         try:
             run, page = make(text)
@@ -143,33 +144,11 @@ def _write_all(arguments: argparse.Namespace, make: Make) -> int:
             bad.append(f"{arguments.file}:{number}: {error}")
             continue
         write_atomically(folder / f"{number}.html", page.encode())
-        link = f'<a href="{number}.html">{html.escape(text)}</a>'
-        rows.append(f'<li value="{number}">{link}<br>{html.escape(run.text)}')
+        written[number] = text, run.text
         print(f"{folder / str(number)}.html: {run.text}")
-    listed = "\n".join(rows)
-    write_atomically(folder / "index.html", _INDEX.format(listed=listed).encode())
+        warn(run.notes, f"{arguments.file}:{number}: ")
+    write_atomically(folder / "index.html", index(written).encode())
     return told(bad)
-
-
-_INDEX = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Runs</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }}
-</style>
-</head>
-<body>
-<h1>Runs</h1>
-<ol>
-{listed}
-</ol>
-</body>
-</html>
-"""
 
 
 if __name__ == "__main__":

@@ -45,6 +45,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 0 if named or len(may_use) == 1 else min(len(may_use) + 1, MOST_WORKERS)
 
 
+def pytest_report_header() -> str:
+    """Says which browser is driven: the full Chromium takes longer than the headless shell."""
+    return f"browser tests drive {CHROMIUM or 'nothing: Chromium is not on the PATH'}"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks the browser tests; without Chromium they are skipped with the reason, but not in CI.
 

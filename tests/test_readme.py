@@ -30,6 +30,20 @@ def test_every_file_that_the_texts_link_to_is_there() -> None:
             assert (path.parent / link).exists(), (path, link)
 
 
+def test_ci_installs_nothing_that_the_section_on_tests_does_not_name() -> None:
+    section = TEXTS[0].split("## Test\n")[1].split("\n## ")[0]
+    (installed,) = re.findall(r"apt-get install (?:-\S+ )*([^>\n]*)", (ROOT / ".ci" / "run").read_text())
+    assert [name for name in installed.split() if f"`{name}`" not in section] == []
+
+
+def test_commands_read_files_that_are_here_or_that_a_command_before_wrote() -> None:
+    written: set[str] = set()
+    for line in TEXTS[0].split("## Command line\n")[1].split("```")[1].splitlines():
+        for path in re.findall(r"--data (\S+)", line):
+            assert path in written or (ROOT / path).is_file(), line
+        written |= {*re.findall(r"--output (\S+)", line)}
+
+
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda text: text.splitlines()[0])
 def test_a_snippet_runs_alone_as_written(snippet: str) -> None:
     ran = subprocess.run(

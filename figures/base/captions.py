@@ -236,8 +236,8 @@ def _errors(audit: AuditLike) -> str:
     if audit.row_sum_error != audit.row_sum_error:
         return ""
     return (
-        f"Largest row-sum error {audit.row_sum_error:.1e}; "
-        f"largest difference between recomputed and used output {audit.output_error:.1e}."
+        f"Largest row-sum error {labels.scientific(audit.row_sum_error)}; "
+        f"largest difference between recomputed and used output {labels.scientific(audit.output_error)}."
     )
 
 

@@ -9,14 +9,14 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 WORD_START = "▁"
 JOINED = "‿"
 """Sign before a piece that begins without a space, as phoneticians write a link without a break."""
-SIGNS = f"“{JOINED}” marks letters or digits that begin without a space; “◦” is a space alone."
-"""Caption of a page that shows pieces."""
+SIGNS = {JOINED: "marks letters or digits that begin without a space", "◦": "is a space alone"}
+"""What the signs in pieces mean."""
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _UNKNOWN = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
 """A token that the model reads as `<unk>`, with the text for which it has no piece."""
@@ -34,6 +34,7 @@ PER_CENT = "\N{NO-BREAK SPACE}%"
 """The unit after the number of a percentage; a line never breaks before it."""
 _NARROW, _BROAD = frozenset("fijlrtI.,:;!|'()[]/ \N{NO-BREAK SPACE}-"), frozenset("mwMW@%…—")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"})
 
 
@@ -70,6 +71,24 @@ def number(value: float, form: str = ".2f") -> str:
     """A number with a true minus sign, which is as wide as a plus and breaks no line; a zero has no sign."""
     text = format(value, form)
     return text.replace("-", "−") if text.strip("+-0.%") else text.lstrip("+-")
+
+
+def signs(tokens: Iterable[str]) -> str:
+    """What the signs mean that stand in some pieces, in a sentence; empty if none does."""
+    text = "".join(pieces(list(dict.fromkeys(tokens))))
+    found = "; ".join(f"“{sign}” {means}" for sign, means in SIGNS.items() if sign in text)
+    return found and f"{found}."
+
+
+def scientific(value: float) -> str:
+    """A number as one digit with a decimal and a power of ten: `5.4 × 10⁻¹⁵`."""
+    digits, _, power = format(value, ".1e").partition("e")
+    return f"{digits.replace('-', '−')} × 10{raised(int(power))}" if value else "0"
+
+
+def raised(power: int) -> str:
+    """A whole number as an exponent."""
+    return str(power).translate(_RAISED)
 
 
 def telling(value: float) -> str:

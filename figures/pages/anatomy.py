@@ -206,22 +206,17 @@ def lens_spec(
         "textfont": {"size": 11},
         "hoverinfo": "skip",
     }
-    notes = [
-        {"text": labels.escape(text), "xref": "paper", "x": 1, "xanchor": "left", "xshift": 6, "y": row}
-        | {"showarrow": False, "font": {"size": 11}}
-        for row, text in enumerate(chosen)
-    ]
+    names = [f"{row}, {labels.escape(text)}" for row, text in zip(rows, chosen, strict=True)]
     layout = {
         "xaxis": {**_HIDDEN, "range": [-0.5, ranks - 0.5]},
         "yaxis": {
             **_STILL,
             "range": [-0.5, count - 0.5],
             "tickvals": list(range(count)),
-            "ticktext": [*rows[:-1], f"<b>{rows[-1]}</b>"],
+            "ticktext": [*names[:-1], f"<b>{names[-1]}</b>"],
         },
-        "annotations": notes,
         "height": 30 * count + 12,
-        "margin": {"l": 92, "t": 4, "r": 76, "b": 4},
+        "margin": {"l": 164, "t": 4, "r": 4, "b": 4},
         "dragmode": False,
     }
     return style.spec([cells, inside], layout)

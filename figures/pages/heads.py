@@ -35,6 +35,7 @@ def head_grid(
     kind: str,  # encoder, decoder or cross
     selected: tuple[int, int],  # layer and head to frame, from 0
     ink: str | None = None,  # colour of the text in the cells; None for the figure's text colour
+    falling: bool = False,  # whether the smallest value has the strongest colour
 ) -> go.Figure:
     """Draws the heads of a kind (rows are layers, columns are heads) and frames the selected head.
 
@@ -59,10 +60,10 @@ def head_grid(
         "clickmode": "event+select",
         "hovermode": "closest",
     }
-    return style.figure(style.spec([_colours(cells, kind), _targets(cells, places)], layout))
+    return style.figure(style.spec([_colours(cells, kind, falling), _targets(cells, places)], layout))
 
 
-def _colours(cells: Sequence[Sequence[Cell]], kind: str) -> dict[str, Any]:
+def _colours(cells: Sequence[Sequence[Cell]], kind: str, falling: bool) -> dict[str, Any]:
     values = np.array(
         [[np.nan if each.value is None else each.value for each in row] for row in cells], np.float32
     )
@@ -76,6 +77,7 @@ def _colours(cells: Sequence[Sequence[Cell]], kind: str) -> dict[str, Any]:
         "xgap": 3,
         "ygap": 3,
         "colorscale": [(0.0, style.rgba(hue, style.FAINTEST)), (1.0, style.rgba(hue, STRONGEST))],
+        "reversescale": falling,
         "showscale": False,
         "hoverinfo": "skip",
     }
@@ -167,6 +169,7 @@ def plane(
     texts: Sequence[tuple[float, float, str]] = (),  # words at points
     ends: tuple[str, str] | None = None,  # what the smallest and the largest value of a shade are
     even: bool = False,  # whether both axes have the same scale, because distances and angles count
+    falling: bool = False,  # whether the smallest value of a shade is the strongest
 ) -> go.Figure:
     """Draws points in a plane; a click gives a point whose `customdata` is that of the mark."""
     data = [_marks(each) for each in marks]
@@ -178,7 +181,7 @@ def plane(
     if ends and low and max(high) > min(low):
         ticks = {min(low): labels.escape(ends[0]), max(high): labels.escape(ends[1])}
         for trace in data:
-            trace["marker"] |= {"cmin": min(low), "cmax": max(high)}
+            trace["marker"] |= {"cmin": min(low), "cmax": max(high), "reversescale": falling}
         data[0]["marker"] |= {"showscale": True, "colorbar": colour_bar(ticks, 0.4) | {"ypad": 44}}
     if chosen is not None:
         ring = {"symbol": "circle-open", "size": 17, "color": style.CHOSEN, "line": {"width": 2.5}}

@@ -36,7 +36,6 @@ _SIGNED = [
 ]
 """Scales of a map, on which numbers can be read in both themes."""
 _ZERO = "rgba(128,128,128,.55)"
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MOST_MARKS = 40
 _MOST_POWERS, _FEW_POWERS, _MOST_COUNTED = 7, 2.2, 12
 _ROW, _GROUP = 26, 18
@@ -268,8 +267,7 @@ def _powers(values: Sequence[float]) -> Spec:
     between = (1, 2, 5) if max(known) - min(known) <= _FEW_POWERS else (1,)
     marks = [(each, power) for power in range(low, high + 1, step) for each in between]
     texts = [
-        f"{each * 10.0**power:,g}" if -4 < power < 6 else f"10{str(power).translate(_RAISED)}"
-        for each, power in marks
+        f"{each * 10.0**power:,g}" if -4 < power < 6 else f"10{labels.raised(power)}" for each, power in marks
     ]
     return {"type": "log", "tickvals": [each * 10.0**power for each, power in marks], "ticktext": texts}
 

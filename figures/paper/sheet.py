@@ -34,6 +34,8 @@ INCH = 2.54
 _PAGE = 690
 """Greatest height of the maps in pt: a page of a journal."""
 _GREY, _HATCH = "#606060", "/////"
+_AIR = 2 / 72
+"""Inches above and below what is drawn: a font may reach as high as the box that it is measured by."""
 _DRAWING = threading.Lock()
 """matplotlib's settings belong to the whole process, so one figure is drawn at a time."""
 
@@ -158,6 +160,7 @@ def _lay_out(figure: Figure, form: Form) -> int:
     size, step = min(form.letters, cell / 0.95), 1
     if size < min(form.letters, 5):  # too small to read: better some labels than all
         size, step = form.letters, math.ceil(0.95 * form.letters / cell)
+    edges: dict[int, float] = {}  # the left edge of each column of maps with their labels
     for axes in figure.axes:
         for texts in (axes.get_xticklabels(), axes.get_yticklabels()):
             for i, text in enumerate(texts):
@@ -165,9 +168,20 @@ def _lay_out(figure: Figure, form: Form) -> int:
         side = axes.yaxis.label.get_window_extent()
         if side.height > axes.bbox.height:
             axes.yaxis.label.set_text("queries")
-        axes.set_title(axes.get_title("left"), x=(side.x0 - axes.bbox.x0) / axes.bbox.width)
+        edges[_column(axes)] = min(side.x0, edges.get(_column(axes), side.x0))
+    for axes in figure.axes:
+        x = edges[_column(axes)]
+        title = axes.set_title(axes.get_title("left"), x=(x - axes.bbox.x0) / axes.bbox.width)
+        if title.get_window_extent().x1 > edges.get(_column(axes) + 1, figure.bbox.x1):
+            raise UserWarning("A title is wider than its map: make the figure wider or its letters smaller.")
     figure.align_titles()
     return step
+
+
+def _column(axes: Axes) -> int:
+    place = axes.get_subplotspec()
+    assert place is not None
+    return place.colspan.start
 
 
 def _add_legend(figure: Figure, views: Sequence[HeadLike], form: Form) -> None:
@@ -179,24 +193,28 @@ def _add_legend(figure: Figure, views: Sequence[HeadLike], form: Form) -> None:
     }
     if not all(view.mask.all() for view in views):
         signs["masked"] = Patch(facecolor="white", edgecolor=_GREY, hatch=_HATCH)
-    figure.legend(
-        list(signs.values()),
-        list(signs),
-        title=quantity(views[0]).share,
-        loc="upper left",
-        bbox_to_anchor=(0, figure.get_tightbbox().y0 / figure.get_figheight()),
-        ncols=max(1, int(figure.bbox.width / form.letters / (4 + len(kinds)))),
-        handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
-        handlelength=len(kinds),
-        columnspacing=1,
-        alignment="left",
-    )
+    for columns in range(len(signs), 0, -1):
+        legend = figure.legend(
+            list(signs.values()),
+            list(signs),
+            title=quantity(views[0]).share,
+            loc="upper left",
+            bbox_to_anchor=(0, figure.get_tightbbox().y0 / figure.get_figheight()),
+            ncols=columns,
+            handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
+            handlelength=len(kinds),
+            columnspacing=1,
+            alignment="left",
+        )
+        if legend.get_window_extent().x1 <= figure.bbox.x1:
+            break
+        legend.remove()
 
 
 def _saved(figure: Figure, file: str, about: Sequence[str]) -> tuple[bytes, float]:
     """The bytes of a file with the whole width of a figure, and its height in cm."""
     drawn, data = figure.get_tightbbox(), io.BytesIO()
-    page = Bbox([[0, drawn.y0], [figure.get_figwidth(), drawn.y1]])
+    page = Bbox([[0, drawn.y0 - _AIR], [figure.get_figwidth(), drawn.y1 + _AIR]])
     told = {"Title": "".join(about[:1]), "Subject" if file == "pdf" else "Description": "\n".join(about)}
     figure.savefig(data, format=file, dpi=300, metadata=told, bbox_inches=page)
     return data.getvalue(), page.height * INCH

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from lenses.commands.links import add_link_options, asks_for_links, write_links
 from lenses.words.alignment import diagonal, score
 from lenses.words.gold_links import CrossAlignments, align_gold
 from transformer.commands.arguments import model_command, percent, shared_model, write
+from transformer.commands.lines import unread, warn_unread
 from transformer.text.links import GoldPair, read_gold
 
 
@@ -30,6 +32,8 @@ def align_file(arguments: argparse.Namespace) -> int:
     with shared_model(arguments) as (translator, workers):
         collected = align_gold(translator, gold, workers)
         if workers.first:
+            texts = ((" ".join(pair.source), " ".join(pair.target)) for pair in gold)
+            warn_unread(Counter(note for pair in texts for note in unread(translator, *pair)))
             _write_errors(arguments, collected, gold)
     return 0
 

@@ -71,7 +71,7 @@ STATISTICS = (
     Statistic(
         "contribution",
         "norm of the contribution",
-        "Mean norm of what the head adds to the residual stream: weights × values × its part of W^O.",
+        "Mean norm of what the head adds to the residual stream: weights × values × its part of W_O.",
         "norm",
     ),
 )
@@ -82,13 +82,14 @@ PROFILED = (
     Statistic(
         "stays",
         "stays in place",
-        "Share of the weight in rows and columns of two words that stays where it was when they change "
-        "places.",
+        "Share of the weight in the rows and columns (in cross-attention the columns) of two words that "
+        "stays where it was when they change places.",
     ),
     Statistic(
         "follows",
         "goes along with words",
-        "Share of the weight in rows and columns of two words that goes along when they change places.",
+        "Share of the weight in the rows and columns (in cross-attention the columns) of two words that "
+        "goes along when they change places.",
     ),
     Statistic(
         "eos_value",

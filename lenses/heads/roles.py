@@ -66,9 +66,15 @@ def _content(means: Means) -> Floats:
 def _alignment(means: Means) -> Floats:
     if "aer" not in means:
         return _missing(means)
-    error, diagonal = means["aer"], means["aer_diagonal"]
+    error, diagonal = np.fmin(means["aer"], means.get("aer_read", means["aer"])), means["aer_diagonal"]
     without = np.where(error > 0, np.inf, error)  # no error of either is as good; what is not known stays so
     return np.where(diagonal > 0, error / np.maximum(diagonal, 1e-6), without).astype(np.float32)
+
+
+def aligned_by(means: Means) -> NDArray[np.str_]:
+    """Which row of each head implies the better word alignment: the one that reads a word, or predicts it."""
+    reads = means.get("aer_read", means["aer"]) < means["aer"]
+    return np.where(reads, "reads", "predicts")
 
 
 THRESHOLDS = (
@@ -79,7 +85,8 @@ ROLES = (
     Role(
         ALIGNMENT,
         (AttentionKind.CROSS,),
-        "The word alignment that it implies has an error (AER) of at most 0.8 times that of the diagonal.",
+        "The word alignment of its rows, those that predict a word or those that read it, has an error (AER) "
+        "of at most 0.8 times that of the diagonal.",
         _alignment,
         0.8,
         at_most=True,

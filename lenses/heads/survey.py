@@ -189,21 +189,21 @@ class Surveyor:
 
     @property
     def total(self) -> int:
-        """Number of sentences, including the gold pairs."""
-        return len(self._lines) + len(self._gold)
+        """Number of sentences."""
+        return len(self._lines)
 
     def run(self) -> Iterator[int]:
-        """Reads the sentences one by one, the gold pairs first; yields the number read so far.
+        """Reads the gold pairs, then the sentences one by one; yields the number of sentences read so far.
 
         To stop, leave the loop.
         """
         todos: list[GoldPair | Line] = [*self._gold, *self._lines]
-        for number, todo in enumerate(todos, start=1):
+        for number, todo in enumerate(todos, start=1 - len(self._gold)):
             try:
                 self._take(todo)
             except (InputError, DataError):
                 self._skipped += 1
-            yield number
+            yield max(0, number)
 
     def _take(self, todo: GoldPair | Line) -> None:
         if isinstance(todo, GoldPair):

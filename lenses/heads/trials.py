@@ -2,7 +2,9 @@
 
 *Place or meaning.* Two words of as many pieces change places: in the source for encoder and cross-attention,
 in the target for the decoder. Of the old pattern's weight in the rows and columns of these words, `stays` is
-the share that the new pattern has at the same places, `follows` the share that it has where the words are.
+the share that the new pattern has at the same places, `follows` the share that it has where the words are;
+`stays_error` is the standard error of their difference over sentences. The decoder has none: where a word may
+be seen from after the exchange is for the mask to decide.
 
 *Source share.* What of each prediction comes from the source, by ALTI+, but for the first step, which has no
 prefix, and `</s>`: what is usual for the model.
@@ -11,6 +13,7 @@ prefix, and `</s>`: what is usual for the model.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -36,8 +39,7 @@ class Trials:
 
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
-        self._sums: dict[AttentionKind, dict[str, Floats]] = defaultdict(dict)
-        self._over: dict[AttentionKind, dict[str, Floats]] = defaultdict(dict)
+        self._tried: dict[AttentionKind, dict[str, list[Share]]] = defaultdict(lambda: defaultdict(list))
         self._shares: list[float] = []
 
     def tried(self, run: Translation, readings: dict[AttentionKind, HeadsOfKind]) -> list[Tried]:
@@ -59,8 +61,7 @@ class Trials:
         self._shares += shares
         for kind, found in tried:
             for name, pair in found.items():
-                for sums, value in zip((self._sums[kind], self._over[kind]), pair, strict=True):
-                    sums[name] = sums[name] + value if name in sums else value
+                self._tried[kind][name].append(pair)
 
     @property
     def usual(self) -> tuple[float, float, float] | None:
@@ -70,11 +71,17 @@ class Trials:
 
     def means(self, kind: AttentionKind) -> dict[str, Floats]:
         """Maps each statistic to (layers, heads); one that could not be tried is left out."""
-        return {
-            name: (sums / np.maximum(self._over[kind][name], 1e-9)).astype(np.float32)
-            for name, sums in self._sums[kind].items()
-            if self._over[kind][name].any()
+        found = {
+            name: _ratio(pairs)
+            for name, pairs in self._tried[kind].items()
+            if any(over.any() for _, over in pairs)
         }
+        means = {name: ratio.astype(np.float32) for name, (ratio, _) in found.items()}
+        if "stays" in found and kind is not AttentionKind.DECODER:
+            parts = found["stays"][1] - found["follows"][1]
+            if (count := len(parts)) > 1:
+                means["stays_error"] = np.sqrt(count / (count - 1) * (parts**2).sum(0)).astype(np.float32)
+        return means
 
     def _exchanged(self, run: Translation) -> list[tuple[AttentionKind, list[int], Translation]]:
         """By kind, the new order of the tokens along its keys, and the run in which they have it."""
@@ -103,6 +110,14 @@ class Trials:
 
     def _ids(self, text: str) -> tuple[int, ...]:
         return (*self._translator.ids(text), self._translator.config.eos_id)
+
+
+def _ratio(pairs: Sequence[Share]) -> tuple[Floats, Floats]:
+    """A share over all sentences, and what each adds to its error, (sentences, layers, heads)."""
+    counted, over = (np.stack(each).astype(float) for each in zip(*pairs, strict=True))
+    whole = np.maximum(over.sum(0), 1e-9)
+    ratio = counted.sum(0) / whole
+    return ratio, (counted - ratio * over) / whole
 
 
 def _weights(run: Translation, kind: AttentionKind) -> Floats:

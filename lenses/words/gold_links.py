@@ -106,14 +106,19 @@ class CrossAlignments:
         return found | {"aer_diagonal": np.full_like(found["aer"], baseline)}
 
     def pair_errors(self) -> Floats:
-        """The `aer` of each single pair (pairs, layers, heads)."""
-        return np.array(
-            [
-                [[score([head[i]], [pair]).aer for head in heads] for heads in self._heads("predicted")]
-                for i, pair in enumerate(self._gold)
-            ],
-            np.float32,
+        """The error of each single pair (pairs, layers, heads), by the rows better over all pairs."""
+        errors = self.errors()
+        one, other = (
+            np.array(
+                [
+                    [[score([head[i]], [pair]).aer for head in heads] for heads in self._heads(rows)]
+                    for i, pair in enumerate(self._gold)
+                ],
+                np.float32,
+            )
+            for rows in ERRORS.values()
         )
+        return np.where(errors["aer_read"] < errors["aer"], other, one)
 
 
 def align_gold(translator: Translator, gold: Sequence[GoldPair], workers: Workers = ALONE) -> CrossAlignments:

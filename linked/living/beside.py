@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,15 +36,21 @@ def in_words(
 
 
 def told_apart(one: Translation, other: Translation) -> list[str]:
-    """A name for each of two runs: what differs first of model, changes, and way of decoding."""
+    """A name for each of two runs: what differs first of model, text, changes, method, and output."""
     for names in (
         (one.model, other.model),
+        (_quoted(one.source_text), _quoted(other.source_text)),
         tuple("changed" if each.interventions else "as it is" for each in (one, other)),
         (one.method, other.method),
+        (_quoted(one.text), _quoted(other.text)),
     ):
         if names[0] != names[1]:
             return [f"A · {names[0]}", f"B · {names[1]}"]
     return ["A", "B"]
+
+
+def _quoted(text: str) -> str:
+    return f"“{textwrap.shorten(text, 60, placeholder=' …')}”"
 
 
 def unchanged(run: Translation, model: Translator | TextGenerator) -> Translation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,13 @@ from lenses.words.alignment import Aligner
 from linked.living.measured import Measure, Measuring
 from linked.living.why import Explaining, Why
 from linked.view import Gloss
+from linked.view.examples import Example, read_examples
 from transformer.interventions import write_text
 from transformer.model.sites import Head
 from transformer.runs.language.generation import Generation
 from transformer.runs.translation import Translation
+from transformer.storage.description import EXAMPLES_FILE, languages_in_words, languages_of
+from transformer.storage.files import CheckpointError
 
 if TYPE_CHECKING:
     from transformer.runs.language.generator import TextGenerator
@@ -40,6 +44,14 @@ class Known:
     query: Mapping[str, str] | None = None  # as in `address`
     measure: Measure | None = None  # what puts a measure in the place of weights
     why: Why | None = None  # what says why a token was written
+    languages: str = ""  # of the model, such as "English → German"
+    examples: Sequence[Example] = ()  # whose sentences open where their claims are seen
+
+    def example(self, run: Translation) -> Example | None:
+        """The example with the sentence of a run that the model wrote, unchanged."""
+        if run.interventions or run.method == "forced":
+            return None
+        return next((each for each in self.examples if each.text == run.source_text), None)
 
     @classmethod
     def of(cls, model: Translator | TextGenerator | None, directory: str | Path | None) -> Known:
@@ -53,10 +65,20 @@ class Known:
         best = heads.get("aligner")
         aligner = best and Aligner(tuple((layer, head) for layer, head in best["heads"]), best["rows"])
         roles: Roles = {} if directory is None else surveyed(Path(directory))
-        if model is None:
-            return cls(sha256, opens, aligner, roles)
         found = cls(sha256, opens, aligner, roles)
+        if directory is not None:
+            languages = languages_in_words(languages_of(Path(directory)) or ())
+            found = replace(found, languages=languages, examples=_examples(Path(directory)))
+        if model is None:
+            return found
         return replace(found, measure=Measuring(model), why=Explaining(model))
+
+
+def _examples(directory: Path) -> Sequence[Example]:
+    """The examples beside a model; none if the file is missing or damaged."""
+    with suppress(CheckpointError):
+        return read_examples(directory / EXAMPLES_FILE)
+    return ()
 
 
 LONGEST = 4_000

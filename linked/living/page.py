@@ -22,6 +22,8 @@ from linked.living.kinds import MOST, SCORED, WHOLE, AttentionMaps
 from linked.living.known import Known, address
 from linked.living.measured import why_not
 from linked.view import SIDES, glossed, strips_feed, tell
+from linked.view.examples import claim_step
+from linked.view.glosses import meant
 from linked.view.home import HOME, TOUR, next_feed
 from transformer.model.sites import Head
 from transformer.runs.translation import NotCapturedError, Translation
@@ -116,15 +118,32 @@ def written(
             own = ()  # the run beside may be one that cannot be measured
         ends = f"-{number + 1}" if number else ""
         parts.append(_side(each, model, place, heads * (not number), name, ends, (own, reasons), pair))
+    title = _safe(" | ".join(" → ".join(_texts(each))[: 120 // len(sides)] for each, _ in sides))
+    shown = "\n".join(side for side, _ in parts)
     return _FRAME.format(
         policy=html.escape(POLICY),
-        title=_safe(" | ".join(" → ".join(_texts(each))[: 120 // len(sides)] for each, _ in sides)),
+        title=title,
         style=scripts.style(),
         pair=" living-pair" if beside else "",
-        sides="\n".join(side for side, _ in parts),
-        runs="\n".join(data for _, data in parts),
+        sides=shown,
+        runs="\n".join(
+            _script(f"run{'-2' * bool(i)}", data, place, title, shown) for i, (_, data) in enumerate(parts)
+        ),
         script=scripts.script(),
     )
+
+
+def _script(name: str, data: str, place: str, title: str, shown: str) -> str:
+    """The data of a run, with the hash of all that is shown: title, place, the texts of the page, numbers."""
+    hashed = "\n".join((_one_space(title), place, _one_space(shown), data))
+    digest = hashlib.sha256(hashed.encode()).hexdigest()
+    attributes = f'id="{name}" data-sha256="{digest}" data-place="{_safe(place)}"'
+    return f'<script type="text/plain" {attributes}>{data}</script>'
+
+
+def _one_space(source: str) -> str:
+    """The text of a piece of HTML as `living.js` reads it, with single spaces."""
+    return re.sub("[\t\n\f\r ]+", " ", html.unescape(re.sub("<[^>]*>", "", source))).strip(" ")
 
 
 def _texts(run: Translation) -> list[str]:
@@ -156,7 +175,7 @@ def _side(
         str(kind): AttentionMaps(run, str(kind), known, asked[kind] or shown[kind], longest, measures)
         for kind in map(str, run.config.sites)
     }
-    said = {"texts": _texts(run), "proof": _proof(run, known, kinds)}
+    said = {"about": [_about(run, known)], "texts": _texts(run), "proof": _proof(run, known, kinds)}
     if run.interventions:
         said["changes"] = [f"Changed: {in_words(each, run)}." for each in run.interventions]
     spec = {"view": f"{HOME.view}{number}", **pair}
@@ -170,19 +189,26 @@ def _side(
     data = base64.b64encode(packed.packed(values, arrays)).decode()
     lines = {
         what: "\n".join(f'<p dir="auto">{_safe(text)}</p>' for text in said.get(what, ()))
-        for what in ("texts", "changes", "proof")
+        for what in ("about", "texts", "changes", "proof")
     }
     head = (
         f'<h2 class="living-name">{_safe(name)}<span id="end{number}" role="status"></span></h2>\n'
         if name
         else ""
     )
-    digest = hashlib.sha256(data.encode()).hexdigest()
-    told = f'id="run{number}" data-sha256="{digest}" data-place="{_safe(place)}"'
     reasons = "\n".join(_reason(run, known, step) for step in steps)
-    return _SIDE.format(
-        n=number, head=head, why=reasons, **lines
-    ), f'<script type="text/plain" {told}>{data}</script>'
+    return _SIDE.format(n=number, head=head, why=reasons, **lines), data
+
+
+def _about(run: Translation, known: Known) -> str:
+    """What the page is, in the line at its top."""
+    sort = "a translation" if run.source_tokens else "a text"
+    written = "forced on" if run.method == "forced" else "written by"
+    languages = f" ({known.languages})" * bool(known.languages)
+    return (
+        f"{sort[0].upper()}{sort[1:]} {written} the model {run.model}{languages}, with every attention head: "
+        "one file of Attention explorer, which needs no network."
+    )
 
 
 def _reason(run: Translation, known: Known, step: int) -> str:
@@ -200,8 +226,8 @@ def _reason(run: Translation, known: Known, step: int) -> str:
 
 
 def _safe(text: str) -> str:
-    """A text as HTML; what UTF-8 cannot write becomes a question mark."""
-    return html.escape(text.encode("utf-8", "replace").decode())
+    """A text as HTML; what UTF-8 cannot write becomes a question mark, and zeros are left out."""
+    return html.escape(text.encode("utf-8", "replace").decode().replace("\0", ""))
 
 
 def _named(text: str, sizes: Mapping[str, Head], strict: bool = True) -> dict[str, list[Head]]:
@@ -233,11 +259,17 @@ def _shown(
     if known.aligner is not None and "cross" in kinds:
         told = tell(run, known.aligner, kinds["cross"].opens)
         glosses = glossed(told.glosses, known.aligner) if known.glosses is None else dict(known.glosses)
+    heads, step = {name: kind.opens for name, kind in kinds.items()}, told.step
+    if (example := known.example(run)) is not None and "cross" in kinds:
+        glosses |= meant(run, example)
+        claimed, head = claim_step(example, run.target_tokens), (example.claim.layer, example.claim.head)
+        if claimed is not None:
+            step = claimed
+        if head in kinds["cross"].whole:  # type: ignore[union-attr]
+            heads["cross"] = head
     present = {*kinds, "controls", "next"}
     stops = [stop for stop in TOUR if stop[0] in {*run.config.sites, "controls", "next"}]
-    tour = [
-        {"plot": plot, "text": text, "step": told.step if i else None} for i, (plot, text) in enumerate(stops)
-    ]
+    tour = [{"plot": plot, "text": text, "step": step if i else None} for i, (plot, text) in enumerate(stops)]
     strips = strips_feed(
         run.model,
         run.source_tokens,
@@ -261,9 +293,9 @@ def _shown(
         },
         "shown": {"strips": strips, "next": next_feed(run.model, run)},
         "place": {
-            "step": told.step,
+            "step": step,
             "source": None,
-            "heads": {name: kind.opens for name, kind in kinds.items()},
+            "heads": heads,
         },
     }
 
@@ -300,7 +332,10 @@ def _written(kinds: Collection[AttentionMaps]) -> str:
 
 
 _SIDE = """<div class="living-side">
-{head}<div id="texts{n}" class="living-texts">
+{head}<div id="about{n}" class="living-about">
+{about}
+</div>
+<div id="texts{n}" class="living-texts">
 {texts}
 </div>
 <div id="changes{n}" class="living-changes">

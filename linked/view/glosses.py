@@ -9,8 +9,9 @@ import numpy as np
 
 from figures.base import labels
 from lenses.words.alignment import Aligner
-from lenses.words.telling import glosses, telling_step
-from linked.view.payloads import Gloss
+from lenses.words.telling import glosses, telling_step, text_words
+from linked.view.examples import Example
+from linked.view.payloads import EXAMPLE, Gloss
 from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translation import Translation
 
@@ -40,6 +41,24 @@ def glossed(texts: Mapping[int, str], aligner: Aligner) -> dict[int, Gloss]:
     """The glosses of an aligner as the strips show them."""
     origin = labels.aligner(aligner.heads, aligner.rows)
     return {place: Gloss(text=text, origin=origin) for place, text in texts.items()}
+
+
+def meant(run: Translation, example: Example) -> dict[int, Gloss]:
+    """The English words of an example under the words of a translation that it knows."""
+    words = text_words(run.target_tokens)
+    return {
+        each.start: Gloss(text=example.gloss[each.text], origin=EXAMPLE)
+        for each in words
+        if example.gloss.get(each.text)
+    }
+
+
+def legend(found: Mapping[int, Gloss]) -> str:
+    """What the words under a translation are, in a sentence; empty if there are none."""
+    origins = dict.fromkeys(each["origin"] for each in found.values())
+    heads = [f"source words by the {origin}" for origin in origins if origin != EXAMPLE]
+    english = ["English words of the example"] * (EXAMPLE in origins)
+    return f"Under the words: {', else '.join([*english, *heads])}." if origins else ""
 
 
 def followed(weights: np.ndarray) -> Sequence[int]:

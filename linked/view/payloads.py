@@ -51,6 +51,7 @@ class StripsFeed(TypedDict):
     follow: list[int]
     tour: list[Mapping[str, Any]]
     claim: Mapping[str, Any] | None
+    glossed: str
 
 
 class CellFeed(TypedDict):

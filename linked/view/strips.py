@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from figures.base import captions, labels
+from linked.view.glosses import legend
 from linked.view.payloads import Gloss, Shade, StripsFeed
 from transformer.text import words
 
@@ -89,4 +90,5 @@ def strips_feed(
         "follow": list(follow),
         "tour": list(tour),
         "claim": claim,
+        "glossed": legend(glosses or {}),
     }

@@ -16,6 +16,7 @@ export class Strips {
     this.drawn = strips;
     this.chips = { source: [], target: [] };
     this.root.replaceChildren(...this.view.spec.strips.map((side) => this.strip(side, strips)));
+    if (strips.glossed) this.root.append(element("p", "lv-glossed", strips.glossed));
     return true;
   }
 
@@ -85,10 +86,9 @@ function darken(chip, share, title) {
   chip.title = title;
 }
 
-// A source word under a target word; its origin says whether an example or a head of the model gave it.
+// A word under a target word; the line under the strips says what such words are.
 function glossed({ text, origin }) {
   const node = element("small", "lv-gloss", text);
   if (origin !== "example") node.title = `from the ${origin}`;
-  node.classList.toggle("lv-guessed", origin !== "example");
   return node;
 }

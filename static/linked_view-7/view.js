@@ -320,7 +320,7 @@ class View {
     const claim = strips.claim?.step === this.at.step ? strips.claim.text : "";
     const noted = this.stage ? this.focus.noted() : "";
     const limit = this.stage && this.focus.data?.limit;
-    for (const text of [noted, claim, limit]) if (text) this.sentence.append(element("span", "lv-claim", text));
+    for (const text of [noted, claim, limit]) if (text) this.sentence.append(" ", element("span", "lv-claim", text));
     for (const cell of this.all()) cell.words(strips);
   }
 

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4) of a text of plain ASCII. Its own, because browsers offer theirs to secure addresses only, and a
+// SHA-256 (FIPS 180-4) of a text in UTF-8. Its own, because browsers offer theirs to secure addresses only, and a
 // file has none.
 
 const SIZE = 64;
@@ -16,12 +16,13 @@ const turn = (word, by) => (word >>> by) | (word << (32 - by));
 
 // The text, a one, zeros, and its length in bits: whole blocks of 64 bytes.
 function blocks(text) {
-  const bytes = new Uint8Array(Math.ceil((text.length + 9) / SIZE) * SIZE);
-  for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
-  bytes[text.length] = 0x80;
+  const given = new TextEncoder().encode(text);
+  const bytes = new Uint8Array(Math.ceil((given.length + 9) / SIZE) * SIZE);
+  bytes.set(given);
+  bytes[given.length] = 0x80;
   const view = new DataView(bytes.buffer);
-  view.setUint32(bytes.length - 8, Math.floor(text.length / 2 ** 29));
-  view.setUint32(bytes.length - 4, (text.length << 3) >>> 0);
+  view.setUint32(bytes.length - 8, Math.floor(given.length / 2 ** 29));
+  view.setUint32(bytes.length - 4, (given.length << 3) >>> 0);
   return view;
 }
 

@@ -9,8 +9,8 @@ import { has, placeIn, written } from "./place.js";
 import { Switches } from "./switches.js";
 import { followTheme } from "./theme.js";
 
-const WHOLE = "Unaltered since it was written.";
-const ALTERED = "✗ Altered since it was written: its numbers are not those that were exported.";
+const WHOLE = "Its numbers and texts fit the hash written beside them (this is no signature).";
+const ALTERED = "✗ Its numbers or texts do not fit the hash written beside them: they were altered.";
 const UNREAD = "The run in this file cannot be read.";
 const TOO_OLD = "This browser is too old to unpack the run; any browser from 2023 on can.";
 // Px of a printed sheet in landscape, A4 or Letter, and of the texts over the view.
@@ -168,16 +168,23 @@ function say(node, lines) {
   for (const [i, line] of lines.entries()) node.children[i].textContent = line;
 }
 
-// Whether the run is what was written; told after the first picture, which does not wait for it.
-function check(packed) {
+// What the page shows without its scripts: its title, and its texts with single spaces.
+function shown() {
+  const texts = ["title", ".stMain"].map((part) => document.querySelector(part).textContent);
+  return texts.map((text) => text.replace(/[\t\n\f\r ]+/g, " ").replace(/^ | $/g, ""));
+}
+
+// Whether the page is what was written; told after the first picture, which does not wait for it.
+function check(packed, [title, texts]) {
   const digest = part("digest", packed.id.slice(3));
-  const whole = sha256(packed.textContent) === packed.dataset.sha256;
+  const hashed = [title, packed.dataset.place, texts, packed.textContent].join("\n");
+  const whole = sha256(hashed) === packed.dataset.sha256;
   digest.textContent = whole ? WHOLE : ALTERED;
   digest.classList.toggle("lv-failed", !whole);
 }
 
 async function open() {
-  const packed = [...document.querySelectorAll("script[data-sha256]")];
+  const [packed, read] = [[...document.querySelectorAll("script[data-sha256]")], shown()];
   try {
     const runs = await Promise.all(packed.map((each) => unpacked(each.textContent)));
     document.documentElement.classList.add("living");
@@ -192,7 +199,7 @@ async function open() {
     part("view", "").textContent = window.DecompressionStream ? UNREAD : TOO_OLD;
     console.warn("living page", error);
   }
-  requestAnimationFrame(() => setTimeout(() => packed.forEach(check)));
+  requestAnimationFrame(() => setTimeout(() => packed.forEach((each) => check(each, read))));
 }
 
 open();

@@ -23,7 +23,7 @@ from linked import page, show
 from transformer import Translation, Translator, load_translator
 from ui.address.parameters import parse as parse_state
 
-from .conftest import PATIENCE, VIEWPORT, Visitor, box_of, patient
+from .conftest import PATIENCE, ROOT, VIEWPORT, Visitor, box_of, patient
 from .test_accessibility import AXE, RULES
 
 SCRIPTS = "living-1"
@@ -61,7 +61,9 @@ def opened(chromium: object, tmp_path: Path) -> Iterator[Open]:
         tab.goto(f"{path.as_uri()}{place}")
         if ready:
             visitor.ready()
-            visitor.until("document.querySelector('#digest').textContent.startsWith('Unaltered since')")
+            visitor.until(
+                "document.querySelector('#digest').textContent.startsWith('Its numbers and texts fit')"
+            )
         return visitor
 
     yield open_page
@@ -131,7 +133,7 @@ def test_two_runs_move_on_one_cursor_and_the_shorter_says_where_it_ended(
         tab.keyboard.press("ArrowRight")
         waiting.until(lambda step=step: f"step {step} of" in sides[1].locator(".lv-count").text_content())
         told = f" · ended after step {steps[0]}" * (step > steps[0])
-        waiting.until(lambda told=told: tab.evaluate(ended) == f"A{told},B")
+        waiting.until(lambda told=told: tab.evaluate(ended) == f"A · “one two”{told},B · “one two three”")
         rows = tab.evaluate(f"{sheets}.map(e => +e.style.getPropertyValue('--row'))")
         assert rows == [min(step, length) - 1 for length in steps]
     sides[1].locator("[data-plot=cross] .lv-head").select_option("1.0")
@@ -232,13 +234,26 @@ def test_the_file_plays_presents_and_lists_its_keys(opened: Open, run: Translati
     assert tab.is_visible(".lv-keys")
 
 
-def test_altered_numbers_are_said(opened: Open, run: Translation) -> None:
-    made = page(run)
-    start = made.index('id="run"')
-    at = made.index(">", start) + 400
-    other = "A" if made[at] != "A" else "B"
-    visitor = opened(made[:at] + other + made[at + 1 :], ready=False)
-    visitor.until("document.querySelector('#digest').textContent.startsWith('✗ Altered')")
+@pytest.mark.parametrize(
+    ("pattern", "other"),
+    [
+        (r"(<title>)one", r"\1two"),
+        (r'(data-place=")step=2', r"\1step=3"),
+        (r'(id="about">|id="about" .*\n<p .*>)A ', r"\1The "),
+        (r"(living-name.*>)A", r"\1C"),
+        (r'(id="proof-2">\n<p .*>)random', r"\1wrong"),
+        (r'(id="run"[^>]*>.{400}).', r"\1+"),
+    ],
+)
+def test_what_was_altered_is_said(opened: Open, run: Translation, pattern: str, other: str) -> None:
+    made, count = re.subn(pattern, other, page(run, place="step=2", beside=run), count=1)
+    assert count == 1
+    visitor = opened(made, ready=False)
+    visitor.until("document.querySelector('#digest').textContent.startsWith('✗ ')")
+
+
+def test_the_page_beside_the_documents_is_as_it_was_written(opened: Open) -> None:
+    opened((ROOT / "docs/pages/en-pt.html").read_text(encoding="utf-8"))
 
 
 def test_without_scripts_the_texts_are_read(opened: Open, run: Translation) -> None:

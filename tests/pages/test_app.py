@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -76,10 +77,10 @@ def test_whatever_stands_in_the_address_every_page_opens_and_names_it(page: str)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_positions_out_of_range_become_the_nearest_and_signs_are_told_once_on_every_page(page: str):
+def test_positions_out_of_range_become_the_nearest_on_every_page(page: str):
     at = run(page, **OUT_OF_RANGE, view="sentence" if "positions" in page else "")
-    signs = sum(labels.SIGNS in each.value for each in (*at.caption, *at.markdown))
-    assert signs == 1 or Path(page).stem in WITHOUT_PIECES
+    told = " ".join(each.value for each in (*at.caption, *at.markdown))
+    assert all(told.count(means) <= 1 for means in labels.SIGNS.values())
     if page in LINKED:
         assert view(at)["step"] == len(CASES["copy"].target_tokens) - 1
 
@@ -303,3 +304,26 @@ def test_the_grid_of_heads_can_be_ordered_by_a_fact():
     assert "by alignment error" in str(carried["caption"])
     assert json.loads(str(carried["figure"]))["data"][1]["customdata"][:2] == [[0, 3], [0, 2]]
     assert "alignment error 60\u00a0%" in json.loads(str(carried["figure"]))["data"][1]["hovertext"][0]
+
+
+JOINED, SPACE = (f"“{sign}” {means}" for sign, means in labels.SIGNS.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("The old house is not for sale.", [JOINED]), ("He is old.", []), ("He is 3.", [JOINED, SPACE])],
+)
+def test_signs_are_explained_where_they_stand(text: str, told: list[str]):
+    at = run("pages/cross_attention.py", model="en-de", text=text)
+    shown = " ".join(each.value for each in at.caption)
+    assert [each for each in (JOINED, SPACE) if each in shown] == told
+
+
+@pytest.mark.parametrize(
+    "page", ["whole_model", "masks", "beam_search", "heads", "inside_a_head", "positions"]
+)
+def test_powers_are_typeset_and_minus_is_no_hyphen(page: str):
+    at = run(f"pages/{page}.py", model="en-de", text="The old house is not for sale.")
+    told = " ".join(each.value for each in (*at.caption, *at.markdown) if "<style" not in each.value)
+    plain_text = re.sub(r"\$[^$]*\$", "", told.replace("\\", ""))
+    assert re.findall(r".{9}\^[−αO\d].{9}|[ (=]-\d\.\d.{9}|\de-\d", plain_text) == []

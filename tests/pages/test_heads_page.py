@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from transformer.training.toys.tasks import LETTERS
 from ui.server import catalogue, models, stores
 from ui.server.background import surveys
 from ui.server.examples import offered, text_on
+from ui.views.heads import circuits
 
 PAGE = "pages/heads.py"
 SAMPLE = surveys.sample
@@ -75,8 +77,50 @@ def test_the_survey_that_came_with_a_model_is_shown_at_once(monkeypatch: pytest.
     drawn = array(charts(at)[0]["data"][0]["z"])
     assert drawn == pytest.approx(expected, abs=1e-6)
     assert [each.label for each in at.button if "here" in each.label] == [
-        f"Read the {found.sentences + found.pairs} sentences here"
+        f"Read the {found.sentences} sentences here"
     ]
+
+
+MOVED = "When two words change places,"
+
+
+@pytest.mark.parametrize(
+    ("kind", "head", "words"),
+    [
+        (
+            "cross",
+            "1.2",
+            ["L1 H2 · alignment (row that reads)", "the 24 pairs with links made by hand show it"],
+        ),
+        ("cross", "3.2", ["L3 H2 · alignment (row that predicts)"]),
+        ("cross", "1.2&facet=distances", [MOVED, "in their columns stays in place"]),
+        (
+            "encoder",
+            "2.4&facet=distances",
+            [MOVED, "in their rows and columns", "looks more **by position**"],
+        ),
+        ("encoder", "1.6&facet=distances", [MOVED, "within two standard errors, neither is more"]),
+        ("decoder", "1.6&facet=distances", [MOVED, "where it can go is for the mask to decide"]),
+    ],
+)
+def test_what_is_said_of_a_head_of_en_de(
+    kind: str, head: str, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole_sample(monkeypatch)
+    place, _, facet = head.partition("&facet=")
+    at = run(PAGE, model="en-de", kind=kind, facet=facet or "tokens", **{kind: place})
+    assert [each for each in words if each not in told(at)] == []
+
+
+@pytest.mark.parametrize(("value", "short"), [(0.49, True), (0.51, False)])
+def test_a_value_is_called_short_below_a_half(
+    value: float, short: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = circuits._sunk
+    monkeypatch.setattr(circuits, "_sunk", lambda *of, **more: replace(real(*of, **more), value=value))
+    at = read(kind="cross", facet="sink")
+    assert f"writes **{value:.2f} times**" in told(at)
+    assert ("A short value" in told(at)) == short
 
 
 def test_every_bundled_model_comes_with_a_survey_of_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:

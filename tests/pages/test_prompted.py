@@ -13,6 +13,7 @@ from t5_models import write_t5
 
 from ui.address import sitemap
 from ui.server import examples, models
+from ui.server.lessons import files
 
 TEXT = "summarize: He is old and tired."
 PLACES = (
@@ -110,3 +111,26 @@ def test_a_model_of_languages_in_angle_brackets_has_a_picker(folder: Path) -> No
     assert not [each.value for each in at.error]
     assert models.find("madlad").addressed("the house", None) == "<2de> the house"
     assert models.find("madlad").addressed("the house", "<2pt>") == "<2pt> the house"
+
+
+@pytest.mark.parametrize(
+    ("lesson", "step", "model", "says", "not_said"),
+    [
+        ("by-hand", 1, "t5", "leaves its divisor out", ""),
+        ("by-hand", 3, "t5", "does not divide it", "Divided by"),
+        ("by-hand", 4, "t5", "a score becomes", "q·k is divided"),
+        ("scale", 1, "t5", "which this model does not have", "Section 3.2.1"),
+        ("positions", 3, "t5", "does not multiply embeddings", "the embedding times"),
+        ("stacks", 3, "t5", "has another activation, or a gate", "how many of its inner units are above 0"),
+        ("by-hand", 4, "en-de", "q·k is divided", "a score becomes"),
+        ("positions", 3, "en-de", "the embedding times", "does not multiply"),
+        ("stacks", 3, "en-de", "how many of its inner units are above 0", "a gate"),
+    ],
+)
+def test_a_lesson_says_what_is_true_of_the_model(
+    lesson: str, step: int, model: str, says: str, not_said: str
+) -> None:
+    view = files.find(lesson).steps[step - 1]
+    at = run(view.page, **{**view.params, "lesson": f"{lesson}.{step}", "model": model, "text": TEXT})
+    (strip,) = (each.value for each in at.markdown if says in each.value)
+    assert not not_said or not_said not in strip

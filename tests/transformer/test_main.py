@@ -107,7 +107,7 @@ def test_a_file_is_translated_in_order_and_continued_where_it_was_cut(
     assert output.read_text(encoding="utf-8") == whole
     output.write_text("other\tanders\n", encoding="utf-8")
     assert "other texts" in refused(capsys, command)
-    assert "need each other" in refused(capsys, command[:-2])
+    assert "Add --output FILE, the file to be written" in refused(capsys, command[:-2])
 
 
 def test_translate_reads_standard_input(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from transformer.commands.arguments import line_text
+from transformer.commands.arguments import line_text, warn
+from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair, parse_pair, read_lines
 
 AT_ONCE = 1000
@@ -47,3 +49,14 @@ def _read(
     except ValueError as error:
         return PairLine(None, place + str(error).removeprefix(place))
     return PairLine(pair)
+
+
+def unread(translator: Translator, source: str, target: str) -> set[str]:
+    """What the vocabulary has no piece for in a pair, in sentences."""
+    wording = translator.equipment.wording
+    return {*wording.cut(source).notes(), *wording.cut_target(target).notes()}
+
+
+def warn_unread(notes: Counter[str]) -> None:
+    """Says each note on standard error, with the number of lines of which it holds."""
+    warn(f"{count:,} line{'s' * (count > 1)}: {note}" for note, count in notes.items())

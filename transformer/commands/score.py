@@ -6,8 +6,8 @@ import argparse
 from collections import Counter
 from typing import Any
 
-from transformer.commands.arguments import Json, model_command, open_model, told, warn, write
-from transformer.commands.lines import pair_parts
+from transformer.commands.arguments import Json, model_command, open_model, told, write
+from transformer.commands.lines import pair_parts, unread, warn_unread
 from transformer.runs.scoring import forced_log_probs
 from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair
@@ -27,11 +27,10 @@ def add_command(commands: Any) -> None:
 
 def score(arguments: argparse.Namespace) -> int:
     """`score`: prints one line for each line of the file, blank where it is blank or cannot be used."""
-    translator, bad, unread = open_model(arguments), list[str](), Counter[str]()
-    wording = translator.equipment.wording
+    translator, bad, missing = open_model(arguments), list[str](), Counter[str]()
 
     def check(pair: SentencePair) -> None:
-        unread.update({*wording.cut(pair.source).notes(), *wording.cut_target(pair.target).notes()})
+        missing.update(unread(translator, pair.source, pair.target))
 
     for part in pair_parts(arguments.data, check):
         pairs = [line.pair for line in part if line.pair is not None]
@@ -42,7 +41,7 @@ def score(arguments: argparse.Namespace) -> int:
                 write(arguments, EMPTY | ({"error": line.error} if line.error else {}), "")
             else:
                 _write(arguments, translator, *next(found))
-    warn(f"{count:,} line{'s' * (count > 1)}: {note}" for note, count in unread.items())
+    warn_unread(missing)
     return told(bad)
 
 

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,16 @@ from transformer.commands.arguments import (
     warn,
     write,
 )
+from transformer.commands.lines import unread, warn_unread
 from transformer.decode.tree import SearchTree
+from transformer.runs import coverage
 from transformer.runs.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
+from transformer.runs.translation import TranslatedText
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
 from transformer.text.kinds import at_least
 from transformer.text.pairs import DataError, SentencePair, read_lines, read_pairs
+from transformer.text.sentences import joined
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
 from transformer.training.distributed import ALONE, Workers
@@ -51,8 +56,11 @@ def add_commands(commands: Any) -> None:
     text = "text<TAB>translation lines; a file that was begun is continued"
     option(translate, "--output", output_file, "FILE", text)
     add_beam(translate)
-    text = "the N best translations of the beam: a line each, rank<TAB>score<TAB>text"
+    text = "the N best translations of the beam: a line each, rank<TAB>score<TAB>text; implies --no-split"
     option(translate, "--n-best", int, "N", text)
+    text = "translate a text at once; else its sentences alone, and joined to one line. With "
+    text += "--json, tokens and log_probs are then those of all sentences, one after the other"
+    translate.add_argument("--no-split", action="store_true", help=text)
     text = "translate a file and score it with sacreBLEU"
     evaluate = model_command(commands, "evaluate", evaluate_file, text)
     evaluate.add_argument("--data", required=True, metavar="FILE", help="source<TAB>target lines (.gz too)")
@@ -62,7 +70,10 @@ def add_commands(commands: Any) -> None:
 def translate_texts(arguments: argparse.Namespace) -> int:
     """`translate`: prints one translation per line, or writes those of a file."""
     if (arguments.file is None) != (arguments.output is None) or (arguments.file and arguments.texts):
-        raise InputError("--file and --output need each other, and no other texts.")
+        if arguments.texts and arguments.file is not None:
+            raise InputError("Give texts, or a file of them with --file, not both.")
+        lacks = ("--output", "to be written") if arguments.output is None else ("--file", "with the texts")
+        raise InputError(f"Add {lacks[0]} FILE, the file {lacks[1]}: --file and --output need each other.")
     if arguments.file is not None and arguments.output.exists() and arguments.output.samefile(arguments.file):
         raise InputError(f"--output is the file of the texts, {arguments.file}; give another one.")
     _check_n_best(arguments)
@@ -103,15 +114,17 @@ def _translated_text(translator: Translator, text: str, arguments: argparse.Name
     if not text.strip():
         blank: dict[str, Any] = {"text": "", "source_tokens": [], "target_tokens": [], "log_probs": []}
         return blank | ({"n_best": []} if several else {})
-    found = translator.translate(text, beam_size=arguments.beam_size, capture=False, tree=several)
-    ranked = {} if found.tree is None else {"n_best": n_best(translator, found.tree, arguments.n_best)}
+    parts = (text,) if several or arguments.no_split else translator.sentences(text)
+    options = {"beam_size": arguments.beam_size, "capture": False, "tree": several}
+    whole = TranslatedText(tuple(translator.translate(each, **options) for each in parts))
+    tree = whole.runs[0].tree
     return {
-        "text": found.text,
-        "source_tokens": found.source_tokens,
-        "target_tokens": found.target_tokens,
-        "log_probs": [round(value, 5) for value in found.log_probs],
-        "notes": found.notes,
-    } | ranked
+        "text": whole.text if len(parts) > 1 else whole.runs[0].text,
+        "source_tokens": [token for run in whole.runs for token in run.source_tokens],
+        "target_tokens": [token for run in whole.runs for token in run.target_tokens],
+        "log_probs": [round(value, 5) for run in whole.runs for value in run.log_probs],
+        "notes": whole.notes,
+    } | ({} if tree is None else {"n_best": n_best(translator, tree, arguments.n_best)})
 
 
 def n_best(translator: Translator, tree: SearchTree, count: int) -> list[Json]:
@@ -135,28 +148,41 @@ def _translate_file(arguments: argparse.Namespace, translator: Translator) -> in
     texts = [line.partition("\t")[0] for _, line in numbered]
     done = _translated(arguments.output, texts)
     started, begun, bad = time.monotonic(), done, list[str]()
-    unread = Counter[str]()
+    missing = Counter[str]()
     while done < len(texts):
         part = texts[done : done + AT_ONCE]
-        good = []
+        good = dict[int, tuple[str, ...]]()
         for place, text in enumerate(part):
             try:
                 if line_text(text).strip():
-                    unread.update(translator.unread(text))
-                    good.append(place)
+                    parts = (text,) if arguments.no_split else translator.sentences(text)
+                    missing.update({note for each in parts for note in translator.unread(each)})
+                    good[place] = parts
             except ValueError as error:
                 bad.append(f"{arguments.file}:{done + place + 1}: {error}")
-        outputs = translate_batched(translator, [part[place] for place in good], arguments.beam_size)
-        written = dict(zip(good, outputs, strict=True))
-        lines = [f"{text}\t{' '.join(written.get(i, '').split())}\n" for i, text in enumerate(part)]
+        sentences = [each for parts in good.values() for each in parts]
+        outputs = iter(translate_batched(translator, sentences, arguments.beam_size))
+        written = dict[int, str]()
+        for place, parts in good.items():
+            found = [next(outputs) for _ in parts]
+            written[place] = joined(found)
+            if any(map(partial(_is_short, translator), parts, found)):
+                missing[coverage.NOTE] += 1
+        lines = [f"{text}\t{written.get(i, '')}\n" for i, text in enumerate(part)]
         with arguments.output.open("a", encoding="utf-8", errors="surrogateescape") as file:
             file.writelines(lines)
         done += len(part)
         speed = (done - begun) / max(time.monotonic() - started, 1e-9)
         said = f"{done:,}/{len(texts):,} · {speed:.0f} lines/s · {duration((len(texts) - done) / speed)} left"
         print(f"{bar(done, len(texts))} {said}", file=sys.stderr, flush=True)
-    warn(f"{count:,} line{'s' * (count > 1)}: {note}" for note, count in unread.items())
+    warn_unread(missing)
     return told(bad)
+
+
+def _is_short(translator: Translator, text: str, found: str) -> bool:
+    """Whether a translation is far too short: nothing else is known of one that was made in a batch."""
+    written = len(translator.tokenizer.encode_target(found))
+    return coverage.leaves_out(len(translator.ids(text)), written, lambda: None)
 
 
 def _translated(output: Path, texts: Sequence[str]) -> int:
@@ -184,6 +210,9 @@ def evaluate_file(arguments: argparse.Namespace) -> int:
     pairs = read_pairs(arguments.data)
     with shared_model(arguments) as (translator, workers):
         check_lengths(translator, pairs, arguments.data)
+        if workers.first:
+            notes = (unread(translator, pair.source, pair.target) for pair in pairs)
+            warn_unread(Counter(note for each in notes for note in each))
         started = time.perf_counter()
         sources = [pair.source for pair in pairs]
         outputs = translate_batched(translator, sources, arguments.beam_size, workers)

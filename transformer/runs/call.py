@@ -136,6 +136,10 @@ class Call(Generic[AnyModel, Done]):
             found["encoder"] = TokenTrace(self.source_ids, self.source_tokens, self.source_text)
         return found
 
+    def left_out(self, ids: Sequence[int], trace: AttentionTrace | None) -> tuple[str, ...]:
+        """A sentence if an output covers much less than its source; the recording, if there is one."""
+        return ()
+
     def trained_length_of(self, written: int) -> int:
         """Number of tokens that is compared with training; ``written`` is that of the output."""
         raise NotImplementedError
@@ -184,16 +188,19 @@ class Call(Generic[AnyModel, Done]):
             return there[list(value.taken(len(there), setting.whole(value.place.side)))]
         return None
 
-    @torch.inference_mode()
     def _again(self, run: OtherRun) -> AttentionTrace:
         """Everything that another run computes; without its output, the encoder."""
         for token in run.target or ():
             self.equipment.wording.token_id(token)
-        call = self.call_of(run)
-        recorder = Recorder(Capture(residual=True), call.observer(), call.changes)
-        request = call.request(recorder, recorder)
-        if run.target is not None:
-            call.record(request, run.target, recorder)
+        return self.call_of(run).recorded(run.target, Capture(residual=True))
+
+    @torch.inference_mode()
+    def recorded(self, token_ids: Sequence[int] | None, capture: Capture) -> AttentionTrace:
+        """The recording of one more pass with an output; without one, of the encoder."""
+        recorder = Recorder(capture, self.observer(), self.changes)
+        request = self.request(recorder, recorder)
+        if token_ids is not None:
+            self.record(request, token_ids, recorder)
         trace = recorder.trace(lambda *_: AuditReport(()))
         assert trace is not None
         return trace
@@ -285,7 +292,7 @@ class Run(Generic[Done]):
     def finished(self, hypothesis: Hypothesis, steps: tuple[DecodeStep, ...], method: str) -> Done:
         """The finished run with its trace."""
         call, wording, ids = self.call, self._wording, hypothesis.token_ids
-        target = tuple(step.token for step in steps)
+        target, trace = tuple(step.token for step in steps), self.trace(hypothesis)
         return call.answer(
             source_text=call.source_text,
             text=wording.text(ids),
@@ -297,8 +304,8 @@ class Run(Generic[Done]):
             method=method,
             model=call.equipment.name,
             config=call.equipment.config,
-            notes=call.notes(hypothesis),
-            attention=self.trace(hypothesis),
+            notes=(*call.notes(hypothesis), *call.left_out(ids, trace)),
+            attention=trace,
             interventions=call.values,
             distributions=partial(call.distributions, ids),  # of the call, which holds nothing recorded
         )

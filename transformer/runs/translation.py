@@ -10,6 +10,7 @@ from transformer.interventions import Intervention
 from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer
 from transformer.text.brief import Brief
+from transformer.text.sentences import joined
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import (
     Array,
@@ -207,3 +208,22 @@ class Translation(Brief):
         if self.attention is None:
             raise NotCapturedError("Attention was not recorded; translate with capture=True.")
         return self.attention
+
+
+@dataclass(frozen=True)
+class TranslatedText:
+    """A text of several sentences, each a run."""
+
+    runs: tuple[Translation, ...]
+
+    @property
+    def text(self) -> str:
+        """The translations in one line."""
+        return joined([run.text for run in self.runs])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the reader, each after the number of its sentence if there are several."""
+        several = len(self.runs) > 1
+        told = ((i, note) for i, run in enumerate(self.runs, start=1) for note in run.notes)
+        return tuple(f"Sentence {i}: {note}" if several else note for i, note in told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +36,21 @@ from transformer.model.network import EncoderDecoder, count_parameters
 from transformer.model.transformer import convert
 from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
 from transformer.model.watching.observer import Observer
+from transformer.runs import coverage
 from transformer.runs.answering import Answering
 from transformer.runs.call import Call, Equipment, Given, Run, given_text
 from transformer.runs.devices import AUTO, choose_device, named, placed
 from transformer.runs.search import Search, with_penalty
-from transformer.runs.translation import DecodeStep, Translation
+from transformer.runs.translation import DecodeStep, TranslatedText, Translation
 from transformer.runs.wording import InputError, Wording
 from transformer.text.kinds import one_of
+from transformer.text.sentences import sentences
 from transformer.text.typed import PiecedText
 from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import Group
 from transformer.trace.equations import audited_tokens
 from transformer.trace.recorder import Capture
+from transformer.trace.records import AttentionTrace
 from transformer.training.data import pad
 
 NO_MEANS = (
@@ -106,6 +110,31 @@ class TranslationCall(Call[EncoderDecoder, Translation]):
 
     def answer(self, **parts: Any) -> Translation:
         return Translation(**parts)
+
+    def left_out(self, ids: Sequence[int], trace: AttentionTrace | None) -> tuple[str, ...]:
+        config = self.equipment.config
+        if getattr(config, "task", "translate") != "translate" or ids[-1] != config.eos_id:
+            return ()
+        first = self._instructions()
+        read, written = len(self.source_ids) - 1 - first, len(ids) - 1
+        usual = coverage.SHORT * read <= written <= coverage.LONG * read
+
+        def unread() -> float | None:
+            if trace is None and (usual or self.hooks):  # one more pass only where the length asks for it
+                return None
+            found = self.recorded(ids, Capture()) if trace is None else trace
+            return coverage.unread(found, first, first + read)
+
+        return (coverage.NOTE,) if coverage.leaves_out(read, written, unread) else ()
+
+    def _instructions(self) -> int:
+        """How many source tokens say what to do: those that name languages, or a prompt."""
+        config, wording = self.equipment.config, self.equipment.wording
+        prompts: tuple[str, ...] = getattr(config, "prompt_texts", ())
+        prompt = next(filter(self.source_text.startswith, prompts), "")
+        if prompt:
+            return len(wording.cut(prompt).ids)
+        return len(list(takewhile(config.language_pieces.__contains__, self.source_tokens)))
 
     def trained_length_of(self, written: int) -> int:
         return len(self.source_ids)
@@ -191,6 +220,23 @@ class Translator(Answering[EncoderDecoder]):
         *_, translation = self.stream(text, *options, length_penalty, tree, length_offset)
         assert isinstance(translation, Translation)
         return translation
+
+    def translate_text(self, text: str, **options: Any) -> TranslatedText:
+        """Translates a text sentence by sentence; options and errors as in ``translate``."""
+        return TranslatedText(tuple(self.translate(each, **options) for each in self.sentences(text)))
+
+    def sentences(self, text: str) -> tuple[str, ...]:
+        """The sentences of a text, each after the language or the prompt that the text begins with.
+
+        A text for a model that does not translate is one, and so is an empty text.
+        """
+        prompts: tuple[str, ...] = getattr(self.config, "prompt_texts", ())
+        if getattr(self.config, "task", "translate") != "translate":
+            return (text,)
+        says = next(filter(text.startswith, prompts), "")
+        while piece := next(filter(text[len(says) :].lstrip().startswith, self.config.language_pieces), ""):
+            says = text[: text.index(piece, len(says)) + len(piece)]
+        return sentences(text, says) or (text,)
 
     def stream(
         self,

@@ -117,6 +117,14 @@ def _read_position(value: str) -> int:
 
 
 POSITION = Kind(_read_position, lambda value: str(value + 1))
+AS_ONE = -1
+"""In place of a sentence of a text: all of it, as one run."""
+SENTENCE = Kind(
+    lambda value: AS_ONE if value == "all" else _read_position(value),
+    lambda value: "all" if value == AS_ONE else str(value + 1),
+)
+LINE = Kind(lambda value: re.sub(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", value))
+"""A text of one line: a field would drop its line breaks, and join the words around them."""
 
 
 def _read_head(value: str) -> Head:

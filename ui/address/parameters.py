@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 from urllib.parse import quote
 
-from ui.address.state import KINDS, TEXTS, State, elsewhere
+from ui.address.state import KINDS, TEXTS, State, changed, elsewhere
 
 LONGEST_LINK = 4_000
 """Most characters that the texts in an address may take, in URL encoding."""
@@ -68,4 +68,4 @@ def link(
     **values: Any,  # what the other page shows instead
 ) -> dict[str, str]:
     """The parameters of a link to another page, so that it opens with the same state."""
-    return as_params(replace(elsewhere(state), **values))
+    return as_params(changed(elsewhere(state), **values))

@@ -18,7 +18,7 @@ from linked.view.events import Cursor, CursorRange, picked_candidate, picked_hea
 from transformer.model.sites import Head
 from ui.address.parameters import KEEP, as_params, carried, parse
 from ui.address.sitemap import TRANSLATE
-from ui.address.state import KINDS, PLACE, TEXTS, State, elsewhere
+from ui.address.state import KINDS, PLACE, TEXTS, State, changed, elsewhere
 
 RUN: dict[str, Any] = {
     "step": None,
@@ -47,7 +47,7 @@ def _address() -> dict[str, list[str]]:
 FORMER = "en-de"
 """Opened first until addresses named their model: it is meant by an address with a text and no model."""
 CARRIED = (
-    *("text", "language", "model", "step", "source", "encoder", "decoder", "cross"),
+    *("text", "sentence", "language", "model", "step", "source", "encoder", "decoder", "cross"),
     *("two", "a", "b", "length", "present"),
 )
 """Values that a lesson keeps from step to step; all others are as a step's view gives them."""
@@ -75,7 +75,7 @@ def adopt(
         if "lesson" in named:
             _write(_at_step(named, place or {}))
         else:
-            _write(replace(elsewhere(current()), **{**(place or {}), **named}))
+            _write(changed(elsewhere(current()), **{**(place or {}), **named}))
         return
     if sort == TRANSLATE and state.text is not None and state.model is None:
         state = replace(state, model=FORMER)
@@ -100,6 +100,8 @@ def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
         kept |= {name: None for name in PLACE if name in CARRIED}
     elif (named.get("text", kept["text"]), named.get("changes", ())) != (kept["text"], current().changes):
         kept |= {"step": None, "source": None, "two": None}  # the cursor stood in another run
+    if named.get("text", kept["text"]) != kept["text"]:
+        kept["sentence"] = None
     return State(**{**kept, **named})
 
 
@@ -116,7 +118,7 @@ def _place(sort: str) -> dict[str, Any] | None:
 
 def change(**values: Any) -> State:
     """Changes the state and writes the address once, as one entry in the browser's history."""
-    return _write(replace(current(), **values))
+    return _write(changed(current(), **values))
 
 
 def keep() -> None:
@@ -142,7 +144,7 @@ def rerun(
     """
     if values:
         keep()
-        st.session_state["state"] = replace(current(), **values)
+        st.session_state["state"] = changed(current(), **values)
         st.session_state["unwritten"] = True
     current()
     st.rerun()
@@ -158,7 +160,7 @@ def _write(state: State) -> State:
 
 def resolve(**values: Any) -> State:
     """Fills in values that the app chose, without a new entry in the browser's history."""
-    state = replace(current(), **values)
+    state = changed(current(), **values)
     st.session_state["state"] = state
     return state
 
@@ -186,7 +188,12 @@ def visitor() -> str:
 
 
 def browser() -> str:
-    """A name for the visitor's browser, the same after a reload; without cookies, that of the session.
+    """A name for the visitor's browser, the same after a reload; without cookies, that of the session."""
+    return cookie() or visitor()
+
+
+def cookie() -> str:
+    """A name for the visitor's browser by its cookie; empty without one.
 
     Streamlit gives every browser a random token against forged requests, in a cookie: `2|mask|masked|time`.
     It masks the token anew each time.
@@ -197,7 +204,7 @@ def browser() -> str:
         token = bytes(byte ^ mask[i % len(mask)] for i, byte in enumerate(masked))
     except (IndexError, ValueError, ZeroDivisionError):
         token = b""
-    return hashlib.sha256(token).hexdigest() if token else visitor()
+    return hashlib.sha256(token).hexdigest() if token else ""
 
 
 def own_sentences() -> tuple[str, tuple[Any, ...]] | None:
@@ -313,6 +320,12 @@ def cursor() -> Cursor:
 def view_key(view: str) -> str:
     """The session key of a linked view."""
     return f"linked.{view}"
+
+
+def sent(key: str) -> Mapping[str, Any]:
+    """What a component has sent with this run of its part."""
+    values: Mapping[str, Any] = st.session_state.get(key) or {}
+    return values
 
 
 def on_linked_view(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -28,12 +28,14 @@ from ui.address.kinds import (
     LARGEST_SEED,
     LAYERS,
     LESSON,
+    LINE,
     LINKS,
     MOST_DRAWS,
     OWN,
     PAIRS,
     POSITION,
     RULE,
+    SENTENCE,
     TEXT,
     YES,
     Against,
@@ -97,7 +99,9 @@ shared, own = partial(_declared, True), partial(_declared, False)
 class State:
     """Everything that an address carries; positions, layers and heads count from 0; None: the app chooses."""
 
-    text: str | None = shared(TEXT, long=True)  # the sentence
+    text: str | None = shared(LINE, long=True)  # the text: a sentence, or several
+    # which of its sentences is shown; `AS_ONE` for all of them as one run, None for the first
+    sentence: int | None = shared(SENTENCE)
     model: str | None = shared(TEXT, place=True)  # the name of the model
     # the target language, such as `>>fra<<`, for a model with several
     language: str | None = shared(LANGUAGE)
@@ -108,12 +112,12 @@ class State:
     cross: Head | None = shared(HEAD, place=True)  # the chosen head of cross-attention
     view: str | None = own(one_of(*VIEWS))  # the section of a page, or its way of drawing
     decode: str = shared(DECODE, "greedy")  # `greedy`, `beam-4`, `sample-7`
-    target: str | None = shared(TEXT, place=True, long=True)  # the visitor's own translation
+    target: str | None = shared(LINE, place=True, long=True)  # the visitor's own translation
     # what is changed in the run of the model, in the order of acting
     changes: tuple[Intervention, ...] = shared(CHANGES, (), place=True)
     # changes that are switched off, each with its place in the list: `2.hide_3` stands second
     off: Off = shared(SWITCHED_OFF, (), place=True)
-    batch: str | None = shared(TEXT, long=True)  # the second sentence on the encoder page
+    batch: str | None = shared(LINE, long=True)  # the second sentence on the encoder page
     order: str | None = shared(one_of(*ORDERS))  # the statistic by which the grids of heads are ordered
     words: bool = shared(YES, False)  # whether sub-words are merged into words
     hide: tuple[str, ...] = shared(HIDDEN, ())  # what the maps leave out, from `HIDEABLE`
@@ -162,7 +166,7 @@ class State:
     gold: str | None = shared(GOLD_PAIR)
     against: Against | None = own(AGAINST)  # what the page Compare compares the selection with
     # the other sentence or translation on the page Compare
-    other: str | None = own(TEXT, long=True)
+    other: str | None = own(LINE, long=True)
     # the token that a written one is compared with on the page "Is attention an explanation?"
     rival: str | None = own(TEXT)
     # how a whole word is taken away from one layer on that page
@@ -215,7 +219,7 @@ class State:
     width: int = own(whole(32, 2048, step=16), 512)  # d_model of the schedule on that page
     warmup: int = own(whole(100, 20_000, step=100), 4000)  # warm-up steps of that schedule
     born: Head | None = own(HEAD)  # the head of a model that is trained here
-    prompt: str | None = own(TEXT, place=True, long=True)  # the text on the page Language model
+    prompt: str | None = own(LINE, place=True, long=True)  # the text on the page Language model
     study: str | None = own(TEXT)  # the document that the page Findings shows
     # the score of the recurrent twin on the page Recurrent; None lets the app choose
     score: str | None = own(one_of(*SCORE_RULES))
@@ -238,3 +242,9 @@ PLACE = _marked("place")
 def elsewhere(state: State) -> State:
     """The state with which another page opens: values that one page alone reads are left out."""
     return State(**{name: getattr(state, name) for name in _marked("several")})
+
+
+def changed(state: State, **values: Any) -> State:
+    """The state with other values; another text opens at its first sentence."""
+    fresh = {"sentence": None} if values.get("text", state.text) != state.text else {}
+    return replace(state, **{**fresh, **values})

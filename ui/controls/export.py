@@ -186,12 +186,12 @@ def sentence_of(now: State) -> str:
     """The text on the page: the visitor's, or the example that opens first."""
     if now.prompt is not None:
         return now.prompt
-    return examples.text_on(models.known(now.model), now.text)
+    return examples.sentence_of(models.known(now.model), now)
 
 
 def provenance(now: State) -> str:
     """Software, date and the link that opens a state again."""
-    text = sentence_of(now) if now.prompt is None else now.text
+    text = examples.text_on(models.known(now.model), now.text) if now.prompt is None else now.text
     now = replace(now, text=text, model=now.model or next(iter(catalogue.available()), None))
     link = urlencode(as_params(now), errors="replace")
     unsent = "" if carried(now) else " (the text is too long for a link)"

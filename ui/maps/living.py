@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
+from linked.living.index import index
 from linked.living.known import Known
 from linked.living.page import written
 from linked.living.why import Explaining
@@ -14,7 +18,7 @@ from transformer.runs.language.generation import Generation
 from ui.address import State, sitemap
 from ui.address.parameters import as_params
 from ui.maps.looking import lacking
-from ui.server import measured, runs
+from ui.server import examples, measured, runs
 from ui.server.opened import Opened
 
 
@@ -44,6 +48,7 @@ def living_page(
         opened.glosses,
         app,
         _query(opened, now),
+        languages=getattr(source, "languages", ""),
         **of_model,
     )
     beside = None
@@ -55,6 +60,29 @@ def living_page(
     explained = now.view == "why" and "decoder" in opened.kinds and not opened.asked.changes
     why = [(now.step or 0) + 1] if explained else []
     return written(run, known, at, beside=beside, measures=measures, why=why).encode()
+
+
+def living_pages(
+    opened: Opened,  # the sentence that is shown
+    now: State,
+    sentences: Sequence[str],  # of the text, it among them
+    app: str = "",  # where this app runs
+) -> bytes:
+    """A ZIP file with a living page of each sentence, and an index of them."""
+    file, listed = io.BytesIO(), dict[int, tuple[str, str]]()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as folder:
+        for number, text in enumerate(sentences, start=1):
+            view, each = now, opened
+            if number != (now.sentence or 0) + 1:
+                view = replace(now, target=None, changes=(), source=None)
+                asked = runs.request(view, opened.source, text)
+                run = runs.traced(asked, runs.NoProgress())
+                each = Opened(asked, run, examples.example_of(opened.source, text))
+                view = replace(view, step=each.first_step)
+            folder.writestr(f"{number}.html", living_page(each, view, app))
+            listed[number] = text, each.translation.text
+        folder.writestr("index.html", index(listed))
+    return file.getvalue()
 
 
 def _measures(opened: Opened, now: State) -> tuple[str, ...]:
@@ -76,7 +104,11 @@ def _query(opened: Opened, now: State) -> dict[str, str]:
         name: getattr(now, name) for name in ("language", "temperature", "top_k", "top_p")
     }
     told |= {"model": asked.model, "decode": asked.decode, "target": asked.target, "changes": asked.changes}
-    told |= {"prompt": run.prompt} if isinstance(run, Generation) else {"text": asked.text}
+    told |= (
+        {"prompt": run.prompt}
+        if isinstance(run, Generation)
+        else {"text": asked.text, "sentence": examples.whole(asked.text)}
+    )
     return as_params(State(**told))
 
 

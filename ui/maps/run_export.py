@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
@@ -19,12 +20,14 @@ from lenses.words.reading import ReadView
 from linked.living.kinds import MOST, WHOLE
 from transformer.runs.translation import Translation
 from ui.address import State, session
+from ui.address.kinds import AS_ONE
 from ui.controls import Picture, part
 from ui.controls.export import file_name, offer, popover
 from ui.maps.as_python import calls
 from ui.maps.explorer import Scene
-from ui.maps.living import living_page, where
+from ui.maps.living import living_page, living_pages, where
 from ui.maps.looking import HeadSelection, Looks, looks_of
+from ui.server import examples
 from ui.server.opened import Opened
 from ui.shell import menu, waiting
 
@@ -140,6 +143,10 @@ def _run(opened: Opened, now: State) -> None:
         files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, model)
     app = where()  # while the page runs: a file is made later
     files["Living page"] = "html", "text/html", lambda: living_page(opened, now, app)
+    sentences = examples.sentences_on(opened.source, now.text)[: examples.MOST_SENTENCES]
+    if len(sentences) > 1 and now.sentence != AS_ONE:
+        every = partial(living_pages, opened, now, sentences, app)
+        files[f"All {len(sentences)} sentences"] = "zip", "application/zip", every
     longest = max(len(run.source_tokens), len(run.target_tokens))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("This run")
@@ -158,6 +165,8 @@ def _run(opened: Opened, now: State) -> None:
         page += f"; it holds runs of at most {MOST:,} tokens a side."
     else:
         page += "; in a run as long as this, only the heads shown here are whole." if longest > WHOLE else "."
+    if "zip" in {suffix for suffix, *_ in files.values()}:
+        page += " The ZIP file has a living page of each sentence, and an index of them."
     if not run.source_tokens:
         st.caption(page)
         return

@@ -6,52 +6,30 @@ sequences of that task.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from linked.view.examples import Example, read_examples
 from transformer.storage.description import CARD_FILE, EXAMPLES_FILE, read_card
-from transformer.storage.files import CheckpointError, read_json
+from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
-from transformer.text.words import find_word
+from transformer.text.sentences import sentences
+from transformer.text.typed import clean
 from transformer.training.runs.stated import stated_task
 from transformer.training.toys.tasks import toy_data
+from ui.address.kinds import AS_ONE
 from ui.address.session import FORMER
+from ui.address.state import State
 from ui.server.source import Source
 
 _USUAL = Path(__file__).resolve().parents[2] / "assets" / "models" / FORMER / EXAMPLES_FILE
 
+MOST_SENTENCES = 40
+"""Sentences of a text that are translated."""
 OFFERED = 4
 """Number of sequences of a task on offer."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """Claim of an example, and its place."""
-
-    text: str  # the claim in one sentence
-    target: str  # the word whose prediction shows the claim; if the word occurs twice, its first occurrence
-    source: str  # the source word that the head must attend to
-    layer: int  # layer of the cross-attention head, from 0
-    head: int  # the head, from 0
-    least: float  # the smallest weight on the source word that satisfies the claim
-    # the weight that the bundled model puts there; `python -m lenses survey` writes it, layer and head
-    weight: float
-
-
-@dataclass(frozen=True)
-class Example:
-    """A sentence to start from."""
-
-    label: str  # the topic, in a few words
-    text: str  # the sentence
-    other: str  # the sentence with one other word, of as many tokens
-    claim: Claim  # what the example shows
-    gloss: Mapping[str, str]  # English words by target word
-    reference: str | None = None  # a translation by people, other than the model's
 
 
 def examples(source: Source | None) -> tuple[Example, ...]:
@@ -84,27 +62,7 @@ def _file(source: Source | None) -> Path | None:
 
 @cache
 def _read(path: Path, changed: int) -> tuple[Example, ...]:
-    try:
-        found = tuple(_example(each) for each in read_json(path)["examples"])
-        if not found:
-            raise ValueError
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise CheckpointError(
-            f"{path.name} beside the model is damaged; remove it, or write it again."
-        ) from error
-    return found
-
-
-def _example(each: Mapping[str, Any]) -> Example:
-    claim, gloss = Claim(**each["claim"]), dict(each["gloss"])
-    texts = [each["label"], each["text"], each["other"], claim.text, claim.target, claim.source]
-    numbers = [claim.layer, claim.head, claim.least, claim.weight]
-    if not all(isinstance(text, str) for text in [*texts, *gloss, *gloss.values()]):
-        raise TypeError
-    if not all(isinstance(number, int | float) for number in numbers):
-        raise TypeError
-    label, text, other, *_ = texts
-    return Example(label, text, other, claim, gloss, each.get("reference"))
+    return read_examples(path)
 
 
 def task_pairs(source: Source | None) -> tuple[SentencePair, ...]:
@@ -155,6 +113,27 @@ def text_on(source: Source | None, text: str | None) -> str:
     return next(iter(offered(source).values())) if text is None else text
 
 
+def sentences_on(source: Source | None, text: str | None) -> tuple[str, ...]:
+    """The sentences of the text on a page; it is one for what does not translate, and in a file's run."""
+    whole = clean(text_on(source, text))
+    if source is None or not source.has_model or source.task != "translate":
+        return (whole,)
+    return sentences(whole, prompt_of(source, whole) or source.named_in(whole) or "") or (whole,)
+
+
+def sentence_of(source: Source | None, now: State) -> str:
+    """What a page shows of its text: the only place where the run of a text becomes that of a sentence."""
+    found = sentences_on(source, now.text)
+    if len(found) == 1 or now.sentence == AS_ONE:
+        return text_on(source, now.text)
+    return found[min(now.sentence or 0, len(found) - 1, MOST_SENTENCES - 1)]
+
+
+def whole(text: str) -> int | None:
+    """The state's sentence for a text that is one run, however many sentences it has."""
+    return AS_ONE if len(sentences(clean(text))) > 1 else None
+
+
 def reference(source: Source | None, text: str | None) -> str | None:
     """What people wrote for an example, as training would show it; None for any other text."""
     example = example_of(source, text_on(source, text))
@@ -164,9 +143,3 @@ def reference(source: Source | None, text: str | None) -> str | None:
 def example_of(source: Source | None, text: str) -> Example | None:
     """The example of a model with this sentence."""
     return next((each for each in examples(source) if each.text == text), None)
-
-
-def claim_step(example: Example, target_tokens: Sequence[str]) -> int | None:
-    """The step that shows the claim; None if this translation lacks the word."""
-    found = find_word(target_tokens, example.claim.target)
-    return None if found is None else found[0]

@@ -14,6 +14,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from importlib import import_module
 
+from ui.server.hosting.queue import pages
+
 LIBRARIES = ("pandas", "torch", "transformer.runs.translator")
 
 
@@ -52,7 +54,8 @@ class Loading:
             ImportError: a library cannot be imported.
         """
         self.begin()
-        self._done.result()
+        with pages.paused():
+            self._done.result()
 
     def _run(self) -> None:
         try:

@@ -18,7 +18,7 @@ from transformer.hub.cache import hub_title
 from transformer.hub.files import size
 from transformer.model.config import ModelConfig
 from transformer.runs import devices
-from transformer.storage.description import Description, languages_of, read_header
+from transformer.storage.description import Description, languages_in_words, languages_of, read_header
 from transformer.storage.header import Header
 from ui.server import catalogue, imported, memory
 from ui.server.catalogue import DEFAULT, LANGUAGE, RECURRENT, TWINS
@@ -32,16 +32,6 @@ _TITLES = {
     "language/lm-en": "English language model",
 }
 """Titles of bundled models whose names are no languages."""
-LANGUAGES = {
-    "de": "German",
-    "en": "English",
-    "es": "Spanish",
-    "fr": "French",
-    "it": "Italian",
-    "nl": "Dutch",
-    "pt": "Portuguese",
-}
-"""English names of languages by their codes."""
 LARGE = 100_000_000
 """From this many bytes on, the list of models says how much memory a model needs."""
 MOST_MODELS = 4
@@ -111,7 +101,7 @@ class ModelHandle(Source):
     @property
     def languages(self) -> str:
         """Its languages, such as "English → German"; empty as above."""
-        return " → ".join(LANGUAGES.get(code, code) for code in self.codes)
+        return languages_in_words(self.codes)
 
     @property
     def title(self) -> str:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from lenses.words.telling import text_words
-from linked.view import EXAMPLE, Gloss, WordAlignment, glossed, tell
+from linked.view import Gloss, WordAlignment, glossed, tell
+from linked.view.examples import Example, claim_step
+from linked.view.glosses import meant
 from transformer.interventions import InterventionError
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
-from ui.server import examples, runs
+from ui.server import runs
 from ui.server.runs import Request
 from ui.server.source import Source
 from ui.server.stores import Size, declare, held, kept
@@ -27,7 +28,7 @@ class Opened:
 
     asked: Request  # the request that identifies the translation
     translation: Translation  # the translation with its trace
-    example: examples.Example | None  # the example with this sentence, or None
+    example: Example | None  # the example with this sentence, or None
 
     @property
     def source(self) -> Source:
@@ -44,6 +45,12 @@ class Opened:
         """The kinds of attention that the run has, in the order of its model's table."""
         return tuple(map(str, self.translation.config.sites))
 
+    def tokens(self, candidates: bool = False) -> list[str]:
+        """The pieces of the run, with those that were candidates or without."""
+        run = self.translation
+        offered = [each.token for step in run.steps * candidates for each in step.alternatives]
+        return [*run.source_tokens, *run.target_tokens, *offered]
+
     def traced(self) -> Opened:
         """The same sentence with the whole trace of its translation; waits for the model."""
         return replace(self, translation=runs.traced(self.asked, runs.NoProgress()))
@@ -59,17 +66,14 @@ class Opened:
         """The step that shows the example's claim; None without an example, or if its word does not occur."""
         if self.example is None:
             return None
-        return examples.claim_step(self.example, self.translation.target_tokens)
+        return claim_step(self.example, self.translation.target_tokens)
 
     @property
     def glosses(self) -> dict[int, Gloss]:
         """A word under each target word that has one, by the position (from 0) of the word's first piece."""
         told = word_alignment(self).glosses
         found = glossed(told, runs.aligner(self.source)) if told else {}
-        for word in text_words(self.translation.target_tokens) if self.example else ():
-            if self.example is not None and (text := self.example.gloss.get(word.text)):
-                found[word.start] = Gloss(text=text, origin=EXAMPLE)
-        return found
+        return found if self.example is None else found | meant(self.translation, self.example)
 
 
 def per_run(

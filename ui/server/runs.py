@@ -35,6 +35,7 @@ TEMPERATURE = 0.8
 LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
 RUNS = declare("translations", 64, held)
+TEXTS = declare("translations of sentences", 4096)
 _followed: WeakKeyDictionary[Translation, dict[Head, Sequence[int]]] = WeakKeyDictionary()
 
 
@@ -156,6 +157,24 @@ def traced(asked: Request, progress: Progress) -> Translation:
     return kept(RUNS).get((asked, id(model)), make)
 
 
+def text_of(asked: Request, progress: Progress | None = None) -> str | None:
+    """The translation without its trace; None if it is not known, and no progress lets it be made.
+
+    Raises:
+        ValueError: as in `traced`.
+    """
+    hosted.check_texts(asked.text)
+    hosted.check_search(asked.decode)
+    model = asked.source.load()
+    if (key := (asked, id(model))) in kept(RUNS):
+        run: Translation = kept(RUNS).get(key, lambda: None)
+        return run.text
+    if progress is None and key not in kept(TEXTS):
+        return None
+    text: str = kept(TEXTS).get(key, lambda: _decode(model, asked, progress or NoProgress(), False).text)
+    return text
+
+
 def _shipped(asked: Request) -> Translation | None:
     """The run that is bundled with the model; None if it is not what is asked for."""
     if asked != Request(asked.source, examples.examples(asked.source)[0].text, "greedy", None):
@@ -163,16 +182,17 @@ def _shipped(asked: Request) -> Translation | None:
     return measured.beside(asked.source, measured.first)
 
 
-def _decode(model: Model, asked: Request, progress: Progress) -> Translation:
+def _decode(model: Model, asked: Request, progress: Progress, capture: bool = True) -> Translation:
     if asked.target is not None:
         return model.force(asked.text, asked.target, interventions=asked.changes)
     beam_size = int(asked.decode.removeprefix(BEAM)) if asked.decode.startswith(BEAM) else 1
-    if beam_size > 1 and isinstance(model, transformer.Translator):
+    if beam_size > 1 and capture and isinstance(model, transformer.Translator):
         return search(model, asked, model.rules, progress)
     sample = None
     if asked.decode.startswith(SAMPLE):
         sample = asked.drawing.sampling(int(asked.decode.removeprefix(SAMPLE)))
-    return _last(model.stream(asked.text, beam_size, sample=sample, interventions=asked.changes), progress)
+    steps = model.stream(asked.text, beam_size, sample=sample, capture=capture, interventions=asked.changes)
+    return _last(steps, progress)
 
 
 class Bettered(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterable
 from pathlib import Path
 
 import streamlit as st
@@ -13,7 +14,7 @@ from ui.address.parameters import carried
 from ui.controls import inform, plain
 from ui.server import models, stores
 from ui.server.background import run as background
-from ui.server.hosting import hosted, visits
+from ui.server.hosting import hosted, queue, visits
 from ui.shell import menu
 from ui.shell.lesson import strip
 
@@ -158,6 +159,7 @@ def open_page(
 ) -> State:
     """The first line of every page: reads the address and sets up the page."""
     stores.begin()
+    queue.begin()
     background.begin()
     session.adopt(sitemap.PAGES[page].sort)
     now = session.current()
@@ -200,13 +202,13 @@ def heading(page: str, now: State) -> None:
 def end(
     page: str,  # as in `open_page`
     now: State,
-    signs: bool = False,  # whether the page shows pieces, whose signs are then explained
+    tokens: Iterable[str] = (),  # the pieces that the page shows, whose signs are then explained
 ) -> None:
     """Draws the end of the page, wherever it is called: what to look at next, and what the signs mean."""
     with st.container(key="end"):
         following(sitemap.at(page, now.view))
-        if signs:
-            st.caption(labels.SIGNS)
+        if signs := labels.signs(tokens):
+            st.caption(signs)
 
 
 def following(name: str) -> None:

@@ -11,7 +11,7 @@ from ui.address import State, session
 from ui.controls import inform, refusals
 from ui.server.opened import Opened
 from ui.server.source import NEEDS_MODEL, Source
-from ui.shell import changed, frame, sentence
+from ui.shell import changed, frame, paragraph, sentence
 from ui.shell.lesson import strip
 from ui.shell.models import needs
 from ui.shell.models.model_picker import pick_model
@@ -42,6 +42,7 @@ def open_sentence_page(
     if source is not None:
         with st.container(key="top"):
             sentence.sentence_box(source, now, way)
+            paragraph.draw(source, now)
             if controls is not None:
                 controls(now)
         if not needs.tell_lack(source, kinds):
@@ -49,11 +50,11 @@ def open_sentence_page(
             given = asked.target or target(source, asked.text)
             opened = sentence.open_sentence(source, replace(asked, target=given))
     now = session.current()
-    frame.show_notices(now, () if opened is None else (*opened.translation.notes, *sentence.short(opened)))
+    frame.show_notices(now, () if opened is None else opened.translation.notes)
     tell(now, opened, changes)
     if opened is not None:
         strip.ask(opened)
-    frame.end(page, now, signs=opened is not None)
+    frame.end(page, now, () if opened is None else opened.tokens(page == "beam_search"))
     return opened
 
 

@@ -9,20 +9,19 @@ import streamlit as st
 
 from transformer.runs.translation import Translation
 from ui.address import State, session
-from ui.address.kinds import SAMPLE
+from ui.address.kinds import AS_ONE, SAMPLE
 from ui.controls import options, pickers, plain, refusal
 from ui.controls.parts import later
 from ui.controls.pickers import choose, control
 from ui.server import examples, models, runs
+from ui.server.hosting import hosted
+from ui.server.hosting.hosted import TIMES
 from ui.server.hosting.shares import LaterError
 from ui.server.opened import Opened
 from ui.server.runs import Request
 from ui.server.source import Source
 from ui.shell import sampling, waiting
 from ui.shell.fitting import fit_heads, fit_position, noticed
-
-_LONG = 60
-"""Source tokens from which on a much shorter output is worth a line."""
 
 
 def new_text(text: str | None) -> None:
@@ -129,9 +128,11 @@ def _take_target(target: str) -> None:
 
 def open_sentence(source: Source, now: State) -> Opened | None:
     """Translates the sentence of the state and fits the cursor and the heads to it; None after a refusal."""
-    text = examples.text_on(source, now.text)
+    _fit_sentence(source, now)
+    text = examples.sentence_of(source, now)
     asked = runs.request(now, source, text)
     try:
+        hosted.check_texts(now.text, times=TIMES)
         translation = _translate(asked)
     except LaterError as error:
         later(error)
@@ -147,22 +148,24 @@ def open_sentence(source: Source, now: State) -> Opened | None:
     return opened
 
 
-def short(opened: Opened) -> tuple[str, ...]:
-    """A sentence if a model ended a long text with a translation of less than half its tokens."""
-    run = opened.translation
-    read, written = len(run.source_tokens), len(run.target_tokens)
-    ended = run.method != "forced" and run.target_tokens[-1] == "</s>"
-    if not ended or read < _LONG or 2 * written >= read or opened.source.task != "translate":
-        return ()
-    return (f"The translation ended after {written:,} tokens; the source has {read:,}.",)
-
-
 def _translate(asked: Request) -> Translation:
     does = "Translating" if asked.source.task == "translate" else "Writing"
     teller = waiting.Teller(asked.source, does)
     translation = runs.translate(asked, teller)
     teller.end()
     return translation
+
+
+def _fit_sentence(source: Source, now: State) -> None:
+    """Says which sentence is shown if there is none of that number, and how many of a very long text are."""
+    count, most = len(examples.sentences_on(source, now.text)), examples.MOST_SENTENCES
+    if count > most and now.sentence != AS_ONE:
+        kept = "the others stay in the field"
+        session.notice(f"This text has {count:,} sentences: the first {most} are translated, {kept}.")
+    last = min(count, most) - 1
+    if count > 1 and now.sentence is not None and now.sentence > last:
+        session.notice(f"This text has {count:,} sentences; sentence {last + 1} is shown.")
+        session.resolve(sentence=last)
 
 
 def _fit(now: State, opened: Opened) -> None:

@@ -20,9 +20,8 @@ _READING = (
     "A row is a query, a column is a key. The fuller the colour, "
     "the larger the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: a "
     "ring marks its row, and the lines between the tokens show that row of the large map. Later rows are "
-    f"faded. {labels.SIGNS}"
+    "faded."
 )
-_SEEING = f"Three attention maps of one translation. {_READING}"
 _UNDIVIDED = r"\mathrm{softmax}\!\left(QK^{\top} + \mathrm{mask}\right)V"
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
 
@@ -61,9 +60,13 @@ def show(opened: Opened) -> None:
 def _explained(opened: Opened) -> tuple[str, str]:
     """Explanation and formula: that of the paper, or that of the only attention that a model has."""
     first, *others = opened.translation.config.sites.values()
+    seeing = f"{_READING} {labels.signs(opened.tokens(True))}".rstrip()
     if others:
-        return _SEEING, _FORMULA if first.score == "scaled_dot" else _UNDIVIDED
-    return f"One attention map. {_READING}", formula.attention(first.kind, "none", first.causal, first.score)
+        return (
+            f"Three attention maps of one translation. {seeing}",
+            _FORMULA if first.score == "scaled_dot" else _UNDIVIDED,
+        )
+    return f"One attention map. {seeing}", formula.attention(first.kind, "none", first.causal, first.score)
 
 
 def _next(opened: Opened) -> RaceFeed:

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from figures.base import labels
 from figures.base.captions import badge, norm_name
 from transformer.exports.npz import model_digest
 from transformer.trace.report import AS_RECORDED, Check
@@ -129,7 +130,8 @@ def _trace(file: Imported) -> None:
 
 def _checks(checks: Iterable[Check]) -> None:
     rows = [
-        f"| {plain(check.name.removesuffix(AS_RECORDED))} | {check.value:.1e} | {check.limit:.1e} | "
+        f"| {plain(check.name.removesuffix(AS_RECORDED))} | "
+        f"{labels.scientific(check.value)} | {labels.scientific(check.limit)} | "
         f"{'as recorded' if check.name.endswith(AS_RECORDED) else 'computed again'} | "
         f"{'✓' if check.passed else '✗'} |"
         for check in checks

@@ -131,3 +131,11 @@ def test_an_interval_of_at_most_two_points_has_a_decimal(
 def test_the_models_own_marks_are_those_that_its_vocabulary_knows(token: str) -> None:
     assert labels.is_special(token) is words.is_special(token)
     assert not labels.is_special(token) or labels.piece(token) == token
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.54e-7, "1.5 × 10⁻⁷"), (-2.0, "−2.0 × 10⁰"), (0.0, "0"), (3e12, "3.0 × 10¹²")],
+)
+def test_small_and_large_numbers_have_a_power_of_ten(value: float, text: str) -> None:
+    assert labels.scientific(value) == text

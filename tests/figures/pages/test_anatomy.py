@@ -70,7 +70,7 @@ def test_the_lens_keeps_probabilities_and_escapes_tokens():
         "a 50\u00a0%",
         "b 25\u00a0%",
     ]
-    assert spec["layout"]["yaxis"]["ticktext"] == ["input", "<b>after layer 1</b>"]
+    assert spec["layout"]["yaxis"]["ticktext"] == ["input, rank 2", "<b>after layer 1, rank 1</b>"]
 
 
 def test_lengths_of_the_stream_name_their_places():

@@ -32,6 +32,7 @@ def test_a_colour_bar_names_the_smallest_and_the_largest_value() -> None:
     assert tuple(cells.colorbar.ticktext) == ("10 %", "50 %")
     assert tuple(cells.colorbar.tickvals) == (cells.zmin, cells.zmax)
     alike = [[Cell(0.5, "50 %", "", ""), Cell(0.5, "50 %", "", "")]]
+    assert head_grid(CELLS, "encoder", (1, 1), falling=True).data[0].reversescale
     assert not head_grid(alike, "encoder", (0, 0)).data[0].showscale
 
 

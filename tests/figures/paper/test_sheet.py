@@ -98,6 +98,7 @@ def test_labels_without_room_are_left_out_and_told() -> None:
     assert 4 < drawn.count(b"<text") < 64
 
 
+@pytest.mark.parametrize("fonts", [None, ["DejaVu Sans"], ["DejaVu Serif"]])
 @pytest.mark.parametrize(
     "heads",
     [
@@ -108,7 +109,11 @@ def test_labels_without_room_are_left_out_and_told() -> None:
         [cross(head=i) for i in range(12)],
     ],
 )
-def test_nothing_is_cut_off_at_the_edges(heads: list[View]) -> None:
+def test_nothing_is_cut_off_at_the_edges(
+    heads: list[View], fonts: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if fonts:  # those that matplotlib brings, however many are installed
+        monkeypatch.setattr(drawing, "families", lambda text: (fonts, []))
     pixels = np.asarray(picture(heads, width=8.5 if len(heads) < 4 else 17).convert("L"))
     for edge in (pixels[:, 0], pixels[:, -1], pixels[0], pixels[-1]):
         assert edge.min() == 255
@@ -131,7 +136,7 @@ def test_several_heads_are_lettered_and_their_cells_have_one_size() -> None:
     titles = ["(a) encoder L3 H5", "(b) decoder L3 H5", "(c) cross L3 H5", "(d) cross L3 H8"]
     (_, x0, y0), (_, x1, y1), (_, x2, y2), _ = (placed[title] for title in titles)
     assert x0 < x1
-    assert (x2, y1) == pytest.approx((x0, y0), abs=8)
+    assert (x2, y1) == pytest.approx((x0, y0), abs=0.1)
     assert y0 < y2
     paths = re.findall(
         r'<path d="M ([\d.]+) ([\d.]+) \nL ([\d.]+) ([\d.]+) [^"]*" clip[^>]*stroke-width: 0.1', drawn
@@ -172,9 +177,25 @@ def test_the_file_says_what_it_shows_and_where_it_comes_from(file: str) -> None:
         assert {"pdf": "?text=a&b=<c>".encode("utf-16-be"), "svg": b"?text=a&amp;b=&lt;c&gt;"}[file] in data
 
 
-def test_no_room_for_maps_is_an_error() -> None:
-    with pytest.raises(UserWarning, match="axes sizes collapsed"):
-        sheet([cross(head=i) for i in range(6)], Form(width=3, letters=24, columns=6))
+@pytest.mark.parametrize(
+    ("heads", "form", "words"),
+    [
+        ([cross(head=i) for i in range(6)], Form(width=3, letters=24, columns=6), "axes sizes collapsed"),
+        ([view(kind, ("▁a", "▁b"), ("▁a", "▁b")) for kind in style.HUES], Form(width=6), "A title is wider"),
+    ],
+)
+def test_no_room_is_an_error(
+    heads: list[View], form: Form, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawing, "families", lambda text: (["DejaVu Sans"], []))
+    with pytest.raises(UserWarning, match=words):
+        sheet(heads, form)
+
+
+def test_a_legend_takes_the_lines_that_its_texts_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "families", lambda text: (["DejaVu Sans"], []))
+    placed = texts(svg([decoder_view(6)], width=8.5, letters=16))
+    assert len({placed[text][2] for text in ("0", "0.25", "0.5", "0.75", "1", "masked")}) == 3
 
 
 def test_matplotlib_is_not_imported_before_a_figure_is_asked_for() -> None:

@@ -31,6 +31,11 @@ def means(**values: list[float]) -> dict[str, np.ndarray]:
         (CROSS, {"aer": [0.0, 0.1], "aer_diagonal": [0.0, 0.0]}, ["alignment", "mixed"]),
         (
             CROSS,
+            {"aer": [0.9, 0.39], "aer_read": [0.1, 0.9], "aer_diagonal": [0.5, 0.5]},
+            ["alignment", "alignment"],
+        ),
+        (
+            CROSS,
             {"aer": [0.1, 0.9], "aer_diagonal": [0.5, 0.5], "content_mass": [1, 1]},
             ["alignment", "content"],
         ),
@@ -42,6 +47,11 @@ def test_a_head_has_the_first_role_whose_threshold_it_reaches(
     kind: AttentionKind, values: dict[str, list[float]], expected: list[str]
 ) -> None:
     assert roles.assign(means(**values), kind).tolist() == [expected]
+
+
+def test_the_better_row_of_an_alignment_is_named() -> None:
+    errors = means(aer=[0.9, 0.39], aer_read=[0.1, 0.9])
+    assert roles.aligned_by(errors).tolist() == [["reads", "predicts"]]
 
 
 def test_without_statistics_that_a_head_cannot_have_it_is_mixed() -> None:

@@ -20,7 +20,7 @@ NUMBERS = [Line("one two three four"), Line("five six"), Line("one two three", "
 
 def surveyed(translator: Translator, lines: list[Line], gold: tuple[GoldPair, ...] = ()) -> Surveyor:
     surveyor = Surveyor(translator, lines, gold)
-    assert list(surveyor.run()) == list(range(1, len(lines) + len(gold) + 1))
+    assert list(surveyor.run()) == [0] * len(gold) + list(range(1, len(lines) + 1))
     return surveyor
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from random_models import random_translator
@@ -30,7 +32,7 @@ def survey(translator):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_stay_in_place_or_go_along(translator, survey, kind):
-    sums = np.zeros(4)
+    sums, parts = np.zeros(4), []
     for number, line in enumerate(LINES):
         text, target = line.source, line.target
         before = translator.force(text, target)
@@ -42,6 +44,7 @@ def test_weights_stay_in_place_or_go_along(translator, survey, kind):
             one, other = 0, 2
         old, new = (each.head(kind, 1, 2).weights for each in (before, after))
         to = {one: other, other: one}
+        parts.append(sums.copy())
         for row in range(old.shape[0]):
             for key in range(old.shape[1]):
                 self_attention = kind is not AttentionKind.CROSS
@@ -52,6 +55,11 @@ def test_weights_stay_in_place_or_go_along(translator, survey, kind):
     means = survey.means[kind]
     assert means["stays"][1, 2] == pytest.approx(sums[0] / sums[1], abs=1e-4)
     assert means["follows"][1, 2] == pytest.approx(sums[2] / sums[3], abs=1e-4)
+    each = np.diff([*parts, sums], axis=0)  # of every sentence
+    rest = [(each[:, i] - sums[i] / sums[i + 1] * each[:, i + 1]) / sums[i + 1] for i in (0, 2)]
+    error = math.sqrt(2 * ((rest[0] - rest[1]) ** 2).sum())
+    found = means.get("stays_error", {(1, 2): None})[1, 2]
+    assert found == (None if kind is AttentionKind.DECODER else pytest.approx(error, abs=1e-4))
 
 
 def test_the_usual_share_of_the_source_is_that_of_all_inner_steps(translator, survey):

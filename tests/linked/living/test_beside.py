@@ -26,7 +26,7 @@ def test_two_runs_of_a_page_are_those_of_a_page_of_each(translator: Translator):
         assert found.run == {**alone.run, "spec": {**alone.run["spec"], **pair}}
         for kind, cells in alone.cells.items():
             assert all((a == b).all() for a, b in zip(found.cells[kind], cells, strict=True))
-    assert ">A<" in made
+    assert ">A · “one two three”<" in made
     assert show(one, beside=other).page == made
 
 
@@ -70,6 +70,10 @@ def test_runs_are_told_apart_by_what_differs(translator: Translator):
     assert told_apart(one, one) == ["A", "B"]
     assert told_apart(changed, one) == ["A · changed", "B · as it is"]
     assert told_apart(one, translator.force("one", "two")) == ["A · greedy", "B · forced"]
+    other = translator.translate("two " * 40, max_length=3)
+    assert told_apart(changed, other) == ["A · “one”", f"B · “{'two ' * 14}…”"]
+    forced = [translator.force("one", text) for text in ("two", "three")]
+    assert told_apart(*forced) == ["A · “two”", "B · “three”"]
 
 
 def test_a_change_names_the_word_behind_a_position(translator: Translator):

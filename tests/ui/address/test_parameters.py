@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import PROPERTY, garbled
 
-from ui.address.kinds import POSITION, TEXT
+from ui.address.kinds import LINE, POSITION, TEXT
 from ui.address.parameters import as_params, carried, parse
-from ui.address.state import KINDS, State
+from ui.address.state import KINDS, State, changed
 
 EXAMPLES = {
     **dict.fromkeys(("encoder", "decoder", "cross", "point", "two", "swap", "twin_head", "born"), ("3.12",)),
+    "sentence": ("3", "all"),
     "more": ("1.1_2.3_1.4",),
     "mean": ("2-3",),
     "rule": ("mutual", "above-0.30"),
@@ -34,7 +35,7 @@ def written(name: str) -> st.SearchStrategy[str]:
     """What an address may hold of a value."""
     kind = KINDS[name]
     ends = [kind.write(end) for end in kind.ends or ()]
-    usual = ("7",) if kind is POSITION else ("Tom sleeps.",) * (kind is TEXT)
+    usual = ("7",) if kind is POSITION else ("Tom sleeps.",) * (kind in (LINE, TEXT))
     return st.sampled_from([*map(str, kind.choices), *ends, *EXAMPLES.get(name, ()), *usual])
 
 
@@ -69,6 +70,19 @@ def test_what_cannot_be_read_is_named_and_what_was_read_travels_on(asked: tuple[
 def test_addresses_count_from_one():
     params = as_params(State(step=3, source=0, encoder=(2, 4)))
     assert (params["step"], params["source"], params["encoder"]) == ("4", "1", "3.5")
+
+
+def test_a_line_break_in_a_text_of_one_line_is_a_space():
+    for name in ("text", "target", "batch", "other", "prompt"):
+        assert getattr(read(**{name: "one\r\ntwo\u2028three"})[0], name) == "one two three"
+    assert read(sentences="one\ntwo")[0].sentences == "one\ntwo"
+
+
+def test_another_text_opens_at_its_first_sentence():
+    now = State(text="One. Two.", sentence=1)
+    assert changed(now, step=2).sentence == 1
+    assert changed(now, text="One. Two. Three.").sentence is None
+    assert changed(now, text="Three. Four.", sentence=1).sentence == 1
 
 
 def test_an_empty_address_is_the_usual_state():

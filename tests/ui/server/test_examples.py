@@ -7,11 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 
+from linked.view.examples import Example, claim_step
 from transformer.runs.translator import Translator, load_translator
 from transformer.text.words import find_word
 from ui.server import catalogue, models
 from ui.server.background import surveys
-from ui.server.examples import Example, claim_step, examples, text_on
+from ui.server.examples import examples, text_on
 
 MODELS = sorted(path.parent.name for path in catalogue.BUNDLED.glob("*/examples.json"))
 EVERY = [

@@ -15,9 +15,9 @@ from sources import named
 
 from lenses.words.alignment import Aligner
 from linked.view import EXAMPLE
+from linked.view.examples import Claim, Example
 from transformer.runs.translator import load_translator
 from ui.server import models, runs
-from ui.server.examples import Claim, Example
 from ui.server.opened import Opened, per_run
 from ui.server.runs import Request
 from ui.server.source import Source, per_model

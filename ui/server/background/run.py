@@ -13,6 +13,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui.address import session
 from ui.server.hosting import shares
+from ui.server.hosting.queue import pages
 
 AT_ONCE = 2
 """Most pieces of work that compute at the same time; others wait for their turn."""
@@ -70,7 +71,7 @@ class Turns:
         try:
             while (before := self.before(who)) is not None:
                 waits(before)
-                with self._moved:
+                with pages.paused(), self._moved:
                     self._moved.wait_for(lambda: self.before(who) is None, _TELLS)
             yield
         finally:

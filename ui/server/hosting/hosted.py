@@ -19,13 +19,20 @@ from ui.server.hosting.bounds import METRICS, Bounds
 ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
 
 
-def check_texts(*texts: str | None) -> None:
-    """Refuses texts that are too long for this instance.
+TIMES = 10
+"""How much longer a text of several sentences may be than a sentence."""
+
+
+def check_texts(*texts: str | None, times: int = 1) -> None:
+    """Refuses texts that are too long for this instance: longer than so many times its bound.
 
     Raises:
         ValueError: one of them is.
     """
-    most, longest = Bounds.from_environment().characters, max((len(text or "") for text in texts), default=0)
+    most, longest = (
+        times * Bounds.from_environment().characters,
+        max((len(text or "") for text in texts), default=0),
+    )
     if longest > most:
         log("refused", why="length")
         raise ValueError(

@@ -65,7 +65,7 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[Opened, State]:
     Without a model, it is the first one that has the kinds of attention that are needed.
     """
     source = models.find(now.model) if now.model else _fitting(needs)
-    asked = runs.request(now, source, examples.text_on(source, now.text))
+    asked = runs.request(now, source, examples.sentence_of(source, now))
     found = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
     heads: dict[str, Any] = {
         kind: getattr(now, kind) or runs.default_head(source, kind) for kind in source.sizes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from lenses.what_if.questions.question import KINDS as ATTENTION
 from lenses.what_if.questions.question import Question
+from transformer.model.config import ModelConfig
 from transformer.text.typed import without_surrogates
 from ui.address.kinds import LESSON
 from ui.address.parameters import parse
@@ -26,6 +27,12 @@ CHECKS = ("before", "after")
 FOLDER = "ATTENTION_LESSONS"
 """The environment variable that names a folder of further lessons."""
 MOST_BYTES, MOST_FILES, MOST_STEPS, MOST_WORDS = 100_000, 100, 30, 80
+FACTS: Mapping[str, Callable[[ModelConfig], bool]] = {
+    "scale": lambda config: all(site.score == "scaled_dot" for site in config.sites.values()),
+    "embedding-scale": lambda config: getattr(config, "scaled_embeddings", False),
+    "equation-2": lambda config: config.activation == "relu" and not getattr(config, "gated", False),
+}
+"""What a text of a lesson may say of a model that is not so of every model, by its config."""
 _MOST_LETTERS = {"title": 80, "purpose": 240, "text": 1_000, "view": 1_000}
 _PATH = re.compile(r"[a-z_]*")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{},:\n]|[^][{},:"\s]+')
@@ -50,10 +57,16 @@ class Step:
     """One step of a lesson."""
 
     text: str  # what to look at and do, Markdown
+    otherwise: Mapping[str, str]  # by a fact (`FACTS`) on which the text rests, that for other models
     page: str  # the script of the page that it shows
     params: Mapping[str, str]  # parameters of its address
     question: Question | None
     line: int  # where the step begins in the file, from 1
+
+    def text_for(self, config: ModelConfig | None) -> str:
+        """The text that is true of a model; without a model, that of the paper's."""
+        others = (text for fact, text in self.otherwise.items() if config and not FACTS[fact](config))
+        return next(others, self.text)
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,7 @@ class Lesson:
     title: str
     minutes: int
     purpose: str  # what one can do after it, in one sentence
-    needs: tuple[str, ...]  # the kinds of attention that a model must have
+    needs: tuple[str, ...]  # the kinds of attention that a model must have, and facts
     first_hour: bool  # whether it is one of the first hour's
     steps: tuple[Step, ...]
 
@@ -154,8 +167,8 @@ class _Reader:
             self.says("minutes must be a whole number from 1 to 60.", "minutes")
         if hour not in (None, True, False):
             self.says("first_hour must be true or false.", "first_hour")
-        if not isinstance(needs or [], list) or any(each not in ATTENTION for each in needs or []):
-            self.says(f"needs must be a list of {', '.join(ATTENTION)}.", "needs")
+        if not isinstance(needs or [], list) or any(each not in (*ATTENTION, *FACTS) for each in needs or []):
+            self.says(f"needs must be a list of {', '.join((*ATTENTION, *FACTS))}.", "needs")
             needs = []
         steps = known.get("steps")
         if not isinstance(steps, list) or not 1 <= len(steps) <= MOST_STEPS:
@@ -166,12 +179,17 @@ class _Reader:
 
     def step(self, given: Any, *at: Any) -> Step:
         """One step."""
-        known = self.known(given, ("text", "view", "question"), *at)
+        known = self.known(given, ("text", "otherwise", "view", "question"), *at)
         text, view = self.text(known, "text", *at), self.text(known, "view", *at)
-        if len(text.split()) > MOST_WORDS:
-            self.says(f"the text has {len(text.split())} words; at most {MOST_WORDS} fit.", *at, "text")
+        others = self.known(known.get("otherwise", {}), tuple(FACTS), *at, "otherwise")
+        for each in (
+            text,
+            *(self.text({"text": other}, "text", *at, "otherwise") for other in others.values()),
+        ):
+            if len(each.split()) > MOST_WORDS:
+                self.says(f"the text has {len(each.split())} words; at most {MOST_WORDS} fit.", *at, "text")
         question = self.question(known["question"], *at, "question") if "question" in known else None
-        return Step(text, *self.view(view, *at, "view"), question, self.line(*at))
+        return Step(text, others, *self.view(view, *at, "view"), question, self.line(*at))
 
     def view(self, view: str, *at: Any) -> tuple[str, dict[str, str]]:
         """The page and the parameters of an address, as a browser shows it."""

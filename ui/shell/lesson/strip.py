@@ -21,7 +21,7 @@ from ui.address.state import KINDS
 from ui.controls import part, plain, refusal
 from ui.server import catalogue, models
 from ui.server.lessons import asking
-from ui.server.lessons.files import CHECKS, Lesson, Step, every, find
+from ui.server.lessons.files import CHECKS, FACTS, Lesson, Step, every, find
 from ui.server.opened import Opened
 from ui.shell import menu
 from ui.shell.models import needs
@@ -69,6 +69,12 @@ _FOLDED = """
 """Where a step asks, the picture lies in the window: controls are folded, and the answer has its lines."""
 _ONE_LINE = "<style>.st-key-lesson-question.st-key-lesson-question { min-height: 0; }</style>"
 """What is built is graded in a line, which is there before."""
+_UNTRUE = {
+    "scale": "the division of q·k by $\\sqrt{d_k}$",
+    "embedding-scale": "embeddings times $\\sqrt{d_{model}}$",
+    "equation-2": "the feed-forward network of equation 2",
+}
+"""What a lesson is about that is not so of a model."""
 BUILD = "build"
 _RIGHT = ":material/check: **Right.**"
 _BUILDING = ":gray[Move the sliders below: every query is graded as you set it.]"
@@ -112,12 +118,20 @@ def draw(
     st.html(_STYLE)
     with st.container(key="lesson"):
         controls = _head(lesson, at, _moved(step, now, page))
-        with st.container(key="lesson-text"):
-            st.markdown(step.text.replace("![", "!\\["))
         source = None if now.model is None else models.known(now.model)
-        lacking = [kind for kind in lesson.needs if not needs.has(source, kind)]
+        config = needs.config_of(source)
+        untrue = [fact for fact in lesson.needs if fact in FACTS and config and not FACTS[fact](config)]
+        with st.container(key="lesson-text"):
+            text = step.text_for(config)
+            if untrue:
+                text = f"This lesson is about {_UNTRUE[untrue[0]]}, which this model does not have. "
+                text += "Choose another model on the left."
+            st.markdown(text.replace("![", "!\\["))
+        lacking = [kind for kind in lesson.needs if kind not in FACTS and not needs.has(source, kind)]
         if lacking and source is not None:
             st.caption(plain(needs.sentence(source, lacking)))
+        elif untrue:
+            return
         elif step.question is not None:
             _place.set(st.container(key="lesson-question"))
             if not controls:

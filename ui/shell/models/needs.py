@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from figures.base.captions import KIND_NAMES
+from transformer.model.config import ModelConfig
 from ui.controls import inform, plain
 from ui.server.source import Source
 
@@ -46,6 +47,14 @@ def has(source: Source | None, kind: str) -> bool:
         return source is None or kind in source.sizes
     except (ValueError, OSError):
         return True
+
+
+def config_of(source: Source | None) -> ModelConfig | None:
+    """The config of a model; None for one that is not there or damaged."""
+    try:
+        return None if source is None else source.config
+    except (ValueError, OSError):
+        return None
 
 
 def sentence(

@@ -219,7 +219,8 @@ def audited(run: Translation, checks: tuple[Check, ...]) -> AuditReport:
 def proof(audit: AuditReport) -> str:
     """Proof behind the badge of a figure."""
     worst = max(check.value for check in audit.checks)
-    return f"{len(audit.checks)} checks against the model's records; the largest difference is {worst:.1e}."
+    differs = f"the largest difference is {labels.scientific(worst)}."
+    return f"{len(audit.checks)} checks against the model's records; {differs}"
 
 
 def draw(

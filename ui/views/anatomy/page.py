@@ -212,7 +212,7 @@ def _of_lens(body: Body, rows: Sequence[LensRow], names: Sequence[str]) -> str:
     return (
         f"What would come next if the decoder ended here? {applied} output matrix and the softmax are "
         "applied to each layer's stream. **Only the top row is the model's own distribution**. The other "
-        "layers were never trained to be read in this way. At the right of each row stands the rank of "
+        "layers were never trained to be read in this way. Beside the name of each row stands the rank of "
         f"“{token}”, the token that was written."
         + ("" if settled is None else f" From the row “{settled}” on, this token stays first.")
     )

@@ -114,7 +114,7 @@ def _neighbours(body: Body, to: Drawn) -> None:
     )
 
     def make() -> go.Figure:
-        return ranked(names, cosines, [f"{each:.2f}" for each in cosines], "cosine")
+        return ranked(names, cosines, [labels.number(float(each)) for each in cosines], "cosine")
 
     chart("anatomy.neighbours", make(), f"Nearest neighbours: {', '.join(names)}")
     caption = (
@@ -158,18 +158,19 @@ def _normed(body: Body, to: Drawn, part: NormPart) -> None:
     else:
         st.latex(r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta")
         st.markdown(
-            f"At {body.name}: **μ = {part.mean:.3f}**, **σ = {part.deviation:.3f}**, ε = {epsilon}. "
-            f"Once normalised, the {len(part.before)} numbers have mean 0 and variance 1. Then γ stretches "
-            "and β shifts each dimension. γ and β are learned, and they are the same for all tokens."
+            f"At {body.name}: **μ = {labels.number(part.mean, '.3f')}**, **σ = {part.deviation:.3f}**, "
+            f"ε = {epsilon}. Once normalised, the {len(part.before)} numbers have mean 0 and variance 1. "
+            "Then γ stretches and β shifts each dimension. γ and β are learned, and they are the same for "
+            "all tokens."
         )
     divided = "x ÷ √(mean x² + ε)" if part.mean is None else "(x − μ) ÷ √(σ² + ε)"
     rows = [
         Strip("x", part.before, norm(part.before)),
         Strip(divided, part.normalised, norm(part.normalised)),
-        Strip("γ", part.weight, f"{part.weight.min():.2f} to {part.weight.max():.2f}"),
+        Strip("γ", part.weight, _span(part.weight)),
     ]
     if part.bias is not None:
-        rows.append(Strip("β", part.bias, f"{part.bias.min():.2f} to {part.bias.max():.2f}"))
+        rows.append(Strip("β", part.bias, _span(part.bias)))
     rows.append(Strip(f"{called}(x)", part.after, norm(part.after), True))
     draw(body, to, "norm", lambda: strips(rows), "vectors, each on its own scale", alt(rows), part.checks)
 
@@ -223,6 +224,10 @@ def attention(body: Body, to: Drawn) -> None:
     )
 
 
+def _span(values: np.ndarray) -> str:
+    return f"{labels.number(values.min())} to {labels.number(values.max())}"
+
+
 def _several(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
@@ -237,7 +242,7 @@ def addition(body: Body, to: Drawn) -> None:
     st.markdown(
         f"The sub-layer does not replace the vector of {body.name} but adds to it. The length of the stream "
         f"goes from {np.linalg.norm(stream):.2f} to {np.linalg.norm(total):.2f}. The cosine between stream "
-        f"and update is {cosine:.2f}: {_agreement(cosine)}"
+        f"and update is {labels.number(cosine)}: {_agreement(cosine)}"
         + (
             f" With post-norm, a {body.traced.config.norm_name} follows."
             if body.traced.config.norm == "post"
@@ -279,7 +284,9 @@ def feed_forward(body: Body, to: Drawn) -> None:
         "length of the unit's row of $W_2$."
     )
     names = [f"unit {labels.count(unit)}" for unit in best]
-    written = [f"{part.added[unit]:.2f} (unit at {part.units[unit]:.2f})" for unit in best]
+    written = [
+        f"{labels.number(part.added[unit])} (unit at {labels.number(part.units[unit])})" for unit in best
+    ]
     draw(
         body,
         to,
@@ -294,9 +301,9 @@ def feed_forward(body: Body, to: Drawn) -> None:
         Strip("returns", part.update, norm(part.update), True),
     ]
     draw(body, to, "forward", lambda: strips(ends), "vectors, each on its own scale", alt(ends), part.checks)
-    units = [Strip("units u", part.units, f"max {part.units.max():.2f}")]
+    units = [Strip("units u", part.units, f"max {labels.number(part.units.max())}")]
     if part.gates is not None:
-        units.insert(0, Strip("gates", part.gates, f"max {part.gates.max():.2f}"))
+        units.insert(0, Strip("gates", part.gates, f"max {labels.number(part.gates.max())}"))
     draw(body, to, "inner", lambda: strips(units, across="unit"), "all inner units", alt(units), part.checks)
 
 

@@ -11,6 +11,7 @@ from transformer.text.links import GoldPair
 from transformer.text.pairs import DataError
 from ui.address import session
 from ui.controls import options, pickers
+from ui.server import examples
 from ui.server.gold import LARGEST, parse, sample
 from ui.server.source import Source
 
@@ -61,5 +62,6 @@ def _choice(origin: str, label: str, pairs: list[GoldPair], now: str | None) -> 
 def take(origin: str, number: int, pair: GoldPair) -> None:
     """Puts a pair on the screen: its source, its target (forced), and its links."""
     links = frozenset((i, j, (i, j) in pair.sure) for i, j in pair.possible | pair.sure)
-    texts = {"text": " ".join(pair.source), "target": " ".join(pair.target)}
+    texts: dict[str, Any] = {"text": " ".join(pair.source), "target": " ".join(pair.target)}
+    texts |= {"sentence": examples.whole(texts["text"])}
     session.change(**{**session.FRESH, **texts, "pairs": links, "gold": f"{origin}-{labels.count(number)}"})

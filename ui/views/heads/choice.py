@@ -10,11 +10,13 @@ import streamlit as st
 from figures.base import labels
 from figures.base.bars import percent
 from lenses.heads.measures import PROFILED, STATISTICS, Statistic
+from lenses.heads.roles import ALIGNMENT, aligned_by
 from lenses.heads.survey import Line, Survey
 from transformer.model.sites import AttentionKind, Head
 from ui.address import State
 from ui.address.parameters import link
 from ui.controls import plain
+from ui.server import examples
 
 PAGES = {
     "encoder": "pages/encoder_self_attention.py",
@@ -65,6 +67,13 @@ class Found:
         """The role of every head, (layers, heads)."""
         return self.survey.roles(self.kind)
 
+    def role(self, head: Head) -> str:
+        """The role of a head in words; of an alignment, with the row that implies it."""
+        name = str(self.roles[head])
+        if name != ALIGNMENT:
+            return name
+        return f"{name} (row that {aligned_by(self.survey.means[self.kind])[head]})"
+
     @property
     def heads(self) -> list[Head]:
         """All heads of the kind, from 0."""
@@ -88,7 +97,13 @@ def link_to(found: Found, line: Line, label: str, row: int | None, source: int |
     """Links to a sentence in the view of the kind, which runs it as it was run here, at a row of the head."""
     kind = str(found.kind)
     at = {"step": row, "source": source} if kind != "encoder" else {"step": None, "source": row}
-    values = {"text": line.source, "target": line.target, kind: found.head, "decode": "greedy"}
+    values = {
+        "text": line.source,
+        "sentence": examples.whole(line.source),
+        "target": line.target,
+        kind: found.head,
+        "decode": "greedy",
+    }
     st.page_link(
         PAGES[kind],
         label=plain(label),

@@ -204,7 +204,5 @@ def rests(found: Found, source: Source) -> None:
         f"Without this key in this head, a token {'loses' if seen.lost >= 0 else 'gains'} "
         f"**{abs(seen.lost):.3f} nats**, the mean of {seen.rows}."
     )
-    st.caption(
-        f"{len(runs)} sentences. The other keys share its weight, and the model runs again. A short value "
-        "lets a head write almost nothing where it finds nothing."
-    )
+    short = " A short value lets a head write almost nothing where it finds nothing." * (seen.value < 0.5)
+    st.caption(f"{len(runs)} sentences. The other keys share its weight, and the model runs again.{short}")

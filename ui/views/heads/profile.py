@@ -101,11 +101,18 @@ def _moved(found: Found) -> str:
     if "stays" not in means:
         return ""
     stays, follows = (float(means[name][found.head]) for name in ("stays", "follows"))
-    says = "by position" if stays > follows else "by meaning"
-    return (
-        f" When two words change places, {percent(stays)} of the weight in their rows and columns stays in "
-        f"place, and {percent(follows)} goes along with them: it looks more **{says}**."
+    where = "columns" if found.kind is AttentionKind.CROSS else "rows and columns"
+    told = (
+        f" When two words change places, {percent(stays)} of the weight in their {where} stays in place, and "
+        f"{percent(follows)} goes along with them"
     )
+    if found.kind is AttentionKind.DECODER:
+        return f"{told}; where it can go is for the mask to decide."
+    if "stays_error" not in means:
+        return f"{told}."
+    if abs(stays - follows) <= 2 * float(means["stays_error"][found.head]):
+        return f"{told}: within two standard errors, neither is more."
+    return f"{told}: it looks more **by {'position' if stays > follows else 'meaning'}**."
 
 
 def _sentences(found: Found, _: Source) -> None:

@@ -36,8 +36,9 @@ _SHORT = {
     MIXED: "–",
 }
 _SEEING = (
-    "Every cell is a head. Its colour and number show one statistic over all sentences; its word names the "
-    "role that the head plays. A role is the name of a measured pattern with a threshold, not an "
+    "Every cell is a head. Its number shows one statistic over all sentences, and its colour is strongest "
+    "where the value stands out: the largest, or the smallest error, entropy or distance. Its word names "
+    "the role that the head plays. A role is the name of a measured pattern with a threshold, not an "
     "explanation. Statistics are means over rows; rows that can see only one key are left out."
 )
 
@@ -56,7 +57,7 @@ def show(found: Found, source: Source) -> None:
 
 def grid(found: Found, color: str | None = None) -> go.Figure:
     """The map of all heads by the chosen statistic, with a frame around the chosen head."""
-    return head_grid(_cells(found), found.kind, found.head, color)
+    return head_grid(_cells(found), found.kind, found.head, color, found.statistic.falling)
 
 
 def _cells(found: Found) -> list[list[Cell]]:
@@ -67,7 +68,9 @@ def _cells(found: Found) -> list[list[Cell]]:
         value, name = found.value(head, statistic), str(names[head])
         text = written(value, statistic)
         phrase = f"layer {labels.count(head[0])}, head {labels.count(head[1])}"
-        return Cell(value, text, _SHORT[name], f"{phrase}\n{statistic.label}: {text}\nrole: {name}")
+        return Cell(
+            value, text, _SHORT[name], f"{phrase}\n{statistic.label}: {text}\nrole: {found.role(head)}"
+        )
 
     return [[cell((layer, head)) for head in range(heads)] for layer in range(layers)]
 
@@ -86,7 +89,7 @@ def _sentence(found: Found) -> str:
     shown = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     return (
         f"{over}, {heads} show: **{shown}**, {mixed} mixed. The steadiest is {labels.head_phrase(*best)}: "
-        f"*{names[best]}* in {kept} of the {_of_what(str(names[best]), survey)}."
+        f"*{found.role(best)}* in {kept} of the {_of_what(str(names[best]), survey)}."
     )
 
 
@@ -135,7 +138,7 @@ def _points(found: Found, across: Statistic, up: Statistic) -> go.Figure:
         np.array([found.value(head, each) for head in found.heads]) for each in (across, up, found.statistic)
     )
     notes = [
-        f"{labels.head_name(*head)}, {found.roles[head]}\n"
+        f"{labels.head_name(*head)}, {found.role(head)}\n"
         + "\n".join(
             f"{each.label}: {written(found.value(head, each), each)}"
             for each in (across, up, found.statistic)
@@ -146,7 +149,9 @@ def _points(found: Found, across: Statistic, up: Statistic) -> go.Figure:
     here = found.heads.index((found.head[0], found.head[1]))
     marks = Marks("", x, y, style.HUES[str(found.kind)], notes, found.heads, values=shade)
     ring = float(x[here]), float(y[here])
-    return plane([marks], (across.label, up.label), ring, ends=(ends[0], ends[1]))
+    return plane(
+        [marks], (across.label, up.label), ring, ends=(ends[0], ends[1]), falling=found.statistic.falling
+    )
 
 
 def caption(found: Found) -> str:
@@ -176,7 +181,7 @@ def _detail(found: Found, source: Source) -> None:
     survey, kind, chosen = found.survey, found.kind, found.head
     name = str(found.roles[chosen])
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"##### {labels.head_name(*chosen)} · {name}", width="content")
+        st.markdown(f"##### {labels.head_name(*chosen)} · {found.role(chosen)}", width="content")
         with st.container(width=220):
             pickers.head_picker(kind, chosen, source)
     kept = f"taken one by one, **{percent(survey.stability(kind, *chosen))}** of the"
@@ -218,9 +223,9 @@ def _escaped(text: str) -> str:
 
 def _table(found: Found) -> None:
     with st.expander("All heads and statistics as a table"):
-        known, names = found.known, found.roles
+        known = found.known
         rows = [
-            {"head": labels.head_name(*head), "role": str(names[head])}
+            {"head": labels.head_name(*head), "role": found.role(head)}
             | {each.label: found.value(head, each) for each in known}
             for head in found.heads
         ]

@@ -61,7 +61,7 @@ def why_subtract(
     return (
         f"Subtracting one number from all scores changes no weight, because it cancels. With m = {written}, "
         "the largest score of this row, every power lies between 0 and e⁰ = 1. Without the subtraction, the "
-        f"largest power here would be e^{written} = {np.exp(largest):.4g}. "
+        f"largest power here would be exp({written}) = {np.exp(largest):.4g}. "
         f"{_overflow(scores, mask, largest)}"
     )
 
@@ -118,7 +118,7 @@ def _counted(toy: TwoHeads, d_model: int, heads: int, d_k: int) -> str:
     counted = f"4 · {square} = {4 * d_model * inner:,}"
     matrices = len(toy.matrices)
     width = toy.x.shape[1]
-    output = ", ".join(f"{number:.2f}" for number in toy.output[1])
+    output = ", ".join(labels.number(each) for each in toy.output[1])
     return (
         f"{matrices - 1} matrices of {width} × {width // 2} and one of {width} × {width}: {matrices} "
         f"matrices, {toy.numbers} numbers. One head of width {width} needs four matrices, and also 4 · "

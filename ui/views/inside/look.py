@@ -158,5 +158,5 @@ def proof(audit: AuditReport) -> str:
     worst = max(check.value for check in audit.checks)
     return (
         f"{len(audit.checks)} checks compare these numbers with what the model recorded. The largest "
-        f"difference, as a share of the largest number, is {worst:.1e}."
+        f"difference, as a share of the largest number, is {labels.scientific(worst)}."
     )

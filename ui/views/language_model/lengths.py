@@ -124,7 +124,7 @@ def _sum(look: HeadSelection, run: Generation, step: int) -> None:
     st.caption(
         plain(
             f"The first {_DIMENSIONS} of {len(found.used)} dimensions · largest difference between this sum "
-            f"and the output that the model went on with: {found.error:.0e} · {run.model}"
+            f"and the output that the model went on with: {labels.scientific(found.error)} · {run.model}"
         )
     )
 

@@ -75,7 +75,6 @@ def show() -> None:
         inform(_MISSING)
         return
     _switch(section, now)
-    frame.end(PAGE, now, signs=True)
     text = section.text(now)
     place = _box(section, text, now)
     run = _run(section.asked(now, source, text))
@@ -87,6 +86,7 @@ def show() -> None:
     frame.show_notices(now, () if run is None else run.notes)
     opened = None if run is None else Opened(section.asked(now, source, text), run, None)
     changed.show_changes(now, opened)
+    frame.end(PAGE, now, () if opened is None else opened.tokens(True))
     if run is not None and opened is not None:
         with refusals():
             section.show(opened, run)

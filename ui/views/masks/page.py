@@ -35,10 +35,11 @@ _CELLS = 40
 """The largest number of rows and columns of a map here: the page holds up to nine maps."""
 _WAYS = {"none": "no mask at all", "zero": "0 before the softmax", "after": "0 after the softmax"}
 _WHY = {
-    "": "Why −∞? e^−∞ is exactly 0, so a masked key takes no weight. The other keys share a weight of 1.",
+    "": "Why −∞? $e^{-\\infty}$ is exactly 0, so a masked key takes no weight. The other keys share "
+    "a weight of 1.",
     "none": "Without a mask, every key takes the weight that its score gives it, later tokens too. The mask "
     "holds this back.",
-    "zero": "Why not 0? e^0 is 1, so a masked key counts like any other key with a score of 0 "
+    "zero": "Why not 0? $e^0$ is 1, so a masked key counts like any other key with a score of 0 "
     "and takes weight from the other keys.",
     "after": "Why not after the softmax? The softmax has already given the masked keys their share. "
     "If that share is deleted, the row sums to less than 1.",

@@ -180,7 +180,8 @@ def _linear_map(table: np.ndarray, d_model: int, base: int, asked: int) -> None:
         "shift",
         lambda: lines(x, series, ("position", "dimension 1"), height=250),
         f"Why sinusoids: one matrix M (a rotation of each pair) moves every position by {offset}. Largest "
-        f"error over {len(early):,} positions and all dimensions: {exact:.1e} in float64, {cast:.1e} with PE "
+        f"error over {len(early):,} positions and all dimensions: "
+        f"{labels.scientific(exact)} in float64, {labels.scientific(cast)} with PE "
         "cast to float32.",
         alt="Two curves that coincide.",
         sentence=False,

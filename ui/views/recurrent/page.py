@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from ui.address import session
-from ui.shell import frame, menu, sections
+from ui.address import State, session
+from ui.server import catalogue, models
+from ui.shell import frame, menu, paragraph, sections
 from ui.shell.models.model_picker import pick_model
 from ui.shell.sentence import sentence_box
 from ui.views.recurrent import maps, path, twins
@@ -19,9 +22,20 @@ def show() -> None:
     frame.heading("recurrent", now)
     source = pick_model(now, "recurrent")
     if source is not None:
-        sentence_box(source, replace(now, text=twins.text_of(now)))
+        now = replace(now, text=twins.text_of(now))
+        sentence_box(source, now)
+        paragraph.draw(source, now)
     sections.draw("recurrent", _SECTIONS, now, session.current())
     for study in _STUDIES:
         menu.finding(study)
-    frame.end("recurrent", now, signs=True)
+    frame.end("recurrent", now, _tokens(session.current()))
     frame.show_notices(session.current())
+
+
+def _tokens(now: State) -> Sequence[str]:
+    """The pieces of the twin's run; none without a twin, or for a text that it refuses."""
+    source, score = models.known(twins.REFERENCE), twins.score_of(now)
+    with suppress(KeyError, ValueError):
+        source = models.find(f"{catalogue.RECURRENT}/{score}") if score is not None else source
+        return () if source is None else twins.opened(now, source).tokens()
+    return ()

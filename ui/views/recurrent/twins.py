@@ -9,7 +9,7 @@ from transformer.model.sites import Head
 from transformer.runs.translation import Translation
 from ui.address import State, session
 from ui.controls import inform, pickers
-from ui.server import catalogue, runs
+from ui.server import catalogue, examples, runs
 from ui.server.opened import Opened
 from ui.server.runs import Request
 from ui.server.source import Source
@@ -77,6 +77,11 @@ def text_of(now: State) -> str:
     return _OPENS if now.text is None else now.text
 
 
+def sentence_of(now: State, source: Source) -> str:
+    """The sentence of that text that is shown."""
+    return examples.sentence_of(source, replace(now, text=text_of(now)))
+
+
 _OPENS = "Yesterday I bought a new book."
 
 
@@ -86,7 +91,7 @@ def opened(now: State, source: Source) -> Opened:
     Raises:
         ValueError: the sentence cannot be translated; the message says why.
     """
-    asked: Request = runs.request(replace(now, changes=()), source, text_of(now))
+    asked: Request = runs.request(replace(now, changes=()), source, sentence_of(now, source))
     teller = waiting.Teller(source, "Translating")
     translation = runs.traced(asked, teller)
     teller.end()

@@ -9,6 +9,7 @@ import streamlit as st
 from transformer.training.toys.tasks import LENGTH, LENGTHS, TOYS
 from ui.address import session
 from ui.controls import inform, part, plain, refusal, refusals
+from ui.server import examples
 from ui.server.workshop.limits import Limits, closed
 from ui.server.workshop.plan import (
     BOUNDS,
@@ -212,6 +213,7 @@ def show_keeping(run: TrainingRun) -> None:
     session.rerun(
         model=name,
         text=source,
+        sentence=examples.whole(source),
         target=None,
         encoder=None,
         decoder=None,

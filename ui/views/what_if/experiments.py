@@ -49,7 +49,7 @@ def show(source: Source) -> None:
 def question(now: State) -> str | None:
     """The question of the experiment whose changes a state holds; None if it holds no experiment's."""
     source = models.known(now.model)
-    text, written = examples.text_on(source, now.text), do.write_text(now.changes)
+    text, written = examples.sentence_of(source, now), do.write_text(now.changes)
     for each in EXPERIMENTS:
         if each.text == text and (found := _put(source, each)) is not None:
             variants, target = found

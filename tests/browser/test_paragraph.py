@@ -1,0 +1,55 @@
+"""A pasted paragraph on the home page in Chromium: marked, stepped through by keys and clicks, copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .conftest import PATIENCE, VIEWPORT, Visitor, case_link
+
+TEXT = "Nine eight. Eight nine? Nine nine!"
+
+
+def test_a_pasted_paragraph_is_kept_marked_stepped_through_and_copied(
+    newcomer: Callable[..., Visitor],
+) -> None:
+    visitor = newcomer(viewport=VIEWPORT, permissions=["clipboard-read", "clipboard-write"])
+    page = visitor.page
+    visitor.open(**case_link("copy"))
+    assert page.locator(".par").count() == 0
+    page.evaluate("text => navigator.clipboard.writeText(text)", TEXT.replace("? ", "?\n"))
+    box = page.get_by_label("Sentence to translate")
+    box.click()
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.press("ControlOrMeta+v")
+    assert box.input_value() == TEXT
+    box.press("Enter")
+    visitor.until("document.querySelector('.par-sentence[aria-current]')?.textContent === 'Nine eight.'")
+    visitor.ready()
+    assert page.locator(".par-sentence").all_inner_texts() == ["Nine eight.", "Eight nine?", "Nine nine!"]
+    visitor.until("!document.querySelector('.par-translation').textContent.includes('…')")
+    page.keyboard.press("Alt+ArrowRight")
+    visitor.has(text=TEXT, sentence="2")
+    visitor.until("document.querySelector('.par-sentence[aria-current]').textContent === 'Eight nine?'")
+    visitor.until("document.querySelector('.lv-strip-source').textContent.includes('?')")
+    page.locator(".par-sentence").nth(2).click()
+    visitor.has(text=TEXT, sentence="3")
+    visitor.until("document.querySelector('.par-count').textContent === 'Sentence 3 of 3'")
+    page.keyboard.press("Alt+ArrowLeft")
+    visitor.has(text=TEXT, sentence="2")
+    visitor.until("document.querySelector('.par-count').textContent === 'Sentence 2 of 3'")
+    copy = page.get_by_role("button", name="Copy the translation")
+    copy.click(timeout=PATIENCE)
+    whole = page.locator(".par-translation").inner_text()
+    visitor.until("document.querySelector('.par-foot').textContent.includes('Copied')")
+    assert page.evaluate("navigator.clipboard.readText()") == whole
+    box.fill("nine eight stop")
+    box.press("Enter")
+    visitor.until("document.querySelector('.par') === null")
+    visitor.has(text="nine eight stop")
+    assert "sentence" not in visitor.params()
+
+
+def test_a_line_break_in_a_link_is_a_space(visitor: Visitor) -> None:
+    visitor.open(model="copy", text="nine\neight stop")
+    assert visitor.page.get_by_label("Sentence to translate").input_value() == "nine eight stop"
+    assert visitor.chips("source") == ["nine", "eight", "stop", "</s>"]
