@@ -15,7 +15,7 @@ from .conftest import PATIENCE, Visitor, serving
 OWN = "We like music."
 STARTING = "PyTorch and the model are still loading"
 SEEN = """() => [...document.querySelectorAll('.lv [data-plot], .lv-chip, .lv-word, .stTextInput, .stButton')]
-  .map(e => [e.textContent.replace(/\\d\\.\\de-\\d+/g, ''),
+  .map(e => [e.textContent.replace(/\\d\\.\\d × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+/g, ''),
     ...Object.values(e.getBoundingClientRect().toJSON()).map(Math.round)])"""
 """Words and places; the rounding errors of a check are left out, since each processor has its own."""
 PAINTED = "() => [...document.querySelectorAll('.lv .heatmaplayer image')].map(e => e.getAttribute('href'))"

@@ -73,7 +73,7 @@ def test_the_survey_that_came_with_a_model_is_shown_at_once(monkeypatch: pytest.
     assert f"Over {found.sentences} sentences" in told(at)
     assert "The roles" in told(at)
     assert "came with the model" in told(at)
-    expected = found.means[AttentionKind.CROSS]["aer"]
+    expected = np.fmin(*(found.means[AttentionKind.CROSS][name] for name in ("aer", "aer_read")))
     drawn = array(charts(at)[0]["data"][0]["z"])
     assert drawn == pytest.approx(expected, abs=1e-6)
     assert [each.label for each in at.button if "here" in each.label] == [
@@ -110,17 +110,6 @@ def test_what_is_said_of_a_head_of_en_de(
     place, _, facet = head.partition("&facet=")
     at = run(PAGE, model="en-de", kind=kind, facet=facet or "tokens", **{kind: place})
     assert [each for each in words if each not in told(at)] == []
-
-
-@pytest.mark.parametrize(("value", "short"), [(0.49, True), (0.51, False)])
-def test_a_value_is_called_short_below_a_half(
-    value: float, short: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = circuits._sunk
-    monkeypatch.setattr(circuits, "_sunk", lambda *of, **more: replace(real(*of, **more), value=value))
-    at = read(kind="cross", facet="sink")
-    assert f"writes **{value:.2f} times**" in told(at)
-    assert ("A short value" in told(at)) == short
 
 
 def test_every_bundled_model_comes_with_a_survey_of_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,3 +307,14 @@ def test_a_model_of_a_toy_task_opens_on_sequences_of_its_task_and_is_measured_on
     assert surveys.named(models.find("backwards")) == "its task"
     (told,) = run(PAGE, model="backwards").info
     assert "sentences of its task here" in told.value
+
+
+@pytest.mark.parametrize(("value", "short"), [(0.49, True), (0.51, False)])
+def test_a_value_is_called_short_below_a_half(
+    value: float, short: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = circuits._sunk
+    monkeypatch.setattr(circuits, "_sunk", lambda *of, **more: replace(real(*of, **more), value=value))
+    at = read(kind="cross", facet="sink")
+    assert f"writes **{value:.2f} times**" in told(at)
+    assert ("A short value" in told(at)) == short

@@ -28,7 +28,7 @@ _ERROR = "AER of the implied word alignment on the links made by hand"
 _KNOWN = (
     *STATISTICS,
     *PROFILED,
-    Statistic("aer", "alignment error", f"{_ERROR}.", falling=True),
+    Statistic("aer", "alignment error", f"{_ERROR}, by the better of the two rows.", falling=True),
     Statistic(
         "aer_read", "alignment error, row read", f"{_ERROR}, with the rows that read a word.", falling=True
     ),
@@ -84,7 +84,9 @@ class Found:
         """A statistic of a head."""
         if statistic.name == "keeps":
             return self.survey.stability(self.kind, *head)
-        return float(self.survey.means[self.kind][statistic.name][head])
+        means = self.survey.means[self.kind]
+        names = ("aer", "aer_read") if statistic.name == "aer" else (statistic.name,)
+        return float(min(means[name][head] for name in names if name in means))
 
 
 def written(value: float, statistic: Statistic) -> str:
