@@ -265,7 +265,7 @@ def _shown(
         claimed, head = claim_step(example, run.target_tokens), (example.claim.layer, example.claim.head)
         if claimed is not None:
             step = claimed
-        if head in kinds["cross"].whole:  # type: ignore[union-attr]
+        if head in kinds["cross"].whole:
             heads["cross"] = head
     present = {*kinds, "controls", "next"}
     stops = [stop for stop in TOUR if stop[0] in {*run.config.sites, "controls", "next"}]
