@@ -6,8 +6,8 @@ Each visitor is a web-socket session that opens places of the menu, moves the cu
 presses buttons and asks for sentences, at random from a seed, and now and then leaves in the middle of
 something. Wrong are: a step that is answered with another translation or step, and a sentence that two
 visitors who just came see in two ways. A line a minute says how much memory and how many handles the server
-holds, and what its stores keep; at the end, the last quarter of the time is compared with the first, without
-the first minute.
+holds (where /proc has them); at the end, the last quarter of the time is compared with the first, without the
+first minute.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import itertools
 import os
 import random
 import re
-import socket
 import statistics
 import sys
 import tempfile
@@ -27,9 +26,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
-from urllib.request import urlopen
 
-from prometheus_client.parser import text_string_to_metric_families
 from websockets.exceptions import WebSocketException
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,8 +35,6 @@ from benchmarks.app import process  # noqa: E402
 from benchmarks.load import sentences  # noqa: E402
 from benchmarks.session import FailedError, SaidError, Session  # noqa: E402
 from ui.address import sitemap  # noqa: E402
-from ui.server import stores  # noqa: E402
-from ui.server.hosting import bounds  # noqa: E402
 
 PLACES = [(name, view) for name, page in sitemap.PAGES.items() for view in page.sections or ("",)]
 MODELS = ("en-pt",) * 4 + ("en-de", "en-de")
@@ -53,8 +48,6 @@ EVERY = 10
 MOST_GROWTH = 1.2
 COLOUR, RAISED = re.compile(r"\x1b\[[\d;]*m"), re.compile(r"[\w.]+(Error|Exception|Interrupt)\b")
 """What colours the server's log, and the line that ends a traceback in it."""
-MEMORY, HANDLES = "process_resident_memory_bytes", "process_open_fds"
-Look = dict[tuple[str, str], float]
 
 
 @dataclass
@@ -190,62 +183,41 @@ def _path(page: str) -> str:
     return "" if page == sitemap.HOME else page
 
 
-def look(port: int) -> Look:
-    """What the server shows to Prometheus, by name and label."""
-    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
-        families = text_string_to_metric_families(answer.read().decode())
-    samples = [each for family in families for each in family.samples]
-    return {(each.name, next(iter(each.labels.values()), "")): each.value for each in samples}
-
-
-def over(seen: Look) -> list[str]:
-    """Stores that keep more than they may."""
-    limits = {
-        "explorer_store_values": lambda store: seen["explorer_store_most", store],
-        "explorer_store_bytes": lambda _: stores.MOST_BYTES,
-    }
-    return [
-        f"{label}: {value:.0f} {name.rpartition('_')[2]}"
-        for (name, label), value in seen.items()
-        if name in limits and value > limits[name](label)
-    ]
-
-
-def line(seen: Look) -> str:
+@dataclass(frozen=True)
+class Look:
     """The server at one time."""
-    own = {name: value for (name, label), value in seen.items() if not label}
-    size = sum(value for (name, _), value in seen.items() if name == "explorer_store_bytes") / 2**20
-    return (
-        f"{own[MEMORY] / 2**20:6.0f} MB, {own[HANDLES]:.0f} handles, "
-        f"{own['explorer_sessions']:.0f} sessions, "
-        f"{seen['explorer_work', 'running']:.0f} + {seen['explorer_work', 'queued']:.0f} long, "
-        f"{own['explorer_models']:.0f} models, stores {size:.0f} MB"
-    )
+
+    memory: float  # MB that it holds
+    handles: float  # files that it has open
 
 
-async def watch(port: int, looks: list[Look], seen: Seen) -> None:
+def look(pid: int) -> Look:
+    """What a process holds."""
+    held = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    assert held is not None
+    return Look(int(held[1]) / 1024, len(os.listdir(f"/proc/{pid}/fd")))
+
+
+async def watch(pid: int, looks: list[Look], seen: Seen) -> None:
     """Looks at the server again and again, and prints a line a minute, until it is cancelled."""
     for count in itertools.count(1):
         await asyncio.sleep(EVERY)
-        looks.append(await asyncio.to_thread(look, port))
+        looks.append(look(pid))
         if count % (60 // EVERY) == 0:
             faults = f"{sum(seen.failed.values())} failed, {sum(seen.wrong.values())} wrong"
-            acts = sum(seen.did.values())
-            print(f"{count * EVERY / 60:3.0f} min: {line(looks[-1])}; {acts} acts, {faults}", flush=True)
+            holds = f"{looks[-1].memory:6.0f} MB, {looks[-1].handles:.0f} handles"
+            print(
+                f"{count * EVERY / 60:3.0f} min: {holds}; {sum(seen.did.values())} acts, {faults}", flush=True
+            )
 
 
-async def soak(base: str, port: int, options: argparse.Namespace) -> tuple[Seen, list[Look]]:
-    """Lets the visitors wander, and watches; the last look is after all have left."""
+async def soak(base: str, pid: int, options: argparse.Namespace) -> tuple[Seen, list[Look]]:
+    """Lets the visitors wander, and watches."""
     seen, looks, ends = Seen(), list[Look](), time.monotonic() + 60 * options.minutes
-    first = Session(base)
-    await first.open()  # the numbers are there from the first visit on
-    await first.leave()
-    watching = asyncio.create_task(watch(port, looks, seen))
+    watching = asyncio.create_task(watch(pid, looks, seen))
     everybody = [Wanderer(base, 1000 * options.seed + number, seen) for number in range(options.visitors)]
     await asyncio.gather(*(each.stay(ends) for each in everybody))
     watching.cancel()
-    await asyncio.sleep(options.rest)
-    looks.append(await asyncio.to_thread(look, port))
     return seen, looks
 
 
@@ -271,15 +243,10 @@ def report(seen: Seen, looks: list[Look], log: IO[str]) -> bool:
         print(f"{title}: {sum(found.values())}")
         for what, count in found.most_common(15):
             print(f"  {count} × {what:.220}")
-    *there, last = looks
-    there = there[int(60 // EVERY) :] or there
-    memory, handles = (growth([each[name, ""] for each in there]) for name in (MEMORY, HANDLES))
-    many = sorted({name for each in looks for name in over(each)})
-    left = last["explorer_sessions", ""] + last["explorer_work", "running"] + last["explorer_work", "queued"]
-    print(f"after all have left: {line(last)}")
-    print(f"stores over their limits: {', '.join(many) or 'none'}")
+    there = looks[int(60 // EVERY) :] or looks
+    memory, handles = growth([each.memory for each in there]), growth([each.handles for each in there])
     print(f"last quarter / first: memory {memory:.2f} ×, handles {handles:.2f} × (at most {MOST_GROWTH:g} ×)")
-    faults = [many, seen.failed, seen.wrong, ends, left]
+    faults = [seen.failed, seen.wrong, ends]
     well = max(memory, handles) <= MOST_GROWTH and not any(faults)
     print("ok" if well else "over")
     return well
@@ -293,14 +260,10 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--visitors", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rest", type=float, default=10, help="seconds until the last look")
     options = parser.parse_args()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    os.environ |= {"TRANSFORMER_HOSTED": "on", bounds.METRICS: str(port), bounds.SECONDS: "1000"}
-    with tempfile.TemporaryFile("w+") as log, process("app.py", None, log=log) as (base, _):
-        seen, looks = asyncio.run(soak(base, port, options))
+    os.environ |= {"TRANSFORMER_HOSTED": "on"}
+    with tempfile.TemporaryFile("w+") as log, process("app.py", None, log=log) as (base, pid):
+        seen, looks = asyncio.run(soak(base, pid, options))
         well = report(seen, looks, log)
     raise SystemExit(not well)
 

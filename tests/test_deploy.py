@@ -30,7 +30,6 @@ from streamlit.web.server.starlette import starlette_routes as routes
 from waiting import until
 
 from transformer.hub.settings import HOSTED_VARIABLE
-from ui.server.hosting.bounds import METRICS as OWN_METRICS
 from ui.server.hosting.bounds import Bounds
 
 ROOT = Path(__file__).parents[1]
@@ -140,21 +139,6 @@ def test_the_image_has_what_the_app_needs_and_starts_it_without_rights() -> None
     packages = {"pages", "ui", "linked", "figures", "transformer", "lenses"}
     needed = {"app.py", "static", "assets", ".streamlit"} | packages
     assert not needed & set(left_out)
-
-
-def test_each_process_has_numbers_at_a_port_of_its_own() -> None:
-    service = (DEPLOY / "attention-explorer@.service").read_text()
-    assert f"Environment={OWN_METRICS}=1%i\n" in service
-    ports = [int(port) for port in re.findall(r"server 127\.0\.0\.1:(\d+)", NGINX)]
-    own = {int(f"1{port}") for port in ports}
-    assert len(own) == len(ports)
-    assert max(own) < 2**16
-    assert not any(str(port) in NGINX for port in own)
-    named = {each["name"]: str(each["containerPort"]) for each in container()["ports"]}
-    given = {each["name"]: each["value"] for each in container()["env"]}
-    assert given[OWN_METRICS] == f"0.0.0.0:{named['metrics']}"
-    about = kinds()["Deployment"]["spec"]["template"]["metadata"]["annotations"]
-    assert about == {"prometheus.io/scrape": "true", "prometheus.io/port": named["metrics"]}
 
 
 def test_everything_that_is_hosted_is_bounded() -> None:

@@ -8,8 +8,6 @@ import pytest
 from app_pages import run
 
 from transformer.hub.settings import HOSTED_VARIABLE
-from ui.server.hosting import shares
-from ui.server.hosting.bounds import SECONDS
 
 LONG = "one " * 200
 
@@ -17,7 +15,6 @@ LONG = "one " * 200
 @pytest.fixture(autouse=True)
 def on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(HOSTED_VARIABLE, "on")
-    monkeypatch.setattr(shares, "shares", shares.ProcessorShares())
 
 
 def said(at: object) -> str:
@@ -28,22 +25,6 @@ def test_a_page_refuses_a_long_text_and_keeps_it_in_the_box() -> None:
     at = run(text=LONG)
     assert "at most 300" in said(at)
     assert at.text_input[0].value == LONG
-
-
-def test_a_visitor_who_asks_too_often_is_told_when_to_go_on_and_what_is_kept_is_free(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(SECONDS, "0.000001")
-    at = run(text="nine eight nine")
-    first = at.get("bidi_component")
-    assert first
-    at.text_input[0].set_value("eight nine eight").run()
-    assert "ask again in" in said(at)
-    assert at.text_input[0].value == "eight nine eight"
-    assert not at.error
-    at.text_input[0].set_value("nine eight nine").run()
-    assert "ask again in" not in said(at)
-    assert at.get("bidi_component")
 
 
 def test_the_log_has_a_line_of_json_per_run_and_no_text(capsys: pytest.CaptureFixture[str]) -> None:

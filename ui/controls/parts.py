@@ -12,17 +12,9 @@ import streamlit as st
 from transformer.runs.devices import is_full
 from ui.controls.text import refusal
 from ui.server import memory, models, stores
-from ui.server.hosting import hosted
-from ui.server.hosting.shares import LaterError
 
 P = ParamSpec("P")
 Draw = Callable[P, None]
-
-
-def later(error: LaterError) -> None:
-    """Says when a visitor of a hosted server can ask again."""
-    hosted.log("refused", why="rate")
-    st.info(refusal(error), icon=":material/hourglass_top:")
 
 
 @contextmanager
@@ -30,8 +22,6 @@ def refusals() -> Iterator[None]:
     """Catches a refusal inside and says it there, in a sentence."""
     try:
         yield
-    except LaterError as error:
-        later(error)
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
     except RuntimeError as error:

@@ -124,7 +124,7 @@ class HeadSelection:
         return _tiles(self.opened, self.kind, self.reading, self.scale, self.measure, look=self)
 
 
-@per_run(64, asked=False)
+@per_run(64)
 def _tiles(
     opened: Opened, kind: str, _reading: Reading, scale: str, _measure: str, *, look: HeadSelection
 ) -> list[list[Tile]]:
@@ -132,7 +132,7 @@ def _tiles(
     return [[Tile.of(*look.whole((layer, head)), scale) for head in range(heads)] for layer in range(layers)]
 
 
-@per_run(64, asked=False)
+@per_run(64)
 def audited(opened: Opened, kind: str) -> AuditReport:
     """The audit of every layer of a kind."""
     layers = range(opened.translation.config.sizes[kind][0])

@@ -16,7 +16,7 @@ from ui.server.source import Source
 from ui.server.stores import declare, kept
 
 T = TypeVar("T")
-MEASURED = declare("measured", 48, asked=False)
+MEASURED = declare("measured", 48)
 POSITIONS = "positions/results.json"
 
 

@@ -79,8 +79,6 @@ class Opened:
 def per_run(
     entries: int,  # most values that are kept
     size: Size = None,  # the bytes of a value, if they are bounded, too
-    *,
-    asked: bool = True,  # as in `stores.declare`
 ) -> Callable[[Callable[Concatenate[Opened, P], V]], Callable[Concatenate[Opened, P], V]]:
     """Keeps what a function of a sentence and of hashable values returns, for the same run of the sentence.
 
@@ -88,7 +86,7 @@ def per_run(
     """
 
     def keep(make: Callable[Concatenate[Opened, P], V]) -> Callable[Concatenate[Opened, P], V]:
-        sort = declare(f"{make.__module__}.{make.__name__}", entries, size, asked=asked)
+        sort = declare(f"{make.__module__}.{make.__name__}", entries, size)
 
         @wraps(make)
         def found(opened: Opened, /, *of: P.args, **listens: P.kwargs) -> V:
@@ -101,7 +99,7 @@ def per_run(
     return keep
 
 
-@per_run(64, asked=False)
+@per_run(64)
 def word_alignment(opened: Opened) -> WordAlignment:
     """Glosses by the best aligner, and the step at which the head that opens first agrees with it."""
     if AttentionKind.CROSS not in opened.translation.config.sites:

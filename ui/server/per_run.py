@@ -109,7 +109,7 @@ def _untrained(source: Source, seed: int) -> Translator:
     return untrained_twin(source.translator(), seed)
 
 
-@per_run(64, asked=False)
+@per_run(64)
 def statistics(opened: Opened, kind: str) -> Grid:
     """Statistics of every head of a kind over this sentence, by layer and head."""
     source = opened.source
@@ -197,7 +197,7 @@ def _drawn(
     return draw(source.translator(), text, drawing.sampling(), told(), changes)
 
 
-@per_run(32, asked=False)
+@per_run(32)
 def filtered(opened: Opened) -> tuple[FilteredStep, ...]:
     """The distributions of the steps of a sample, before and after temperature, top-k and top-p."""
     sampling = opened.asked.drawing.sampling()

@@ -218,7 +218,7 @@ def by_beam(asked: Request, greedy: Translation, size: int) -> Bettered | None:
     return _bettered(asked.source, asked.text, size, greedy=greedy)
 
 
-@per_model(256, asked=False)
+@per_model(256)
 def _bettered(source: Source, text: str, size: int, *, greedy: Translation) -> Bettered | None:
     model = source.translator()
 
@@ -270,7 +270,7 @@ def refusal(asked: Request) -> str | None:
     return _refusal(asked.source, asked)
 
 
-@per_model(256, asked=False)
+@per_model(256)
 def _refusal(source: Source, asked: Request) -> str | None:
     model = source.load()
     try:
@@ -300,7 +300,7 @@ def first_choice(source: Source) -> dict[str, Head]:
     return _measured_first(source)
 
 
-@per_model(32, asked=False)
+@per_model(32)
 def _measured_first(source: Source) -> dict[str, Head]:
     from lenses.heads.first_heads import first_heads  # PyTorch is there, as the model is
 

@@ -171,8 +171,6 @@ class Source(ABC):
 def per_model(
     entries: int,  # most values that are kept
     size: Size = None,  # the bytes of a value, if they are bounded, too
-    *,
-    asked: bool = True,  # as in `stores.declare`
 ) -> Callable[[Callable[Concatenate[Source, P], V]], Callable[Concatenate[Source, P], V]]:
     """Keeps what a function of a model and of hashable values returns, until the model is loaded again.
 
@@ -180,7 +178,7 @@ def per_model(
     """
 
     def keep(make: Callable[Concatenate[Source, P], V]) -> Callable[Concatenate[Source, P], V]:
-        sort = declare(f"{make.__module__}.{make.__name__}", entries, size, asked=asked)
+        sort = declare(f"{make.__module__}.{make.__name__}", entries, size)
 
         @wraps(make)
         def found(source: Source, /, *of: P.args, **listens: P.kwargs) -> V:

@@ -6,7 +6,6 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from weakref import WeakSet, WeakValueDictionary
@@ -17,7 +16,6 @@ import transformer
 from transformer.hub.files import size
 from transformer.runs.translation import Translation
 from ui.server import memory
-from ui.server.hosting import shares
 
 if TYPE_CHECKING:
     from ui.server.language.writer import LanguageWriter
@@ -43,9 +41,7 @@ class Recent(Generic[V]):
         entries: int,  # most values kept
         # gives the bytes of a value; if given, the store keeps at most `MOST_BYTES`
         size: Callable[[V], int] | None = None,
-        asked: bool = False,  # whether values are what visitors ask for, and count for their share
     ) -> None:
-        self._counted = shares.computing if asked else nullcontext
         self._entries, self._values, self._lock = entries, OrderedDict[Hashable, V](), threading.Lock()
         self._size, self._sizes = size, dict[Hashable, int]()
         _stores.add(self)
@@ -56,8 +52,7 @@ class Recent(Generic[V]):
             if key in self._values:
                 self._values.move_to_end(key)
                 return self._values[key]
-        with self._counted():
-            value = make()
+        value = make()
         with self._lock:
             self._values[key], self._sizes[key] = value, 0 if self._size is None else self._size(value)
             while len(self._values) > 1 and self._full():
@@ -75,11 +70,6 @@ class Recent(Generic[V]):
 
     def __len__(self) -> int:
         return len(self._values)
-
-    def bytes(self) -> int:
-        """Bytes of its values; 0 if their size is not known."""
-        with self._lock:
-            return sum(self._sizes.values())
 
     def __contains__(self, key: Hashable) -> bool:
         with self._lock:
@@ -125,38 +115,25 @@ def held(translation: Translation) -> int:
 
 
 Size = Callable[[Any], int] | None
-_declared: dict[str, tuple[int, Size, bool]] = {}
+_declared: dict[str, tuple[int, Size]] = {}
 
 
-def declare(sort: str, entries: int, size: Size = None, *, asked: bool = True) -> str:
+def declare(sort: str, entries: int, size: Size = None) -> str:
     """Declares a store for all visitors, before its first use.
 
     Args:
         sort: its name.
         entries: most values that it keeps.
         size: the bytes of a value, if the store is bounded by them, too.
-        asked: whether its values are what visitors ask for, and count for their share. Those that come with
-            what was asked for do not: a page is not left half drawn because they are refused.
     """
-    _declared[sort] = entries, size, asked
+    _declared[sort] = entries, size
     return sort
 
 
 @st.cache_resource(show_spinner=False)
 def kept(sort: str) -> Recent[Any]:
     """The values of one sort that all visitors share."""
-    entries, size, asked = _declared[sort]
-    return Recent(entries, size, asked)
-
-
-def every() -> dict[str, Recent[Any]]:
-    """The stores that were declared so far."""
-    return {sort: kept(sort) for sort in tuple(_declared)}  # other threads import pages, which declare more
-
-
-def most(sort: str) -> int:
-    """Most values of one sort that are kept."""
-    return _declared[sort][0]
+    return Recent(*_declared[sort])
 
 
 class NoRoomError(ValueError):

@@ -14,7 +14,6 @@ from ui.address import State, session
 from ui.address.kinds import AS_ONE
 from ui.controls import part
 from ui.server import examples, runs
-from ui.server.hosting.shares import LaterError
 from ui.server.runs import NoProgress
 from ui.server.source import Source
 
@@ -84,8 +83,6 @@ def _translations(source: Source, now: State, sentences: tuple[str, ...], asks: 
             found[i] = runs.text_of(asked)
             if found[i] is None and asks:
                 found[i], asks = runs.text_of(asked, _Yielding()), False
-        except LaterError:
-            break
         except ValueError:
             found[i] = "…"
     return found

@@ -11,12 +11,10 @@ from transformer.runs.translation import Translation
 from ui.address import State, session
 from ui.address.kinds import AS_ONE, SAMPLE
 from ui.controls import options, pickers, plain, refusal
-from ui.controls.parts import later
 from ui.controls.pickers import choose, control
 from ui.server import examples, models, runs
 from ui.server.hosting import hosted
 from ui.server.hosting.hosted import TIMES
-from ui.server.hosting.shares import LaterError
 from ui.server.opened import Opened
 from ui.server.runs import Request
 from ui.server.source import Source
@@ -134,9 +132,6 @@ def open_sentence(source: Source, now: State) -> Opened | None:
     try:
         hosted.check_texts(now.text, times=TIMES)
         translation = _translate(asked)
-    except LaterError as error:
-        later(error)
-        return None
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
         if not text.strip():

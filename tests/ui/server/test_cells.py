@@ -11,8 +11,10 @@ from ui.server import cells
 def test_a_carriage_return_stays_in_its_cell():
     rows = [["token", "weight"], ["a\rb", 0.5], ["c\r\nd", 0.25], ['say "x",\n', 1]]
     text = cells.written(rows)
-    assert list(csv.reader(io.StringIO(text, newline=""))) == [list(map(str, row)) for row in rows]
+    assert text[0] == "\ufeff"
+    assert list(csv.reader(io.StringIO(text[1:], newline=""))) == [list(map(str, row)) for row in rows]
 
 
 def test_a_text_that_would_be_a_formula_begins_with_an_apostrophe():
-    assert cells.written([["=1+1", "-2", -2, "a=b"]]) == "'=1+1,'-2,-2,a=b\n"
+    rows = [["=1+1", "-2", -2, "a=b", "＝1＋1", "＠a", "－2", "＋2"]]
+    assert cells.written(rows) == "\ufeff'=1+1,'-2,-2,a=b,'＝1＋1,'＠a,'－2,'＋2\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Generic, Protocol, TypeVar
@@ -12,7 +11,6 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui.address import session
-from ui.server.hosting import shares
 from ui.server.hosting.queue import pages
 
 AT_ONCE = 2
@@ -188,9 +186,6 @@ class BackgroundRun(Generic[Result]):
     def _run(self) -> None:
         try:
             while self._goes_on():
-                if shares.behind(self._browser):
-                    time.sleep(_TELLS)
-                    continue
                 with suppress(_LeftError), self._turns.turn(self, self._check, self._browser):
                     self._read_on()
         except Exception as error:  # tell the visitor, who would otherwise wait for ever
@@ -209,18 +204,14 @@ class BackgroundRun(Generic[Result]):
             raise _LeftError
 
     def _read_on(self) -> None:
-        """Reads on to the end; if other work waits or the visitor's share is used, at least a sentence."""
+        """Reads on to the end; if other work waits, at least a sentence."""
         done = self.read
-        while self._waiting and (self.read == done or not self._gives_way()):
+        while self._waiting and (self.read == done or not self._turns.count()[1]):
             try:
-                with shares.in_background(self._browser):
-                    self.read = next(self._reading)
+                self.read = next(self._reading)
             except StopIteration:
                 self._finish()
                 return
-
-    def _gives_way(self) -> bool:
-        return bool(self._turns.count()[1]) or shares.behind(self._browser)
 
     def _finish(self) -> None:
         result = self.result()

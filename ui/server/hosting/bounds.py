@@ -10,9 +10,8 @@ from transformer.hub.settings import HOSTED_VARIABLE, is_hosted
 from ui.address.kinds import LARGEST_BEAM, MOST_DRAWS
 
 CHARACTERS, HYPOTHESES = f"{HOSTED_VARIABLE}_CHARACTERS", f"{HOSTED_VARIABLE}_BEAM"
-DRAWS, SECONDS = f"{HOSTED_VARIABLE}_DRAWS", f"{HOSTED_VARIABLE}_SECONDS"
-VISITORS, METRICS = f"{HOSTED_VARIABLE}_VISITORS", f"{HOSTED_VARIABLE}_METRICS"
-KNOWN = (CHARACTERS, HYPOTHESES, DRAWS, SECONDS, VISITORS, METRICS)
+DRAWS, VISITORS = f"{HOSTED_VARIABLE}_DRAWS", f"{HOSTED_VARIABLE}_VISITORS"
+KNOWN = (CHARACTERS, HYPOTHESES, DRAWS, VISITORS)
 MOST = 1_000_000_000
 """The largest number that a variable may give."""
 
@@ -24,7 +23,6 @@ class Bounds:
     characters: float = math.inf  # of a text
     beam: float = LARGEST_BEAM  # hypotheses of a search
     draws: float = MOST_DRAWS  # samples drawn at once
-    seconds: float = math.inf  # of the processor within a minute; what is kept is free
     visitors: float = math.inf  # with an open page, of the process
 
     @classmethod
@@ -45,7 +43,6 @@ class Bounds:
             number(CHARACTERS, 300),
             min(number(HYPOTHESES, 4), LARGEST_BEAM),
             min(number(DRAWS, 8), MOST_DRAWS),
-            number(SECONDS, 30),
             number(VISITORS, 100),
         )
 

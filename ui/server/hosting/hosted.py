@@ -2,19 +2,17 @@
 
 ``TRANSFORMER_HOSTED=on`` closes the Hub unless ``TRANSFORMER_HUB_ALLOWED`` names models
 (`transformer/hub/settings.py`), and training unless ``TRANSFORMER_TRAIN_HERE`` is on
-(`ui/server/workshop/limits.py`). Texts and searches are bounded here, processor time
-in `shares.py`, and each run of a page is logged.
+(`ui/server/workshop/limits.py`). Texts and searches are bounded here, and each run of a page is logged.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from datetime import UTC, datetime
 
 from transformer.hub.settings import is_hosted
 from ui.address.kinds import BEAM
-from ui.server.hosting.bounds import METRICS, Bounds
+from ui.server.hosting.bounds import Bounds
 
 ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
 
@@ -70,7 +68,3 @@ def log(event: str, **values: object) -> None:
     if is_hosted():
         told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **values}
         print(json.dumps(told), flush=True)
-        if place := os.environ.get(METRICS, "").strip():
-            from ui.server.hosting import metrics  # only here: its library would slow down each start
-
-            metrics.opened(place).hear(event, **values)

@@ -16,7 +16,7 @@ from ui.server.workshop.run import TrainingRun
 
 KIND = "cross"
 
-_LOOKS = declare("looks", 4, asked=False)
+_LOOKS = declare("looks", 4)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ from lenses.heads.survey import Line
 from transformer.runs.translator import Translator
 from ui.server.background.run import BackgroundRun, Turns, place
 from ui.server.background.surveys import SurveyWork
-from ui.server.hosting import shares
-from ui.server.hosting.bounds import Bounds
 
 LINES = [Line("one two three")] * 40
 
@@ -190,27 +188,6 @@ def test_an_error_ends_the_waiting(translator: Translator, turns: Turns) -> None
     run = BackgroundRun(SurveyWork(translator, [Line(None)], ()), turns)  # type: ignore[arg-type]
     until(lambda: not run.wait("a"))
     assert run.failed.startswith("The survey stopped")
-
-
-def test_work_in_the_background_leaves_half_of_a_visitor_s_share_to_the_pages(
-    turns: Turns, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = shares.ProcessorShares(clock := Clock())
-    monkeypatch.setattr(shares, "shares", own)
-    monkeypatch.setenv("TRANSFORMER_HOSTED", "1")
-    most = Bounds.from_environment().seconds
-    log: list[str] = []
-    run = BackgroundRun(Counting("a", log), turns)
-    own.spend(own.of("me"), most / 2)
-    assert run.wait("somebody", "me")
-    until(lambda: shares.behind("me"))
-    assert not log
-    assert turns.count() == (0, 0)
-    assert own.wait(own.of("me"), most) == 0  # a page may still compute
-    clock.now += 61
-    until(lambda: run.result() is not None and not run.running)
-    assert log == ["a", "a"]
-    assert len(own.of("me").spent) == 3
 
 
 class Clock:

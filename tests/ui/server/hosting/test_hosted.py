@@ -13,7 +13,7 @@ import pytest
 from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, Hub
 from ui.server import hub_models
 from ui.server.hosting import hosted
-from ui.server.hosting.bounds import CHARACTERS, DRAWS, HYPOTHESES, SECONDS, Bounds
+from ui.server.hosting.bounds import CHARACTERS, DRAWS, HYPOTHESES, Bounds
 from ui.server.workshop.limits import SWITCH as TRAIN
 from ui.server.workshop.limits import closed
 
@@ -44,7 +44,7 @@ for page in ("app.py", "pages/beam_search.py", "pages/what_if.py", "pages/traini
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (HOSTED_VARIABLE, CHARACTERS, HYPOTHESES, DRAWS, SECONDS, ALLOWED_VARIABLE, TRAIN):
+    for name in (HOSTED_VARIABLE, CHARACTERS, HYPOTHESES, DRAWS, ALLOWED_VARIABLE, TRAIN):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -88,10 +88,10 @@ def test_what_the_operator_allows_is_open(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("on")
 def test_the_environment_sets_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Bounds.from_environment() == Bounds(300, 4, 8, 30, 100)
-    for name, value in ((CHARACTERS, "80"), (HYPOTHESES, "6"), (DRAWS, "2"), (SECONDS, "5")):
+    assert Bounds.from_environment() == Bounds(300, 4, 8, 100)
+    for name, value in ((CHARACTERS, "80"), (HYPOTHESES, "6"), (DRAWS, "2")):
         monkeypatch.setenv(name, value)
-    assert Bounds.from_environment() == Bounds(80, 6, 2, 5, 100)
+    assert Bounds.from_environment() == Bounds(80, 6, 2, 100)
     monkeypatch.setenv(HYPOTHESES, "99")
     assert Bounds.from_environment().beam == Bounds().beam
     monkeypatch.setenv(CHARACTERS, "many")
@@ -99,7 +99,7 @@ def test_the_environment_sets_the_bounds(monkeypatch: pytest.MonkeyPatch) -> Non
         Bounds.from_environment()
     monkeypatch.delenv(CHARACTERS)
     monkeypatch.setenv(old := f"{HOSTED_VARIABLE}_PER_MINUTE", "20")
-    with pytest.raises(ValueError, match=f"{old} sets nothing; .*_SECONDS"):
+    with pytest.raises(ValueError, match=f"{old} sets nothing; .*_VISITORS"):
         Bounds.from_environment()
 
 

@@ -94,7 +94,8 @@ def test_the_command_writes_csv_that_no_spreadsheet_runs(folder: Path, capsys: p
     (folder / "bad.json").unlink()
     assert main(["lesson", "table", str(folder), "--csv", "-"]) == 0
     text = capsys.readouterr().out
-    assert next(csv.DictReader(io.StringIO(text)))["name"] == "'=Ana"
+    assert text[0] == "\ufeff"
+    assert next(csv.DictReader(io.StringIO(text[1:])))["name"] == "'=Ana"
     assert main(["lesson", "table", str(folder), "--csv", str(folder / "class.csv")]) == 0
     assert (folder / "class.csv").read_text() == text
     assert capsys.readouterr().out.startswith("1 file read.")
