@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from lenses.heads.measures import LISTS, SORTED, UNITS
+from lenses.heads.measures import LISTS, PROFILED, SORTED, STATISTICS, UNITS
 from lenses.heads.profile import FAR, MOST, SHOWN, Profile
 from lenses.heads.survey import Line, Survey, as_line
+from lenses.words.gold_links import ERRORS
 from transformer.families.registry import family_of
 from transformer.model.sites import AttentionKind, Head
 from transformer.storage.description import SURVEY_FILE
@@ -31,6 +32,8 @@ _TYPES = {
     "marked": np.int8,
 }
 """How a file holds the arrays of a profile."""
+_MEANS = {*(each.name for each in (*STATISTICS, *PROFILED)), *ERRORS, "stays_error", "aer_diagonal"}
+"""The statistics that pages know; others of a file are read over."""
 _LISTED = ("sentences", "values", "marked", "tokens", "told")
 _COUNTS = ("sentences", "forced", "pairs", "skipped")
 
@@ -106,7 +109,8 @@ def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) 
 
 def _profile(kind: str, head: Mapping[str, Any], arrays: Arrays) -> Profile:
     words = head["kinds"][kind]
-    means = dict(zip(words["means"], arrays[f"{kind}.means"], strict=True))
+    named = dict(zip(words["means"], arrays[f"{kind}.means"], strict=True))
+    means = {name: values for name, values in named.items() if name in _MEANS}
     found = {name: arrays[f"{kind}.{name}"] for name in _TYPES}
     wide = {
         name: values.astype(np.float32 if values.dtype == np.float16 else int)
@@ -135,6 +139,7 @@ def _checked(found: Profile, size: Head, lines: int) -> Profile:
     fits = fits and found.sentences.max(initial=-1) < lines and found.sentences.min(initial=-1) >= -1
     for unit, tokens in zip(UNITS, found.tokens, strict=True):
         words, counts = found.vocabulary.get(unit, []), found.counts.get(unit, [])
+        fits = fits and all(isinstance(word, str) for word in words)
         fits = fits and -1 <= tokens.min(initial=-1) <= tokens.max(initial=-1) < len(words)
         fits = fits and all(len(each) == len(words) for each in counts) and (len(counts) == 2 or not words)
     if not fits:

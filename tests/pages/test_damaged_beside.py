@@ -17,7 +17,19 @@ from transformer.storage.packed import write_packed
 from ui.server import gold
 from ui.server.background import surveys
 
-CONTENTS = ("{", "[]", "{}", "null", '{"examples": null}', '{"examples": []}', '{"examples": [{"label": 1}]}')
+NUMBER = '{"examples": [{"label": 1' + "0" * 400 + "}]}"
+CONTENTS = (
+    NUMBER,
+    '{"examples": [{"label": "\\ud800"}]}',
+    "[" * 100_000,
+    "{",
+    "[]",
+    "{}",
+    "null",
+    '{"examples": null}',
+    '{"examples": []}',
+    '{"examples": [{"label": 1}]}',
+)
 
 
 @pytest.mark.parametrize("content", CONTENTS)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qsl
+from weakref import WeakValueDictionary
 
 import pytest
 from app_pages import PAGES, feeds, run, said, words
@@ -19,6 +20,7 @@ from transformer import load_translator
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from ui.maps.run_export import trace_file
+from ui.server import imported
 
 PAGE = "pages/open_file.py"
 HOSTILE = "<script>alert(1)</script> </s> <b>one</b> \u202etwo\u202c $x$ [a](javascript:alert(1)) #000001"
@@ -192,6 +194,18 @@ def test_a_visitor_keeps_a_few_files_only_and_can_close_them(translator: Transla
     at.button(key=names[0]).click().run()
     assert not at.exception
     assert len([button for button in at.button if button.label == "Close"]) == 3
+
+
+def test_all_visits_together_keep_so_much(translation: Translation, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(imported, "_open", WeakValueDictionary())  # of other tests, some may be open
+    monkeypatch.setattr(imported, "TOGETHER", 3 * imported.nbytes(translation))
+    content = trace_file(translation, None)
+    visits = [opened(content) for _ in range(3)]
+    assert not any(each.error for each in visits)
+    assert "fill this server: come back later" in said(opened(content))
+    monkeypatch.setenv("TRANSFORMER_HOSTED", "on")
+    monkeypatch.setenv("TRANSFORMER_HOSTED_CHARACTERS", "3")
+    assert "at most 3" in said(opened(content))
 
 
 def test_a_long_name_of_a_file_is_shown_whole(translation: Translation):

@@ -84,9 +84,9 @@ def save_maps(translation: Translation, directory: Path, path: Path) -> None:
     write_arrays(path, {"meta": np.frombuffer(meta, np.uint8), **arrays})
 
 
-def load_maps(path: Path) -> MappedRun:
+def load_maps(path: str | Path) -> MappedRun:
     """Reads a file of this installation that ``save_maps`` wrote."""
-    with path.open("rb") as raw:
+    with Path(path).open("rb") as raw:
         file = ArrayFile(raw, MOST_BYTES)
         arrays = {name: file.read(name) for name in file.names()}
     for array in arrays.values():

@@ -173,7 +173,7 @@ def load_trace(source: Source, admit: Callable[[Translation], object] = lambda r
 
     Args:
         source: A path, or an open binary file.
-        admit: Hears of the run's tokens and texts before any array is read; raises if it is not wanted.
+        admit: Hears of the run before any array is read; its ValueError refuses the file.
 
     Raises:
         TraceFileError: The file is damaged, foreign, too large, or its parts contradict each other.
@@ -187,7 +187,10 @@ def load_trace(source: Source, admit: Callable[[Translation], object] = lambda r
             version, known = str(meta["version"])[:12], " and ".join(map(str, READABLE))
             raise TraceFileError(f"The file has version {version!r}; this package reads versions {known}.")
         run = run_from_dict(meta["run"])
-        admit(run)
+        try:
+            admit(run)
+        except ValueError as error:
+            raise TraceFileError(str(error)) from error
         arrays = {name: stored.read(name, _TYPES) for name in stored.names() if name != "meta"}
         if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype == np.float32):
             raise TraceFileError("The file holds numbers that are not finite, which no model computes.")

@@ -14,9 +14,12 @@ from transformer.storage.files import CheckpointError
 _FOLDERS = frozenset({"models", "runs", "assets", ".", ".."})
 """Folders of this project and reserved names, which no one on the Hub is called."""
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
-_ADDRESS = re.compile(
-    r"\s*https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)(?:[/?#].*)?\s*\Z", re.ASCII
+_PASTED = re.compile(
+    r"\s*(?:(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)?([\w.-]+/[\w.-]+?)"
+    r"/?(?:/(?:tree|blob|resolve|discussions|commits)/.*)?(?:[?#].*)?\s*\Z",
+    re.ASCII,
 )
+"""A name as it is copied from the page of a model, with what stands around it."""
 
 
 def open_model(
@@ -34,12 +37,11 @@ def open_model(
 
 
 def _named(path: str | Path) -> str | Path:
-    """The name in a pasted address of a model's page, or in a name with a slash behind it; else the path."""
+    """The name of a model in a pasted address of its page; any other path as it is."""
     if not isinstance(path, str) or Path(path).exists():
         return path
-    pasted = _ADDRESS.match(path)
-    name = pasted[1] if pasted else path.rstrip("/")
-    return name if _NAME.fullmatch(name) else path
+    pasted = _PASTED.match(path)
+    return pasted[1] if pasted else path
 
 
 def _directory(path: str | Path, revision: str | None) -> Path:

@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 from properties import PROPERTY, damaged, or_refused
 from random_models import random_model
 
-from transformer.exports.npz import MOST_ARRAYS, NOTE, RECORDED, load_trace, model_digest, save_trace
+from transformer.exports.npz import NOTE, RECORDED, load_trace, model_digest, save_trace
 from transformer.exports.record import TraceFileError
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.hooks import Hook
 from transformer.runs.translation import NotCapturedError
 from transformer.runs.translator import Translator
+from transformer.storage.packed import MOST_ARRAYS
 
 
 @pytest.fixture
@@ -225,48 +226,57 @@ def test_hostile_json_inside_a_file_is_refused(tmp_path, meta):
         load_trace(tmp_path / "trace.npz")
 
 
-def test_too_many_arrays_are_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "many.npz", "w") as archive:
-        for name in range(MOST_ARRAYS + 1):
-            archive.writestr(f"{name}.npy", b"")
-    with pytest.raises(TraceFileError):
-        load_trace(tmp_path / "many.npz")
-
-
 def test_a_pickle_is_never_opened(tmp_path):
     np.savez(tmp_path / "pickle.npz", meta=np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(TraceFileError):
         load_trace(tmp_path / "pickle.npz")
 
 
-def test_a_huge_header_is_refused(tmp_path):
-    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (" + b"1," * 30_000 + b")}"
-    magic = b"\x93NUMPY\x02\x00" + len(header).to_bytes(4, "little")
-    with zipfile.ZipFile(tmp_path / "header.npz", "w") as archive:
-        archive.writestr("meta.npy", magic + header)
-    with pytest.raises(TraceFileError):
-        load_trace(tmp_path / "header.npz")
+def repacked(path: Path, how: int = zipfile.ZIP_DEFLATED, more: int = 0, **others: bytes) -> Path:
+    """A saved trace, packed in another way, with other files and so many more of them."""
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    files |= {f"{name}.npy": content for name, content in others.items()}
+    files |= {f"{number}.npy": b"" for number in range(more)}
+    with zipfile.ZipFile(path, "w", how) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
 
 
-def test_an_array_that_claims_to_be_huge_takes_no_memory(tmp_path):
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        header, {"descr": "<f4", "fortran_order": False, "shape": (10**9, 10**3)}
-    )
-    path = tmp_path / "huge.npz"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("cross.0.key.npy", header.getvalue())
-    with pytest.raises(TraceFileError, match="cut off"):
-        load_trace(path)
+def header(shape: str, length: int = 0) -> bytes:
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape})}}".ljust(length).encode()
+    return b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text
 
 
-def test_a_bomb_is_refused_by_its_unpacked_size(tmp_path):
-    path = tmp_path / "bomb.npz"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in range(5):
-            archive.writestr(f"{name}.npy", b"\0" * 2**26)
-    with pytest.raises(TraceFileError, match="256 MiB"):
-        load_trace(path)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"how": zipfile.ZIP_LZMA}, "packed in a way"),
+        ({"how": zipfile.ZIP_BZIP2}, "packed in a way"),
+        ({"more": MOST_ARRAYS}, "256 MiB"),
+        ({"bomb": bytes(2**28)}, "256 MiB"),
+        ({"meta": header("1," * 30_000)}, "at a length"),
+        ({"meta": header("1,", 2**26)}, "at a length"),
+        ({"meta": header("1000000000, 1000")}, "no file of this package"),
+        ({"extra": header("1000000000, 1000")}, "cut off"),
+    ],
+)
+def test_a_bomb_is_refused_before_it_is_unpacked(saved: Path, options: Any, message: str) -> None:
+    load_trace(saved)
+    with pytest.raises(TraceFileError, match=message):
+        load_trace(repacked(saved, **options))
+
+
+def test_a_run_that_is_not_wanted_is_refused_before_its_arrays_are_read(saved: Path) -> None:
+    def refuse(run: Any) -> None:
+        raise ValueError(f"{run.source_text} is too long")
+
+    repacked(saved, extra=b"no array")
+    with pytest.raises(TraceFileError, match="damaged"):
+        load_trace(saved)
+    with pytest.raises(TraceFileError, match="one two three is too long"):
+        load_trace(saved, refuse)
 
 
 def test_what_was_not_recorded_or_was_changed_by_hand_is_not_saved(translator, tmp_path):

@@ -30,6 +30,17 @@ def test_a_name_opens_the_same_model_as_its_directory(server, hub, original):
     assert first.target_tokens == second.target_tokens
 
 
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        *("https://huggingface.co/{}", "huggingface.co/{}", "https://hf.co/{}?library=transformers", "{}/"),
+        *("{}/tree/main", " https://huggingface.co/{}/blob/main/config.json "),
+    ],
+)
+def test_what_is_copied_from_a_model_s_page_opens_it(server, hub, pasted):
+    assert load_translator(pasted.format(NAME)).translate("the").model.startswith(NAME)
+
+
 def test_a_model_says_its_commit_in_every_translation(server, hub):
     commit = server.repositories[NAME].branches["main"]
     translator = load_translator(NAME)

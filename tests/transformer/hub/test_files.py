@@ -136,30 +136,6 @@ def test_errors_of_a_model_s_files_name_the_model_and_not_the_server_s_folders(s
     assert str(hub.cache) not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "heads",
-    [
-        {"default": {"cross": [10**9, 0]}},
-        {"default": {"cross": [-1, 0]}},
-        {"default": {"cross": "x"}},
-        {"default": {"sideways": [0, 0]}},
-        {"default": []},
-        {"heads": {"cross": [[{"aer": 0.5}]]}},
-        {"heads": {"cross": "x"}},
-        {"heads": {"encoder": [[{"aer": "<script>"}] * 4] * 2}},
-        {"aligner": {"heads": [[9, 0]], "rows": "read", "aer": 0.5}},
-        {"aligner": {"heads": [], "rows": "read", "aer": 0.5}},
-        {"aligner": {"heads": [[0, 0]], "rows": "<script>", "aer": 0.5}},
-        {"aligner": {"heads": [[0, 0]], "rows": "read", "aer": "0.5"}},
-        {"aligner": "x"},
-    ],
-    ids=range(13),
-)
-def test_statistics_of_heads_that_the_model_has_not_are_refused(server, hub, heads):
-    change(server, heads__json=json.dumps(heads).encode())
-    refused("heads.json is damaged or describes the heads of another model", load_translator, NAME)
-
-
 def test_a_vocabulary_that_is_a_bomb_is_refused_by_its_size(tmp_path, translator):
     save_checkpoint(tmp_path, translator.config, translator.model.state_dict(), translator.tokenizer)
     os.truncate(tmp_path / "tokenizer.model", 2**30)

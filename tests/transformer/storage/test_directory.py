@@ -29,6 +29,23 @@ from transformer.text.vocabulary import Tokenizer
 
 REPOSITORY = Path(__file__).parents[3]
 HEADS = {"default": {"cross": [2, 1]}}
+OTHER_HEADS = [
+    {"default": {"cross": [10**9, 0]}},
+    {"default": {"cross": [-1, 0]}},
+    {"default": {"cross": "x"}},
+    {"default": {"sideways": [0, 0]}},
+    {"default": []},
+    {"heads": {"cross": [[{"aer": 0.5}]]}},
+    {"heads": {"cross": "x"}},
+    {"heads": {"encoder": [[{"aer": "<script>"}] * 4] * 2}},
+    {"aligner": {"heads": [[9, 0]], "rows": "read", "aer": 0.5}},
+    {"aligner": {"heads": [], "rows": "read", "aer": 0.5}},
+    {"aligner": {"heads": [[0, 0]], "rows": "<script>", "aer": 0.5}},
+    {"aligner": {"heads": [[0, 0]], "rows": "read", "aer": "0.5"}},
+    {"aligner": "x"},
+]
+"""What describes heads that the model does not have, or nothing."""
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
 
 
 @pytest.fixture
@@ -108,6 +125,28 @@ def write(name: str, content: bytes) -> Callable[[Path], object]:
     return lambda path: (path / name).write_bytes(content)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *(("heads.json", json.dumps(heads).encode()) for heads in OTHER_HEADS),
+        ("heads.json", b'{"heads'),
+        ("heads.json", b'{"default": ' + b"[" * 40 + b"]" * 40 + b"}"),
+        ("heads.json", b'{"heads": {"cross": [[{"aer": 1' + b"0" * 400 + b"}]]}}"),
+        ("heads.json", rb'{"default": {"cross": "\ud800"}}'),
+        ("means.safetensors", b"x"),
+        ("means.safetensors", POINTER),
+    ],
+    ids=range(19),
+)
+def test_a_damaged_description_of_heads_is_ignored_in_one_line(
+    directory: Path, name: str, content: bytes
+) -> None:
+    (directory / name).write_bytes(content)
+    loaded = load_checkpoint(directory)
+    assert loaded.notes == (f"{name} beside the model is damaged, or another model's: it is ignored.",)
+    assert (loaded.heads is None, loaded.means) == (name == "heads.json", None)
+
+
 def change_config(**changes: Any) -> Callable[[Path], object]:
     def change(path: Path) -> None:
         values = json.loads((path / "config.json").read_text(encoding="utf-8")) | changes
@@ -137,12 +176,15 @@ def change_weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Calla
         (cut("model.safetensors", 20_000), "damaged, cut off"),
         (cut("model.safetensors", 0), "damaged, cut off"),
         (cut("tokenizer.model", 500), "tokenizer"),
-        (cut("heads.json", 10), "heads.json is not valid JSON"),
         (write("config.json", b"[1]"), "not a JSON object"),
         (write("config.json", b"\xff\xfe"), "not valid JSON"),
         (write("config.json", b"[" * 100_000), "not valid JSON"),
         (write("config.json", b'{"model_type": "marian"}'), "marian model of another library"),
         (write("config.json", b'{"d_model": 32}'), "vocab_size"),
+        (write("config.json", rb'{"model_type": "\ud800"}'), "not valid JSON"),
+        (write("config.json", b'{"d_ff": 1' + b"0" * 400 + b"}"), "not valid JSON"),
+        (write("model.safetensors", POINTER), "model.safetensors is a pointer of Git LFS; run git lfs pull"),
+        (write("tokenizer.model", POINTER), "tokenizer.model is a pointer of Git LFS; run git lfs pull"),
         (write("model.safetensors", b"\x80\x02}q\x00."), "not a safetensors file"),
         (write("tokenizer.model", b"x"), "sentencepiece"),
         (change_config(vocab_size=301), "different models"),

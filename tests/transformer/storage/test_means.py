@@ -62,7 +62,7 @@ def test_a_damaged_file_or_one_of_another_model_is_refused_in_one_sentence(direc
     outputs = {kind: outputs[:, :1] for kind, outputs in wrong.outputs.items()}
     write_means(directory, HeadMeans(outputs, {}))
     with pytest.raises(CheckpointError, match=r"another model; remove it\.$"):
-        load_translator(directory)
+        read_means(directory, config)
     (directory / MEANS_FILE).write_bytes(content[:100])
     with pytest.raises(CheckpointError, match="damaged"):
-        load_translator(directory)
+        read_means(directory, config)

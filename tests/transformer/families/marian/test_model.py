@@ -180,6 +180,12 @@ def test_the_rules_of_generation_config_are_kept_as_the_reference_keeps_them(tmp
         assert found.score == pytest.approx(float(expected.sequences_scores[0]), abs=1e-4)
 
 
+def test_more_beams_than_can_be_shown_are_bounded_with_a_note(tmp_path):
+    found = load_translator(write_marian(tmp_path, generation={"num_beams": 200, "max_length": 20}))
+    assert found.rules.beam_size == 64
+    assert "This model's files ask for 200 beams; it searches with 64." in found.notes
+
+
 @pytest.fixture(scope="module")
 def deep(tmp_path_factory):
     shape = CASES["6 + 6 layers of 8 heads"]
