@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui.address import session
-from ui.shell import changed, frame, paragraph, sentence
-from ui.shell.lesson import strip
-from ui.shell.models.model_picker import pick_model
-from ui.views import home
+from explorer.app.address import session
+from explorer.app.shell import changed, frame, paragraph, sentence
+from explorer.app.shell.lesson import strip
+from explorer.app.shell.models.model_picker import pick_model
+from explorer.app.views import home
 
 now = frame.open_page("app")
 frame.heading("app", now)

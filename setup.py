@@ -6,11 +6,15 @@ looks for packages, it drops a folder that is mapped onto another.
 
 from setuptools import find_packages, setup
 
-ROOMS = ("transformer", "lenses", "figures", "linked")
-SCRIPTS = "linked.static"
+ROOMS = ("transformer", "explorer")
+APP = ("explorer.app", "explorer.app.*")  # starts from this folder, with its pages and models
+SCRIPTS = "explorer.linked.static"
 
 setup(
-    packages=[*find_packages(include=[name for room in ROOMS for name in (room, f"{room}.*")]), SCRIPTS],
+    packages=[
+        *find_packages(include=[name for room in ROOMS for name in (room, f"{room}.*")], exclude=APP),
+        SCRIPTS,
+    ],
     package_dir={SCRIPTS: "static"},
     package_data={SCRIPTS: ["*-*/*.js", "*-*/*.css"]},  # and not plotly.js, which only the app needs
 )

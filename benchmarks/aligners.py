@@ -28,7 +28,7 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from lenses.words.alignment import (  # noqa: E402
+from explorer.lenses.words.alignment import (  # noqa: E402
     AlignmentScore,
     diagonal,
     link_words,

@@ -39,7 +39,7 @@ def first_map(kind: str, moved: int) -> go.Figure:
 
 def app_map(kind: str, tokens: int, step: int) -> go.Figure:
     """A map of the app, with the rows after the step faded and the row of the step ringed."""
-    from figures import heatmap
+    from explorer.figures import heatmap
 
     names = tuple(f"▁word{i}" for i in range(tokens))
     mask = np.tri(tokens, dtype=bool) if kind == "decoder" else np.ones((tokens, tokens), bool)

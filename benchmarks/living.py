@@ -26,7 +26,7 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from benchmarks.app import ARGUMENTS, CHROMIUM  # noqa: E402
-from linked import page  # noqa: E402
+from explorer import page  # noqa: E402
 from transformer import Translation, Translator, load_translator  # noqa: E402
 
 PART = "the garden behind it is still full of flowers, and we often sit there in the evening when it is warm"

@@ -19,8 +19,8 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from lenses.words.alignment import Aligner  # noqa: E402
-from lenses.words.telling import links, sort_of, telling_step, text_words  # noqa: E402
+from explorer.lenses.words.alignment import Aligner  # noqa: E402
+from explorer.lenses.words.telling import links, sort_of, telling_step, text_words  # noqa: E402
 from transformer import Translation, Translator, load_translator  # noqa: E402
 from transformer.text.function_words import TARGET_LANGUAGES  # noqa: E402
 from transformer.text.links import GoldPair, read_gold  # noqa: E402

@@ -233,8 +233,8 @@ def memory(process: int) -> float:
 
 def print_memory(model: Translator, sizes: tuple[int, ...]) -> None:
     """Prints the bytes that one kept translation holds."""
-    from ui.server.stores import MOST_BYTES as MOST_KEPT
-    from ui.server.stores import held
+    from explorer.app.server.stores import MOST_BYTES as MOST_KEPT
+    from explorer.app.server.stores import held
 
     for tokens in sizes:
         run = model.force(text_of(model, SOURCE, tokens), text_of(model, TARGET, tokens))
@@ -248,8 +248,8 @@ def print_memory(model: Translator, sizes: tuple[int, ...]) -> None:
 
 def main() -> None:
     """Runs all measurements."""
+    from explorer.app.address import sitemap
     from transformer import load_translator
-    from ui.address import sitemap
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -34,7 +34,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.app import process  # noqa: E402
 from benchmarks.load import sentences  # noqa: E402
 from benchmarks.session import FailedError, SaidError, Session  # noqa: E402
-from ui.address import sitemap  # noqa: E402
+from explorer.app.address import sitemap  # noqa: E402
 
 PLACES = [(name, view) for name, page in sitemap.PAGES.items() for view in page.sections or ("",)]
 MODELS = ("en-pt",) * 4 + ("en-de", "en-de")

@@ -29,11 +29,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.app import ARGUMENTS, CHROMIUM, READY, enter, server, settle, visit  # noqa: E402
+from explorer.app.server.workshop.limits import SWITCH, Limits  # noqa: E402
+from explorer.app.server.workshop.plan import Plan, example  # noqa: E402
+from explorer.app.server.workshop.run import RUN, TrainingOrder, TrainingRun  # noqa: E402
+from explorer.app.server.workshop.workshop import FOLDER  # noqa: E402
 from transformer.training.toys.tasks import TOYS  # noqa: E402
-from ui.server.workshop.limits import SWITCH, Limits  # noqa: E402
-from ui.server.workshop.plan import Plan, example  # noqa: E402
-from ui.server.workshop.run import RUN, TrainingOrder, TrainingRun  # noqa: E402
-from ui.server.workshop.workshop import FOLDER  # noqa: E402
 
 PRODUCTS, SIDE = 20_000, 256
 MOST_SECONDS, MOST_RATIO = 180, 1.5

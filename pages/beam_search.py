@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ui.shell.page import open_sentence_page, with_model
-from ui.shell.waiting import for_pytorch
+from explorer.app.shell.page import open_sentence_page, with_model
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("beam_search"):
-    from ui.views.search import page
+    from explorer.app.views.search import page
 
 opened = open_sentence_page("beam_search", way=None)
 if opened is not None:

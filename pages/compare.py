@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ui.shell.page import open_sentence_page
-from ui.shell.waiting import for_pytorch
+from explorer.app.shell.page import open_sentence_page
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("compare"):
-    from ui.views.compare import page
+    from explorer.app.views.compare import page
 
 opened = open_sentence_page("compare")
 if opened is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ui.address import session
-from ui.shell import sections
-from ui.shell.page import open_sentence_page
-from ui.shell.waiting import for_pytorch
+from explorer.app.address import session
+from explorer.app.shell import sections
+from explorer.app.shell.page import open_sentence_page
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("cross_attention"):
-    from ui.views.attention import alignment, page
+    from explorer.app.views.attention import alignment, page
 
 PAGE = page.KindPage(
     kind="cross",

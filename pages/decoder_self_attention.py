@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ui.shell.page import open_sentence_page
-from ui.shell.waiting import for_pytorch
+from explorer.app.shell.page import open_sentence_page
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("decoder_self_attention"):
-    from ui.views.attention import decoder
+    from explorer.app.views.attention import decoder
 
 opened = open_sentence_page("decoder_self_attention", decoder.controls)
 if opened is not None:

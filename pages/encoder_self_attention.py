@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ui.address import session
-from ui.shell import sections
-from ui.shell.page import open_sentence_page
-from ui.shell.waiting import for_pytorch
+from explorer.app.address import session
+from explorer.app.shell import sections
+from explorer.app.shell.page import open_sentence_page
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("encoder_self_attention"):
-    from ui.views.attention import page
-    from ui.views.masks import padded
+    from explorer.app.views.attention import page
+    from explorer.app.views.masks import padded
 
 PAGE = page.KindPage(
     kind="encoder",

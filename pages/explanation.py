@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ui.shell.changed import none
-from ui.shell.page import open_sentence_page, with_model
-from ui.shell.waiting import for_pytorch
+from explorer.app.shell.changed import none
+from explorer.app.shell.page import open_sentence_page, with_model
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("explanation"):
-    from ui.views.explanation import page
+    from explorer.app.views.explanation import page
 
 opened = open_sentence_page("explanation", changes=none, kinds=("encoder", "cross"))
 if opened is not None:

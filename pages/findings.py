@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ui.views.findings import page
+from explorer.app.views.findings import page
 
 page.show()

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ui.views import glossary
+from explorer.app.views import glossary
 
 glossary.show()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ui.shell.page import open_sentence_page, with_model
-from ui.shell.waiting import for_pytorch
+from explorer.app.shell.page import open_sentence_page, with_model
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("inside_a_head"):
-    from ui.views.inside import page
+    from explorer.app.views.inside import page
 
 opened = open_sentence_page("inside_a_head", page.controls, changes=page.holds, kinds=("encoder", "cross"))
 if opened is not None:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ui.views.language_model import page
+from explorer.app.views.language_model import page
 
 page.show()

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ui.views.lessons import page
+from explorer.app.views.lessons import page
 
 page.show()

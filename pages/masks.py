@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ui.shell import sections
-from ui.shell.changed import of_tokens
-from ui.shell.page import open_sentence_page
-from ui.shell.waiting import for_pytorch
+from explorer.app.shell import sections
+from explorer.app.shell.changed import of_tokens
+from explorer.app.shell.page import open_sentence_page
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("masks"):
-    from ui.views.masks import page
+    from explorer.app.views.masks import page
 
 opened = open_sentence_page(
     "masks", lambda now: sections.switch("masks", now), changes=of_tokens, kinds=("encoder", "cross")

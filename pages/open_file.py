@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ui.shell.waiting import for_pytorch
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("open_file"):
-    from ui.views import open_file
+    from explorer.app.views import open_file
 
 open_file.show()

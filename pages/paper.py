@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ui.views import paper
+from explorer.app.views import paper
 
 paper.show()

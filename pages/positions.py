@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ui.shell.waiting import for_pytorch
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("positions"):
-    from ui.views.positions import page
+    from explorer.app.views.positions import page
 
 page.show()

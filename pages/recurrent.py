@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ui.shell.waiting import for_pytorch
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("recurrent"):
-    from ui.views.recurrent import page
+    from explorer.app.views.recurrent import page
 
 page.show()

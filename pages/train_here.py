@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ui.shell.waiting import for_pytorch
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("train_here"):
-    from ui.views.training import workshop
+    from explorer.app.views.training import workshop
 
 workshop.show()

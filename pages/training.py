@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ui.server import examples
-from ui.shell.page import open_sentence_page, with_model
-from ui.shell.sentence import own_translation
-from ui.shell.waiting import for_pytorch
+from explorer.app.server import examples
+from explorer.app.shell.page import open_sentence_page, with_model
+from explorer.app.shell.sentence import own_translation
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("training"):
-    from ui.views.training import page
+    from explorer.app.views.training import page
 
 opened = open_sentence_page("training", own_translation, changes=page.untouched, target=examples.reference)
 if opened is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ui.shell.waiting import for_pytorch
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("what_if"):
-    from ui.views.what_if import page
+    from explorer.app.views.what_if import page
 
 page.show()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ui.shell.changed import of_tokens
-from ui.shell.page import open_sentence_page, with_model
-from ui.shell.waiting import for_pytorch
+from explorer.app.shell.changed import of_tokens
+from explorer.app.shell.page import open_sentence_page, with_model
+from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("whole_model"):
-    from ui.views.anatomy import page
+    from explorer.app.views.anatomy import page
 
 opened = open_sentence_page("whole_model", changes=of_tokens, kinds=("encoder", "cross"))
 if opened is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-CODE = ("transformer", "lenses", "figures", "linked", "ui", "pages")
+CODE = ("transformer", "explorer", "pages")
 ENCODING = """    Encoding(
         "steps", "embeddings", "this test", r"x_{pos} = E_{token} + pos", "A number that counts the tokens.",
         title="counted steps", from_zero=True,
@@ -61,10 +61,10 @@ PAGE = """PAGES: dict[str, Page] = {
 DOOR = """DOORS = (
     Door("More", "what was added", (("extra",),)),
 """
-SCRIPT = """from ui.address import session
-from ui.shell import sections
-from ui.shell.page import open_sentence_page
-from ui.views.extra import one, other
+SCRIPT = """from explorer.app.address import session
+from explorer.app.shell import sections
+from explorer.app.shell.page import open_sentence_page
+from explorer.app.views.extra import one, other
 
 opened = open_sentence_page("extra")
 if opened is not None:
@@ -81,8 +81,8 @@ from pathlib import Path
 from streamlit.testing.v1 import AppTest
 from app_pages import named_charts
 from random_models import random_translator
-import lenses
-from ui.server.catalogue import twin_title as title
+from explorer import lenses
+from explorer.app.server.catalogue import twin_title as title
 from transformer import Capture, load_translator
 from transformer.training.presets import TWINS
 
@@ -127,16 +127,24 @@ ROWS = (
         "REGISTRY: dict[str, type[PositionalEncoding]] = {\n",
         CLASS,
     ),
-    ("lenses/__init__.py", "_MODULES = {\n", '_MODULES = {\n    "measures.squared": ("squared",),\n'),
-    ("figures/base/quantity.py", "QUANTITIES = {\n", QUANTITY),
-    ("ui/maps/measures.py", "IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {\n", DRAWN),
     (
-        "ui/maps/measures.py",
-        "from lenses.measures.stream",
-        "from lenses.measures.squared import squared\nfrom lenses.measures.stream",
+        "explorer/lenses/__init__.py",
+        "_MODULES = {\n",
+        '_MODULES = {\n    "measures.squared": ("squared",),\n',
     ),
-    ("ui/address/sitemap.py", "PAGES: dict[str, Page] = {\n", PAGE),
-    ("ui/address/sitemap.py", "DOORS = (\n", DOOR),
+    ("explorer/figures/base/quantity.py", "QUANTITIES = {\n", QUANTITY),
+    (
+        "explorer/app/maps/measures.py",
+        "IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {\n",
+        DRAWN,
+    ),
+    (
+        "explorer/app/maps/measures.py",
+        "from explorer.lenses.measures.stream",
+        "from explorer.lenses.measures.squared import squared\nfrom explorer.lenses.measures.stream",
+    ),
+    ("explorer/app/address/sitemap.py", "PAGES: dict[str, Page] = {\n", PAGE),
+    ("explorer/app/address/sitemap.py", "DOORS = (\n", DOOR),
 )
 """Rows of what is added: file, the place where it goes, and what stands there then."""
 
@@ -158,12 +166,12 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
         text = path.read_text()
         assert row in text, name
         path.write_text(text.replace(row, new, 1))
-    (copy / "lenses/measures/squared.py").write_text(MEASURE)
+    (copy / "explorer/lenses/measures/squared.py").write_text(MEASURE)
     (copy / "pages/extra.py").write_text(SCRIPT)
-    (copy / "ui/views/extra").mkdir()
+    (copy / "explorer/app/views/extra").mkdir()
     for file, name in (("__init__", ""), ("one", "Extra"), ("other", "Another")):
         text = SECTION.replace("{name}", name) if name else ""
-        (copy / f"ui/views/extra/{file}.py").write_text(text)
+        (copy / f"explorer/app/views/extra/{file}.py").write_text(text)
     parts = []
     for command in (["-c", ASKED],):
         path = f"{copy}:{ROOT / 'tests' / 'support'}"

@@ -29,8 +29,8 @@ import yaml
 from streamlit.web.server.starlette import starlette_routes as routes
 from waiting import until
 
+from explorer.app.server.hosting.bounds import Bounds
 from transformer.hub.settings import HOSTED_VARIABLE
-from ui.server.hosting.bounds import Bounds
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -136,7 +136,7 @@ def test_the_image_has_what_the_app_needs_and_starts_it_without_rights() -> None
     assert command[:3] == ["streamlit", "run", "app.py"]
     left_out = (ROOT / ".dockerignore").read_text().split()
     assert {".git", ".venv"} <= set(left_out)
-    packages = {"pages", "ui", "linked", "figures", "transformer", "lenses"}
+    packages = {"pages", "explorer", "transformer"}
     needed = {"app.py", "static", "assets", ".streamlit"} | packages
     assert not needed & set(left_out)
 

@@ -15,7 +15,11 @@ from transformer.storage.files import read_json
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("assets/studies/**/*.json")), *sorted(ROOT.glob("assets/lessons/*.json"))]
-SOURCES = [path for room in ("ui", "figures", "transformer") for path in (ROOT / room).rglob("*.py")]
+SOURCES = [
+    path
+    for room in ("explorer/app", "explorer/figures", "transformer")
+    for path in (ROOT / room).rglob("*.py")
+]
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 COMMAND = re.compile(r"\\([a-zA-Z]+|.)", re.DOTALL)
 DOUBLED = re.compile(r"\\\\[a-zA-Z]")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from figures.base.labels import number
+from explorer.figures.base.labels import number
 
 ROOT = Path(__file__).parents[1]
 MODELS = ROOT / "assets" / "models"

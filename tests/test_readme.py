@@ -56,7 +56,7 @@ def test_a_snippet_runs_alone_as_written(snippet: str) -> None:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a wheel of this project installs."""
     source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
-    for name in ("transformer", "lenses", "figures", "linked", "static"):
+    for name in ("transformer", "explorer", "static"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -85,20 +85,21 @@ def run_installed(site: Path, folder: Path, *arguments: str) -> str:
 
 def test_what_pip_installs_works_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     code = (
-        "import sys, figures, linked; from transformer import load_translator\n"
+        "import explorer, sys; from explorer import figures; from transformer import load_translator\n"
         "translator = load_translator(sys.argv[1]); t = translator.translate('The house is old.')\n"
-        "assert linked.__file__.startswith(sys.argv[2]) and 'ui' not in sys.modules\n"
-        "assert '<iframe' in linked.show(t, translator)._repr_html_()\n"
+        "assert explorer.__file__.startswith(sys.argv[2]) and 'streamlit' not in sys.modules\n"
+        "assert '<iframe' in explorer.show(t, translator)._repr_html_()\n"
         "figures.heatmap(t.head('cross', 2, 3)); print(t.text)"
     )
     assert run_installed(installed, tmp_path, "-c", code, str(MODEL), str(installed)) == "Das Haus ist alt."
-    command = ("-m", "linked", "--model", str(MODEL), "The house is old.", "--output", "run.html")
+    command = ("-m", "explorer", "page", "--model", str(MODEL), "The house is old.", "--output", "run.html")
     assert run_installed(installed, tmp_path, *command) == "run.html: Das Haus ist alt."
     assert (tmp_path / "run.html").read_text(encoding="utf-8").count("</script>") == 2
     command = ("-m", "transformer", "translate", "--model", str(MODEL), "The house is old.")
     assert run_installed(installed, tmp_path, *command) == "Das Haus ist alt."
-    for room in ("lenses", "linked"):
-        assert run_installed(installed, tmp_path, "-m", room, "--help").startswith(f"usage: python -m {room}")
+    assert run_installed(installed, tmp_path, "-m", "explorer", "--help").startswith(
+        "usage: python -m explorer"
+    )
 
 
 def test_a_wheel_says_what_it_is(installed: Path) -> None:
@@ -116,9 +117,11 @@ def test_a_wheel_says_what_it_is(installed: Path) -> None:
 def test_a_wheel_has_the_scripts_of_living_pages_and_not_plotly_js(installed: Path) -> None:
     names = {path.relative_to(installed).as_posix() for path in installed.rglob("*") if path.is_file()}
     roots = {name.split("/")[0] for name in names if not name.startswith("attention_explorer-")}
-    assert roots == {"transformer", "lenses", "figures", "linked"}
+    assert roots == {"transformer", "explorer"}
     scripts = {path for path in (ROOT / "static").glob("*-*/*") if path.suffix in {".js", ".css"}}
-    told = {f"linked/{path.relative_to(ROOT).as_posix()}" for path in scripts}
-    assert told == {name for name in names if name.startswith("linked/static/")}
-    modules = (path for room in roots for path in (ROOT / room).rglob("*.py"))
-    assert {path.relative_to(ROOT).as_posix() for path in modules} <= names
+    told = {f"explorer/linked/{path.relative_to(ROOT).as_posix()}" for path in scripts}
+    assert told == {name for name in names if name.startswith("explorer/linked/static/")}
+    modules = {path.relative_to(ROOT).as_posix() for room in roots for path in (ROOT / room).rglob("*.py")}
+    assert {name for name in modules if not name.startswith("explorer/app/")} == {
+        name for name in names if name.endswith(".py")
+    }

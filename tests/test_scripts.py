@@ -12,20 +12,20 @@ VIEW = next(STATIC.glob("linked_view-*")).name
 PAGE = next(STATIC.glob("page-*")).name
 LIVING = next(STATIC.glob("living-*")).name
 LOADED = {
-    LIVING: ("linked/living/scripts.py", "static/README.md"),
+    LIVING: ("explorer/linked/living/scripts.py", "static/README.md"),
     VIEW: (
-        "ui/maps/component.py",
-        "linked/living/scripts.py",
-        "linked/view/__init__.py",
-        "ui/controls/export.py",
-        "ui/shell/menu.py",
+        "explorer/app/maps/component.py",
+        "explorer/linked/living/scripts.py",
+        "explorer/linked/view/__init__.py",
+        "explorer/app/controls/export.py",
+        "explorer/app/shell/menu.py",
         "static/README.md",
     ),
     PAGE: (
-        "ui/controls/slots.py",
-        "ui/views/inside/contents.py",
-        "ui/shell/menu.py",
-        "linked/living/scripts.py",
+        "explorer/app/controls/slots.py",
+        "explorer/app/views/inside/contents.py",
+        "explorer/app/shell/menu.py",
+        "explorer/linked/living/scripts.py",
         "static/README.md",
     ),
 }

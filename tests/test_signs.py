@@ -14,7 +14,7 @@ from fontTools.ttLib import TTFont
 
 ROOT = Path(__file__).resolve().parents[1]
 FONTS = (Path(streamlit.__file__).parent / "static").rglob("SourceSansVF-*.woff2")
-ROOMS = ("ui", "pages", "linked", "figures", "lenses", "transformer")
+ROOMS = ("explorer", "pages", "transformer")
 CODE = [
     path
     for room in ROOMS

@@ -29,37 +29,41 @@ ROOMS = {
         ),
         *("exports", "commands"),
     ),
-    "lenses": (*("inside", "words", "measures", "targets", "circuits", "what_if", "heads", "commands"),),
-    "figures": ("base", "maps", "paper", "pages"),
-    "linked": ("view", "living"),
-    "ui": ("address", "server", "controls", "shell", "maps", "views"),
+    "explorer.lenses": (
+        *("inside", "words", "measures", "targets", "circuits", "what_if", "heads", "commands"),
+    ),
+    "explorer.figures": ("base", "maps", "paper", "pages"),
+    "explorer.linked": ("view", "living"),
+    "explorer.app": ("address", "server", "controls", "shell", "maps", "views"),
 }
 """The rooms of each package, ground first: a file imports from its own room and those before it."""
 MAY_IMPORT = {
     "transformer": {"transformer"},
-    "lenses": {"lenses", "transformer"},
-    "figures": {"figures"},
-    "linked": {"linked", "figures", "lenses", "transformer"},
-    "ui": {"ui", "linked", "figures", "transformer", "lenses"},
-    "pages": {"ui", "figures"},
-    "app.py": {"ui", "figures"},
+    "explorer/lenses": {"explorer.lenses", "transformer"},
+    "explorer/figures": {"explorer.figures"},
+    "explorer/linked": {"explorer.linked", "explorer.figures", "explorer.lenses", "transformer"},
+    "explorer/app": {*ROOMS},
+    "pages": {"explorer.app", "explorer.figures"},
+    "app.py": {"explorer.app", "explorer.figures"},
 }
 FORBIDDEN = {
     "transformer": {"streamlit", "plotly"},
-    "lenses": {"streamlit", "plotly"},
-    "figures": {"streamlit", "torch"},
-    "linked": {"streamlit"},
-    "ui": set(),
+    "explorer/lenses": {"streamlit", "plotly"},
+    "explorer/figures": {"streamlit", "torch"},
+    "explorer/linked": {"streamlit"},
+    "explorer/app": set(),
     "pages": {"torch"},
     "app.py": {"torch"},
 }
 parse = functools.cache(ast.parse)
 """Each file is read into a tree once."""
+APP = "explorer/app"
 WRITERS = {"setattr", "delattr", "__setattr__", "__delattr__", "register_buffer", "register_parameter"}
 
 
 def files(folder: str) -> list[Path]:
-    path = ROOT / folder
+    """The Python files of a package or a folder, or the one file of that name."""
+    path = ROOT / (folder.replace(".", "/") if folder in ROOMS else folder)
     return [path] if path.is_file() else sorted(path.rglob("*.py"))
 
 
@@ -90,46 +94,53 @@ def own_modules(name: str) -> set[str]:
     return set(imports(SOURCES[name], package)) & set(MODULES) - {name}
 
 
+def package_of(name: str) -> str | None:
+    """The package that a module or a name in it belongs to; None for others."""
+    return next((each for each in ROOMS if f"{name}.".startswith(f"{each}.")), None)
+
+
 def room_of(name: str) -> tuple[str, int] | None:
     """The package and the rank of the room that a module stands in; None for those outside all rooms."""
-    package, _, rest = name.partition(".")
-    room = rest.partition(".")[0]
+    if (package := package_of(name)) is None:
+        return None
+    room = name.removeprefix(package).removeprefix(".").partition(".")[0]
     return (package, ROOMS[package].index(room)) if room in ROOMS[package] else None
 
 
 @pytest.mark.parametrize("folder", MAY_IMPORT)
 def test_imports_follow_the_arrows(folder):
     for path in files(folder):
-        package = ".".join(path.relative_to(ROOT).parent.parts)
-        roots = {name.split(".")[0] for name in imports(path.read_text(), package)}
-        assert not roots & FORBIDDEN[folder], path
-        assert not roots & (set(MAY_IMPORT) - MAY_IMPORT[folder] - {"app.py"}), path
+        names = {*imports(path.read_text(), ".".join(path.relative_to(ROOT).parent.parts))}
+        assert not {name.split(".")[0] for name in names} & FORBIDDEN[folder], path
+        assert {*map(package_of, names)} - {None} <= MAY_IMPORT[folder], path
+        assert not [name for name in names if name.split(".")[0] in ("pages", "app")], path
 
 
 def test_the_paper_s_package_imports_no_other_not_by_a_string_either():
-    others = re.compile(rf"({'|'.join(set(ROOMS) - {'transformer'})})\\.\\w")
     for path in files("transformer"):
         strings = (node.value for node in ast.walk(parse(path.read_text())) if isinstance(node, ast.Constant))
-        assert not [text for text in strings if isinstance(text, str) and others.match(text)], path
+        assert not [text for text in strings if isinstance(text, str) and text.startswith("explorer.")], path
 
 
 @pytest.mark.parametrize("package", ROOMS)
 def test_every_folder_is_a_room(package):
-    folders = {path.parent.relative_to(ROOT / package).parts[0] for path in (ROOT / package).glob("*/*.py")}
+    folder = ROOT / package.replace(".", "/")
+    folders = {path.parent.relative_to(folder).parts[0] for path in folder.glob("*/*.py")}
     assert folders == set(ROOMS[package])
     doors = {"__init__", "__main__"}
-    assert not [path for path in (ROOT / package).glob("*.py") if path.stem not in doors], "outside all rooms"
+    assert not [path for path in folder.glob("*.py") if path.stem not in doors], "outside all rooms"
 
 
 @pytest.mark.parametrize("package", ROOMS)
 def test_imports_run_down_or_stay_in_the_room(package):
-    for name in (name for name in MODULES if name.partition(".")[0] == package):
+    for name in (name for name in MODULES if package_of(name) == package):
         if (own := room_of(name)) is None:
             continue
         others = {other: room_of(other) for other in own_modules(name)}
         wrong = [other for other, room in others.items() if room and room[0] == own[0] and room[1] > own[1]]
         assert not wrong, name
-        outside = {other for other in imports(SOURCES[name], "") if other.count(".") == 1} - set(others)
+        depth = package.count(".") + 1
+        outside = {other for other in imports(SOURCES[name], "") if other.count(".") == depth} - set(others)
         front = {other for other in outside if other.startswith(f"{package}.")}
         assert not front, f"{name}: the front door is for others"
 
@@ -140,12 +151,18 @@ def test_no_module_imports_itself_in_a_circle():
 
 
 def test_no_page_s_view_imports_another_s():
-    folders = [path.name for path in (ROOT / "ui" / "views").iterdir() if (path / "__init__.py").exists()]
+    folders = [
+        path.name
+        for path in (ROOT / "explorer" / "app" / "views").iterdir()
+        if (path / "__init__.py").exists()
+    ]
     for name in MODULES:
-        own = name.removeprefix("ui.views.").partition(".")[0]
-        if name.startswith("ui.views.") and own in folders:
-            wrong = {other for other in own_modules(name) if other.startswith("ui.views.")}
-            assert not {other for other in wrong if not f"{other}.".startswith(f"ui.views.{own}.")}, name
+        own = name.removeprefix("explorer.app.views.").partition(".")[0]
+        if name.startswith("explorer.app.views.") and own in folders:
+            wrong = {other for other in own_modules(name) if other.startswith("explorer.app.views.")}
+            assert not {
+                other for other in wrong if not f"{other}.".startswith(f"explorer.app.views.{own}.")
+            }, name
 
 
 def said_twice(source: str) -> Iterator[str]:
@@ -158,7 +175,9 @@ def said_twice(source: str) -> Iterator[str]:
 
 def test_a_field_is_said_beside_it_but_for_what_a_package_exports():
     public = {
-        name for package in ("transformer", "figures") for name in importlib.import_module(package).__all__
+        name
+        for package in ("transformer", "explorer.figures")
+        for name in importlib.import_module(package).__all__
     }
     found = {name for source in SOURCES.values() for name in said_twice(source)}
     assert not {name for name in found if name.partition(".")[0] not in public}
@@ -167,7 +186,9 @@ def test_a_field_is_said_beside_it_but_for_what_a_package_exports():
 
 def rooms() -> list[Path]:
     """Every folder of the three packages."""
-    return sorted(path.parent for package in ROOMS for path in (ROOT / package).rglob("*/__init__.py"))
+    return sorted(
+        path.parent for package in ROOMS for path in (ROOT / package.replace(".", "/")).rglob("*/__init__.py")
+    )
 
 
 def test_every_room_says_what_it_is_for():
@@ -236,9 +257,9 @@ def mentions(words: set[str], folders: tuple[str, ...]) -> set[str]:
 
 
 def test_only_the_server_keeps_what_visitors_share():
-    kept = mentions({"cache_resource", "cache_data"}, ("ui", "pages", "app.py"))
+    kept = mentions({"cache_resource", "cache_data"}, (APP, "pages", "app.py"))
     assert kept
-    assert not {path for path in kept if not path.startswith("ui/server/")}
+    assert not {path for path in kept if not path.startswith("explorer/app/server/")}
 
 
 def by_keyword(source: str, names: dict[str, set[str]]) -> Iterator[str]:
@@ -255,31 +276,31 @@ def test_what_decides_a_kept_value_is_given_by_its_place():
     # `per_run` and `per_model` tell values apart by these arguments, not by those that are given by keyword.
     kept = {
         node.name: {each.arg for each in node.args.kwonlyargs}
-        for path in files("ui")
+        for path in files(APP)
         for node in ast.walk(parse(path.read_text()))
         if isinstance(node, ast.FunctionDef)
         and {getattr(getattr(each, "func", None), "id", "") for each in node.decorator_list}
         & {"per_run", "per_model"}
     }
     assert len(kept) > 30
-    assert not [found for path in files("ui") for found in by_keyword(path.read_text(), kept)]
+    assert not [found for path in files(APP) for found in by_keyword(path.read_text(), kept)]
     assert [*by_keyword("a.reasons(opened, 1, against=2, tell=print)", kept)] == ["reasons(against)"]
 
 
 def test_a_part_that_has_a_clock_always_has_it():
     # A late tick would else draw it without a clock, and Streamlit would send the fragments in it too early.
     pattern = re.compile(r"run_every=(.*)")
-    given = [rest for path in files("ui") for rest in pattern.findall(path.read_text(encoding="utf-8"))]
+    given = [rest for path in files(APP) for rest in pattern.findall(path.read_text(encoding="utf-8"))]
     assert given
     assert not [rest for rest in given if " if " in rest or "None" in rest]
 
 
 def test_every_fragment_goes_through_the_door_that_says_what_it_refuses():
-    assert mentions({"fragment", "dialog"}, ("ui", "pages", "app.py")) == {"ui/controls/parts.py"}
+    assert mentions({"fragment", "dialog"}, (APP, "pages", "app.py")) == {"explorer/app/controls/parts.py"}
 
 
 def test_only_one_file_knows_the_session():
-    assert mentions({"session_state"}, ("ui", "pages", "app.py")) == {"ui/address/session.py"}
+    assert mentions({"session_state"}, (APP, "pages", "app.py")) == {"explorer/app/address/session.py"}
 
 
 def forward_classes(source: str) -> list[ast.ClassDef]:
@@ -342,7 +363,12 @@ def test_every_file_is_called_by_its_subject():
 
 
 @pytest.mark.parametrize(
-    ("package", "unwanted"), [("figures", "torch streamlit"), ("transformer", "plotly streamlit")]
+    ("package", "unwanted"),
+    [
+        ("explorer.figures", "torch streamlit"),
+        ("transformer", "plotly streamlit"),
+        ("explorer", "torch plotly streamlit"),
+    ],
 )
 def test_importing_a_package_loads_nothing_that_it_must_not_know(package, unwanted):
     code = f"import sys, {package}; print(sorted(set(sys.modules) & set({unwanted.split()!r})))"

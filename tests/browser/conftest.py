@@ -24,10 +24,10 @@ from closed_form import CASES
 from headless import CHROMIUM
 from hub_server import HubServer, running_hub
 
+from explorer.app.address import sitemap
+from explorer.app.server.workshop.limits import NICE, SWITCH
 from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
-from ui.address import sitemap
-from ui.server.workshop.limits import NICE, SWITCH
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from ui.address import sitemap
+from explorer.app.address import sitemap
 
 from .conftest import PATIENCE, Visitor, case_link
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from figures.maps.lines import WeightLine
-from lenses.words.reading import Reading, read_axis, read_view
-from linked.view import lines_feed, map_feed, strips_feed, strongest_feed, whole_feed
+from explorer.figures.maps.lines import WeightLine
+from explorer.lenses.words.reading import Reading, read_axis, read_view
+from explorer.linked.view import lines_feed, map_feed, strips_feed, strongest_feed, whole_feed
 from transformer import Translator
 
 from .conftest import PATIENCE, STATIC

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlencode
 
-from ui.address import sitemap
+from explorer.app.address import sitemap
 
 from .conftest import PATIENCE, VIEWPORT, Visitor, case_link, patient
 

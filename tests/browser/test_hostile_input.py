@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from ui.address import sitemap
+from explorer.app.address import sitemap
 
 from .conftest import PATIENCE, Visitor
 

@@ -24,7 +24,7 @@ pytest.importorskip("jupyterlab", reason="JupyterLab is not installed")
 pytest.importorskip("nbconvert", reason="nbconvert is not installed")
 
 CELLS = (
-    "from linked import show\nfrom transformer.exports.npz import load_trace\nrun = load_trace('run.npz')",
+    "from explorer import show\nfrom transformer.exports.npz import load_trace\nrun = load_trace('run.npz')",
     "show(run, place='step=1')",
     "show(run, place='step=4')",
 )

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from ui.server.lessons.files import every, find
+from explorer.app.server.lessons.files import every, find
 
 from .conftest import Visitor, box_of, case_link
 

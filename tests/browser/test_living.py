@@ -18,10 +18,10 @@ import pytest
 import waiting
 from closed_form import CASES
 
-from figures.maps.heatmap import pool
-from linked import page, show
+from explorer import page, show
+from explorer.app.address.parameters import parse as parse_state
+from explorer.figures.maps.heatmap import pool
 from transformer import Translation, Translator, load_translator
-from ui.address.parameters import parse as parse_state
 
 from .conftest import PATIENCE, ROOT, VIEWPORT, Visitor, box_of, patient
 from .test_accessibility import AXE, RULES

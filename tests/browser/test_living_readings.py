@@ -13,12 +13,12 @@ import pytest
 import waiting
 from living_pages import Opened
 
-from lenses.measures.carried import carried
-from lenses.measures.maps import effect_in
-from lenses.words.reading import read_view
-from linked import page
-from linked.living.readings import READINGS
-from linked.view.home import head_map
+from explorer import page
+from explorer.lenses.measures.carried import carried
+from explorer.lenses.measures.maps import effect_in
+from explorer.lenses.words.reading import read_view
+from explorer.linked.living.readings import READINGS
+from explorer.linked.view.home import head_map
 from transformer import Translation, Translator, load_translator
 from transformer import interventions as do
 from transformer.runs.retrace import retrace

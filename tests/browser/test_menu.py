@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ui.address import sitemap
+from explorer.app.address import sitemap
 
 from .conftest import Visitor, box_of, case_link
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from figures.base.strips import Strip, strips_spec, vectors_spec
-from figures.pages.inside import LedgerRow, ledger_spec
-from ui.controls.slots import SlotPicture
+from explorer.app.controls.slots import SlotPicture
+from explorer.figures.base.strips import Strip, strips_spec, vectors_spec
+from explorer.figures.pages.inside import LedgerRow, ledger_spec
 
 from .conftest import STATIC
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from figures.base import labels
-from linked.view import Shade
-from linked.view.strips import chips as chips_of
-from linked.view.strips import shaded
+from explorer.figures.base import labels
+from explorer.linked.view import Shade
+from explorer.linked.view.strips import chips as chips_of
+from explorer.linked.view.strips import shaded
 
 from .conftest import STATIC
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from explorer.app.server.workshop.plan import Plan
+from explorer.app.server.workshop.run import RUN, TrainingOrder
+from explorer.app.server.workshop.workshop import FOLDER
 from transformer.text.pairs import SentencePair
-from ui.server.workshop.plan import Plan
-from ui.server.workshop.run import RUN, TrainingOrder
-from ui.server.workshop.workshop import FOLDER
 
 from .conftest import PATIENCE, Visitor
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from lenses import compare_runs
+from explorer.lenses import compare_runs
 from transformer import interventions as do
 from transformer import load_trace, load_translator
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from app_pages import SENTENCE, write_app_models
 
-from lenses.heads.survey import Line
+from explorer.app.server.background import surveys
+from explorer.lenses.heads.survey import Line
 from transformer.runs.translator import Translator
-from ui.server.background import surveys
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,7 @@ def small_models(app_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Random models never end a translation, so the first heads would be chosen by six long ones.
     """
     monkeypatch.setenv("TRANSFORMER_MODELS", str(app_models))
-    monkeypatch.setattr("lenses.heads.first_heads.MOST_TOKENS", 3)
+    monkeypatch.setattr("explorer.lenses.heads.first_heads.MOST_TOKENS", 3)
     monkeypatch.setattr(surveys, "sample", lambda _: (Line(SENTENCE),))
 
 

@@ -11,11 +11,11 @@ import pytest
 from app_pages import charts, run, words
 from closed_form import CASES
 
-from figures.base.bars import percent
+from explorer.app.server import gold, models
+from explorer.app.views.attention import gold as gold_picker
+from explorer.figures.base.bars import percent
 from transformer.text.links import read_gold
 from transformer.text.pairs import DataError
-from ui.server import gold, models
-from ui.views.attention import gold as gold_picker
 
 PAGE = "pages/cross_attention.py"
 NUMBERS = ("one", "two", "three", "four", "five", "six", "eight", "nine", "ten")

@@ -12,14 +12,14 @@ from app_pages import HOSTILE, array, click_menu, named_charts, run, said, strip
 from closed_form import CASES
 from random_models import random_model
 
+from explorer.app.address.state import PARTS
+from explorer.app.server import catalogue
+from explorer.app.views.anatomy import page, paper
+from explorer.app.views.anatomy.body import boxes, parts
 from transformer.model.config import TransformerConfig
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.card import Score, scores
 from transformer.storage.directory import save_checkpoint
-from ui.address.state import PARTS
-from ui.server import catalogue
-from ui.views.anatomy import page, paper
-from ui.views.anatomy.body import boxes, parts
 
 PAGE = "pages/whole_model.py"
 TEXT = CASES["copy"].sentence

@@ -11,12 +11,12 @@ from app_pages import HEADS, LINKED, PAGES, ROOT, SENTENCE, click_menu, feeds, r
 from closed_form import CASES
 from streamlit.testing.v1 import AppTest
 
-from figures.base import labels
+from explorer.app.address import sitemap
+from explorer.app.address.parameters import KEEP
+from explorer.app.server import models
+from explorer.app.server.examples import examples, text_on
+from explorer.figures.base import labels
 from transformer.runs.translator import Translator
-from ui.address import sitemap
-from ui.address.parameters import KEEP
-from ui.server import models
-from ui.server.examples import examples, text_on
 
 
 @pytest.mark.parametrize("page", LINKED)
@@ -261,7 +261,7 @@ def test_a_broken_model_gives_one_sentence(own_models: Path):
 
 def test_without_any_model_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
-    monkeypatch.setattr("ui.server.catalogue.BUNDLED", tmp_path)
+    monkeypatch.setattr("explorer.app.server.catalogue.BUNDLED", tmp_path)
     at = run()
     assert "python -m transformer train" in said(at)
 

@@ -9,8 +9,8 @@ import pytest
 from app_pages import array, named_charts, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from ui.server import examples, models, runs
-from ui.server.lessons import files
+from explorer.app.server import examples, models, runs
+from explorer.app.server.lessons import files
 
 PAGE = "pages/inside_a_head.py"
 TEXT = examples.text_on(models.find("en-pt"), None)

@@ -7,9 +7,9 @@ import pytest
 from app_pages import run, words
 from sources import named
 
+from explorer.app.server import models, runs
+from explorer.app.server.runs import NoProgress, Request, by_beam
 from transformer.hub.settings import HOSTED_VARIABLE
-from ui.server import models, runs
-from ui.server.runs import NoProgress, Request, by_beam
 
 TEXTS = [f"{first} {second} three" for first in ("one", "two", "five", "ten") for second in ("six", "four")]
 

@@ -9,11 +9,11 @@ import pytest
 from app_pages import LINKED, feeds, run, said, slots, view
 from streamlit.testing.v1 import AppTest
 
+from explorer.app.server import models
+from explorer.app.server.examples import examples
+from explorer.app.shell import changed
 from transformer import Translator
 from transformer import interventions as do
-from ui.server import models
-from ui.server.examples import examples
-from ui.shell import changed
 
 CHOSEN = do.write_text([do.choose(1, "▁drei")])
 ABLATED = do.write_text([do.ablate("cross", 0, 0, "zero")])

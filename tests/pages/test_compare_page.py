@@ -9,12 +9,12 @@ import pytest
 from app_pages import array, charts, framed_rows, run
 from closed_form import CASES
 
-from lenses.measures.carried import carried
-from lenses.measures.maps import shares
+from explorer.app.server import catalogue, models
+from explorer.lenses.measures.carried import carried
+from explorer.lenses.measures.maps import shares
 from transformer import Capture, load_translator
 from transformer import interventions as do
 from transformer.text.words import reading_groups
-from ui.server import catalogue, models
 
 PAGE = "pages/compare.py"
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from app_pages import run, words
 
-from lenses.heads.roles import surveyed
-from lenses.heads.shipped import fingerprint
-from lenses.words import samples
+from explorer.app.server import gold
+from explorer.app.server.background import surveys
+from explorer.lenses.heads.roles import surveyed
+from explorer.lenses.heads.shipped import fingerprint
+from explorer.lenses.words import samples
 from transformer.storage.description import model_digests
 from transformer.storage.files import CheckpointError
 from transformer.storage.packed import write_packed
-from ui.server import gold
-from ui.server.background import surveys
 
 NUMBER = '{"examples": [{"label": 1' + "0" * 400 + "}]}"
 CONTENTS = (

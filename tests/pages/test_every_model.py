@@ -15,9 +15,9 @@ from marian_models import write_marian
 from random_models import random_language_model
 from t5_models import write_t5
 
+from explorer.app.controls import plain
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
-from ui.controls import plain
 
 
 def write_own_writer(folder: Path, tokenizer: Tokenizer) -> None:

@@ -9,9 +9,9 @@ import pytest
 from app_pages import ROOT, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from lenses.what_if.experiments import EXPERIMENTS
+from explorer.app.server import models
+from explorer.lenses.what_if.experiments import EXPERIMENTS
 from transformer import interventions as do
-from ui.server import models
 
 PAGE = "pages/what_if.py"
 bundled = pytest.mark.skipif(

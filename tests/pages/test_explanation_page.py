@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from app_pages import array, feeds, named_charts, run, words
 
-from figures.base.bars import percent
-from lenses.measures.agreement import agreement
-from lenses.measures.alti import alti
-from lenses.measures.attribution import attribution, by_source
-from lenses.measures.carried import Carried, carried
-from lenses.measures.effect import Cut, Effects, effect, on_difference
-from lenses.measures.words import word_effect
+from explorer.app.maps.measures import Explained
+from explorer.app.server import catalogue
+from explorer.app.views.explanation import sources
+from explorer.app.views.explanation import weights as weights_view
+from explorer.figures.base.bars import percent
+from explorer.lenses.measures.agreement import agreement
+from explorer.lenses.measures.alti import alti
+from explorer.lenses.measures.attribution import attribution, by_source
+from explorer.lenses.measures.carried import Carried, carried
+from explorer.lenses.measures.effect import Cut, Effects, effect, on_difference
+from explorer.lenses.measures.words import word_effect
 from transformer import Capture, interventions, load_translator
 from transformer.model.sites import AttentionKind
 from transformer.trace.report import AuditReport
-from ui.maps.measures import Explained
-from ui.server import catalogue
-from ui.views.explanation import sources
-from ui.views.explanation import weights as weights_view
 
 PAGE = "pages/explanation.py"
 TEXT = "one two three"
@@ -64,7 +64,7 @@ def test_the_rows_are_weight_what_was_carried_and_effects(traced, kind: str):
 
 
 def test_a_run_that_would_take_hours_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ui.maps.measures.MOST_TOKENS", 3)
+    monkeypatch.setattr("explorer.app.maps.measures.MOST_TOKENS", 3)
     at = opened()
     assert len(at.error) == 1
     assert "for at most 3 tokens a side" in at.error[0].value

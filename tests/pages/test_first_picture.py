@@ -13,7 +13,13 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NEEDED = ["ui.address.session", "linked.view", "ui.server.runs", "ui.shell.sentence", "ui.views.home"]
+NEEDED = [
+    "explorer.app.address.session",
+    "explorer.linked.view",
+    "explorer.app.server.runs",
+    "explorer.app.shell.sentence",
+    "explorer.app.views.home",
+]
 HEAVY = ["torch", "pandas", "pyarrow", "matplotlib"]
 VISIT = f"""
 import importlib, json, sys
@@ -50,7 +56,7 @@ found["waiting"] = heavy()
 at.text_input[0].set_value("We like music.").run()
 assert not at.exception, at.exception
 found["own"] = [heavy(), "".join(chip["text"] for chip in feeds(at)["strips"]["source"])]
-from ui.server import models, runs
+from explorer.app.server import models, runs
 models.loading().wait()
 first.run()
 assert not first.exception, first.exception

@@ -6,7 +6,7 @@ import json
 
 from app_pages import run, said
 
-from ui.views.glossary import FILE, matches
+from explorer.app.views.glossary import FILE, matches
 
 PAGE = "pages/glossary.py"
 

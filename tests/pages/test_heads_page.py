@@ -15,13 +15,13 @@ from closed_form import CASES
 from fragments import listening
 from streamlit.testing.v1 import AppTest
 
-from lenses.heads.survey import Line
+from explorer.app.server import catalogue, models, stores
+from explorer.app.server.background import surveys
+from explorer.app.server.examples import offered, text_on
+from explorer.app.views.heads import circuits
+from explorer.lenses.heads.survey import Line
 from transformer.model.sites import AttentionKind
 from transformer.training.toys.tasks import LETTERS
-from ui.server import catalogue, models, stores
-from ui.server.background import surveys
-from ui.server.examples import offered, text_on
-from ui.views.heads import circuits
 
 PAGE = "pages/heads.py"
 SAMPLE = surveys.sample

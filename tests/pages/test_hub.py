@@ -14,11 +14,11 @@ from marian_models import write_marian
 from streamlit.testing.v1 import AppTest
 from waiting import until as wait_until
 
-from lenses.heads.survey import Line
+from explorer.app.server import catalogue, hub_models, memory, models, runs
+from explorer.app.server.background.surveys import run_of
+from explorer.lenses.heads.survey import Line
 from transformer.hub.fetch import find
 from transformer.hub.settings import Hub
-from ui.server import catalogue, hub_models, memory, models, runs
-from ui.server.background.surveys import run_of
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "user/tiny"

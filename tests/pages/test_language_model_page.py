@@ -12,12 +12,12 @@ import pytest
 from app_pages import SENTENCE, array, click_menu, feeds, run, said, view, words
 from streamlit.testing.v1 import AppTest
 
-from figures.base.labels import is_special
+from explorer.app.maps.run_export import KEY
+from explorer.app.server import catalogue, models
+from explorer.app.server.language.writer import LONGEST, MORE
+from explorer.app.views.language_model import generation, lengths, surprisal
+from explorer.figures.base.labels import is_special
 from transformer import TextGenerator, load_language_model
-from ui.maps.run_export import KEY
-from ui.server import catalogue, models
-from ui.server.language.writer import LONGEST, MORE
-from ui.views.language_model import generation, lengths, surprisal
 
 PAGE = "pages/language_model.py"
 PROMPT = "one two three"
@@ -157,7 +157,7 @@ def test_as_many_predictions_come_out_as_tokens_go_in(generator: TextGenerator):
 
 
 def test_the_sum_of_a_head_is_the_output_that_the_model_used(generator: TextGenerator):
-    from ui.views.language_model.lengths import weighted_sum
+    from explorer.app.views.language_model.lengths import weighted_sum
 
     found = generator.force(PROMPT)
     for layer in range(2):

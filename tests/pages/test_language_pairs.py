@@ -8,9 +8,9 @@ import pytest
 from app_pages import PAGES, ROOT, feeds, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from ui.server import models, stores
-from ui.server.background import surveys
-from ui.server.examples import examples
+from explorer.app.server import models, stores
+from explorer.app.server.background import surveys
+from explorer.app.server.examples import examples
 
 SAMPLE = surveys.sample
 PAIRS = {

@@ -11,8 +11,8 @@ import pytest
 from app_pages import PAGES, ROOT, SENTENCE, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from ui.controls.text import plain
-from ui.server.lessons import files
+from explorer.app.controls.text import plain
+from explorer.app.server.lessons import files
 
 SHIPPED, _ = files.every()
 STEPS = [(name, i) for name, lesson in SHIPPED.items() for i in range(len(lesson.steps))]

@@ -8,10 +8,10 @@ import pytest
 from app_pages import run, words
 from streamlit.testing.v1 import AppTest
 
-from ui.controls.text import plain
-from ui.server import examples, models
-from ui.server.lessons import asking, files
-from ui.server.lessons.files import CHECKS
+from explorer.app.controls.text import plain
+from explorer.app.server import examples, models
+from explorer.app.server.lessons import asking, files
+from explorer.app.server.lessons.files import CHECKS
 
 MODELS = ("en-pt", "en-de")
 

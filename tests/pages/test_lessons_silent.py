@@ -15,10 +15,10 @@ import pytest
 from app_pages import feeds, named_charts, run, slots, words
 from streamlit.testing.v1 import AppTest
 
-from lenses.what_if.questions.question import Measured
-from linked.view import LATER
-from ui.server import examples, models
-from ui.server.lessons import asking, files
+from explorer.app.server import examples, models
+from explorer.app.server.lessons import asking, files
+from explorer.lenses.what_if.questions.question import Measured
+from explorer.linked.view import LATER
 
 MODELS = ("en-pt", "en-de")
 LESSONS = {**files.every()[0], **files.checks()}

@@ -9,13 +9,13 @@ import pytest
 from app_pages import array, feeds, run, said, words
 from sources import named
 
-from lenses.measures.carried import carried
-from lenses.measures.effect import effect
+from explorer.app.maps import measures
+from explorer.app.server import catalogue
+from explorer.app.server.opened import Opened
+from explorer.app.server.runs import Request
+from explorer.lenses.measures.carried import carried
+from explorer.lenses.measures.effect import effect
 from transformer import Capture, load_translator
-from ui.maps import measures
-from ui.server import catalogue
-from ui.server.opened import Opened
-from ui.server.runs import Request
 
 TEXT = "one two three"
 KINDS = {

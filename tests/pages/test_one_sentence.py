@@ -13,10 +13,9 @@ from types import FrameType
 
 from app_pages import run
 
-import ui
-from ui.server import models
+from explorer.app.server import models
 
-ROOT = f"{Path(ui.__file__).parents[1]}/"
+ROOT = f"{Path(__file__).parents[2]}/"
 MODEL = f"{ROOT}transformer/model/"
 
 

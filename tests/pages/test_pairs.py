@@ -9,10 +9,10 @@ import pytest
 from app_pages import feeds, run
 from m2m_models import write_m2m
 
-from figures.base.labels import is_special
+from explorer.app.server import models
+from explorer.app.server.language_names import language_name
+from explorer.figures.base.labels import is_special
 from transformer.families.m2m.languages import M2M, NLLB
-from ui.server import models
-from ui.server.language_names import language_name
 
 TEXT = "two dogs ran over the hills ."
 

@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl
 import pytest
 from app_pages import PAGES, run, words
 
-from ui.address import sitemap
-from ui.address.parameters import parse
-from ui.address.state import KINDS
-from ui.views.paper import WALK
+from explorer.app.address import sitemap
+from explorer.app.address.parameters import parse
+from explorer.app.address.state import KINDS
+from explorer.app.views.paper import WALK
 
 ITEMS = [item for items in WALK.values() for item in items]
 LINKS = sorted({address for item in ITEMS for _, address in item.links})

@@ -12,12 +12,12 @@ from app_pages import click_menu, feeds, run
 from sources import named
 from streamlit.testing.v1 import AppTest
 
+from explorer.app.address.state import State
+from explorer.app.maps.living import living_pages
+from explorer.app.server import examples, runs
+from explorer.app.server.opened import Opened
+from explorer.app.server.runs import NoProgress
 from transformer.hub.settings import HOSTED_VARIABLE
-from ui.address.state import State
-from ui.maps.living import living_pages
-from ui.server import examples, runs
-from ui.server.opened import Opened
-from ui.server.runs import NoProgress
 
 TEXT = "One two. Three four? Five six!"
 SENTENCES = ["One two.", "Three four?", "Five six!"]

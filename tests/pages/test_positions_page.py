@@ -10,15 +10,15 @@ from app_pages import LINKED, array, named_charts, run, view
 from closed_form import CASES
 from twins import write_twins
 
-from figures.base.bars import percent
-from lenses.what_if.rearranged import encode_moved
+from explorer.app.server import catalogue, measured
+from explorer.app.server.catalogue import twin_title as title
+from explorer.app.views.positions import together
+from explorer.app.views.positions.tables import turned
+from explorer.figures.base.bars import percent
+from explorer.lenses.what_if.rearranged import encode_moved
 from transformer import load_translator
 from transformer.model.encodings.positions import REGISTRY, sinusoidal_table
 from transformer.model.encodings.table import ENCODINGS
-from ui.server import catalogue, measured
-from ui.server.catalogue import twin_title as title
-from ui.views.positions import together
-from ui.views.positions.tables import turned
 
 PAGE = "pages/positions.py"
 ADDED = {name for name, each in ENCODINGS.items() if each.acts == "embeddings"}

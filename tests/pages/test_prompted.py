@@ -11,9 +11,9 @@ from inside_page import told as told_inside
 from streamlit.testing.v1 import AppTest
 from t5_models import write_t5
 
-from ui.address import sitemap
-from ui.server import examples, models
-from ui.server.lessons import files
+from explorer.app.address import sitemap
+from explorer.app.server import examples, models
+from explorer.app.server.lessons import files
 
 TEXT = "summarize: He is old and tired."
 PLACES = (

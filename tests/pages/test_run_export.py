@@ -16,16 +16,16 @@ from closed_form import CASES, KNOWN
 from sources import named
 from streamlit.testing.v1 import AppTest
 
-from figures.base.quantity import MEASURES
+from explorer.app.address import State
+from explorer.app.maps.living import living_page
+from explorer.app.maps.run_export import KEY, PAPER, trace_file
+from explorer.app.server import runs
+from explorer.app.server.opened import Opened
+from explorer.app.server.runs import Request
+from explorer.figures.base.quantity import MEASURES
 from transformer import interventions as do
 from transformer import load_trace, load_translator
 from transformer.exports.npz import model_digest
-from ui.address import State
-from ui.maps.living import living_page
-from ui.maps.run_export import KEY, PAPER, trace_file
-from ui.server import runs
-from ui.server.opened import Opened
-from ui.server.runs import Request
 
 KINDS = {
     "encoder": "pages/encoder_self_attention.py",

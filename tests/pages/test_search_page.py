@@ -8,12 +8,12 @@ import pytest
 from app_pages import charts, feeds, run, said, view, words
 from streamlit.testing.v1 import AppTest
 
-from figures.base.bars import shown_candidates
+from explorer.app.server import models
+from explorer.app.views.search import tree as search_tree
+from explorer.figures.base.bars import shown_candidates
 from transformer import Sampling, Translation, Translator
 from transformer import interventions as do
 from transformer.decode.tree import SearchTree
-from ui.server import models
-from ui.views.search import tree as search_tree
 
 PAGE = "pages/beam_search.py"
 TEXT = "one two three"

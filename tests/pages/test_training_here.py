@@ -13,13 +13,13 @@ from fragments import listening
 from streamlit.testing.v1 import AppTest
 from waiting import until
 
+from explorer.app.server.workshop.limits import MEMORY, NICE, SWITCH
+from explorer.app.server.workshop.plan import OWN, Plan
+from explorer.app.server.workshop.run import PLAN_FILE, RUN, TrainingOrder
+from explorer.app.server.workshop.workshop import FOLDER, Workshop, workshop
 from transformer import load_translator
 from transformer.text.pairs import SentencePair
 from transformer.training.toys.tasks import toy_data
-from ui.server.workshop.limits import MEMORY, NICE, SWITCH
-from ui.server.workshop.plan import OWN, Plan
-from ui.server.workshop.run import PLAN_FILE, RUN, TrainingOrder
-from ui.server.workshop.workshop import FOLDER, Workshop, workshop
 
 PAGE = "pages/train_here.py"
 

@@ -11,7 +11,7 @@ from app_pages import array, charts, feeds, run, said, view, words
 from closed_form import CASES, KNOWN
 from streamlit.testing.v1 import AppTest
 
-from ui.maps import display
+from explorer.app.maps import display
 
 PAGES = {
     "encoder": "pages/encoder_self_attention.py",
@@ -171,7 +171,7 @@ def test_bad_choices_in_the_address_are_named():
 
 
 def test_the_table_has_the_numbers_and_masked_cells_are_empty(app_models: Path):
-    from lenses.words.reading import Reading, read_view
+    from explorer.lenses.words.reading import Reading, read_view
     from transformer import load_translator
 
     head = load_translator(app_models / "copy").translate(CASES["copy"].sentence).head("decoder", 0, 0)

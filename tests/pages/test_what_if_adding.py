@@ -6,8 +6,8 @@ import pytest
 from app_pages import run, words
 from streamlit.testing.v1 import AppTest
 
+from explorer.app.server import models
 from transformer import interventions as do
-from ui.server import models
 
 PAGE = "pages/what_if.py"
 TEXT = "one two three four"

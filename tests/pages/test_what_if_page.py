@@ -9,10 +9,10 @@ import pytest
 from app_pages import charts, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from lenses import compare_runs
-from lenses.what_if.random_heads import random_heads
+from explorer.app.server import models
+from explorer.lenses import compare_runs
+from explorer.lenses.what_if.random_heads import random_heads
 from transformer import interventions as do
-from ui.server import models
 
 PAGE = "pages/what_if.py"
 TEXT = "one two three four"

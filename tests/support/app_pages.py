@@ -15,12 +15,12 @@ from closed_form import CASES
 from random_models import random_language_model
 from streamlit.testing.v1 import AppTest
 
+from explorer.app.address import sitemap
+from explorer.app.address.parameters import KEEP
+from explorer.app.server.background.run import AT_ONCE, turns
 from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Vocabulary
-from ui.address import sitemap
-from ui.address.parameters import KEEP
-from ui.server.background.run import AT_ONCE, turns
 
 ROOT = Path(__file__).resolve().parents[2]
 LINKED = (

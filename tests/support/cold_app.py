@@ -26,7 +26,7 @@ def main() -> None:
     """Runs Streamlit with the arguments that follow the gate."""
     from streamlit.web import cli
 
-    from ui.server.loading import Loading
+    from explorer.app.server.loading import Loading
 
     gate, *arguments = sys.argv[1:]
     Loading._run = gated(Loading._run, gate)  # type: ignore[method-assign]

@@ -51,8 +51,8 @@ def main() -> None:
     """Runs Streamlit with the arguments that follow the gate."""
     from streamlit.web import cli
 
+    from explorer.app.server.background import surveys
     from transformer.runs.translator import Translator
-    from ui.server.background import surveys
 
     gate, *arguments = sys.argv[1:]
     whole = surveys.sample

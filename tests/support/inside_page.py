@@ -47,7 +47,7 @@ def equal(shown: np.ndarray, true: np.ndarray) -> None:
 
 
 def independent(translator: Translator, text: str, kind: str, place: tuple[int, int], row: int) -> dict:
-    """The head by torch's own modules, step by step; nothing of `lenses.inside.inside`."""
+    """The head by torch's own modules, step by step; nothing of `explorer.lenses.inside.inside`."""
     model, (layer, head) = translator.model, place
     translation = translator.translate(text)
     src = torch.tensor([[*translator.ids(text), translator.config.eos_id]])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from lenses.__main__ import main as lenses
+from explorer.__main__ import main as explorer
 from transformer.__main__ import main as transformer
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command of the package or of the lenses."""
-    return (lenses if argv and argv[0] in ("align", "survey") else transformer)(argv)
+    """Runs a command of the package or of the explorer."""
+    return (explorer if argv and argv[0] in ("page", "align", "survey") else transformer)(argv)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ui.server import models
-from ui.server.models import ModelHandle
-from ui.server.source import Source
+from explorer.app.server import models
+from explorer.app.server.models import ModelHandle
+from explorer.app.server.source import Source
 
 
 def named(name: str) -> Source:

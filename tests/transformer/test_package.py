@@ -17,10 +17,10 @@ from transformer.model.encodings.table import ENCODINGS
 LIGHT = (
     "transformer",
     "transformer.hub.cache",
-    "lenses.words.reading",
+    "explorer.lenses.words.reading",
     "transformer.interventions",
     "transformer.storage.description",
-    "lenses.heads.measures",
+    "explorer.lenses.heads.measures",
     "transformer.trace.equations",
     "transformer.runs.translation",
 )

@@ -17,17 +17,17 @@ from changes import EVERY, TEXT, changeable
 from fake_gpu import fake_gpu, moved
 from random_models import random_language_model, random_model, random_recurrent
 
-import lenses
-from lenses.inside import parts
-from lenses.inside.block import open_block
-from lenses.inside.inside import look_inside
-from lenses.inside.logit_lens import logit_lens
-from lenses.measures.maps import effect_in
-from lenses.measures.stream import UnmeasuredError
-from lenses.targets.filters import filtered_steps
-from lenses.targets.lesson import lesson
-from lenses.targets.smoothing import smoothed
-from lenses.what_if.rearranged import encode_moved
+from explorer import lenses
+from explorer.lenses.inside import parts
+from explorer.lenses.inside.block import open_block
+from explorer.lenses.inside.inside import look_inside
+from explorer.lenses.inside.logit_lens import logit_lens
+from explorer.lenses.measures.maps import effect_in
+from explorer.lenses.measures.stream import UnmeasuredError
+from explorer.lenses.targets.filters import filtered_steps
+from explorer.lenses.targets.lesson import lesson
+from explorer.lenses.targets.smoothing import smoothed
+from explorer.lenses.what_if.rearranged import encode_moved
 from transformer import Capture, Sampling, TextGenerator, Translator
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.network import EncoderDecoder

@@ -13,7 +13,7 @@ import pytest
 import torch
 from random_models import random_recurrent
 
-from lenses.what_if.untrained import same_tokens, untrained_twin
+from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import AttentionKind, Sampling, Translation, interventions
 from transformer.exports.npz import load_trace, save_trace
 from transformer.interventions import Intervention, InterventionError

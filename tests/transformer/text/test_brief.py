@@ -6,7 +6,7 @@ import pytest
 from random_models import random_language_model
 
 import transformer
-from lenses import compare_runs
+from explorer.lenses import compare_runs
 from transformer import AttentionKind, Capture, Sampling, TextGenerator, Window
 from transformer.runs.translator import Translator
 from transformer.text.brief import LINES, WIDTH

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lenses.words.alignment import diagonal, score
+from explorer.lenses.words.alignment import diagonal, score
 from transformer.text.links import GoldPair, read_gold
 from transformer.text.pairs import read_pairs
 

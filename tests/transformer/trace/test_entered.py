@@ -12,7 +12,7 @@ from changes import EVERY, changeable
 from marian_models import write_marian
 from random_models import random_language_model, random_model, random_recurrent
 
-from lenses.what_if.rearranged import encode_moved
+from explorer.lenses.what_if.rearranged import encode_moved
 from transformer import load_trace, load_translator, save_trace
 from transformer.model.encodings.positions import REGISTRY
 from transformer.runs.language.generator import TextGenerator

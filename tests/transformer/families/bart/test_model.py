@@ -9,9 +9,9 @@ import torch
 from bart_models import bart_ids, bart_reference, write_bart
 from parity import Pair, check_beam, check_forward, check_greedy
 
-from lenses import alti, attribution, carried, score_parts
-from lenses.inside.inside import look_inside
-from lenses.measures.gradients import saliency
+from explorer.lenses import alti, attribution, carried, score_parts
+from explorer.lenses.inside.inside import look_inside
+from explorer.lenses.measures.gradients import saliency
 from transformer import AttentionKind, Capture, load_translator
 from transformer.decode.sampling import Sampling
 from transformer.exports.npz import load_trace, save_trace

@@ -10,8 +10,8 @@ import torch
 from m2m_models import PAIRS, reference, reference_ids, write_m2m
 from parity import Pair, check_beam, check_forward, check_greedy
 
-from lenses import alti, attribution, carried, score_parts
-from lenses.inside.inside import look_inside
+from explorer.lenses import alti, attribution, carried, score_parts
+from explorer.lenses.inside.inside import look_inside
 from transformer import AttentionKind, Capture, load_translator
 from transformer.exports.npz import load_trace, save_trace
 from transformer.runs.batch import run_batch

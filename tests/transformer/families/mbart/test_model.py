@@ -10,11 +10,11 @@ import torch
 from bart_models import mbart_ids, mbart_reference, write_mbart
 from parity import TEXTS, Pair, check_beam, check_forward, check_greedy
 
-from lenses import alti, attribution, carried, score_parts
-from lenses.inside.inside import look_inside
-from lenses.inside.logit_lens import logit_lens
-from lenses.inside.parts import embedding_part
-from lenses.measures.gradients import saliency
+from explorer.lenses import alti, attribution, carried, score_parts
+from explorer.lenses.inside.inside import look_inside
+from explorer.lenses.inside.logit_lens import logit_lens
+from explorer.lenses.inside.parts import embedding_part
+from explorer.lenses.measures.gradients import saliency
 from transformer import AttentionKind, Capture, load_translator
 from transformer.exports.npz import load_trace, save_trace
 from transformer.runs.wording import InputError

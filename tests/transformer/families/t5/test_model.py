@@ -12,12 +12,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from t5_models import PREFIX, reference, reference_tokenizer, write_t5
 
-from lenses import alti, attribution, carried, score_parts
-from lenses.inside.inside import look_inside
-from lenses.inside.logit_lens import logit_lens
-from lenses.inside.parts import feed_forward_part, final_norm_part, norm_part
-from lenses.measures.gradients import saliency
-from lenses.measures.stream import UnmeasuredError
+from explorer.lenses import alti, attribution, carried, score_parts
+from explorer.lenses.inside.inside import look_inside
+from explorer.lenses.inside.logit_lens import logit_lens
+from explorer.lenses.inside.parts import feed_forward_part, final_norm_part, norm_part
+from explorer.lenses.measures.gradients import saliency
+from explorer.lenses.measures.stream import UnmeasuredError
 from transformer import AttentionKind, Capture, Translator, load_translator
 from transformer.decode.beam import beam_search
 from transformer.decode.request import TranslationRequest

@@ -1,0 +1,71 @@
+"""The parameters of an address that carry a state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+from urllib.parse import quote
+
+from explorer.app.address.state import KINDS, TEXTS, State, changed, elsewhere
+
+LONGEST_LINK = 4_000
+"""Most characters that the texts in an address may take, in URL encoding."""
+KEEP = {"keep": "session"}
+"""The query of the menu's links: the page opens with the state of this session, which replaces it at once."""
+
+
+def _number(value: str) -> float | None:
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def parse(
+    # every value of every parameter; if a parameter is repeated, the last value counts
+    params: Mapping[str, list[str]],
+) -> tuple[State, list[str]]:
+    """Reads a state out of an address.
+
+    Returns:
+        The state, and the names of the parameters that could not be read as they are.
+    """
+    values, unreadable = {}, []
+    for name, kind in KINDS.items():
+        given = params.get(name) or []
+        if not given:
+            continue
+        try:
+            values[name] = kind.read(given[-1])
+        except ValueError:
+            unreadable.append(name)
+        if len(given) > 1 or (kind.ends and values.get(name) != _number(given[-1])):
+            unreadable.append(name)
+    return State(**values), list(dict.fromkeys(unreadable))
+
+
+def carried(state: State) -> bool:
+    """Whether an address can carry the texts of this state: proxies cut longer addresses."""
+    texts = (getattr(state, name) or "" for name in TEXTS)
+    return sum(len(quote(text, safe="", errors="replace")) for text in texts) <= LONGEST_LINK
+
+
+def as_params(state: State) -> dict[str, str]:
+    """Writes a state as parameters of an address; texts that are too long are left out."""
+    left_out = () if carried(state) else TEXTS
+    return {
+        field.name: KINDS[field.name].write(value)
+        for field in fields(State)
+        if (value := getattr(state, field.name)) is not None
+        and field.name not in left_out
+        and value != field.default
+    }
+
+
+def link(
+    state: State,  # what is shown here
+    **values: Any,  # what the other page shows instead
+) -> dict[str, str]:
+    """The parameters of a link to another page, so that it opens with the same state."""
+    return as_params(changed(elsewhere(state), **values))

@@ -1,0 +1,365 @@
+"""The visitor's state, kept in the session and written to the address. No other file uses session keys.
+
+The session holds the state; `state.py` beside it defines it. The first line of a page's full run reads
+the address (after a link, the menu, Back); every change writes it once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import streamlit as st
+
+from explorer.app.address.parameters import KEEP, as_params, carried, parse
+from explorer.app.address.sitemap import TRANSLATE
+from explorer.app.address.state import KINDS, PLACE, TEXTS, State, changed, elsewhere
+from explorer.linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, presented, reduce
+from transformer.model.sites import Head
+
+RUN: dict[str, Any] = {
+    "step": None,
+    "source": None,
+    "pairs": frozenset(),
+    "gold": None,
+    "node": None,
+    "two": None,
+}
+"""Values that belong to one run of the model; another run starts without them."""
+FRESH: dict[str, Any] = {**RUN, "changes": (), "off": ()}
+"""Values that belong to one sentence; a new one starts without them."""
+
+
+def current() -> State:
+    """The state of this visitor."""
+    state: State = st.session_state.setdefault("state", State())
+    return state
+
+
+def _address() -> dict[str, list[str]]:
+    """The parameters of the address that the browser had when it asked for this run."""
+    return {name: st.query_params.get_all(name) for name in st.query_params}
+
+
+FORMER = "en-de"
+"""Opened first until addresses named their model: it is meant by an address with a text and no model."""
+CARRIED = (
+    *("text", "sentence", "language", "model", "step", "source", "encoder", "decoder", "cross"),
+    *("two", "a", "b", "length", "present"),
+)
+"""Values that a lesson keeps from step to step; all others are as a step's view gives them."""
+
+
+def adopt(
+    sort: str = TRANSLATE,  # the sort of models that the page shows
+) -> None:
+    """Reads the address unless this session wrote it last; it differs after a link, the menu, or Back.
+
+    A link of the menu (`KEEP`) keeps this session's state but for what the link names; a session that has
+    none reads the address. On a page of models of another sort, the menu opens the place where the visitor
+    left that sort. A link of a lesson keeps less, see `_at_step`.
+    """
+    params, place = _address(), _place(sort)
+    unwritten = st.session_state.pop("unwritten", False)
+    if params == st.session_state.get("written") and place is None:
+        if unwritten:
+            _write(current())
+        return
+    state, unreadable = parse(params)
+    by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
+    if by_menu and "state" in st.session_state:
+        named = {name: getattr(state, name) for name in KINDS if name in params}
+        if "lesson" in named:
+            _write(_at_step(named, place or {}))
+        else:
+            _write(changed(elsewhere(current()), **{**(place or {}), **named}))
+        return
+    if sort == TRANSLATE and state.text is not None and state.model is None:
+        state = replace(state, model=FORMER)
+    before = current()
+    if not carried(before) and "text" not in params:
+        state = replace(state, **{name: getattr(before, name) for name in TEXTS})
+    st.session_state["state"] = state
+    st.session_state["written"] = params
+    if by_menu:
+        _write(state)
+    if unreadable:
+        names = ", ".join(unreadable)
+        notice(
+            f"These parts of the address could not be read, so the nearest valid values are used: {names}."
+        )
+
+
+def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
+    """The state with which a step of a lesson opens: what it names, and the visitor's sentence and cursor."""
+    kept = {name: {**vars(current()), **place}[name] for name in CARRIED}
+    if named.get("model", kept["model"]) != kept["model"]:
+        kept |= {name: None for name in PLACE if name in CARRIED}
+    elif (named.get("text", kept["text"]), named.get("changes", ())) != (kept["text"], current().changes):
+        kept |= {"step": None, "source": None, "two": None}  # the cursor stood in another run
+    if named.get("text", kept["text"]) != kept["text"]:
+        kept["sentence"] = None
+    return State(**{**kept, **named})
+
+
+def _place(sort: str) -> dict[str, Any] | None:
+    """Where the visitor left the models of a sort; None if the page before showed the same sort."""
+    before = st.session_state.get("sort", sort)
+    st.session_state["sort"] = sort
+    if before == sort:
+        return None
+    places: dict[str, dict[str, Any]] = st.session_state.setdefault("places", {})
+    places[before] = {name: getattr(current(), name) for name in PLACE}
+    return places.get(sort) or {name: getattr(State(), name) for name in PLACE}
+
+
+def change(**values: Any) -> State:
+    """Changes the state and writes the address once, as one entry in the browser's history."""
+    return _write(changed(current(), **values))
+
+
+def keep() -> None:
+    """Callback of a button that changes nothing in the state: what is shown stays.
+
+    A click may overtake the address of the change before it, so that the browser sends the older address with
+    it. Without a callback, `adopt` would take that one for a link, and the change would be lost.
+    """
+    written = st.session_state.get("written")
+    if written not in (None, _address()):
+        st.query_params.from_dict(written)
+
+
+def rerun(
+    **values: Any,  # changes of the state
+) -> None:
+    """Runs the page again from its first line, unless the visitor has asked for something else meanwhile.
+
+    `st.rerun` would replace a request that already waits, such as a click in the menu, and that click would
+    be lost. Every access to the session lets a waiting request run first, hence the call of `current`. A
+    click between this run and the next one would be lost too. So the new address, which tells whoever waits
+    for it that they may click, is written only by the next run.
+    """
+    if values:
+        keep()
+        st.session_state["state"] = changed(current(), **values)
+        st.session_state["unwritten"] = True
+    current()
+    st.rerun()
+
+
+def _write(state: State) -> State:
+    st.session_state["state"] = state
+    params = as_params(state)
+    st.session_state["written"] = {name: [value] for name, value in params.items()}
+    st.query_params.from_dict(params)
+    return state
+
+
+def resolve(**values: Any) -> State:
+    """Fills in values that the app chose, without a new entry in the browser's history."""
+    state = changed(current(), **values)
+    st.session_state["state"] = state
+    return state
+
+
+def notice(text: str) -> None:
+    """Keeps a sentence for the next page run."""
+    st.session_state.setdefault("notices", []).append(text)
+
+
+def take_notices() -> list[str]:
+    """Returns the notices kept so far, each once, and forgets them."""
+    return list(dict.fromkeys(st.session_state.pop("notices", [])))
+
+
+def imported() -> dict[str, Any]:
+    """The files that this visitor opened, by name, oldest first."""
+    files: dict[str, Any] = st.session_state.setdefault("imported", {})
+    return files
+
+
+def visitor() -> str:
+    """A name for this session, so that shared work knows who is waiting for it."""
+    name: str = st.session_state.setdefault("visitor", uuid4().hex)
+    return name
+
+
+def browser() -> str:
+    """A name for the visitor's browser, the same after a reload; without cookies, that of the session."""
+    return cookie() or visitor()
+
+
+def cookie() -> str:
+    """A name for the visitor's browser by its cookie; empty without one.
+
+    Streamlit gives every browser a random token against forged requests, in a cookie: `2|mask|masked|time`.
+    It masks the token anew each time.
+    """
+    parts = str(st.context.cookies.get("_streamlit_xsrf")).strip('"').split("|")
+    try:
+        mask, masked = bytes.fromhex(parts[1]), bytes.fromhex(parts[2])
+        token = bytes(byte ^ mask[i % len(mask)] for i, byte in enumerate(masked))
+    except (IndexError, ValueError, ZeroDivisionError):
+        token = b""
+    return hashlib.sha256(token).hexdigest() if token else ""
+
+
+def own_sentences() -> tuple[str, tuple[Any, ...]] | None:
+    """The visitor's own file for the page "Heads over sentences": name and lines."""
+    kept: tuple[str, tuple[Any, ...]] | None = st.session_state.get("own_sentences")
+    return kept
+
+
+def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
+    """Keeps the visitor's file of sentences for this visit; no lines bring back the bundled sample."""
+    st.session_state["own_sentences"] = (name, lines) if lines else None
+
+
+def lesson_notes() -> dict[str, dict[int, Any]]:
+    """What this visitor has done, by lesson and step (from 0): None if read, else the question's outcome."""
+    notes: dict[str, dict[int, Any]] = st.session_state.setdefault("lesson_notes", {})
+    return notes
+
+
+def keep_lesson_notes(notes: dict[str, dict[int, Any]]) -> None:
+    """Keeps what a file of progress says in place of this visit's."""
+    st.session_state["lesson_notes"] = notes
+
+
+def student() -> str:
+    """The name that this visitor typed for the file of progress; empty if none was."""
+    name: str = st.session_state.setdefault("student", "")
+    return name
+
+
+def keep_student(name: str) -> None:
+    """Keeps that name for this visit."""
+    st.session_state["student"] = name
+
+
+def silence(choices: Sequence[str] | None) -> None:
+    """Keeps for this run of the page what an open question offers, so that nothing says which it is."""
+    st.session_state["silent"] = choices
+
+
+def silent() -> Sequence[str] | None:
+    """The choices of the question that is open on this page; None if the page may say everything."""
+    choices: Sequence[str] | None = st.session_state.get("silent")
+    return choices
+
+
+def control(
+    name: str,  # the widget
+    value: object,  # the value that the widget should show
+    texts: Iterable[str] = (),  # the texts of its options, if they depend on a sentence or a model
+) -> str:
+    """The session key of a widget; it is new whenever something other than the widget changed the value.
+
+    It is new, too, if the texts of the options have changed: a browser knows the chosen option by its text,
+    and would report the old text as the visitor's choice.
+    """
+    shown = st.session_state.setdefault("shown", {})
+    now = value, tuple(texts)
+    version, before = shown.get(name, (0, now))
+    if before != now:
+        version += 1
+    shown[name] = version, now
+    return f"{name}.{version}"
+
+
+def on_control(
+    name: str,  # the widget
+    key: str,  # the key that `control` gave it
+    apply: Callable[[Any], object],  # gets the value
+) -> None:
+    """Callback of a widget: passes the value on, unless the event comes from an outdated version."""
+    version, (_, texts) = st.session_state.setdefault("shown", {}).get(name, (0, (None, ())))
+    if key != f"{name}.{version}" or key not in st.session_state:
+        return
+    value = st.session_state[key]
+    st.session_state["shown"][name] = version, (value, texts)
+    apply(value)
+
+
+def on_pick(
+    key: str,  # session key of the chart or table
+    apply: Callable[[Any], object],  # gets the `customdata` of the point, or the number of the row (from 0)
+) -> None:
+    """Callback of a clickable chart or table: passes on what was picked; an empty pick is ignored."""
+    picked = st.session_state.get(key, {}).get("selection", {})
+    points, rows = picked.get("points") or [], picked.get("rows") or []
+    if points:
+        apply(points[0].get("customdata"))
+    elif rows:
+        apply(rows[0])
+
+
+def opened_gold() -> list[Any]:
+    """The gold alignments from the file that this visitor opened."""
+    pairs: list[Any] = st.session_state.setdefault("gold", [])
+    return pairs
+
+
+def keep_gold(pairs: list[Any]) -> None:
+    """Keeps the gold alignments of a file for this visit."""
+    st.session_state["gold"] = pairs
+
+
+# --- the cursor ---------------------------------------------------------------------------------------------
+
+
+def cursor() -> Cursor:
+    """The visitor's cursor, with the number of the last event accepted from the browser."""
+    state = current()
+    return Cursor(state.step or 0, state.source, st.session_state.get("ack", 0))
+
+
+def view_key(view: str) -> str:
+    """The session key of a linked view."""
+    return f"linked.{view}"
+
+
+def sent(key: str) -> Mapping[str, Any]:
+    """What a component has sent with this run of its part."""
+    values: Mapping[str, Any] = st.session_state.get(key) or {}
+    return values
+
+
+def on_linked_view(
+    view: str,  # name of the view
+    limits: CursorRange,  # the translation on the screen
+    sizes: Mapping[str, Head],  # number of layers and heads by kind
+    # the state's values for continuing with a token (by its id) at a step (from 0)
+    go_on: Callable[[int, int], Mapping[str, Any]],
+    # the state's values after a head (kind, layer and head) was switched off, or on again
+    switch: Callable[[str, Head], Mapping[str, Any]],
+) -> bool:
+    """Callback of a linked view: moves the cursor as the event says, or takes the head or token chosen there.
+
+    Returns:
+        Whether the model has to run again, for another token or without a head.
+    """
+    event = st.session_state.get(view_key(view), {}).get("at")
+    before = cursor()
+    after = reduce(before, event, limits)
+    st.session_state["ack"] = after.ack
+    if after.ack == before.ack or event["trace"] != limits.trace:
+        return False
+    candidate = picked_candidate(event, limits)
+    asked = picked_head(event, limits, sizes) | presented(event)
+    moved = {"step": after.step, "source": after.source, **asked}
+    if candidate is not None:
+        moved |= go_on(*candidate)
+    for kind, head in (switched := picked_head(event, limits, sizes, "off")).items():
+        moved |= switch(kind, head)
+    change(**moved)
+    return candidate is not None or bool(switched)
+
+
+def tried() -> set[Any]:
+    """The tokens that this visitor has tried in place of others, each with the tokens before it."""
+    found: set[Any] = st.session_state.setdefault("tried", set())
+    return found

@@ -1,0 +1,23 @@
+"""The page kit: figures with their words, parts, pickers, export, plain text."""
+
+from explorer.app.controls.export import Picture, Table
+from explorer.app.controls.panels import chart, inform, panel, seen
+from explorer.app.controls.parts import part, refusals
+from explorer.app.controls.silence import drawn, hushed, say
+from explorer.app.controls.text import command, plain, power, refusal, word
+
+__all__ = [
+    "Picture",
+    "Table",
+    "chart",
+    "command",
+    "drawn",
+    "hushed",
+    "inform",
+    "panel",
+    "part",
+    "plain",
+    "power",
+    "refusal",
+]
+__all__ += ["refusals", "say", "seen", "word"]

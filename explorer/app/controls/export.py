@@ -1,0 +1,198 @@
+"""Saving a figure: PNG and SVG made in the browser, self-contained HTML, and its numbers as CSV.
+
+Each file holds the caption and the provenance; its name says what it shows, and of which sentence.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from explorer.app.address import session
+from explorer.app.address.parameters import as_params, carried
+from explorer.app.address.state import State
+from explorer.app.controls.parts import part
+from explorer.app.server import catalogue, cells, examples, models
+from explorer.figures.base.captions import AuditLike, badge
+from explorer.figures.maps.export import printed
+from transformer import __version__
+
+_LONGEST = 40
+"""Most letters that each part of a name keeps."""
+_MOST_BYTES = 200
+"""Most bytes of a name without its ending; file systems take 255."""
+_TAKEN = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in "0123456789¹²³")}
+"""Names that Windows keeps for itself."""
+
+
+def file_name(
+    # what the name says, the sentence first; each is cut after a word, and an empty one is left out
+    *parts: str,
+) -> str:
+    """Joins texts to a name without an ending: lower-case words of any script, with hyphens between them."""
+    name = "-".join(filter(None, map(_part, parts)))
+    name = name.encode()[:_MOST_BYTES].decode(errors="ignore").rstrip("-")
+    if not name:
+        return "figure"
+    return f"figure-{name}" if name in _TAKEN else name
+
+
+def _part(text: str) -> str:
+    letters = unicodedata.normalize("NFC", text.lower())
+    words = "".join(letter if unicodedata.category(letter)[0] in "LMN" else " " for letter in letters).split()
+    kept = ""
+    for word in words:
+        longer = f"{kept}-{word}" if kept else word[:_LONGEST]
+        if len(longer) > _LONGEST:
+            break
+        kept = longer
+    return kept
+
+
+_SCRIPT = 'import(new URL("app/static/linked_view-7/export.js", document.baseURI))'
+_buttons = st.components.v2.component(
+    "export_buttons",
+    html='<div class="export-row"></div>',
+    js=f"export default async (part) =>\n  (await {_SCRIPT}).show(part);",
+    css=".export-row { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; }\n"
+    ".export-row button { font: inherit; font-size: .875rem; color: var(--st-text-color); cursor: pointer; "
+    "background: var(--st-background-color); border: 1px solid var(--st-border-color); "
+    "border-radius: var(--st-button-radius); min-height: 2.5rem; padding: .25rem .75rem; }\n"
+    ".export-row button:hover, .export-row button:focus-visible { border-color: var(--st-primary-color); }",
+    isolate_styles=False,
+)
+
+Table = Sequence[Sequence[object]]
+"""Numbers of a figure: a row of names, then the rows."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that can be saved."""
+
+    make: Callable[[], go.Figure]  # draws the figure; called only when a visitor asks for it
+    caption: str  # kind, layer, head, step, quantity, model
+    audit: AuditLike | None = None  # result of the checks; None if the caption already gives it
+    derived: bool = False  # whether the figure shows values derived from a trace, not the model's own arrays
+    name: str = ""  # what the name of the file calls the figure; empty for its name on the page
+    # whether the figure belongs to the visitor's sentence, so that the name of the file says it
+    sentence: bool = True
+    # gives the numbers of the figure, to be saved as CSV; None if it offers none
+    table: Callable[[], Table] | None = None
+
+    def printed(self, now: State) -> go.Figure:
+        """The figure with its caption inside, and the provenance of a state."""
+        return printed(self.make(), self._lines(now))
+
+    def csv(self, now: State) -> str:
+        """The numbers of the figure, after the caption and the provenance in cells that begin with #."""
+        told = [[f"# {' '.join(line.split())}"] for line in self._lines(now)]
+        return cells.written([*told, *(() if self.table is None else self.table())])
+
+    def _lines(self, now: State) -> list[str]:
+        verdict = "" if self.audit is None else f" · {badge(self.audit, self.derived)['text']}"
+        return [f"{self.caption}{verdict}", provenance(now)]
+
+
+def picture(
+    name: str,  # unique on the page; also the name of the file
+    make: Callable[[], go.Figure],  # draws the figure; called only when a visitor asks for it
+    caption: str,  # what the figure shows; written into the file with date, version and link
+    audit: AuditLike | None = None,  # result of the checks, if the caption does not already give it
+    sentence: bool = True,  # as in `Picture`
+    table: Callable[[], Table] | None = None,  # as in `Picture`
+) -> None:
+    """Draws a small export button for a figure."""
+    pictures(name, {name: Picture(make, caption, audit, sentence=sentence, table=table)})
+
+
+@part
+def pictures(
+    name: str,  # unique on the page
+    choice: dict[str, Picture],  # the figures by their display names
+) -> None:
+    """Draws one export button for several figures."""
+    with popover(f"export.{name}", 260 if len(choice) > 1 else 190) as opened:
+        if opened:
+            offer(name, choice, session.current())
+
+
+@contextmanager
+def popover(
+    key: str,  # session key of the button
+    height: int,  # height of the content in px; the popover reserves it, so that it opens on a side with room
+) -> Iterator[bool]:
+    """The export button; yields whether its popover is open, so that a figure is made only then."""
+    box = st.popover("Export", type="tertiary", icon=":material/download:", key=key, on_change="rerun")
+    with box, st.container(height=height, border=False):
+        yield bool(box.open)
+
+
+def offer(
+    name: str,  # as in `pictures`
+    choice: dict[str, Picture],  # as in `pictures`
+    now: State,  # the state that the link in the file opens again
+) -> None:
+    """The choice between several figures, and the buttons that save one."""
+    chosen = next(iter(choice))
+    if len(choice) > 1:
+        chosen = st.segmented_control(
+            "Figure", list(choice), default=chosen, required=True, key=f"export.{name}.{'.'.join(choice)}"
+        )
+    picture = choice[chosen]
+    what = picture.name or (name if len(choice) == 1 else f"{name} {chosen}")
+    figure, file = picture.printed(now), file_name(sentence_of(now) if picture.sentence else "", what)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        _buttons(
+            key=f"export.{name}.buttons", data={"figure": figure.to_json(), "name": file}, width="content"
+        )
+        st.download_button(
+            "HTML",
+            lambda: html(figure),
+            f"{file}.html",
+            "text/html",
+            key=f"export.{name}.html",
+            on_click="ignore",
+        )
+        if picture.table is not None:
+            st.download_button(
+                "CSV",
+                lambda: picture.csv(now),
+                f"{file}.csv",
+                "text/csv",
+                key=f"export.{name}.csv",
+                on_click="ignore",
+            )
+    bitmap = any(trace.type == "heatmap" for trace in figure.data)
+    inside = " In an SVG, the cells of a map are one embedded bitmap." if bitmap else ""
+    says = f"The file holds the caption and the link. HTML opens offline and keeps its hover texts.{inside}"
+    st.caption(says)
+
+
+def html(figure: go.Figure) -> str:
+    """A self-contained page that opens without a network."""
+    page: str = figure.to_html(include_plotlyjs=True, config={"displaylogo": False})
+    return page
+
+
+def sentence_of(now: State) -> str:
+    """The text on the page: the visitor's, or the example that opens first."""
+    if now.prompt is not None:
+        return now.prompt
+    return examples.sentence_of(models.known(now.model), now)
+
+
+def provenance(now: State) -> str:
+    """Software, date and the link that opens a state again."""
+    text = examples.text_on(models.known(now.model), now.text) if now.prompt is None else now.text
+    now = replace(now, text=text, model=now.model or next(iter(catalogue.available()), None))
+    link = urlencode(as_params(now), errors="replace")
+    unsent = "" if carried(now) else " (the text is too long for a link)"
+    return f"Attention explorer {__version__} · {datetime.now(UTC):%Y-%m-%d} · ?{link}{unsent}"

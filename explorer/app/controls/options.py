@@ -1,0 +1,92 @@
+"""The options of the choices: what can be chosen, and the text of each, in their order on the page.
+
+Streamlit knows a chosen option by its text alone. So a text says nothing that a step, a key or another choice
+changes; such a number stands beside the choice. `session.control` renews a widget whose texts have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from explorer.figures.base import labels
+from transformer.model.sites import Head
+
+METHODS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling"}
+"""The ways of decoding that every visitor is offered."""
+_KEY_ROOM = 20
+_SOURCE_ROOM = 60
+_LINE_ROOM = 24
+
+
+def heads(
+    size: Head,  # number of layers and of heads
+    first: Head,  # the head that opens first
+    roles: Sequence[Sequence[str]] = (),  # of every head, by layer; empty where none is known
+) -> dict[Head, str]:
+    """The heads of a kind, each with what it does over many sentences."""
+    options = [(layer, head) for layer in range(size[0]) for head in range(size[1])]
+    role = {(i, j): name for i, layer in enumerate(roles) for j, name in enumerate(layer)}
+    told = {
+        each: (labels.head_name(*each), role.get(each), ("default" if each == first else ""))
+        for each in options
+    }
+    return {each: " · ".join(filter(None, parts)) for each, parts in told.items()}
+
+
+def rows(
+    verb: str,  # what a row does with its token: `token`, `reads`, `predicts`
+    tokens: Sequence[str],  # the tokens that name the rows
+) -> dict[int, str]:
+    """The rows of a map."""
+    return {i: f"{labels.count(i)} · {verb} {piece}" for i, piece in enumerate(labels.pieces(tokens))}
+
+
+def keys(tokens: Sequence[str]) -> dict[int, str]:
+    """The keys of a query; a key's weight belongs to the query, so it is not part of the text."""
+    names = labels.names(tokens, _KEY_ROOM)
+    return {i: f"key {labels.count(i)}: {name}" for i, name in enumerate(names)}
+
+
+def decodings(chosen: str, usual: Mapping[str, str] = METHODS) -> dict[str, str]:
+    """The ways of decoding: the usual ones, and after them the chosen one if it is none of these."""
+    if chosen in usual:
+        return dict(usual)
+    named = chosen.replace("sample-", "sampling, seed ").replace("beam-", "beam, hypotheses: ")
+    return {**usual, chosen: named}
+
+
+def statistics(
+    what: str,  # what the statistic decides, before each label
+    usual: str,  # the label if no statistic is chosen, which is the empty name
+    known: Mapping[str, str],  # labels by the name of the statistic
+) -> dict[str, str]:
+    """The statistics that order or colour the heads."""
+    return {name: f"{what}: {label}" for name, label in {"": usual, **known}.items()}
+
+
+def pairs(sources: Iterable[Sequence[str]]) -> dict[int | None, str]:
+    """Sentence pairs, by the words of their sources; None chooses no pair."""
+    options: dict[int | None, str] = {None: "choose a pair"}
+    for i, words in enumerate(sources):
+        options[i] = f"{labels.count(i)} · {labels.shorten(' '.join(words), _SOURCE_ROOM)}"
+    return options
+
+
+def sentences(lines: Iterable[str]) -> dict[int, str]:
+    """The sentences of a batch."""
+    return {i: f"{labels.count(i)} · {labels.shorten(line, _LINE_ROOM)}" for i, line in enumerate(lines)}
+
+
+def words(texts: Iterable[str]) -> dict[int, str]:
+    """The words of a sentence, numbered, since a word may occur twice."""
+    return {i: f"{labels.count(i)}: {text}" for i, text in enumerate(texts)}
+
+
+def numbers(usual: Iterable[float], chosen: float, write: Callable[[float], str]) -> dict[float, str]:
+    """Numbers in their order: the usual ones, and the chosen one, which an address may name."""
+    return {number: write(number) for number in sorted({*map(float, usual), chosen})}
+
+
+def layers(count: int) -> dict[int, str]:
+    """The layers of a stack."""
+    return {layer: f"layer {labels.count(layer)}" for layer in range(count)}

@@ -1,0 +1,141 @@
+"""A figure with all that belongs to it: alternative text, caption, badge, explanation, numbers and export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, Literal
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from explorer.app.address import session
+from explorer.app.controls.export import Picture, Table, pictures
+from explorer.app.controls.silence import drawn, hushed
+from explorer.app.controls.text import plain
+from explorer.figures.base.captions import AuditLike, badge
+from explorer.figures.base.grid import framed, row_frame
+
+_INK = {"light": "#1d232c", "dark": "#e8ebf0"}
+_FRAME = """<style>.st-key-{name} .svg-container {{ container-type: inline-size; }}
+.st-key-{name} .gl-container::after {{
+  --cell: min((100cqw - {beside}px) / {columns}, {high}px / {rows});
+  content: ""; position: absolute; left: {left}px; top: calc({top}px + {row} * var(--cell));
+  width: calc({columns} * var(--cell)); height: var(--cell);
+  outline: 2px solid #808080; outline-offset: -1px; pointer-events: none;
+}}</style>"""
+Width = Literal["stretch", "content"]
+Container = AbstractContextManager[Any]
+
+
+def ink() -> str:
+    """The colour of text in the coloured cells of a figure, by the visitor's theme."""
+    return _INK.get(st.context.theme.type or "light", _INK["light"])
+
+
+def seen(text: str, formula: str | None = None, title: str = "What am I seeing?") -> None:
+    """An explanation of the picture, one click away."""
+    with st.popover(title, type="tertiary", icon=":material/help:"):
+        st.markdown(text)
+        if formula:
+            st.latex(formula)
+
+
+def inform(text: str) -> None:
+    """A sentence in a box: what is missing here, and what brings it."""
+    st.info(text, icon=":material/info:")
+
+
+def chart(
+    key: str,  # unique on the page
+    figure: go.Figure,  # the figure; the `customdata` of a mark say what it stands for
+    alt: str,  # what the figure shows, for people who do not see it
+    take: Callable[[Any], object] | None = None,  # takes the `customdata` of the mark that was clicked
+    width: Width = "stretch",  # as `st.plotly_chart` has it
+    # whether a figure wider than the page scrolls in a frame of its own; a number is its least width in px
+    scrolls: bool | int = False,
+    row: int
+    | None = None,  # the row of a map to frame, from 0, over the figure, which need not be sent again
+) -> None:
+    """Draws a figure alone; its marks can be clicked if anybody takes the clicks."""
+    clicks: dict[str, Any] = {}
+    if take is not None:
+        clicks = {"on_select": lambda: session.on_pick(key, take), "selection_mode": "points"}
+    name = key.replace(".", "-").replace(" ", "-")
+    if row is not None:
+        st.html(_FRAME.format(name=name, **row_frame(figure, row)))
+    frame = f"frame-{name}"
+    if scrolls and width == "stretch":
+        own = figure.layout.width
+        wide = f"min-width: {own}px; max-width: {own}px" if scrolls is True else f"min-width: {scrolls}px"
+        st.html(f"<style>.st-key-{frame} > * {{ {wide} }}</style>")
+    with st.container(key=frame) if scrolls else nullcontext():
+        config = {"displayModeBar": False}
+        st.plotly_chart(drawn(figure), width=width, key=key, config=config, alt=hushed(alt), **clicks)
+
+
+def panel(
+    name: str,  # unique on the page; also the name of the saved file
+    make: Callable[..., go.Figure],  # draws the figure; called again when a visitor saves it
+    caption: str,  # what the figure shows; written into the saved file with date, version and link
+    table: Callable[[], Table] | None = None,  # makes the numbers, for CSV
+    *,
+    key: str = "",  # the key of the chart; its name if empty
+    seeing: str = "",  # the explanation, one click away
+    formula: str | None = None,  # the formula below the explanation
+    title: str = "What am I seeing?",  # the button of the explanation
+    alt: str = "",  # the figure in words, for people who do not see it; the caption if empty
+    note: str = "",  # a sentence between the figure and its caption, in Markdown
+    audit: AuditLike | None = None,  # result of the checks; its badge ends the caption
+    proof: str = "",  # what stands behind the badge; the usual words if empty
+    derived: bool = False,  # whether the figure shows values derived from a trace, not the model's own arrays
+    take: Callable[[Any], object] | None = None,  # as in `chart`
+    width: Width = "stretch",  # as in `chart`
+    scrolls: bool | int = False,  # as in `chart`
+    row: int | None = None,  # as in `chart`
+    inked: bool = False,  # whether `make` takes the colour of text in coloured cells
+    beside: Sequence[float] = (),  # the widths of figure and words if they stand side by side
+    sentence: bool = True,  # whether the figure belongs to the visitor's sentence, which then names the file
+    saved: bool = True,  # whether the figure can be saved; not in a part with a clock, as an export is a part
+) -> None:
+    """Draws a figure with its words and its export."""
+    left: Container = nullcontext()
+    right: Container = nullcontext()
+    if beside:
+        left, right = st.columns(beside, gap="medium", vertical_alignment="center")
+    with left:
+        chart(key or name, make(ink()) if inked else make(), alt or caption, take, width, scrolls, row)
+    with right:
+        if note:
+            st.markdown(hushed(note))
+        on_paper = partial(make, _INK["light"]) if inked else make
+        if row is not None:
+            on_paper = partial(_with_row, on_paper, row)
+        picture = Picture(on_paper, caption, audit, derived, sentence=sentence, table=table)
+        says(picture, proof)
+        if seeing or saved:
+            with st.container(horizontal=True, gap="small"):
+                if seeing:
+                    seen(seeing, formula, title)
+                if saved:
+                    pictures(name, {name: picture})
+
+
+def _with_row(make: Callable[..., go.Figure], row: int) -> go.Figure:
+    return framed(make(), row)
+
+
+def says(
+    picture: Picture,  # the figure
+    proof: str = "",  # as in `panel`
+) -> None:
+    """Draws the caption of a figure, with the badge of its checks if it has some."""
+    if picture.audit is None:
+        st.caption(plain(hushed(picture.caption)))
+    else:
+        checked = badge(picture.audit, picture.derived)
+        st.caption(
+            plain(f"{hushed(picture.caption)} · {checked['text']}"),
+            help=proof or plain(str(checked["title"])),
+        )

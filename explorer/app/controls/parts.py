@@ -1,0 +1,65 @@
+"""Parts of a page that run alone: the only file that knows Streamlit's fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import ParamSpec, overload
+
+import streamlit as st
+
+from explorer.app.controls.text import refusal
+from explorer.app.server import memory, models, stores
+from transformer.runs.devices import is_full
+
+P = ParamSpec("P")
+Draw = Callable[P, None]
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Catches a refusal inside and says it there, in a sentence."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        st.error(refusal(error), icon=":material/error:")
+    except RuntimeError as error:
+        if not is_full(error):
+            raise
+        models.leave_gpu()
+        st.info("The GPU has no memory left, so models compute on the CPU from now on: ask again.")
+
+
+@overload
+def part(draw: Draw[P], *, key: str | None = None, run_every: float | None = None) -> Draw[P]: ...
+
+
+@overload
+def part(*, key: str | None = None, run_every: float | None = None) -> Callable[[Draw[P]], Draw[P]]: ...
+
+
+def part(
+    draw: Draw[P] | None = None,  # draws the part; None if this decorates
+    *,
+    key: str | None = None,  # the name by which the part is run again
+    run_every: float | None = None,  # seconds of its clock
+) -> Draw[P] | Callable[[Draw[P]], Draw[P]]:
+    """A function that draws a part of a page; what it refuses is said there, in a sentence.
+
+    A part runs again without the page around it, so nothing outside can catch what it raises.
+    """
+
+    def made(function: Draw[P]) -> Draw[P]:
+        @wraps(function)
+        def told(*args: P.args, **kwargs: P.kwargs) -> None:
+            stores.begin()
+            try:
+                with refusals():
+                    function(*args, **kwargs)
+            finally:
+                memory.used()
+
+        return st.fragment(told, key=key, run_every=run_every)
+
+    return made if draw is None else made(draw)

@@ -1,0 +1,205 @@
+"""Controls for more than one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import streamlit as st
+
+from explorer.app.address import session
+from explorer.app.address.kinds import TEXT
+from explorer.app.address.state import KINDS
+from explorer.app.controls.options import heads, rows
+from explorer.app.controls.text import plain
+from explorer.app.server import catalogue, measured, runs
+from explorer.app.server.opened import Opened
+from explorer.app.server.source import Source
+from explorer.figures.base.captions import KIND_NAMES
+from transformer.model.sites import Head
+
+Take = Callable[[Any], object] | str | None
+"""Gets the value of a widget: a function, or a field of the state; None is that of the widget's name."""
+
+
+def control(
+    name: str,  # the widget
+    value: object,  # the value that the widget should show
+    take: Take = None,  # what becomes of the value that the visitor chose
+    texts: Iterable[str] = (),  # the texts of its options, if they depend on a sentence or a model
+) -> dict[str, Any]:
+    """Key and callback of a widget, in the form that `explorer.app.address.session` needs."""
+    key = session.control(name, value, texts)
+    if take is None or isinstance(take, str):
+        field = take or name
+        take = lambda chosen: session.change(**{field: chosen})  # noqa: E731
+    return {"key": key, "on_change": session.on_control, "args": (name, key, take)}
+
+
+def choose(
+    name: str,  # the widget
+    label: str,  # what is chosen
+    names: Mapping[Any, str],  # the options and how they are called
+    value: object,  # the option that is chosen
+    take: Take = None,  # what becomes of the option that the visitor chooses
+    *,
+    labelled: bool = False,  # whether the label is seen, not only read aloud
+    texts: bool = False,  # whether the names depend on a sentence or a model
+    **more: Any,  # other arguments of `st.selectbox`
+) -> None:
+    """Lets the visitor choose one of many."""
+    st.selectbox(
+        label,
+        list(names),
+        index=list(names).index(value),
+        format_func=names.__getitem__,
+        label_visibility="visible" if labelled else "collapsed",
+        **control(name, value, take, names.values() if texts else ()),
+        **more,
+    )
+
+
+def switch(
+    name: str,  # as in `choose`
+    label: str,  # as in `choose`
+    names: Mapping[Any, str],  # as in `choose`
+    value: object,  # as in `choose`
+    take: Take = None,  # as in `choose`
+    *,
+    labelled: bool = False,  # as in `choose`
+    texts: bool = False,  # as in `choose`
+    **more: Any,  # other arguments of `st.segmented_control`
+) -> None:
+    """Lets the visitor choose one of few, all of which are seen."""
+    st.segmented_control(
+        label,
+        list(names),
+        default=value,
+        format_func=names.__getitem__,
+        required=True,
+        label_visibility="visible" if labelled else "collapsed",
+        **control(name, value, take, names.values() if texts else ()),
+        **more,
+    )
+
+
+def slide(
+    name: str,  # as in `choose`
+    label: str,  # as in `choose`
+    value: Any,  # the value that is chosen
+    take: Take = None,  # as in `choose`
+    *,
+    ends: tuple[Any, Any] | None = None,  # the smallest and the largest value; None: those of the address
+    step: Any = None,  # between two values; None: that of the address
+    **more: Any,  # other arguments of `st.slider`
+) -> None:
+    """Lets the visitor choose a number."""
+    kind = KINDS.get(name, TEXT)
+    low, high = ends or kind.ends or (0, 1)
+    st.slider(label, low, high, value, step or kind.step, **control(name, value, take), **more)
+
+
+def examples(
+    texts: Mapping[str, str],  # by their topics
+    take: Callable[[str], None],  # gets the one that the visitor chooses
+) -> None:
+    """Offers texts to start from."""
+    st.caption("Try:", width="content")
+    for i, (topic, text) in enumerate(texts.items()):
+        said = plain(text) or None
+        st.button(topic, key=f"example.{i}", type="tertiary", on_click=take, args=(text,), help=said)
+
+
+def head_picker(
+    kind: str,  # encoder, decoder or cross
+    chosen: Head,  # the one that is shown, from 0
+    source: Source,  # the model, or the open file
+    # gets the chosen head; None if nothing but this head changes in the state
+    take: Callable[[Head], object] | None = None,
+) -> None:
+    """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
+    take = take or (lambda head: session.change(**{kind: head}))
+    roles = measured.roles(source).get(kind, []) if session.silent() is None else []
+    found = heads(source.sizes[kind], runs.default_head(source, kind), roles)
+    label = f"Head of {KIND_NAMES[kind].lower()}"
+    choose(f"head.{kind}", label, found, chosen, lambda head: take(tuple(head)), texts=True)
+
+
+def kind_picker(
+    kind: str,  # the kind on the screen
+    kinds: Iterable[str] = catalogue.KINDS,  # those that the page offers
+    part: bool = False,  # whether it stands in a part that keeps its kind, so that the page has to run again
+    **also: Any,  # values of the address that change with it
+) -> None:
+    """Lets the visitor choose among the kinds of attention."""
+    names = {each: {"decoder": "masked decoder"}.get(each, each) for each in kinds}
+
+    def take(chosen: str) -> None:
+        session.change(kind=chosen, **also)
+        if part:
+            session.rerun()
+
+    switch("kind", "Kind of attention", names, kind, take, texts=True, width="content")
+
+
+def row_picker(
+    opened: Opened,  # the sentence
+    kind: str,  # encoder, decoder or cross
+    row: int,  # row of the cursor, from 0
+) -> None:
+    """Moves the cursor to another row of a map that is not linked."""
+    run = opened.translation
+    tokens, verb = {
+        "encoder": (run.source_tokens, "token"),
+        "decoder": (run.decoder_input_tokens, "reads"),
+        "cross": (run.target_tokens, "predicts"),
+    }[kind]
+    names = rows(verb, tokens)
+    moved = "source" if kind == "encoder" else "step"
+    choose(f"row.{kind}", "Row of the cursor", names, row, lambda i: session.change(**{moved: i}), texts=True)
+
+
+def window(
+    now: int | None,  # the first place that the address asks for, from 0
+    most: int,  # how many places the window shows
+    count: int,  # how many there are
+    noun: str,  # what they are, in the plural
+) -> int:
+    """A slider over the places at which a window can begin; nothing is drawn if everything fits.
+
+    Returns:
+        The first place that the window shows, from 0.
+    """
+    last = count - most
+    if last <= 0:
+        return 0
+    first = min(now or 0, last)
+    st.slider(
+        f"First of the {most} {noun} shown, of {count}",
+        1,
+        last + 1,
+        first + 1,
+        **control("first", first, lambda each: session.change(first=int(each) - 1 or None)),
+    )
+    return first
+
+
+def variants(
+    choices: dict[str, str],  # labels by the value of `view` in the address
+    now: str | None,  # that value
+    sentences: dict[str, str] | None = None,  # what each variant shows
+    # other values of the state with which a variant begins, by its name
+    fresh: Callable[[str], Mapping[str, Any]] = lambda chosen: {},
+    usual: str | None = None,  # the variant that an address without `view` opens; None for the first
+) -> None:
+    """A switch between the variants of a page, with one sentence about each."""
+    usual = usual or next(iter(choices))
+    value = now if now in choices else usual
+
+    def take(chosen: str) -> None:
+        session.change(**{**fresh(chosen), "view": None if chosen == usual else chosen})
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        switch("view", "View", choices, value, take, width="content")
+        if sentences and sentences[value]:
+            st.caption(sentences[value], width="stretch")

@@ -1,0 +1,28 @@
+"""Texts and figures of a page that are silent while a lesson's question is open."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from explorer.app.address import session
+from explorer.figures.base.quiet import NUMBER, quiet
+from explorer.linked.view import LATER
+
+
+def say(text: str) -> None:
+    """Draws a sentence about the numbers of this run; while a question is open, the line in its place."""
+    st.markdown(text if session.silent() is None else f":gray[{LATER}]")
+
+
+def hushed(text: str) -> str:
+    """A text; while a question is open, one that names a choice or holds a measured number is put off."""
+    choices = session.silent()
+    if choices is None or not (NUMBER.search(text) or any(each.strip("“”") in text for each in choices)):
+        return text
+    return LATER
+
+
+def drawn(figure: go.Figure) -> go.Figure:
+    """A figure; while a question is open, without its numbers."""
+    return figure if session.silent() is None else go.Figure(quiet(figure.to_dict()))

@@ -1,0 +1,53 @@
+"""Plain text: escaped for Markdown, and vectors in words."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from explorer.figures.base import labels
+from explorer.figures.base.strips import Strip
+
+
+def plain(text: str) -> str:
+    """Escapes Markdown and LaTeX, so that the visitor's text appears as typed."""
+    return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|~$:<>^&" else c for c in text)
+
+
+def refusal(error: Exception | str) -> str:
+    """What an error says, as plain text: a file with its folder, not where that lies on this machine."""
+    return plain(re.sub(r"(?<![\w:/.])(?:/[^/\s]+)+(?=(?:/[^/\s]+){2})/", "", str(error)))
+
+
+def norm(vector: np.ndarray) -> str:
+    """The length of a vector, as a note at the end of its strip."""
+    return f"‖·‖ = {np.linalg.norm(vector):.2f}"
+
+
+def alt(rows: list[Strip]) -> str:
+    """A text alternative for strips."""
+    return "Strips: " + ", ".join(f"{row.name} ({len(row.values)} numbers)" for row in rows)
+
+
+def command(text: str) -> str:
+    """A command as visitors read it: files outside the project without the folders of whoever ran it."""
+    return re.sub(r"(?<=\s)(?:\.\./|/)\S*?([^/\s]+)(?=\s|$)", r"\1", text)
+
+
+def data(text: str) -> str:
+    """Name of data as visitors read it: `tatoeba-en-de/valid.tsv.gz` is "tatoeba-en-de (valid)"."""
+    return re.sub(r"([\w-]+)/([\w-]+)\.tsv(?:\.gz)?", r"\1 (\2)", text)
+
+
+def word(token: str) -> str:
+    """A piece inside a sentence, escaped for Markdown."""
+    return f"“{plain(labels.piece(token))}”"
+
+
+def power(value: float, digits: int = 1) -> str:
+    """A number in LaTeX, with some digits after the point: `7.0 \\times 10^{-4}`."""
+    if value == 0:
+        return "0"
+    factor, exponent = f"{value:.{digits}e}".split("e")
+    return rf"{factor} \times 10^{{{int(exponent)}}}"

@@ -1,0 +1,41 @@
+"""What is shown, as Python: the calls of the package that compute it."""
+
+from __future__ import annotations
+
+from explorer.app.address.kinds import BEAM, SAMPLE
+from explorer.app.maps.looking import HeadSelection
+from explorer.app.server import catalogue
+from explorer.app.server.runs import Request
+from transformer.interventions import write_text
+
+
+def calls(look: HeadSelection) -> str:
+    """A few lines that translate in the same way and give the same head."""
+    asked, (layer, head) = look.opened.asked, look.head
+    given, names = [repr(asked.text)], ["load_translator"]
+    if asked.target is not None:
+        given.append(repr(asked.target))
+    if asked.decode.startswith(BEAM):
+        given.append(f"beam_size={asked.decode.removeprefix(BEAM)}")
+    if asked.decode.startswith(SAMPLE):
+        names.insert(0, "Sampling")
+        given.append(f"sample={asked.drawing.sampling(int(asked.decode.removeprefix(SAMPLE)))}")
+    read = ""
+    if asked.changes:
+        read = "from transformer.interventions import read_text\n"
+        given.append(f"interventions=read_text({write_text(asked.changes)!r})")
+    call = "translate" if asked.target is None else "force"
+    return (
+        f"from transformer import {', '.join(names)}\n{read}\n"
+        f"t = load_translator({_place(asked)!r}).{call}({', '.join(given)})\n"
+        f'view = t.head("{look.kind}", layer={layer}, head={head})  # both from 0\n'
+        "print(t.text, view.weights, view.audit.passed)"
+    )
+
+
+def _place(asked: Request) -> str:
+    """Where the model lies, from the folder of the project if it is in there."""
+    path = asked.source.path
+    if path is None:
+        return asked.model
+    return str(path.relative_to(catalogue.ROOT) if path.is_relative_to(catalogue.ROOT) else path)

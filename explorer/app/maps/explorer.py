@@ -1,0 +1,231 @@
+"""A linked view and its feeders: the part that all pages with a cursor share.
+
+The outer fragment holds the head controls and the feeders; the inner fragment holds the view. A
+step runs only the inner fragment. Another head, or a step that leaves the drawn window, runs the outer
+fragment. The outer fragment asks the session once what the visitor looks at, and hands the answer down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from explorer.app.address import State, session
+from explorer.app.controls import part
+from explorer.app.maps import component, measuring, next_token_choice
+from explorer.app.maps.looking import HeadSelection, Looks, looks_of
+from explorer.app.server import catalogue, measured, models, runs
+from explorer.app.server.opened import Opened
+from explorer.app.shell import changed
+from explorer.lenses.words.reading import Reading, read_view
+from explorer.linked import view as linked_view
+from explorer.linked.view import CursorRange, Feed, Layout, MapFeed, Shade, StripsFeed
+from explorer.linked.view.home import head_map
+from transformer.model.sites import AttentionKind
+
+_KEY = "explorer"
+
+
+@dataclass(frozen=True)
+class Strips:
+    """Marks that the token strips of a view show beside the tokens."""
+
+    sides: Mapping[str, str] = field(default_factory=lambda: linked_view.SIDES)  # names of the strips
+    given: int = 0  # how many of the target tokens were given to the model, and not written by it
+    shades: Sequence[Shade] = ()  # how dark each target token is; none if the strip is not shaded
+
+
+USUAL = Strips()
+_SIDES = {"encoder": ("source",), "decoder": ("target",), "cross": ("source", "target")}
+
+
+def no_more(now: State, looks: Looks) -> Mapping[str, Feed]:
+    """Returns no payloads, for a view whose only figures are its maps."""
+    return {}
+
+
+def nothing(now: State, looks: Looks) -> None:
+    """Draws nothing, for a view without controls."""
+
+
+def strips_only(
+    view: str,  # name of the page's views
+    kind: str,  # encoder, decoder or cross
+) -> Layout:
+    """Strips and cursor without a map, for a page whose own pictures follow the cursor."""
+    cursor = "source" if kind == "encoder" else "step"
+    return Layout(f"{view}-{kind}", "page", _SIDES[kind], (), kind, cursor)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The linked view of one page; its functions get the state, and the visitor's look at each kind."""
+
+    # the contents of the view, or a function that returns them if they depend on the state
+    layout: Layout | Callable[[State, Looks], Layout]
+    opened: Opened  # the opened sentence
+    kinds: tuple[str, ...]  # the kinds of attention whose chosen head is drawn as a map
+    # returns the payloads of the other figures, by name
+    extra: Callable[[State, Looks], Mapping[str, Feed]] = no_more
+    below: Callable[[State, Looks], None] = nothing  # draws the controls under the view
+    tour: tuple[tuple[str, str], ...] = ()  # the stops of the tour, each a part of the view and its text
+    fade: bool = True  # whether the rows of later steps are faded
+    largest: int = 360  # the longest side that a map may have, in px
+    # whether the part below the view shows the cursor's place, and is redrawn when that changes
+    follows: bool = False
+    above: Callable[[State, Looks], None] | None = None  # draws the controls over the view
+    # draws what follows every step together with the view
+    beside: Callable[[State, Looks], None] | None = None
+    # what the token strips show beside the tokens, or a function that returns it if it depends on the state
+    strips: Strips | Callable[[State], Strips] = USUAL
+    # gets the sentence, a step and a token id, and returns the values of the state with which the model
+    # continues from there with that token
+    go_on: Callable[[Opened, int, int], Mapping[str, Any]] = next_token_choice.take
+
+    def laid_out(self, now: State, looks: Looks) -> Layout:
+        """The contents of the view for a state, without maps of attention that the model does not have."""
+        found = self.layout if isinstance(self.layout, Layout) else self.layout(now, looks)
+        lacking = {*AttentionKind} - {*self.opened.kinds}
+        return replace(found, plots=tuple(name for name in found.plots if name not in lacking))
+
+    def holds(self, now: State) -> bool:
+        """Whether the chosen heads are of this model: another may be chosen whose page is not drawn yet."""
+        heads = ((getattr(now, kind), size) for kind, size in self.opened.translation.config.sizes.items())
+        return all(at is not None and at[0] < size[0] and at[1] < size[1] for at, size in heads)
+
+    @property
+    def limits(self) -> CursorRange:
+        """Range of the cursor."""
+        translation = self.opened.translation
+        return CursorRange(self.opened.trace, len(translation.target_tokens), len(translation.source_tokens))
+
+
+@part(key=_KEY)
+def explorer(scene: Scene) -> None:
+    """Draws the view and its controls, and sends the figures."""
+    now = _current(scene)
+    looks = looks_of(scene.opened, now)
+    layout = scene.laid_out(now, looks)
+    with st.container(key="linked"):
+        # One container, however much `above` draws: Streamlit knows the view's fragment by its place.
+        with st.container():
+            if scene.above is not None:
+                with st.container(key="above"):
+                    scene.above(now, looks)
+            measuring.prepare(looks[kind] for kind in scene.kinds)
+        _view(scene, layout)
+        scene.below(now, looks)
+    with st.container(key="feeders"):
+        _feed(layout, "strips", _strips(scene, looks))
+        for kind in scene.kinds:
+            if kind in (*layout.plots, layout.focus):
+                _feed(layout, kind, _map(scene, layout, looks[kind]))
+        for name, payload in scene.extra(now, looks).items():
+            _feed(layout, name, payload)
+
+
+def _feed(layout: Layout, name: str, payload: Mapping[str, Any]) -> None:
+    """Sends a feed; while a question is open, one that does not answer it."""
+    choices = session.silent()
+    component.feed(layout, name, payload if choices is None else linked_view.silenced(payload, choices))
+
+
+@part
+def _view(scene: Scene, layout: Layout) -> None:
+    key, loading, now = session.view_key(layout.view), models.loading(), _current(scene)
+    present = now.present and bool(layout.plots)
+    component.mount(
+        layout,
+        scene.opened.trace,
+        session.cursor(),
+        key,
+        lambda: _moved(scene, layout),
+        present,
+        None if loading.begun else loading.begin,
+    )
+    if scene.beside is not None:
+        scene.beside(now, looks_of(scene.opened, now))
+
+
+def _current(scene: Scene) -> State:
+    """The state; if another model was chosen, its page is drawn instead."""
+    now = session.current()
+    if not scene.holds(now):
+        session.rerun()
+    return now
+
+
+def _moved(scene: Scene, layout: Layout) -> None:
+    if not scene.holds(session.current()):
+        return
+    before, sizes = _drawn(scene), scene.opened.translation.config.sizes
+    take = partial(scene.go_on, scene.opened)
+    if session.on_linked_view(layout.view, scene.limits, sizes, take, changed.switched):
+        session.rerun()
+    if _drawn(scene) != before:
+        st.rerun(_KEY)
+
+
+def _drawn(scene: Scene) -> list[object]:
+    """The heads and windows that the maps show, and the cursor if the part below follows it."""
+    looks = looks_of(scene.opened, session.current())
+    shown: list[object] = [(looks[kind].head, looks[kind].window) for kind in scene.kinds]
+    return [*shown, *(look.cursor for look in looks.values())] if scene.follows else shown
+
+
+def _map(scene: Scene, layout: Layout, look: HeadSelection) -> MapFeed:
+    """The feed of a map; if the layout draws no map of this kind, the feed holds the head as recorded."""
+    drawn, source = look.kind in layout.plots, scene.opened.source
+    roles = measured.roles(source).get(look.kind, [])
+    view = look.read() if drawn else read_view(look.as_recorded(), Reading())
+    first = runs.default_head(source, look.kind) if layout.style == "home" else None
+    sums = layout.style == "page"
+    opened = scene.opened.trace, scene.opened.translation
+    payload = head_map(*opened, view, look.lengths, first, roles, look.scale, scene.largest, sums)
+    payload["acts"] = _acts(scene) if drawn else []
+    payload["fade"] = scene.fade and look.kind != "encoder"
+    if payload["choice"] and look.kind == "cross":
+        payload["choice"]["first"] = f"{payload['choice']['first']} {source.guided}".rstrip()
+    return payload
+
+
+def _acts(scene: Scene) -> list[str]:
+    """What a click on a map's title does with its head: `inside` opens it, `off` switches it off or on."""
+    source = scene.opened.source
+    if not source.has_model:
+        return []
+    return ["off"] if source.name.startswith(f"{catalogue.LANGUAGE}/") else ["inside", "off"]
+
+
+def _strips(scene: Scene, looks: Looks) -> StripsFeed:
+    opened, translation = scene.opened, scene.opened.translation
+    strips = scene.strips if isinstance(scene.strips, Strips) else scene.strips(session.current())
+    step = scene.opened.first_step
+    tour = [
+        {"plot": plot, "text": text, "step": None if i == 0 else step}
+        for i, (plot, text) in enumerate(scene.tour)
+    ]
+    return linked_view.strips_feed(
+        opened.trace,
+        translation.source_tokens,
+        translation.decoder_input_tokens,
+        translation.target_tokens,
+        follow=runs.followed(translation, looks["cross"].head) if "cross" in looks else (),
+        glosses=opened.glosses,
+        tour=tour,
+        claim=_claim(scene),
+        sides=strips.sides,
+        given=strips.given,
+        shades=strips.shades,
+    )
+
+
+def _claim(scene: Scene) -> dict[str, Any] | None:
+    opened, step = scene.opened, scene.opened.claimed_step
+    if opened.example is None or step is None or "cross" not in scene.kinds:
+        return None
+    return {"step": step, "text": opened.example.claim.text}

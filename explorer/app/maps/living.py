@@ -1,0 +1,119 @@
+"""The visitor's run as a living page, which opens where the visitor is."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from explorer.app.address import State, sitemap
+from explorer.app.address.parameters import as_params
+from explorer.app.maps.looking import lacking
+from explorer.app.server import examples, measured, runs
+from explorer.app.server.opened import Opened
+from explorer.linked.living.index import index
+from explorer.linked.living.known import Known
+from explorer.linked.living.page import written
+from explorer.linked.living.why import Explaining
+from transformer.runs.language.generation import Generation
+
+
+def living_page(
+    opened: Opened,  # the sentence, with its whole trace
+    now: State,  # whose heads and cursor the page opens at
+    app: str = "",  # where this app runs
+) -> bytes:
+    """The content of the HTML file; raises as `explorer.page`."""
+    run, source = opened.translation, opened.source
+    sha256 = None
+    of_model: dict[str, Any] = {}
+    if source.has_model:
+        from explorer.app.maps.measures import in_place
+        from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
+
+        sha256 = model_digest(source.load().model)
+        of_model = {
+            "measure": lambda _run, measure, view: in_place(opened, view, measure),
+            "why": Explaining(source.load()),
+        }
+    known = Known(
+        sha256,
+        {kind: runs.default_head(source, kind) for kind in opened.kinds},
+        runs.aligner(source) if "cross" in opened.kinds else None,
+        measured.roles(source),
+        opened.glosses,
+        app,
+        _query(opened, now),
+        languages=getattr(source, "languages", ""),
+        **of_model,
+    )
+    beside = None
+    if opened.asked.changes and source.has_model:
+        asked = replace(opened.asked, changes=())
+        base = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
+        beside = base.translation, replace(known, query=_query(base, now))
+    at, measures = place(opened.kinds, now), _measures(opened, now)
+    explained = now.view == "why" and "decoder" in opened.kinds and not opened.asked.changes
+    why = [(now.step or 0) + 1] if explained else []
+    return written(run, known, at, beside=beside, measures=measures, why=why).encode()
+
+
+def living_pages(
+    opened: Opened,  # the sentence that is shown
+    now: State,
+    sentences: Sequence[str],  # of the text, it among them
+    app: str = "",  # where this app runs
+) -> bytes:
+    """A ZIP file with a living page of each sentence, and an index of them."""
+    file, listed = io.BytesIO(), dict[int, tuple[str, str]]()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as folder:
+        for number, text in enumerate(sentences, start=1):
+            view, each = now, opened
+            if number != (now.sentence or 0) + 1:
+                view = replace(now, target=None, changes=(), source=None)
+                asked = runs.request(view, opened.source, text)
+                run = runs.traced(asked, runs.NoProgress())
+                each = Opened(asked, run, examples.example_of(opened.source, text))
+                view = replace(view, step=each.first_step)
+            folder.writestr(f"{number}.html", living_page(each, view, app))
+            listed[number] = text, each.translation.text
+        folder.writestr("index.html", index(listed))
+    return file.getvalue()
+
+
+def _measures(opened: Opened, now: State) -> tuple[str, ...]:
+    """The measure of the visitor's maps, if the run can be measured."""
+    return () if now.measure == "weight" or lacking(opened, now.measure) else (now.measure,)
+
+
+def where() -> str:
+    """The address of this app, as the visitor's browser calls it; empty if that is not known."""
+    url = (st.context.url or "").rstrip("/")
+    above, _, last = url.rpartition("/")
+    return above if last in sitemap.PAGES else url
+
+
+def _query(opened: Opened, now: State) -> dict[str, str]:
+    """What an address says of the run itself."""
+    asked, run = opened.asked, opened.translation
+    told: dict[str, Any] = {
+        name: getattr(now, name) for name in ("language", "temperature", "top_k", "top_p")
+    }
+    told |= {"model": asked.model, "decode": asked.decode, "target": asked.target, "changes": asked.changes}
+    told |= (
+        {"prompt": run.prompt}
+        if isinstance(run, Generation)
+        else {"text": asked.text, "sentence": examples.whole(asked.text)}
+    )
+    return as_params(State(**told))
+
+
+def place(kinds: tuple[str, ...], now: State) -> str:
+    """The heads and the cursor of a state as the address of a page says them, counted from 1."""
+    at = {"step": (now.step or 0) + 1, "source": None if now.source is None else now.source + 1}
+    heads = {kind: "{}.{}".format(*(each + 1 for each in getattr(now, kind))) for kind in kinds}
+    return "&".join(f"{name}={value}" for name, value in {**at, **heads}.items() if value is not None)

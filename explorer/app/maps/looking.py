@@ -1,0 +1,198 @@
+"""The visitor's look at a sentence: a head of each kind, its reading, its window, and the cursor.
+
+A page derives these values from the state once, at the top of a run, and hands them down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.app.address import State
+from explorer.app.server import runs
+from explorer.app.server.opened import Opened, per_run
+from explorer.app.server.source import NEEDS_MODEL
+from explorer.figures import Tile
+from explorer.figures.base.quantity import QUANTITIES
+from explorer.lenses.words.reading import (
+    Axis,
+    Reading,
+    ReadView,
+    read_axis,
+    read_map,
+    read_view,
+    reading_window,
+)
+from explorer.linked.view import Cursor, window_around
+from transformer.model.config import TransformerConfig
+from transformer.model.sites import AttentionKind, Head, Site
+from transformer.runs.translation import Translation
+from transformer.trace.report import AuditReport
+from transformer.trace.view import HeadMap, Window
+
+
+@dataclass(frozen=True)
+class HeadSelection:
+    """The visitor's look at one kind of attention of a sentence."""
+
+    opened: Opened  # the opened sentence
+    kind: str  # encoder, decoder or cross
+    head: Head  # layer and head, from 0
+    reading: Reading  # whether words are merged, which tokens are hidden, and which token names a row
+    most: int  # how many rows, and how many columns, a map shows at most
+    scale: str  # how weights become colours
+    cursor: Cursor  # the step and the source token that the visitor chose
+    measure: str  # what the cells say, one of `MEASURES`
+    cell: tuple[int, int]  # a row and column (from 0) of the whole map; every window must contain this cell
+
+    @property
+    def translation(self) -> Translation:
+        """The sentence's translation, with its trace."""
+        return self.opened.translation
+
+    @property
+    def site(self) -> Site:
+        """Where this attention sits in the model."""
+        return self.translation.config.sites[AttentionKind(self.kind)]
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """Rows and columns of the whole map, in tokens."""
+        return runs.lengths(self.translation, self.kind)
+
+    @property
+    def tokens(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The pieces that name rows and columns; rows and columns are merged and hidden by these pieces."""
+        run, site = self.translation, self.site
+        rows, columns = run.tokens(site.query_side), run.tokens(site.key_side)
+        named = self.reading.rows or ("read" if site.own_keys else "predicted")
+        return run.target_tokens if site.predicts and named == "predicted" else rows, columns
+
+    @property
+    def axes(self) -> tuple[Axis, Axis]:
+        """Rows and columns of the whole map, as the visitor reads them."""
+        rows, columns = self.tokens
+        return read_axis(rows, self.reading), read_axis(columns, self.reading)
+
+    @property
+    def window(self) -> Window:
+        """The part of the map that is drawn around the cell."""
+        rows, columns = self.tokens
+        return Window(
+            *reading_window(rows, self.reading, self.cell[0], self.most),
+            *reading_window(columns, self.reading, self.cell[1], self.most),
+        )
+
+    @property
+    def is_windowed(self) -> bool:
+        """Whether only a part of the map is drawn."""
+        return any(len(axis.visible) > self.most for axis in self.axes)
+
+    def read(
+        self,
+        head: Head | None = None,  # layer and head, from 0; None for the chosen head
+    ) -> ReadView:
+        """A head as the visitor reads it, in the window."""
+        head = head or self.head
+        view = self.translation.map(self.kind, *head, window=self.window)
+        if self.measure != "weight":
+            from explorer.app.maps import measures  # PyTorch comes with it
+
+            view = measures.in_place(self.opened, view, self.measure)
+        return read_view(view, self.reading)
+
+    def as_recorded(self) -> HeadMap:
+        """The head as the model has it, in a window of at most 64 x 64 around the cell."""
+        rows, columns = self.lengths
+        window = Window(*window_around(rows, self.cell[0]), *window_around(columns, self.cell[1]))
+        return self.translation.map(self.kind, *self.head, window=window)
+
+    def whole(self, head: Head | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and mask (rows, columns) of a whole head, as the visitor reads it; `head` as in `read`."""
+        weights, mask = runs.whole(self.translation, self.kind, head or self.head)
+        if self.measure == "carried":
+            from explorer.app.maps import measures
+
+            weights = measures.whole_carried(self.opened, self.kind, head or self.head)
+        weights, mask, _ = read_map(weights, mask, *self.axes)
+        return weights, mask
+
+    def tiles(self) -> list[list[Tile]]:
+        """All heads of the kind, as the visitor reads them, pooled for one tiled map."""
+        return _tiles(self.opened, self.kind, self.reading, self.scale, self.measure, look=self)
+
+
+@per_run(64)
+def _tiles(
+    opened: Opened, kind: str, _reading: Reading, scale: str, _measure: str, *, look: HeadSelection
+) -> list[list[Tile]]:
+    layers, heads = opened.translation.config.sizes[kind]
+    return [[Tile.of(*look.whole((layer, head)), scale) for head in range(heads)] for layer in range(layers)]
+
+
+@per_run(64)
+def audited(opened: Opened, kind: str) -> AuditReport:
+    """The audit of every layer of a kind."""
+    layers = range(opened.translation.config.sizes[kind][0])
+    return opened.translation.audit(*((AttentionKind(kind), layer) for layer in layers))
+
+
+Looks = Mapping[str, HeadSelection]
+"""The visitor's look at each kind of attention that the model has."""
+
+
+def looks_of(opened: Opened, state: State) -> dict[str, HeadSelection]:
+    """The visitor's look at each kind of attention of the run; the state must name a head of each."""
+    measure = "weight" if lacking(opened, state.measure) else state.measure
+    return {
+        kind: HeadSelection(
+            opened,
+            kind,
+            getattr(state, kind),
+            reading_of(state, kind, measure),
+            state.window,
+            state.scale,
+            Cursor(state.step or 0, state.source),
+            measure,
+            cell,
+        )
+        for kind, cell in cells_of(opened, state).items()
+    }
+
+
+def lacking(opened: Opened, measure: str) -> str | None:
+    """Why the maps of a sentence cannot show a measure, in one sentence; None if they can."""
+    if measure == "weight":
+        return None
+    if not opened.source.has_model:
+        return NEEDS_MODEL
+    if not isinstance(opened.translation.config, TransformerConfig) or "cross" not in opened.kinds:
+        return "What keys carried and did is measured in Transformers that translate; the maps show weights."
+    if opened.asked.changes:
+        return "What keys carried and did is measured in a run without changes; the maps show weights."
+    return None
+
+
+def cells_of(opened: Opened, state: State) -> dict[str, tuple[int, int]]:
+    """The row and column (from 0) of the cursor, by kind; a source not chosen follows cross-attention."""
+    sites = opened.translation.config.sites
+    at = {"encoder": _source(opened, state), "decoder": state.step or 0}
+    return {str(kind): (at[site.query_side], at[site.key_side]) for kind, site in sites.items()}
+
+
+def _source(opened: Opened, state: State) -> int:
+    """The source token of the cursor, from 0; without cross-attention, nothing follows the step."""
+    if state.source is not None or "cross" not in opened.kinds:
+        return state.source or 0
+    assert state.cross is not None
+    return runs.followed(opened.translation, state.cross)[state.step or 0]
+
+
+def reading_of(state: State, kind: str, measure: str = "weight") -> Reading:
+    """The reading that a state asks for, for one kind of attention; some measures are not of words."""
+    named = None if kind == "encoder" or state.rows not in {"read", "predicted"} else state.rows
+    hide = state.hide
+    words = state.words and bool(QUANTITIES[measure].words)
+    return Reading(words, "special" in hide, "punctuation" in hide, named)  # type: ignore[arg-type]

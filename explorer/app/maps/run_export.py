@@ -1,0 +1,184 @@
+"""The export button of a linked view: its figures, and the run as NPZ and living page."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+import transformer
+from explorer.app.address import State, session
+from explorer.app.address.kinds import AS_ONE
+from explorer.app.controls import Picture, part
+from explorer.app.controls.export import file_name, offer, popover
+from explorer.app.maps.as_python import calls
+from explorer.app.maps.explorer import Scene
+from explorer.app.maps.living import living_page, living_pages, where
+from explorer.app.maps.looking import HeadSelection, Looks, looks_of
+from explorer.app.server import examples
+from explorer.app.server.opened import Opened
+from explorer.app.shell import menu, waiting
+from explorer.figures import next_token
+from explorer.figures.base import captions, labels
+from explorer.figures.maps.export import marked
+from explorer.lenses.words.reading import ReadView
+from explorer.linked.living.kinds import MOST, WHOLE
+from transformer.runs.translation import Translation
+
+if TYPE_CHECKING:
+    from transformer.model.network import Network
+
+KEY = "export.run"
+_SEEN, PAPER = "the view as seen", "a figure for a paper"
+
+
+@part
+def run_export(
+    scene: Scene,  # the linked view
+    # returns Plotly forms of figures that the linked view draws itself, by their visible names
+    more: Callable[[State, Looks], dict[str, Picture]] | None = None,
+) -> None:
+    """Draws the button; files are made only after the visitor opens it."""
+    with popover(KEY, 480) as opened:
+        if opened:
+            with waiting.while_loading():
+                scene = replace(scene, opened=scene.opened.traced())
+            now = session.current()
+            looks = looks_of(scene.opened, now)
+            if _for_paper():
+                from explorer.app.maps import paper  # matplotlib comes with it
+
+                paper.offer(scene.kinds, looks, now)
+            else:
+                own = {} if more is None else more(now, looks)
+                offer("run", {**own, **_maps(scene, now, looks), **_bars(scene, now, looks)}, now)
+            _run(scene.opened, now)
+            if scene.opened.translation.source_tokens:
+                st.caption("The same in Python:")
+                st.code(calls(looks[scene.kinds[-1]]), language=None, wrap_lines=True)
+
+
+def _for_paper() -> bool:
+    """Whether the visitor wants a figure for a paper, and not the view as it is seen."""
+    ways = (_SEEN, PAPER)
+    way = st.segmented_control("What to save", ways, default=_SEEN, required=True, key=f"{KEY}.way")
+    return way == PAPER
+
+
+def _maps(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
+    """The maps on the screen, with the cursor marked; the kind that the page is about comes first."""
+    plots = scene.laid_out(now, looks).plots
+    return {kind: _map(scene, looks[kind]) for kind in scene.kinds[::-1] if kind in plots}
+
+
+def _map(scene: Scene, look: HeadSelection) -> Picture:
+    view, (row, column) = look.read(), look.cell
+    key, later = column if look.kind == "cross" else None, scene.fade and look.kind != "encoder"
+    return Picture(
+        lambda: marked(view, row, key, later, scale=look.scale),
+        caption_of(view, look, look.scale),
+        view.audit,
+        view.derived,
+        f"{view.kind} {labels.head_name(view.layer, view.head)}",
+    )
+
+
+def caption_of(view: ReadView, look: HeadSelection, scale: str | None) -> str:
+    """The caption of a map, with the step of the cursor; `scale` as in `captions.caption`."""
+    step = "" if view.kind == "encoder" else f" · {_step(look)}"
+    return captions.caption(view, scale, look.lengths).replace("{step}", step)
+
+
+def _step(look: HeadSelection) -> str:
+    return f"step {labels.count(look.cursor.step)} of {len(look.translation.target_tokens)}"
+
+
+def _bars(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
+    """The other figures of the linked view."""
+    feeds = scene.extra(now, looks).items()
+    return {name: _bar(looks, feed) for name, feed in feeds if "figure" in feed or feed["draw"] == "race"}
+
+
+def _bar(looks: Looks, feed: Mapping[str, Any]) -> Picture:
+    look = next(iter(looks.values()))
+    run = look.translation
+    model = f"{run.model} ({captions.norm_name(run.config.norm)})"
+    return Picture(
+        lambda: _drawn(look, feed), " · ".join((feed["title"], feed["caption"], _step(look), model))
+    )
+
+
+def _drawn(look: HeadSelection, feed: Mapping[str, Any]) -> go.Figure:
+    if feed["draw"] == "race":
+        return next_token(look.translation.steps, look.cursor.step)
+    spec = json.loads(feed["figure"])
+    data, layout, frames = spec["data"], spec["layout"], spec["frames"]
+    frame = frames[at] if (at := _frame(look, feed, len(frames))) is not None else {}
+    data[0] |= frame.get("data", [{}])[0]
+    return go.Figure(data, layout).update_layout(frame.get("layout", {}))
+
+
+def _frame(look: HeadSelection, feed: Mapping[str, Any], count: int) -> int | None:
+    """The frame for the cursor's source token or step; None if there is no such frame."""
+    if not feed.get("follows"):
+        return None
+    position = look.cell[0] if feed["follows"] == "source" else look.cursor.step
+    spans = feed.get("spans") or [(i, i + 1) for i in range(count)]
+    return next((i for i, (start, stop) in enumerate(spans) if start <= position < stop), None)
+
+
+def _run(opened: Opened, now: State) -> None:
+    """The whole run as files; NPZ holds a source and a target."""
+    run, name = opened.translation, file_name(opened.asked.text, opened.translation.model)
+    files: dict[str, tuple[str, str, Callable[[], bytes]]] = {}
+    if run.source_tokens:
+        known = opened.source.has_model
+        model = opened.source.translator().model if known else None
+        files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, model)
+    app = where()  # while the page runs: a file is made later
+    files["Living page"] = "html", "text/html", lambda: living_page(opened, now, app)
+    sentences = examples.sentences_on(opened.source, now.text)[: examples.MOST_SENTENCES]
+    if len(sentences) > 1 and now.sentence != AS_ONE:
+        every = partial(living_pages, opened, now, sentences, app)
+        files[f"All {len(sentences)} sentences"] = "zip", "application/zip", every
+    longest = max(len(run.source_tokens), len(run.target_tokens))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown("This run")
+        for label, (suffix, kind, make) in files.items():
+            st.download_button(
+                label,
+                make,
+                f"{name}.{suffix}",
+                kind,
+                key=f"{KEY}.file.{suffix}",
+                on_click="ignore",
+                disabled=suffix == "html" and longest > MOST,
+            )
+    page = "The living page is this view with all heads as one HTML file, without a server or a model"
+    if longest > MOST:
+        page += f"; it holds runs of at most {MOST:,} tokens a side."
+    else:
+        page += "; in a run as long as this, only the heads shown here are whole." if longest > WHOLE else "."
+    if "zip" in {suffix for suffix, *_ in files.values()}:
+        page += " The ZIP file has a living page of each sentence, and an index of them."
+    if not run.source_tokens:
+        st.caption(page)
+        return
+    st.caption(
+        "The NPZ file holds the whole trace, and opens again here and in Python, even without the model. "
+        + page
+    )
+    menu.link("open_file", icon=":material/folder_open:", width="content")
+
+
+def trace_file(run: Translation, model: Network | None) -> bytes:
+    """The content of the NPZ file."""
+    file = io.BytesIO()
+    transformer.save_trace(run, file, model)
+    return file.getvalue()

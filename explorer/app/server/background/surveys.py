@@ -1,0 +1,133 @@
+"""Surveys of many sentences; visitors who ask for the same survey share it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import streamlit as st
+
+from explorer.app.server import examples, gold, measured
+from explorer.app.server.background.run import BackgroundRun, turns
+from explorer.app.server.source import Source, per_model
+from explorer.app.server.stores import Recent, held
+from explorer.lenses.heads.shipped import survey_of
+from explorer.lenses.heads.survey import Line, Survey, Surveyor
+from explorer.lenses.words import samples
+from transformer import Translator
+from transformer.runs.translation import Translation
+from transformer.runs.wording import InputError
+from transformer.text.links import GoldPair
+from transformer.text.pairs import read_pairs
+
+KEPT = 8
+"""Most surveys that are kept, each of at most about 1 MB."""
+
+
+RUN = 32
+"""Sentences that are run for what a head compares and writes: a few hundred tokens."""
+
+
+@cache
+def sample(name: str = "tatoeba-en-de.tsv.gz") -> tuple[Line, ...]:
+    """The bundled sentence pairs of a file."""
+    return tuple(Line(pair.source, pair.target) for pair in read_pairs(samples.FOLDER / name))
+
+
+def sample_of(source: Source) -> tuple[Line, ...]:
+    """The pairs that a model is measured on: held-out ones of its toy task, else the bundled sentences."""
+    task = examples.task_pairs(source)
+    return tuple(Line(pair.source, pair.target) for pair in task) if task else sample(gold.data(source).data)
+
+
+def named(source: Source | None) -> str:
+    """Where these pairs come from, as captions say it."""
+    return "its task" if examples.task_pairs(source) else "Tatoeba"
+
+
+@st.cache_resource(show_spinner=False)
+def _runs() -> Recent[BackgroundRun[Survey]]:
+    return Recent(KEPT)
+
+
+def shipped(source: Source) -> Survey | None:
+    """The survey of the sample that came with a model; None if there is none for these weights.
+
+    Raises:
+        CheckpointError: its file is damaged.
+    """
+    with suppress(KeyError, OSError):
+        return measured.beside(source, _of_sample)
+    return None
+
+
+def _of_sample(directory: Path) -> Survey | None:
+    data = samples.sample_of(directory)
+    links = gold.sample_of(samples.FOLDER / data.alignments)
+    return survey_of(directory, sample(data.data), links)
+
+
+def run_of(
+    source: Source,  # the model
+    own: tuple[Line, ...] | None,  # the lines of the visitor's file, or None
+    language: str | None,  # the target language of a model that must be told one
+) -> BackgroundRun[Survey]:
+    """The survey of a visitor's own sentences, or of the sample; new if nobody has asked for it yet.
+
+    Raises:
+        KeyError: The model does not translate.
+    """
+    translator, lines = source.translator(), _lines(source, own, language)
+    pairs = [] if examples.task_pairs(source) or source.pieces else gold.sample(source)
+    key = (source.name, id(translator), lines)
+    return _runs().get(key, lambda: BackgroundRun(SurveyWork(translator, lines, pairs), turns()))
+
+
+def _lines(source: Source, own: tuple[Line, ...] | None, language: str | None) -> tuple[Line, ...]:
+    lines = sample_of(source) if own is None else own
+    if not source.pieces:
+        return lines
+    return tuple(replace(each, source=source.addressed(each.source, language)) for each in lines)
+
+
+def runs_of(source: Source, own: tuple[Line, ...] | None, language: str | None) -> list[Translation]:
+    """Runs of the first `RUN` of these sentences that the model can read, with their residual streams."""
+    return _sample_runs(source, _lines(source, own, language)[:RUN])
+
+
+@per_model(2, lambda found: sum(map(held, found)))
+def _sample_runs(source: Source, lines: tuple[Line, ...]) -> list[Translation]:
+    found = []
+    for line in lines:
+        with suppress(InputError):
+            found.append(line.run(source.translator(), residual=True))
+    return found
+
+
+class SurveyWork:
+    """A survey as work for a `BackgroundRun`."""
+
+    name = "survey"
+
+    def __init__(
+        self,
+        translator: Translator,  # the model
+        lines: Sequence[Line],  # the sentences
+        gold: Sequence[GoldPair],  # pairs with word alignments
+    ) -> None:
+        self._surveyor = Surveyor(translator, lines, gold)
+        self.total = self._surveyor.total
+
+    def run(self) -> Iterator[int]:
+        """Reads one sentence after the other."""
+        yield from self._surveyor.run()
+
+    def result(self) -> Survey | None:
+        """The survey so far."""
+        try:
+            return self._surveyor.survey()
+        except ValueError:
+            return None

@@ -1,0 +1,142 @@
+"""Which models there are: names, and the directories behind them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from explorer.app.server import hub_models
+from explorer.app.server.source import FILE
+from explorer.app.server.stores import once
+from transformer.families.registry import is_model
+from transformer.model.config import SCORE_RULES
+from transformer.model.encodings.table import ENCODINGS
+from transformer.model.sites import AttentionKind
+from transformer.storage.files import read_json
+
+ROOT = Path(__file__).resolve().parents[3]
+BUNDLED = ROOT / "assets" / "models"
+DEFAULT = "en-pt"
+"""Opens first: of the bundled models the one with most acceptable translations on the blind list."""
+TWINS = "positions"
+"""Folder of the models that differ only in their positional encoding."""
+RECURRENT = "recurrent"
+"""Folder of the recurrent models, which differ only in the score of their attention."""
+LANGUAGE = "language"
+"""Folder of the language models."""
+FOLDERS = ("", TWINS, RECURRENT, LANGUAGE)
+"""Where models lie, within the bundled ones and within those trained here; part of their names."""
+_NO_NAMES = ("", ".", "..")
+KINDS = tuple(str(kind) for kind in AttentionKind)
+
+
+def own_models() -> Path:
+    return Path(os.environ.get("TRANSFORMER_MODELS") or ROOT / "models")
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if _is_model(path))
+
+
+def _is_model(path: Path) -> bool:
+    """Whether a directory holds a model under a name that an address can carry and no opened file has."""
+    usable = path.name.isprintable() and not path.name.startswith(FILE)
+    try:
+        return usable and is_model(path)
+    except OSError:  # longer than the name of a file may be
+        return False
+
+
+def available() -> dict[str, Path]:
+    """The models that translate, by name: bundled, trained, twins, and cached from the Hub."""
+
+    def look() -> dict[str, Path]:
+        found = on_disk()
+        return found | {name: path for name, path in hub_models.cached().items() if name not in found}
+
+    return once(available, look)
+
+
+def on_disk() -> dict[str, Path]:
+    """The same without the Hub's cache; the first is the one that opens first."""
+    found = {path.name: path for path in _checkpoints(BUNDLED)}
+    for path in _checkpoints(own_models()):
+        if not writes(path):
+            found.setdefault(path.name, path)
+    first = {DEFAULT: found[DEFAULT]} if DEFAULT in found else {}
+    return first | found | twins() | recurrent()
+
+
+def writes(path: Path) -> bool:
+    """Whether a directory holds a language model: it reads no source, so it translates nothing."""
+    try:
+        return read_json(path / "config.json").get("architecture") == "language_model"
+    except ValueError:
+        return False
+
+
+def _in_folder(name: str, write: bool = False) -> dict[str, Path]:
+    """The models in a folder of models that translate or write, by name there: bundled, then trained here."""
+    found = {path.name: path for path in _checkpoints(BUNDLED / name)}
+    for path in _checkpoints(own_models() / name):
+        found.setdefault(path.name, path)
+    return {own: path for own, path in found.items() if writes(path) == write}
+
+
+def language_models() -> dict[str, Path]:
+    """The language models by name, such as `language/lm-en`, and those among a visitor's own models."""
+    found = {f"{LANGUAGE}/{name}": path for name, path in _in_folder(LANGUAGE, write=True).items()}
+    return found | {path.name: path for path in _checkpoints(own_models()) if writes(path)}
+
+
+def twins() -> dict[str, Path]:
+    """The positional twins by name, such as `positions/rotary`: in the usual order, then the others."""
+    found = _in_folder(TWINS)
+    names = [
+        *(name for name in ENCODINGS if name in found),
+        *(name for name in found if name not in ENCODINGS),
+    ]
+    return {f"{TWINS}/{name}": found[name] for name in names}
+
+
+def recurrent() -> dict[str, Path]:
+    """The recurrent twins by name, such as `recurrent/additive`: in the usual order, then the others."""
+    found = _in_folder(RECURRENT)
+    names = [
+        *(name for name in SCORE_RULES if name in found),
+        *(name for name in found if name not in SCORE_RULES),
+    ]
+    return {f"{RECURRENT}/{name}": found[name] for name in names}
+
+
+def directory(name: str) -> Path:
+    """The directory of a model.
+
+    Raises:
+        KeyError: there is no model of that name; a path is no name.
+    """
+    folder, _, own = name.rpartition("/")
+    if folder in FOLDERS and own not in _NO_NAMES:
+        for place in (BUNDLED, own_models()):
+            if _is_model(path := place / folder / own):
+                return path
+    return hub_models.cached_model(name)
+
+
+def changed(path: Path) -> int:
+    """When a file of a directory was last changed, in nanoseconds."""
+    with os.scandir(path) as files:
+        return max((each.stat().st_mtime_ns for each in files if os.path.exists(each)), default=0)
+
+
+_TWIN_TITLES = {name: each.called for name, each in ENCODINGS.items()} | {
+    "postnorm": "sinusoidal (post-norm)"
+}
+
+
+def twin_title(name: str) -> str:
+    """What people call a twin or an encoding: `shaw-seed2` is "relative keys, seed 2"."""
+    first, seed, number = name.partition("-seed")
+    return f"{_TWIN_TITLES.get(first, first)}, seed {number}" if seed else _TWIN_TITLES.get(first, first)

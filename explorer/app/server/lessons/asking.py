@@ -1,0 +1,104 @@
+"""The question of a step, measured on the sentence that is shown, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from explorer.app.address.parameters import parse
+from explorer.app.address.state import State
+from explorer.app.server import catalogue, examples, models, runs
+from explorer.app.server.lessons.files import CHECKS, Lesson, Step
+from explorer.app.server.opened import Opened, per_run
+from explorer.app.server.source import Source
+from explorer.app.server.stores import declare, kept
+from explorer.figures.base import labels
+from explorer.lenses.what_if.questions.question import Measured, Question, Viewpoint
+from transformer.model.sites import Head
+from transformer.runs.translation import Translation
+
+_CHECKS = declare("sentences of checks", 256)
+
+
+def place(
+    run: Translation,
+    now: State,  # heads and step are chosen
+) -> Viewpoint:
+    """The cell that the cursor marks; without a chosen source token, the one most attended at the step."""
+    heads = {kind: getattr(now, kind) for kind in map(str, run.config.sites)}
+    step = min(now.step or 0, len(run.steps) - 1)
+    source = now.source
+    if source is None:
+        source = runs.followed(run, heads["cross"])[step] if "cross" in heads else 0
+    return Viewpoint(step, min(source, len(run.source_tokens) - 1), heads)
+
+
+def answer(opened: Opened, question: Question, at: Viewpoint) -> Measured:
+    """The question with its answer.
+
+    Raises:
+        UnmeasuredError: It cannot be asked here; the message says why.
+    """
+    return _answer(opened, question, at.step, at.source, tuple(sorted(at.heads.items())), at=at)
+
+
+@per_run(256)
+def _answer(
+    opened: Opened,
+    question: Question,
+    _step: int,
+    _source: int,
+    _heads: tuple[tuple[str, Head], ...],
+    *,
+    at: Viewpoint,
+) -> Measured:
+    from explorer.lenses.what_if.questions.quantities import measure  # loads PyTorch
+
+    model = opened.source.translator() if opened.source.has_model else None
+    return measure(question, opened.translation, at, model, labels.piece)
+
+
+def open_view(now: State, needs: Sequence[str]) -> tuple[Opened, State]:
+    """The sentence that a view names, or the first example, and the place where it opens; heads are named.
+
+    Without a model, it is the first one that has the kinds of attention that are needed.
+    """
+    source = models.find(now.model) if now.model else _fitting(needs)
+    asked = runs.request(now, source, examples.sentence_of(source, now))
+    found = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
+    heads: dict[str, Any] = {
+        kind: getattr(now, kind) or runs.default_head(source, kind) for kind in source.sizes
+    }
+    step = found.first_step if now.step is None else now.step
+    return found, State(step=step, source=now.source, **heads)
+
+
+def _fitting(needs: Sequence[str]) -> Source:
+    """The first model with some kinds of attention; the first of all if none has them."""
+    found = [models.find(name) for name in catalogue.available()]
+    return next((each for each in found if all(kind in each.sizes for kind in needs)), found[0])
+
+
+def of_check(source: Source, lesson: Lesson, step: Step) -> dict[str, Any]:
+    """Sentence, cursor and heads of a step of a check: values of the state.
+
+    The checks share out the examples of a model, so that none is asked about twice. Of its own, a step takes
+    the first, from its own place on, on which the question has an answer with a margin.
+    """
+    own = list(examples.offered(source).values())[CHECKS.index(lesson.name) :: len(CHECKS)]
+    first = lesson.steps.index(step) % len(own)
+
+    def make() -> dict[str, Any]:
+        taken: dict[str, Any] = {}
+        for text in own[first:] + own[:first]:
+            named, _ = parse({name: [value] for name, value in step.params.items()})
+            run, at = open_view(replace(named, model=source.name, text=text), lesson.needs)
+            heads = {kind: getattr(at, kind) for kind in run.kinds}
+            taken = {"text": text, "step": at.step, "source": at.source, **heads}
+            assert step.question is not None
+            if answer(run, step.question, place(run.translation, at)).asked:
+                break
+        return taken
+
+    return kept(_CHECKS).get(("check", source, lesson.name, step.line), make)

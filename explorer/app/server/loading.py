@@ -1,0 +1,78 @@
+"""PyTorch and the model that opens first, loaded in a thread of their own behind the first picture.
+
+An import holds its lock for seconds, and other threads see modules that are only half imported: Plotly uses
+the pandas that it finds loaded. So the thread starts after the first picture is on the screen, or as soon as
+somebody waits, and nobody imports these libraries before `Loading.wait` has returned.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from importlib import import_module
+
+from explorer.app.server.hosting.queue import pages
+
+LIBRARIES = ("pandas", "torch", "transformer.runs.translator")
+
+
+class Loading:
+    """Libraries and a model, loaded once for all visitors; the thread touches nothing of Streamlit."""
+
+    def __init__(
+        self,
+        # loads the model after the libraries. Whoever asks for the model later gets its errors.
+        load: Callable[[], object],
+    ) -> None:
+        self._load, self._done = load, Future[None]()
+        self._begun, self._lock = False, threading.Lock()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the thread was started."""
+        return self._begun
+
+    @property
+    def done(self) -> bool:
+        """Whether nobody needs to wait any more."""
+        return self._done.done()
+
+    def begin(self) -> None:
+        """Starts the thread, unless it was started."""
+        with self._lock:
+            if not self._begun:
+                self._begun = True
+                threading.Thread(target=self._run, daemon=True).start()
+
+    def wait(self) -> None:
+        """Returns when everything is loaded.
+
+        Raises:
+            ImportError: a library cannot be imported.
+        """
+        self.begin()
+        with pages.paused():
+            self._done.result()
+
+    def _run(self) -> None:
+        try:
+            for name in LIBRARIES:
+                import_module(name)
+            with suppress(Exception):
+                self._load()
+            _keep()
+            self._done.set_result(None)
+        except BaseException as error:
+            self._done.set_exception(error)
+
+
+def _keep() -> None:
+    """Keeps what is loaded by now out of garbage collection.
+
+    Among all the objects of PyTorch, a collection takes longer than the run of a page, and everybody waits.
+    """
+    gc.collect()
+    gc.freeze()

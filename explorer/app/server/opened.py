@@ -1,0 +1,125 @@
+"""A sentence that is ready to be shown, and what is read from its run: made once, and then kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from explorer.app.server import runs
+from explorer.app.server.runs import Request
+from explorer.app.server.source import Source
+from explorer.app.server.stores import Size, declare, held, kept
+from explorer.linked.view import Gloss, WordAlignment, glossed, tell
+from explorer.linked.view.examples import Example, claim_step
+from explorer.linked.view.glosses import meant
+from transformer.interventions import InterventionError
+from transformer.model.sites import AttentionKind
+from transformer.runs.translation import Translation
+
+P = ParamSpec("P")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A sentence that is ready to be shown."""
+
+    asked: Request  # the request that identifies the translation
+    translation: Translation  # the translation with its trace
+    example: Example | None  # the example with this sentence, or None
+
+    @property
+    def source(self) -> Source:
+        """The model, or the open file."""
+        return self.asked.source
+
+    @property
+    def trace(self) -> str:
+        """The short name on which figures, events and the view agree."""
+        return self.asked.trace
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of attention that the run has, in the order of its model's table."""
+        return tuple(map(str, self.translation.config.sites))
+
+    def tokens(self, candidates: bool = False) -> list[str]:
+        """The pieces of the run, with those that were candidates or without."""
+        run = self.translation
+        offered = [each.token for step in run.steps * candidates for each in step.alternatives]
+        return [*run.source_tokens, *run.target_tokens, *offered]
+
+    def traced(self) -> Opened:
+        """The same sentence with the whole trace of its translation; waits for the model."""
+        return replace(self, translation=runs.traced(self.asked, runs.NoProgress()))
+
+    @property
+    def first_step(self) -> int:
+        """The step that opens first: the one of the example's claim, else the most telling one."""
+        claimed = self.claimed_step
+        return word_alignment(self).step if claimed is None else claimed
+
+    @property
+    def claimed_step(self) -> int | None:
+        """The step that shows the example's claim; None without an example, or if its word does not occur."""
+        if self.example is None:
+            return None
+        return claim_step(self.example, self.translation.target_tokens)
+
+    @property
+    def glosses(self) -> dict[int, Gloss]:
+        """A word under each target word that has one, by the position (from 0) of the word's first piece."""
+        told = word_alignment(self).glosses
+        found = glossed(told, runs.aligner(self.source)) if told else {}
+        return found if self.example is None else found | meant(self.translation, self.example)
+
+
+def per_run(
+    entries: int,  # most values that are kept
+    size: Size = None,  # the bytes of a value, if they are bounded, too
+) -> Callable[[Callable[Concatenate[Opened, P], V]], Callable[Concatenate[Opened, P], V]]:
+    """Keeps what a function of a sentence and of hashable values returns, for the same run of the sentence.
+
+    What merely listens, such as a progress bar, is given by keyword, and is no part of the key.
+    """
+
+    def keep(make: Callable[Concatenate[Opened, P], V]) -> Callable[Concatenate[Opened, P], V]:
+        sort = declare(f"{make.__module__}.{make.__name__}", entries, size)
+
+        @wraps(make)
+        def found(opened: Opened, /, *of: P.args, **listens: P.kwargs) -> V:
+            key = (opened.asked, id(opened.translation), *of)
+            value: V = kept(sort).get(key, lambda: make(opened, *of, **listens))
+            return value
+
+        return found
+
+    return keep
+
+
+@per_run(64)
+def word_alignment(opened: Opened) -> WordAlignment:
+    """Glosses by the best aligner, and the step at which the head that opens first agrees with it."""
+    if AttentionKind.CROSS not in opened.translation.config.sites:
+        return WordAlignment()
+    source = opened.source
+    return tell(opened.translation, runs.aligner(source), runs.default_head(source, "cross"))
+
+
+def forced(
+    opened: Opened,  # a sentence with changes
+    base: Translation,  # the run whose translation is read
+) -> Translation | None:
+    """The changed model on the translation of another run; None if a change contradicts that translation."""
+    try:
+        return _forced(opened, base.target_ids)
+    except InterventionError:
+        return None
+
+
+@per_run(16, held)
+def _forced(opened: Opened, target: tuple[int, ...]) -> Translation:
+    asked = opened.asked
+    return opened.source.translator().force(asked.text, target, interventions=asked.changes)

@@ -1,0 +1,228 @@
+"""Analyses of the models beyond a translation, for the pages that look deeper: made once, and then kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from torch import Tensor
+
+from explorer.app.server import measured
+from explorer.app.server.hosting import hosted
+from explorer.app.server.opened import Opened, per_run
+from explorer.app.server.runs import Drawing, Progress, Request, search, traced
+from explorer.app.server.source import Source, per_model
+from explorer.app.server.stores import declare, held, kept
+from explorer.lenses.heads.first_heads import Grid, grid
+from explorer.lenses.heads.statistics import sentence_totals
+from explorer.lenses.inside.block import Block, open_block
+from explorer.lenses.inside.inside import InsideHead, look_inside
+from explorer.lenses.measures.stream import Tell
+from explorer.lenses.targets.filters import FilteredStep, filtered_steps
+from explorer.lenses.targets.lesson import TrainingView
+from explorer.lenses.targets.lesson import lesson as shown_lesson
+from explorer.lenses.targets.smoothing import SmoothedPosition
+from explorer.lenses.targets.smoothing import smoothed as shown_smoothed
+from explorer.lenses.what_if.build import Pair, Plane, plane_of
+from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
+from transformer import Translation, Translator
+from transformer.decode.rules import SearchRules
+from transformer.interventions import Intervention
+from transformer.model.sites import AttentionKind, Head, PlacedHead, Side
+from transformer.runs.batch import BatchEntry, run_batch
+from transformer.runs.branch import branch
+from transformer.runs.draws import Draws, draw
+from transformer.runs.retrace import retrace
+from transformer.trace.heads import output_projections
+from transformer.training.runs.history import History, read_history
+
+LONGEST_IN_BATCH = 128
+"""Most tokens of a sentence in a batch: six such sentences take about 60 MB."""
+
+V = TypeVar("V")
+REARRANGED = declare("rearranged", 64)
+
+
+def rearranged(key: Hashable, make: Callable[[], V]) -> V:
+    """Result of a twin for a shifted or changed sentence, made once and then kept."""
+    made: V = kept(REARRANGED).get(key, make)
+    return made
+
+
+@per_run(8, held)
+def retraced(opened: Opened) -> Translation:
+    """The same translation with its residual stream, from a second pass over the translation."""
+    return retrace(opened.source.translator(), opened.translation)
+
+
+def inside(
+    opened: Opened,  # the sentence
+    kind: str,  # encoder, decoder or cross
+    chosen: Head,  # layer and head, from 0
+    row: int,  # the query, from 0
+) -> InsideHead:
+    """One query of one head, step by step."""
+    model = opened.source.translator().model
+    return look_inside(model, retraced(opened), (kind, *chosen), row, opened.translation)
+
+
+def plane(opened: Opened, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Plane:
+    """The plane of two keys in which a query is built, see `plane_of`; the pair is sought once."""
+    return plane_of(opened.translation, place, row, _pair(opened, place, row, pair, goal), goal)
+
+
+@per_run(64)
+def _pair(opened: Opened, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Pair:
+    return plane_of(opened.translation, place, row, pair, goal).pair
+
+
+def copies(opened: Opened, place: PlacedHead, found: Plane) -> tuple[Tensor, Tensor]:
+    """The queries (d_head,) of two heads, one of which copies the first key of a plane, one the second."""
+    return _copies(opened, place, found.row, found.pair, found=found)
+
+
+@per_run(64)
+def _copies(
+    _opened: Opened, _place: PlacedHead, _row: int, pair: Pair, *, found: Plane
+) -> tuple[Tensor, Tensor]:
+    return found.copying(), replace(found, pair=(pair[1], pair[0])).copying()
+
+
+def block(opened: Opened, side: Side, layer: int, position: int) -> Block:
+    """One layer (from 0) of a stack at one token (from 0), sub-layer by sub-layer."""
+    return open_block(opened.source.translator().model, retraced(opened), side, layer, position)
+
+
+@per_run(8, held)
+def untrained(opened: Opened, seed: int) -> Translation:
+    """The same source and target tokens through a model of the same shape with fresh weights.
+
+    Raises:
+        NoModelError: the run was opened from a file.
+    """
+    return same_tokens(_untrained(opened.source, seed), opened.translation)
+
+
+@per_model(2)
+def _untrained(source: Source, seed: int) -> Translator:
+    return untrained_twin(source.translator(), seed)
+
+
+@per_run(64)
+def statistics(opened: Opened, kind: str) -> Grid:
+    """Statistics of every head of a kind over this sentence, by layer and head."""
+    source = opened.source
+    parts = output_projections(source.load().model) if source.has_model else None
+    return grid(sentence_totals(opened.translation, AttentionKind(kind), parts))
+
+
+def batch(source: Source, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
+    """Several sentences translated as one padded batch.
+
+    Raises:
+        ValueError: a text is empty or too long.
+    """
+    hosted.check_texts(*texts)
+    model = source.translator()
+    texts = tuple(source.addressed(text, None) for text in texts)
+    for text in texts:
+        if (length := len(model.ids(text)) + 1) > LONGEST_IN_BATCH:
+            raise ValueError(
+                f"A sentence of the batch has {length:,} tokens; at most {LONGEST_IN_BATCH} are allowed here."
+            )
+    return _batch(source, texts)
+
+
+@per_model(6)
+def _batch(source: Source, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
+    return run_batch(source.translator(), texts)
+
+
+def searched(
+    asked: Request,  # the request, decoded with a beam; its target does not count
+    # the model's, or with another score; with its own, a translation has searched already
+    rules: SearchRules,
+    progress: Progress,  # hears how far the search has come
+) -> Translation:
+    """A beam search with its tree, and with what greedy search writes.
+
+    Raises:
+        ValueError: the text cannot be translated, or a change does not hold in a search.
+    """
+    if rules == asked.source.translator().rules:
+        found = traced(asked, progress)
+    else:
+        hosted.check_texts(asked.text)
+        hosted.check_search(asked.decode)
+        found = _searched(asked.source, asked, rules, progress=progress)
+    assert found.tree is not None
+    for count, piece in enumerate(found.tree.stream_greedy(), start=1):
+        progress.wrote(count, piece)
+    return found
+
+
+@per_model(16, held)
+def _searched(source: Source, asked: Request, rules: SearchRules, *, progress: Progress) -> Translation:
+    return search(source.translator(), asked, rules, progress)
+
+
+@per_run(64, held)
+def branched(search: Opened, node: int) -> Translation:
+    """The run of a node of a search's tree, from a pass over its tokens."""
+    return branch(search.source.translator(), search.translation, node)
+
+
+def drawn(asked: Request, drawing: Drawing, seeds: range, tell: Tell) -> Draws:
+    """Samples of a text, drawn one after the other; raises as ``searched``."""
+    hosted.check_draws(len(seeds))
+    return _drawn(asked.source, asked.text, asked.changes, drawing, seeds, tell=tell)
+
+
+@per_model(32)
+def _drawn(
+    source: Source,
+    text: str,
+    changes: tuple[Intervention, ...],
+    drawing: Drawing,
+    seeds: range,
+    *,
+    tell: Tell,
+) -> Draws:
+    def told() -> Iterator[int]:
+        for done, seed in enumerate(seeds):
+            tell(done / len(seeds))
+            yield seed
+
+    return draw(source.translator(), text, drawing.sampling(), told(), changes)
+
+
+@per_run(32)
+def filtered(opened: Opened) -> tuple[FilteredStep, ...]:
+    """The distributions of the steps of a sample, before and after temperature, top-k and top-p."""
+    sampling = opened.asked.drawing.sampling()
+    return filtered_steps(opened.source.translator(), opened.translation, sampling)
+
+
+def lesson(opened: Opened) -> TrainingView:
+    """A pair as training shows it to the model as it is, without changes."""
+    return _lesson(opened.source, opened.translation.source_text, opened.translation.target_ids)
+
+
+@per_model(64, lambda found: found.features.nbytes)
+def _lesson(source: Source, text: str, target: tuple[int, ...]) -> TrainingView:
+    return shown_lesson(source.translator(), text, target)
+
+
+def smoothed(source: Source, lesson: TrainingView, position: int, epsilon: float) -> SmoothedPosition:
+    """The loss of a position (from 0) of a model's lesson, with label smoothing."""
+    return shown_smoothed(source.translator(), lesson, position, epsilon)
+
+
+def history(source: Source) -> History | None:
+    """Training of a model, from the file beside it; None if it has none of its own.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    return measured.beside(source, read_history)

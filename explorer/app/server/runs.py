@@ -1,0 +1,336 @@
+"""Translations and values read from them, computed once and then kept."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+import transformer
+from explorer.app.address import session
+from explorer.app.address.kinds import BEAM, SAMPLE
+from explorer.app.address.state import State
+from explorer.app.server import examples, imported, measured, models
+from explorer.app.server.background.run import turns
+from explorer.app.server.hosting import hosted
+from explorer.app.server.imported import Imported
+from explorer.app.server.source import Source, per_model
+from explorer.app.server.stores import Model, declare, held, kept
+from explorer.lenses.words.alignment import Aligner
+from explorer.linked import view as linked_view
+from transformer.decode.rules import SearchRules
+from transformer.hub.settings import is_hosted
+from transformer.interventions import Intervention, write_text
+from transformer.model.sites import AttentionKind, Head
+from transformer.runs.translation import DecodeStep, Translation
+from transformer.text.typed import clean
+
+TEMPERATURE = 0.8
+LONG_SEARCH = 2_000
+"""Hypotheses × most tokens of the output up to which a search starts at once."""
+RUNS = declare("translations", 64, held)
+TEXTS = declare("translations of sentences", 4096)
+_followed: WeakKeyDictionary[Translation, dict[Head, Sequence[int]]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Settings for drawing the next token, apart from the seed."""
+
+    temperature: float = TEMPERATURE  # divides the logits
+    top_k: int | None = None  # only the k most probable tokens are drawn; None for all
+    top_p: float | None = None  # only the fewest tokens whose probabilities reach p are drawn; None for all
+
+    def sampling(self, seed: int = 0) -> transformer.Sampling:
+        """The settings of the package."""
+        return transformer.Sampling(self.temperature, self.top_k, self.top_p, seed)
+
+    def __str__(self) -> str:
+        top_k = "" if self.top_k is None else f", top-k {self.top_k:,}"
+        top_p = "" if self.top_p is None else f", top-p {self.top_p:g}"
+        return f"temperature {self.temperature:g}{top_k}{top_p}"
+
+
+USUAL = Drawing()
+
+
+@dataclass(frozen=True)
+class Request:
+    """Identity of a translation."""
+
+    source: Source  # the model, or the open file
+    text: str  # the sentence
+    decode: str  # `greedy`, `beam-4`, `sample-7`
+    target: str | None  # the visitor's own translation, or None
+    changes: tuple[Intervention, ...] = ()  # what is changed in the run
+    drawing: Drawing = USUAL  # how a sample is drawn; the usual one for every other way of decoding
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.source.name
+
+    @property
+    def trace(self) -> str:
+        """A short name of the translation, which figures, events and the view use to match each other."""
+        given = self.target or "", str(self.target is None), write_text(self.changes), str(self.drawing)
+        parts = "\0".join((self.model, self.text, self.decode, *given))
+        return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def request(state: State, source: Source, text: str) -> Request:
+    """The translation that a state asks for."""
+    target = None if state.target is None else clean(state.target)
+    read = source.addressed(clean(text), state.language)
+    drawing = drawing_of(state) if state.decode.startswith(SAMPLE) else USUAL
+    return Request(source, read, state.decode, target, state.changes, drawing)
+
+
+def drawing_of(state: State) -> Drawing:
+    """Settings with which a state draws samples."""
+    return Drawing(state.temperature, state.top_k, state.top_p)
+
+
+class Progress(Protocol):
+    """Hears how a translation progresses."""
+
+    def loads(self) -> None:
+        """The model is not in memory, and is loaded first."""
+
+    def waits(self, before: int) -> None:
+        """Other long work goes on, and this waits for its turn, with `before` others before it."""
+
+    def wrote(self, count: int, token: str) -> None:
+        """The output has `count` tokens so far, and `token` is the last one."""
+
+
+class NoProgress:
+    """The progress of a translation that nobody watches."""
+
+    def loads(self) -> None:
+        """Tells nobody."""
+
+    def waits(self, before: int) -> None:
+        """Tells nobody."""
+
+    def wrote(self, count: int, token: str) -> None:
+        """Tells nobody."""
+
+
+def translate(
+    asked: Request,  # what to translate, and how
+    progress: Progress,  # hears now and then how far the translation has come
+) -> Translation:
+    """The translation, decoded once and then kept; before PyTorch is there, the bundled one of the example.
+
+    Raises:
+        ValueError: the text cannot be translated; the message says why.
+    """
+    if asked.source.has_model and not models.loading().done and (shipped := _shipped(asked)) is not None:
+        return shipped
+    return traced(asked, progress)
+
+
+def traced(asked: Request, progress: Progress) -> Translation:
+    """The translation with its whole trace, which only a model or a file has; further as `translate`."""
+    hosted.check_texts(asked.text, asked.target)
+    hosted.check_search(asked.decode)
+    if isinstance(asked.source, Imported):
+        return imported.run_of(asked.source, asked.text, asked.decode, asked.target, asked.changes)
+    if not asked.source.resident:
+        progress.loads()
+    model = asked.source.load()
+
+    def make() -> Translation:
+        start = time.perf_counter()
+        made = _decode(model, asked, progress)
+        took = round(1000 * (time.perf_counter() - start))
+        hosted.log("translated", model=asked.model, tokens=len(made.target_tokens), ms=took)
+        return made
+
+    return kept(RUNS).get((asked, id(model)), make)
+
+
+def text_of(asked: Request, progress: Progress | None = None) -> str | None:
+    """The translation without its trace; None if it is not known, and no progress lets it be made.
+
+    Raises:
+        ValueError: as in `traced`.
+    """
+    hosted.check_texts(asked.text)
+    hosted.check_search(asked.decode)
+    model = asked.source.load()
+    if (key := (asked, id(model))) in kept(RUNS):
+        run: Translation = kept(RUNS).get(key, lambda: None)
+        return run.text
+    if progress is None and key not in kept(TEXTS):
+        return None
+    text: str = kept(TEXTS).get(key, lambda: _decode(model, asked, progress or NoProgress(), False).text)
+    return text
+
+
+def _shipped(asked: Request) -> Translation | None:
+    """The run that is bundled with the model; None if it is not what is asked for."""
+    if asked != Request(asked.source, examples.examples(asked.source)[0].text, "greedy", None):
+        return None
+    return measured.beside(asked.source, measured.first)
+
+
+def _decode(model: Model, asked: Request, progress: Progress, capture: bool = True) -> Translation:
+    if asked.target is not None:
+        return model.force(asked.text, asked.target, interventions=asked.changes)
+    beam_size = int(asked.decode.removeprefix(BEAM)) if asked.decode.startswith(BEAM) else 1
+    if beam_size > 1 and capture and isinstance(model, transformer.Translator):
+        return search(model, asked, model.rules, progress)
+    sample = None
+    if asked.decode.startswith(SAMPLE):
+        sample = asked.drawing.sampling(int(asked.decode.removeprefix(SAMPLE)))
+    steps = model.stream(asked.text, beam_size, sample=sample, capture=capture, interventions=asked.changes)
+    return _last(steps, progress)
+
+
+class Bettered(NamedTuple):
+    """A translation by beam search that scores higher than the greedy one."""
+
+    text: str
+    score: float  # of the beam's translation, and of the greedy one, in nats
+    greedy: float
+
+
+def by_beam(asked: Request, greedy: Translation, size: int) -> Bettered | None:
+    """What a beam finds beyond a greedy translation, searched once; None if nothing.
+
+    Only a model in memory is asked: nothing waits for this. A hosted server does not search unasked: it would
+    spend on it what visitors wait for.
+    """
+    usual = asked == Request(asked.source, asked.text, "greedy", None)
+    long = size * len(greedy.target_tokens) > LONG_SEARCH
+    if long or not usual or is_hosted() or not asked.source.resident:
+        return None
+    if not isinstance(asked.source.load(), transformer.Translator):
+        return None
+    return _bettered(asked.source, asked.text, size, greedy=greedy)
+
+
+@per_model(256)
+def _bettered(source: Source, text: str, size: int, *, greedy: Translation) -> Bettered | None:
+    model = source.translator()
+
+    def score(run: Translation) -> float:
+        return model.rules.score(sum(step.log_prob for step in run.steps), len(run.steps))
+
+    found = model.translate(text, size, capture=False)
+    told = Bettered(found.text, score(found), score(greedy))
+    return told if found.text != greedy.text and told.score > told.greedy else None
+
+
+def search(
+    model: transformer.Translator,  # the translator
+    asked: Request,  # a request without a target, decoded with a beam
+    rules: SearchRules,  # the model's, or with another score
+    progress: Progress,  # hears how far it has come
+) -> Translation:
+    """A beam search with its tree; `progress` ends it by raising, as Streamlit does once the visitor left."""
+    beam_size = int(asked.decode.removeprefix(BEAM))
+    with _turn(beam_size * model.limit(len(model.ids(asked.text)) + 1), progress):
+        stream = model.stream(
+            asked.text,
+            beam_size,
+            interventions=asked.changes,
+            length_penalty=rules.length_penalty,
+            tree=True,
+            length_offset=rules.length_offset,
+        )
+        return _last(stream, progress)
+
+
+def _turn(tokens: int, progress: Progress) -> AbstractContextManager[None]:
+    """Waits for a turn among the work in the background if a search may look at many tokens."""
+    return (
+        turns().turn(object(), progress.waits, session.browser()) if tokens > LONG_SEARCH else nullcontext()
+    )
+
+
+def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Translation:
+    for count, step in enumerate(stream, start=1):
+        if isinstance(step, Translation):
+            return step
+        progress.wrote(count, step.token)
+    raise AssertionError("a stream ends with the translation")
+
+
+def refusal(asked: Request) -> str | None:
+    """Why a changed run cannot be made, in one sentence; None if its first step can."""
+    return _refusal(asked.source, asked)
+
+
+@per_model(256)
+def _refusal(source: Source, asked: Request) -> str | None:
+    model = source.load()
+    try:
+        if asked.target is not None:
+            model.force(asked.text, asked.target, capture=False, interventions=asked.changes)
+        else:
+            next(model.stream(asked.text, 1, capture=False, interventions=asked.changes))
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def default_head(source: Source, kind: str) -> Head:
+    """The head that opens first: from `heads.json`, otherwise measured on a few sentences."""
+    known = models.known(source.translation.model) if isinstance(source, Imported) else source
+    chosen = first_choice(known).get(kind) if known is not None and known.has_model else None
+    layers, heads = source.sizes[kind]
+    if chosen is None:
+        return layers - 1, 0
+    return min(int(chosen[0]), layers - 1), min(int(chosen[1]), heads - 1)
+
+
+def first_choice(source: Source) -> dict[str, Head]:
+    """The heads that open first, by kind: from `heads.json`, otherwise measured once on the examples."""
+    if (known := source.heads.get("default")) is not None:
+        return known
+    return _measured_first(source)
+
+
+@per_model(32)
+def _measured_first(source: Source) -> dict[str, Head]:
+    from explorer.lenses.heads.first_heads import first_heads  # PyTorch is there, as the model is
+
+    language, *_ = (*source.pieces, None)
+    texts = [source.addressed(text, language) for text in examples.offered(source).values()]
+    return first_heads(source.load(), texts)
+
+
+def lengths(translation: Translation, kind: str) -> tuple[int, int]:
+    """Rows and columns of the whole map of a kind."""
+    site = translation.config.sites[AttentionKind(kind)]
+    return len(translation.tokens(site.query_side)), len(translation.tokens(site.key_side))
+
+
+def followed(translation: Translation, chosen: Head) -> Sequence[int]:
+    """For each step, the source token that a cross-attention head attends to most, except `</s>`."""
+    known = _followed.setdefault(translation, {})
+    if chosen not in known:
+        known[chosen] = linked_view.followed(translation.weights("cross", *chosen))
+    return known[chosen]
+
+
+def aligner(source: Source) -> Aligner:
+    """The best aligner that `heads.json` names, otherwise the head of cross-attention that opens first."""
+    known = source.heads.get("aligner")
+    if known is None:
+        return Aligner((default_head(source, "cross"),), "predicted")
+    return Aligner(tuple((layer, head) for layer, head in known["heads"]), known["rows"])
+
+
+def whole(translation: Translation, kind: str, chosen: Head) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and mask of a whole head (queries, keys), for a pooled overview of a long sentence."""
+    return translation.weights(kind, *chosen), translation.mask(kind, *chosen)

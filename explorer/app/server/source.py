@@ -1,0 +1,191 @@
+"""What stands behind a name in the list of models: a model on this machine, or a run from a file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import transformer
+from explorer.app.server.language.writer import LanguageWriter
+from explorer.app.server.stores import Model, Size, declare, kept
+from transformer.model.config import ModelConfig
+from transformer.model.sites import Head
+
+FILE = "imported: "
+"""How the names of files begin; no model's does."""
+NEEDS_MODEL = "This needs the model, which an imported file does not hold: choose a model on the left."
+P = ParamSpec("P")
+V = TypeVar("V")
+_USUAL = ("eng_", "__en__", "en_"), ("deu_", "__de__", "de_", "<2de>")
+"""How the pieces of English and German begin."""
+
+
+class NoModelError(ValueError):
+    """A view needs the model, but the run was opened from a file."""
+
+
+class Source(ABC):
+    """A model, or a run without its model.
+
+    A page finds it once (`models.find`), and hands it on with the request. It is compared by its
+    name, and by what its directory was like when it was found.
+    """
+
+    name: str
+    """As in the list of models."""
+    path: Path | None
+    """The directory of the model; None for a run from a file."""
+
+    @property
+    @abstractmethod
+    def config(self) -> ModelConfig:
+        """Its config; loads a model whose files do not tell all of it.
+
+        Raises:
+            ValueError: the directory is damaged.
+        """
+
+    @property
+    @abstractmethod
+    def heads(self) -> dict[str, Any]:
+        """The contents of `heads.json`; empty if there is none. Further as `config`."""
+
+    @property
+    @abstractmethod
+    def stated(self) -> ModelConfig | None:
+        """Its config as far as the files tell without loading the model; None if they cannot be read."""
+
+    @abstractmethod
+    def load(self) -> Model:
+        """The model, loaded once per server, and again if its directory has changed.
+
+        Raises:
+            NoModelError: this is a file, which holds a run without its model.
+            ValueError: the directory is damaged.
+        """
+
+    @property
+    def resident(self) -> bool:
+        """Whether the model is in memory."""
+        return False
+
+    @property
+    def has_model(self) -> bool:
+        """Whether there is a model, not only its run."""
+        return self.path is not None
+
+    def translator(self) -> transformer.Translator:
+        """The model if it translates; further as `load`.
+
+        Raises:
+            KeyError: it is a language model.
+        """
+        found = self.load()
+        if isinstance(found, LanguageWriter):
+            raise KeyError(self.name)
+        return found
+
+    def writer(self) -> LanguageWriter:
+        """The model if it is a language model; further as `load`.
+
+        Raises:
+            KeyError: it translates.
+        """
+        found = self.load()
+        if not isinstance(found, LanguageWriter):
+            raise KeyError(self.name)
+        return found
+
+    @property
+    def sizes(self) -> dict[str, Head]:
+        """Number of layers and heads by kind."""
+        return self.config.sizes
+
+    def kind(self, asked: str | None) -> str:
+        """The kind of attention asked for; cross-attention if it is none of the model's."""
+        return asked if asked in self.sizes else "cross"
+
+    @property
+    def task(self) -> str:
+        """What it does with a text: `translate`, or `write` what the text asks for."""
+        return getattr(self.stated, "task", "translate")
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """Beginnings of texts that tell the model what to do; empty for one that needs none."""
+        found: tuple[str, ...] = getattr(self.stated, "prompt_texts", ())
+        return found
+
+    @property
+    def guided(self) -> str:
+        """The card's sentence on attention that was trained with given word alignments; empty without any."""
+        return ""
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The pieces that name a target language, such as `>>fra<<`; empty if there is only one language."""
+        try:
+            pieces = self.config.language_pieces if self.has_model else ()
+        except (ValueError, OSError):
+            return ()
+        return pieces if len(pieces) > 1 else ()
+
+    @property
+    def names_pair(self) -> bool:
+        """Whether the model is told the language of the text, too."""
+        return bool(self.pieces) and self.config.names_pair
+
+    def addressed(self, text: str, language: str | None) -> str:
+        """The text for the model: one that names no language, but has to, gets the chosen one in front."""
+        if not self.pieces or self.named_in(text):
+            return text
+        return f"{self.language_of(language)} {text}"
+
+    def named_in(self, text: str) -> str | None:
+        """The language, or the two languages, that a text itself names; None if it names none."""
+        pieces = self.pieces
+        if self.names_pair:
+            first = text.split()[:2]
+            return " ".join(first) if len(first) == 2 and set(first) <= set(pieces) else None
+        return next((piece for piece in pieces if text.startswith(piece)), None)
+
+    def language_of(self, language: str | None) -> str:
+        """The target language: the chosen one if the model knows it, otherwise German, or the model's first.
+
+        For a model that is told both, the two of them; usually from English into German.
+        """
+        pieces = self.pieces
+        if not self.names_pair:
+            usually = next((each for each in pieces if each.startswith(_USUAL[1])), pieces[0])
+            return language if language in pieces else usually
+        asked = (language or "").split()
+        if len(asked) == 2 and set(asked) <= set(pieces):
+            return " ".join(asked)
+        usual = [next((each for each in pieces if each.startswith(of)), "") for of in _USUAL]
+        return " ".join(usual if all(usual) else pieces[:2])
+
+
+def per_model(
+    entries: int,  # most values that are kept
+    size: Size = None,  # the bytes of a value, if they are bounded, too
+) -> Callable[[Callable[Concatenate[Source, P], V]], Callable[Concatenate[Source, P], V]]:
+    """Keeps what a function of a model and of hashable values returns, until the model is loaded again.
+
+    What merely listens, such as a progress bar, is given by keyword, and is no part of the key.
+    """
+
+    def keep(make: Callable[Concatenate[Source, P], V]) -> Callable[Concatenate[Source, P], V]:
+        sort = declare(f"{make.__module__}.{make.__name__}", entries, size)
+
+        @wraps(make)
+        def found(source: Source, /, *of: P.args, **listens: P.kwargs) -> V:
+            key = (source.name, id(source.load()), *of)
+            value: V = kept(sort).get(key, lambda: make(source, *of, **listens))
+            return value
+
+        return found
+
+    return keep

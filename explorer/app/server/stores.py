@@ -1,0 +1,223 @@
+"""The server's memory for all visitors together: the values and models used most recently."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from weakref import WeakSet, WeakValueDictionary
+
+import streamlit as st
+
+import transformer
+from explorer.app.server import memory
+from transformer.hub.files import size
+from transformer.runs.translation import Translation
+
+if TYPE_CHECKING:
+    from explorer.app.server.language.writer import LanguageWriter
+
+MOST_BYTES = 512 * 2**20
+"""Most bytes of translations that the server keeps for all visitors together, not counting the newest."""
+
+_NODE = 400
+"""Bytes that a node of a search's tree takes, about."""
+V = TypeVar("V")
+Key = tuple[str, str, int]
+"""Name, directory and modification time of a model."""
+Model: TypeAlias = "transformer.Translator | LanguageWriter"
+"""Model behind the requests of pages: one that translates, or one that writes."""
+Load = Callable[[], Model]
+
+
+class Recent(Generic[V]):
+    """A small thread-safe store, shared by all visitors, of the values used most recently."""
+
+    def __init__(
+        self,
+        entries: int,  # most values kept
+        # gives the bytes of a value; if given, the store keeps at most `MOST_BYTES`
+        size: Callable[[V], int] | None = None,
+    ) -> None:
+        self._entries, self._values, self._lock = entries, OrderedDict[Hashable, V](), threading.Lock()
+        self._size, self._sizes = size, dict[Hashable, int]()
+        _stores.add(self)
+
+    def get(self, key: Hashable, make: Callable[[], V]) -> V:
+        """The value of a key, made if it is missing; two visitors at once may both make it."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = make()
+        with self._lock:
+            self._values[key], self._sizes[key] = value, 0 if self._size is None else self._size(value)
+            while len(self._values) > 1 and self._full():
+                del self._sizes[self._values.popitem(last=False)[0]]
+        return value
+
+    def drop(self, model: str) -> None:
+        """Forgets what was made with a model: keys that begin with the model's name or a request for it."""
+        with self._lock:
+            for key in [key for key in self._values if _model_of(key) == model]:
+                del self._values[key], self._sizes[key]
+
+    def _full(self) -> bool:
+        return len(self._values) > self._entries or sum(self._sizes.values()) > MOST_BYTES
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, key: Hashable) -> bool:
+        with self._lock:
+            return key in self._values
+
+
+_stores: WeakSet[Recent[Any]] = WeakSet()
+_looked_up: ContextVar[dict[Hashable, Any] | None] = ContextVar("looked_up", default=None)
+
+
+def begin() -> None:
+    """Notes that a page or a part of one runs, and forgets what was looked up before."""
+    memory.give_back()
+    memory.used()
+    _looked_up.set({})
+
+
+def once(key: Hashable, make: Callable[[], V]) -> V:
+    """A value that is looked up once per run of a page or a part; outside of them, each time."""
+    found = _looked_up.get()
+    if found is None:
+        return make()
+    if key not in found:
+        found[key] = make()
+    value: V = found[key]
+    return value
+
+
+def _model_of(key: Hashable) -> object:
+    first = key[0] if isinstance(key, tuple) and key else key
+    return getattr(first, "model", first)
+
+
+def held(translation: Translation) -> int:
+    """Bytes that a translation holds in memory: the trace, the residual stream, the tree of a search."""
+    trace = translation.attention
+    if trace is None:
+        return 0
+    records = [*trace.embeddings.values(), *trace.residuals.values()]
+    sizes = [getattr(part, "nbytes", 0) for record in records for part in vars(record).values()]
+    nodes = 0 if translation.tree is None else len(translation.tree.nodes)
+    return trace.nbytes + sum(sizes) + _NODE * nodes
+
+
+Size = Callable[[Any], int] | None
+_declared: dict[str, tuple[int, Size]] = {}
+
+
+def declare(sort: str, entries: int, size: Size = None) -> str:
+    """Declares a store for all visitors, before its first use.
+
+    Args:
+        sort: its name.
+        entries: most values that it keeps.
+        size: the bytes of a value, if the store is bounded by them, too.
+    """
+    _declared[sort] = entries, size
+    return sort
+
+
+@st.cache_resource(show_spinner=False)
+def kept(sort: str) -> Recent[Any]:
+    """The values of one sort that all visitors share."""
+    return Recent(*_declared[sort])
+
+
+class NoRoomError(ValueError):
+    """A model does not fit into the free memory."""
+
+
+class Residents:
+    """Models in memory: at most `most`, and only as many as fit; the least recently used one leaves first.
+
+    A model that leaves while somebody computes with it stays alive until they finish. Until then `get` finds
+    it again.
+    """
+
+    def __init__(
+        self,
+        most: int,  # most models that stay
+    ) -> None:
+        self._most = most
+        self._kept: OrderedDict[Key, Model] = OrderedDict()
+        self._alive: WeakValueDictionary[Key, Model] = WeakValueDictionary()
+        self._lock, self._loading = threading.Lock(), threading.Lock()
+
+    def __contains__(self, key: Key) -> bool:
+        with self._lock:
+            return key in self._alive
+
+    def __len__(self) -> int:
+        return len(self._alive)
+
+    def leave_gpu(self) -> None:
+        """Lets every model in memory compute on the CPU from now on."""
+        for model in list(self._alive.values()):
+            model.leave_gpu()
+
+    def get(
+        self,
+        key: Key,  # which model
+        needed: int,  # bytes of memory that the model takes
+        load: Load,  # loads the model
+    ) -> Model:
+        """The model of a key, loaded if nobody has it; models load one at a time.
+
+        Raises:
+            NoRoomError: the model does not fit into memory.
+        """
+        model = self._find(key)
+        if model is None:
+            with self._loading:
+                model = self._find(key) or self._load(key, needed, load)
+        return model
+
+    def _find(self, key: Key) -> Model | None:
+        with self._lock:
+            model = self._alive.get(key)
+            if model is not None:
+                self._keep(key, model)
+        return model
+
+    def _keep(self, key: Key, model: Model) -> None:
+        self._kept[key] = model
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._most:
+            self._leave()
+
+    def _load(self, key: Key, needed: int, load: Load) -> Model:
+        self._make_room(key[0], needed)
+        model = load()
+        with self._lock:
+            self._alive[key] = model
+            self._keep(key, model)
+        return model
+
+    def _make_room(self, name: str, needed: int) -> None:
+        while memory.available() < needed and self._kept:
+            with self._lock:
+                self._leave()
+            gc.collect()
+        if (free := memory.available()) < needed:
+            raise NoRoomError(
+                f"{name} needs {size(needed)} of memory, but only {size(free)} is free: "
+                "choose a smaller model."
+            )
+
+    def _leave(self) -> None:
+        (name, _, _), _ = self._kept.popitem(last=False)
+        for store in list(_stores):
+            store.drop(name)

@@ -1,0 +1,61 @@
+"""What was measured over many sentences, as documents with charts (`assets/studies`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from explorer.app.server import catalogue
+from transformer.storage.files import read_json
+
+FOLDER = catalogue.ROOT / "assets" / "studies"
+Cell = str | float | None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Rows of numbers, and how they are drawn."""
+
+    # `curves` over numbers; `dots` and `bars`, a row for each place, or side by side in groups; `grid`, a map
+    # of series (down) by places (across); `table`, with any columns
+    kind: Literal["curves", "dots", "bars", "grid", "table"]
+    caption: str  # what it shows
+    alt: str  # what one sees, for people who do not see it
+    # names of the columns: series, place, value, and perhaps the low and the high end of an interval
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
+    unit: str = ""  # written after a value
+
+
+@dataclass(frozen=True)
+class Study:
+    """One document."""
+
+    topic: str  # what it is listed under
+    question: str
+    finding: str  # the answer, in one sentence
+    parts: Sequence[str | Chart]  # paragraphs in Markdown and charts, in order; each number stands in a chart
+    method: str  # what was done, in a few sentences
+    sources: str  # papers
+    made: Sequence[tuple[str, str]]  # dates and commands of the measurements
+    program: str  # where the program is that measured
+
+
+@cache
+def known() -> dict[str, Path]:
+    """The documents by name: `adam`, or `en-pt/importance` about a model."""
+    return {
+        path.relative_to(FOLDER).with_suffix("").as_posix(): path for path in sorted(FOLDER.rglob("*.json"))
+    }
+
+
+@cache
+def study(name: str) -> Study:
+    """A document; KeyError if there is none of that name."""
+    values = read_json(known()[name])
+    parts = [part if isinstance(part, str) else Chart(**part) for part in values.pop("parts")]
+    return Study(parts=parts, **values)

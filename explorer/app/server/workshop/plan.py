@@ -1,0 +1,163 @@
+"""A visitor's order for a training: a task, sizes within bounds, and perhaps pairs of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from explorer.app.server.uploads import read_upload
+from transformer.text.kinds import check_fields, one_of, whole
+from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
+from transformer.text.typed import clean
+from transformer.text.vocabulary import Tokenizer, TokenizerError
+from transformer.training.toys.tasks import LENGTHS, TOYS, toy_data
+
+OWN = "own"
+"""The task of learning the visitor's own pairs."""
+TASKS = (*TOYS, OWN)
+WIDTHS, HEADS, LAYERS = (32, 48, 64, 96, 128), (1, 2, 4, 8), (1, 2, 3)
+STEPS = (100, 5_000)
+LARGEST = 2 * 2**20
+"""Most bytes of a file of pairs, packed and unpacked."""
+BOUNDS = ReadBounds(total=LARGEST, line=8 * 2**10, lines=20_000)
+FEWEST, MOST_HELD_OUT, HELD_OUT = 20, 200, 10
+"""Fewest different pairs of a file; one in ten of them is held out, but not more than this."""
+TRAIN_FILE, VALID_FILE = "train.tsv", "valid.tsv"
+_VOCABULARY, _LONGEST = 1_000, 64
+_WIDE = 64
+"""Wider models learn with a smaller rate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A task and sizes.
+
+    Raises:
+        ValueError: A value is out of bounds; the message says which.
+    """
+
+    task: Annotated[str, one_of(*TASKS)] = "copy"
+    # most letters of a sequence, if the task has such
+    length: Annotated[int, whole(*LENGTHS)] = 8
+    width: Annotated[int, one_of(*WIDTHS)] = 48  # d_model; the feed-forward network is twice as wide
+    heads: Annotated[int, one_of(*HEADS)] = 4  # heads per layer
+    layers: Annotated[int, one_of(*LAYERS)] = 2  # layers of the encoder, and of the decoder
+    steps: Annotated[int, whole(*STEPS)] = 1_000  # steps of training
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @classmethod
+    def read(cls, values: dict[str, Any]) -> Plan:
+        """The plan that ``to_dict`` wrote.
+
+        Raises:
+            ValueError: It is none.
+        """
+        if set(values) != {field.name for field in fields(cls)}:
+            raise ValueError("These are not the values of a plan.")
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        return asdict(self)
+
+    def arguments(
+        self,
+        output: str,  # the directory to write; the pairs of the visitor lie beside it
+    ) -> list[str]:
+        """The command that trains, after ``python -m transformer``."""
+        often = max(20, self.steps // 40)
+        numbers = {
+            "d-model": self.width,
+            "d-ff": 2 * self.width,
+            "n-heads": self.heads,
+            "n-encoder-layers": self.layers,
+            "n-decoder-layers": self.layers,
+            "steps": self.steps,
+            "learning-rate": 0.005 if self.width <= _WIDE else 0.003,
+            "evaluate-every": often,
+            "checkpoint-every": often,
+        }
+        options = [part for name, value in numbers.items() for part in (f"--{name}", f"{value:g}")]
+        return ["train", *self._data(), "--output", output, *options]
+
+    def _data(self) -> list[str]:
+        if self.task in TOYS:
+            return ["--toy", self.task, "--toy-length", str(self.length)]
+        files = ["--preset", "toy", "--train", TRAIN_FILE, "--valid", VALID_FILE, "--languages", "und,und"]
+        options = ["--vocab-size", str(_VOCABULARY), "--smaller-vocabulary", "--max-length", str(_LONGEST)]
+        return [*files, *options, "--dropout", "0.1", "--label-smoothing", "0.1"]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A visitor's pairs."""
+
+    train: Sequence[SentencePair]  # to train on
+    valid: Sequence[SentencePair]  # held out
+
+    def write(self, folder: Path) -> None:
+        """Writes both parts as files.
+
+        Raises:
+            OSError: The disk is full.
+        """
+        for name, pairs in ((TRAIN_FILE, self.train), (VALID_FILE, self.valid)):
+            text = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
+            (folder / name).write_text(text, encoding="utf-8")
+
+
+def own_pairs(name: str, content: bytes) -> Pairs:
+    """Reads a visitor's file.
+
+    Raises:
+        DataError: The file is too large, has too few pairs, is not in the format, or cannot be learned here.
+    """
+    read = read_upload(name, content, BOUNDS, read_pairs)
+    cleaned = (SentencePair(clean(pair.source), clean(pair.target)) for pair in read)
+    pairs = list({pair.source: pair for pair in cleaned if pair.source and pair.target}.values())
+    if len(pairs) < FEWEST:
+        raise DataError(f"The file has {len(pairs)} different pairs; training needs at least {FEWEST}.")
+    every = max(HELD_OUT, -(-len(pairs) // MOST_HELD_OUT))
+    found = Pairs([pair for i, pair in enumerate(pairs) if i % every], pairs[::every])
+    _check_learnable(found)
+    return found
+
+
+def _check_learnable(pairs: Pairs) -> None:
+    """Refuses what the command would refuse once the run has begun."""
+    texts = [text for pair in pairs.train for text in (pair.source, pair.target)]
+    try:
+        tokenizer = Tokenizer.train(texts, _VOCABULARY, at_most=True)
+    except TokenizerError as error:
+        raise DataError(
+            f"These pairs have {len(set().union(*texts)):,} different characters, and no vocabulary of "
+            f"{_VOCABULARY:,} pieces can spell them; a model that is trained here learns about 700 at most."
+        ) from error
+
+    def fits(pair: SentencePair) -> bool:
+        return all(len(tokenizer.encode(text)) < _LONGEST for text in (pair.source, pair.target))
+
+    for name, part in (("are learned", pairs.train), ("are held out", pairs.valid)):
+        if not any(map(fits, part)):
+            raise DataError(
+                f"All {len(part):,} pairs that {name} have a side of {_LONGEST} tokens or more; a model that "
+                "is trained here reads shorter ones only."
+            )
+
+
+@cache
+def held_out(task: str, length: int) -> tuple[SentencePair, ...]:
+    """The held-out pairs of a toy task."""
+    return toy_data(task, length).valid
+
+
+def example(plan: Plan, pairs: Pairs | None) -> SentencePair:
+    """The held-out pair whose maps are shown while a model learns: the longest of a few."""
+    found = held_out(plan.task, plan.length) if pairs is None else pairs.valid
+    short = [pair for pair in found if len(pair.source) <= _LONGEST] or [found[0]]
+    return max(short[:40], key=lambda pair: len(pair.source.split()))

@@ -1,0 +1,45 @@
+"""The line that says that beam search finds a translation which the model itself holds for better."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from explorer.app.address import session
+from explorer.app.address.kinds import BEAM
+from explorer.app.controls import plain
+from explorer.app.server import runs
+from explorer.app.server.opened import Opened
+from explorer.figures.base import labels
+
+_SIZE = 4
+"""The beam of the paper (section 6.1)."""
+_LONGEST = 70
+"""Letters of the translation that the line shows, so that it stays one line."""
+
+
+def tell(opened: Opened) -> None:
+    """Draws the line under a greedy translation that a beam betters; nothing for any other.
+
+    It searches, so it is called when the picture is on the screen. While a lesson's question is open it says
+    nothing: one of them asks this.
+    """
+    unread = any(token.startswith("<unk") for token in opened.translation.source_tokens)
+    if session.silent() is not None or unread:
+        return
+    found = runs.by_beam(opened.asked, opened.translation, _SIZE)
+    if found is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="better"):
+        st.caption(
+            f":material/alt_route: A beam of {_SIZE} finds what scores higher: "
+            f"“{plain(labels.shorten(found.text, _LONGEST))}”",
+            width="content",
+            help=f"The score of this model's beam search: {labels.number(found.score, '.3f')} against "
+            f"{labels.number(found.greedy, '.3f')} of the greedy translation. Higher is more probable to the "
+            "model, which is not always better to a reader.",
+        )
+        st.button("Open it", type="tertiary", on_click=_open, key="better.open")
+
+
+def _open() -> None:
+    session.change(**session.RUN, decode=f"{BEAM}{_SIZE}")

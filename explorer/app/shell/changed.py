@@ -1,0 +1,201 @@
+"""The quiet line that says what is changed in the run of the model, and takes it back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from explorer.app.address import State, session
+from explorer.app.address.change_list import Listed, listed, parted
+from explorer.app.controls import plain
+from explorer.app.server import runs
+from explorer.app.server.opened import Opened
+from explorer.figures.base import labels
+from explorer.linked.living.beside import OF_TOKENS, in_words
+from transformer.interventions import Intervention, ablate
+from transformer.model.sites import Head
+from transformer.runs.translation import Translation
+
+_MOST = 8
+"""Most changes with a button of their own."""
+_LONGEST = 90
+"""Most letters of a translation on a button."""
+Holds = Callable[[Intervention], bool]
+"""Whether a change holds on a page."""
+Tell = Callable[[State, Opened | None, Holds], None]
+"""Draws what a page says about changes; gets what `tell` gets."""
+
+
+def every(_change: Intervention) -> bool:
+    """For a page that can show any changed run."""
+    return True
+
+
+def none(_change: Intervention) -> bool:
+    """For a page that shows the model as it is."""
+    return False
+
+
+def of_tokens(change: Intervention) -> bool:
+    """For a page that shows the model's own arithmetic: what the model reads and writes may be changed."""
+    return isinstance(change, OF_TOKENS)
+
+
+def held(now: State, holds: Holds) -> State:
+    """The state with the changes that hold on a page."""
+    return replace(now, changes=tuple(filter(holds, now.changes)))
+
+
+def all_of(now: State) -> tuple[Listed, ...]:
+    """The list of changes of a state, with those that are switched off."""
+    return listed(now.changes, now.off)
+
+
+def take(
+    items: Iterable[Listed],  # the list
+    **more: Any,  # other values of the state
+) -> None:
+    """Takes another list of changes; the cursor stays."""
+    session.change(**{**_taken(items), **more})
+
+
+def _taken(items: Iterable[Listed]) -> dict[str, Any]:
+    """The state's values with another list of changes."""
+    now = session.current()
+    return {**session.RUN, "step": now.step, "source": now.source, **parted(items)}
+
+
+def add(change: Intervention, **more: Any) -> None:
+    """Adds a change at the end of the list, or switches it on if it is there; further as `take`."""
+    items = all_of(session.current())
+    if change in [each.change for each in items]:
+        take([Listed(each, on or each == change) for each, on in items], **more)
+    else:
+        take([*items, Listed(change, True)], **more)
+
+
+def switched(kind: str, head: Head) -> dict[str, Any]:
+    """The state's values after a head was switched off, or on again if it was off."""
+    change, items = ablate(kind, *head), all_of(session.current())
+    rest = [each for each in items if each.change != change]
+    return _taken(rest if Listed(change, True) in items else [*rest, Listed(change, True)])
+
+
+def remove(change: Intervention) -> None:
+    """Takes a change out of the list."""
+    take(each for each in all_of(session.current()) if each.change != change)
+
+
+def show_changes(
+    now: State,  # the state
+    opened: Opened | None,  # the sentence; None if the changes were refused
+    holds: Holds = every,  # which changes hold on this page
+) -> None:
+    """Draws the line; draws nothing if nothing is changed."""
+    if not now.changes:
+        if opened is not None and opened.translation.interventions:
+            st.caption(_sentence(opened.translation.interventions))
+        return
+    left_out = [each for each in now.changes if not holds(each)]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changed"):
+        st.caption(
+            f":material/edit: {_count(now.changes)}{_without(left_out, now.changes)}:", width="content"
+        )
+        for i, each in enumerate(now.changes[:_MOST]):
+            _one(i, each, opened)
+        if opened is not None and not left_out:
+            _back(now, opened)
+        if opened is None or len(now.changes) > 1:
+            st.button("Remove all", type="tertiary", on_click=keep_first, args=(0,), key="changed.none")
+
+
+def _without(left_out: list[Intervention], changes: tuple[Intervention, ...]) -> str:
+    """Sentence of a page about changes that do not hold on it."""
+    if not left_out:
+        return ""
+    which = "them" if len(left_out) == len(changes) else "; ".join(map(said, left_out))
+    return f" (this page shows the model's own arithmetic, without {which})"
+
+
+def _sentence(changes: tuple[Intervention, ...]) -> str:
+    return f":material/edit: {_count(changes)}: {'; '.join(map(said, changes))}."
+
+
+def _count(changes: tuple[Intervention, ...]) -> str:
+    return "1 change is active" if len(changes) == 1 else f"{len(changes)} changes are active"
+
+
+def said(
+    change: Intervention,  # the change
+    run: Translation | None = None,  # the changed run, if there is one; it knows the words behind positions
+) -> str:
+    """A change as people read it, as Markdown."""
+    return plain(in_words(change, run))
+
+
+def keep_first(count: int) -> None:
+    """Takes out all changes that act, but the first; those that are switched off stay."""
+    now = session.current()
+    take(listed(now.changes[:count], now.off))
+
+
+def _one(number: int, change: Intervention, opened: Opened | None) -> None:
+    """One change; a click removes it."""
+    st.button(
+        said(change, None if opened is None else opened.translation),
+        type="tertiary",
+        icon=":material/close:",
+        help="Remove this change",
+        on_click=remove,
+        args=(change,),
+        key=f"changed.{number}",
+    )
+
+
+def verdict(before: Translation, after: Translation) -> str:
+    """What the last change did, in Markdown: the probability that moved most, or the first other token."""
+    for i, (one, other) in enumerate(zip(before.steps, after.steps, strict=False)):
+        if one.token_id != other.token_id:
+            told = f"“{plain(labels.piece(one.token))}” became “**{plain(labels.piece(other.token))}**”"
+            return f"The translation is another one: at step {labels.count(i)}, {told}."
+    if len(before.steps) != len(after.steps):
+        return "The translation has another length."
+    moves = [
+        (math.exp(one.log_prob), math.exp(other.log_prob), one.token)
+        for one, other in zip(before.steps, after.steps, strict=True)
+    ]
+    was, now, token = max(moves, key=lambda each: abs(each[1] - each[0]))
+    return f"Translation unchanged; “{plain(labels.piece(token))}” {_shares(was, now)}."
+
+
+def _shares(was: float, now: float) -> str:
+    """Two probabilities with a digit that tells them apart, if one does."""
+    digits = 1 if abs(was - now) < 0.05 else 0
+    one, other = (f"{100 * each:.{digits}f}" for each in (was, now))
+    return f"stays at {one}{labels.PER_CENT}" if one == other else f"{one} → {other}{labels.PER_CENT}"
+
+
+def _back(now: State, opened: Opened) -> None:
+    """What the last change did, and a button with the translation before it; a click goes back to that."""
+    fewer = now.changes[:-1]
+    try:
+        before = runs.translate(replace(opened.asked, changes=fewer), runs.NoProgress())
+    except ValueError:  # what is left does not hold without the last change
+        return
+    st.caption(verdict(before, opened.translation), width="content")
+    if before.text == opened.translation.text:
+        return
+    text = before.text if len(before.text) <= _LONGEST else before.text[: _LONGEST - 1] + "…"
+    st.button(
+        f":gray[{plain(text)}]",
+        type="tertiary",
+        icon=":material/undo:",
+        help="The translation before the last change. Click to go back to it.",
+        on_click=keep_first,
+        args=(len(fewer),),
+        key="changed.back",
+    )

@@ -1,0 +1,323 @@
+"""The strip of a lesson: its step in words, its question, and the ways on, back and out.
+
+The lesson drives the app itself: every step is an address, and its links keep the visitor's sentence, model
+and cursor (`explorer/app/address/session.py`).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from explorer.app.address import State, session, sitemap
+from explorer.app.address.parameters import KEEP, parse
+from explorer.app.address.state import KINDS
+from explorer.app.controls import part, plain, refusal
+from explorer.app.server import catalogue, models
+from explorer.app.server.lessons import asking
+from explorer.app.server.lessons.files import CHECKS, FACTS, Lesson, Step, every, find
+from explorer.app.server.opened import Opened
+from explorer.app.shell import menu
+from explorer.app.shell.models import needs
+from explorer.figures.base import labels
+from explorer.lenses.what_if.questions.question import Measured, Question, Viewpoint
+
+_STYLE = """
+<style>
+.st-key-lesson { background: color-mix(in srgb, currentColor 6%, var(--st-background-color, Canvas)); }
+.st-key-lesson { border-inline-start: 4px solid; gap: .35rem; padding: .35rem .8rem .5rem 1rem; }
+.st-key-lesson [data-testid="stMarkdownContainer"] { margin-bottom: 0; }
+.st-key-lesson p { max-width: 68rem; margin-bottom: 0; line-height: 1.45; }
+.st-key-lesson-head, .st-key-lesson-options { row-gap: .2rem; column-gap: .4rem; }
+.st-key-lesson :is(a, button) { min-height: 0; padding-block: .12rem; }
+.st-key-lesson-next a { background: rgb(128 128 128 / .28); }
+.st-key-lesson-head > :first-child { flex: 1 1 auto; }
+@media (min-width: 641px) and (min-height: 801px) {
+  .stMainBlockContainer:not(:has(.lv-home, .con)) :is(.st-key-lesson, :has(> .st-key-lesson)) {
+    position: sticky; top: 0; z-index: 50;
+  }
+}
+body:has(.lv-present) .stMainBlockContainer :has(> .st-key-lesson) { position: static; z-index: auto; }
+body:has(.lv-present) .stMainBlockContainer .st-key-lesson {
+  position: fixed; inset: auto auto 0 0; width: 36%; max-height: 46%; overflow-y: auto; z-index: 1000001;
+}
+body:has(.lv-present) .stMainBlockContainer .st-key-lesson .stElementContainer { visibility: visible; }
+body:has(.lv-present) .st-key-lesson p { font-size: 1.15rem; }
+@media (max-height: 800px) {
+  .stMainBlockContainer:has(.st-key-lesson):has(.lv-home) .st-key-examples { display: none; }
+}
+@media (max-width: 640px) {
+  .st-key-lesson p { font-size: .9rem; }
+  .st-key-lesson-text { max-height: 4.1rem; overflow-y: auto; }
+  .st-key-lesson-options { flex-wrap: nowrap; overflow-x: auto; }
+  .st-key-lesson-options button { white-space: nowrap; }
+  .st-key-lesson-leave p { position: absolute; width: 1px; overflow: hidden; clip-path: inset(50%); }
+}
+</style>
+"""
+_FOLDED = """
+<style>
+:has(> :is(.st-key-heading, .st-key-top, .st-key-above, .st-key-sections, .st-key-heads)) { display: none; }
+@media (min-width: 641px) { .st-key-lesson-question { min-height: 7.6rem; } }
+@media (max-width: 640px) { :is(.lv-page .lv-cell:nth-child(2), .lv-home .lv-next) { order: -1; } }
+</style>
+"""
+"""Where a step asks, the picture lies in the window: controls are folded, and the answer has its lines."""
+_ONE_LINE = "<style>.st-key-lesson-question.st-key-lesson-question { min-height: 0; }</style>"
+"""What is built is graded in a line, which is there before."""
+_UNTRUE = {
+    "scale": "the division of q·k by $\\sqrt{d_k}$",
+    "embedding-scale": "embeddings times $\\sqrt{d_{model}}$",
+    "equation-2": "the feed-forward network of equation 2",
+}
+"""What a lesson is about that is not so of a model."""
+BUILD = "build"
+_RIGHT = ":material/check: **Right.**"
+_BUILDING = ":gray[Move the sliders below: every query is graded as you set it.]"
+_TAKEN = ":gray[Noted. You can choose another until you have seen all questions of the check.]"
+_LOCKED = ":gray[Noted. You have seen all questions: the page Lessons says which you got right.]"
+_place: ContextVar[DeltaGenerator | None] = ContextVar("lesson_question", default=None)
+
+
+def link(
+    lesson: Lesson,
+    step: int,  # from 0
+    label: str,
+    icon: str | None = None,
+) -> None:
+    """Draws a link that opens a step."""
+    view = lesson.steps[step]
+    at = {"lesson": KINDS["lesson"].write((lesson.name, step))}
+    st.page_link(view.page, label=plain(label), icon=icon, query_params={**KEEP, **view.params, **at})
+
+
+def draw(
+    now: State,
+    page: str,  # as in `sitemap.PAGES`
+) -> None:
+    """Draws the strip at the top of a page if a lesson is open, with a place for its question."""
+    _place.set(None)
+    session.silence(None)
+    lesson, at = _open(now)
+    if lesson is None:
+        if now.lesson is not None:
+            session.resolve(lesson=None)
+            session.notice("The lesson that the address names is not here.")
+        return
+    step = lesson.steps[at]
+    if lesson.is_check:
+        with st.spinner("Choosing a sentence"), suppress(KeyError, ValueError, OSError):
+            now = session.resolve(
+                **asking.of_check(models.find(now.model or catalogue.DEFAULT), lesson, step)
+            )
+    session.lesson_notes().setdefault(lesson.name, {}).setdefault(at, None)
+    st.html(_STYLE)
+    with st.container(key="lesson"):
+        controls = _head(lesson, at, _moved(step, now, page))
+        source = None if now.model is None else models.known(now.model)
+        config = needs.config_of(source)
+        untrue = [fact for fact in lesson.needs if fact in FACTS and config and not FACTS[fact](config)]
+        with st.container(key="lesson-text"):
+            text = step.text_for(config)
+            if untrue:
+                text = f"This lesson is about {_UNTRUE[untrue[0]]}, which this model does not have. "
+                text += "Choose another model on the left."
+            st.markdown(text.replace("![", "!\\["))
+        lacking = [kind for kind in lesson.needs if kind not in FACTS and not needs.has(source, kind)]
+        if lacking and source is not None:
+            st.caption(plain(needs.sentence(source, lacking)))
+        elif untrue:
+            return
+        elif step.question is not None:
+            _place.set(st.container(key="lesson-question"))
+            if not controls:
+                st.html(_FOLDED)
+            if step.question.quantity == BUILD:
+                st.html(_ONE_LINE)
+
+
+def _open(now: State) -> tuple[Lesson | None, int]:
+    """The lesson that a state names, and its step."""
+    name, at = now.lesson or ("", 0)
+    lesson = find(name) if name else None
+    return lesson, 0 if lesson is None else min(at, len(lesson.steps) - 1)
+
+
+def _moved(step: Step, now: State, page: str) -> bool:
+    """Whether something other than the step's own view is shown."""
+    asked, _ = parse({name: [value] for name, value in step.params.items()})
+    shown = all(getattr(asked, name) == getattr(now, name) for name in step.params)
+    return not shown or sitemap.page_of(step.page) != page
+
+
+def _head(lesson: Lesson, at: int, moved: bool) -> bool:
+    """Draws title and ways on; returns whether the page's controls are shown, which a question folds."""
+    last, controls = len(lesson.steps) - 1, True
+    with st.container(horizontal=True, vertical_alignment="center", key="lesson-head"):
+        st.markdown(
+            f"**Lesson · {plain(lesson.title)}** · step {labels.count(at)} of {last + 1}", width="content"
+        )
+        if lesson.steps[at].question is not None:
+            controls = st.toggle("Controls", key="lesson-controls", on_change=session.keep)
+        if at:
+            link(lesson, at - 1, "Back", ":material/arrow_back:")
+        if moved:
+            link(lesson, at, "This step’s view", ":material/visibility:")
+        if at < last:
+            with st.container(width="content", key="lesson-next"):
+                link(lesson, at + 1, "Next", ":material/arrow_forward:")
+        else:
+            if (following := after(lesson)) is not None:
+                with st.container(width="content", key="lesson-next"):
+                    link(following, 0, "Next lesson", ":material/arrow_forward:")
+            menu.link(sitemap.LESSONS, "All lessons", sitemap.PAGES[sitemap.LESSONS].icon, "content")
+        st.button(
+            "Leave the lesson", key="lesson-leave", type="tertiary", icon=":material/close:", on_click=_leave
+        )
+    return controls
+
+
+def after(lesson: Lesson) -> Lesson | None:
+    """The lesson after one; after one of the first hour, the next one of that hour if there is one."""
+    lessons = list(every()[0].values())
+    names = [each.name for each in lessons]
+    later = lessons[names.index(lesson.name) + 1 :] if lesson.name in names else []
+    hour = [each for each in later if each.first_hour] if lesson.first_hour else []
+    return next(iter(hour or later), None)
+
+
+def _leave() -> None:
+    session.change(lesson=None)
+
+
+def ask(opened: Opened) -> None:
+    """Asks the step's question about the sentence that is shown, at the cursor of this run of the page.
+
+    Until it is answered, the page is silent: see `explorer.app.controls.silence`.
+    """
+    now, place = session.current(), _place.get()
+    lesson, at = _open(now)
+    question = None if lesson is None else lesson.steps[at].question
+    if place is not None and lesson is not None and question is not None:
+        where, step = asking.place(opened.translation, now), (lesson.name, at)
+        with suppress(ValueError):
+            found = asking.answer(opened, question, where)
+            is_open = lesson.is_check or _noted(opened, found, step) is None
+            # what is built is graded by what is drawn, so there the page keeps nothing back
+            if found.asked and is_open and question.quantity != BUILD:
+                session.silence([each.name for each in found.options])
+        with place:
+            _question(opened, question, where, step)
+
+
+def _noted(opened: Opened, found: Measured, step: tuple[str, int]) -> dict[str, Any] | None:
+    """What is noted of the visitor's answer to this very question."""
+    noted: dict[str, Any] | None = session.lesson_notes().get(step[0], {}).get(step[1])
+    same = noted is not None and (noted["asked"], noted["sentence"]) == (found.asks, opened.asked.text)
+    return noted if same else None
+
+
+def built(
+    opened: Opened,
+    kind: str,  # the attention in which a query was built
+    goal: str,  # the goal that it reaches
+    chose: str,  # the query in words
+    reason: str,  # its weights in words
+) -> None:
+    """Takes a query that reaches its goal as the answer, if the step that is open asks for it."""
+    now = session.current()
+    lesson, at = _open(now)
+    question = None if lesson is None else lesson.steps[at].question
+    if lesson is None or question is None or (question.quantity, question.kind) != (BUILD, kind):
+        return
+    with suppress(ValueError):
+        step = lesson.name, at
+        found = asking.answer(opened, question, asking.place(opened.translation, now))
+        if question.goal == goal and _noted(opened, found, step) is None:
+            _note(opened, found, step, chose, True, reason)
+            session.rerun()  # the strip says so, too
+
+
+def _ended(name: str) -> bool:
+    """Whether the visitor has seen every step of a lesson."""
+    lesson = find(name)
+    return lesson is not None and {*range(len(lesson.steps))} <= {*session.lesson_notes().get(name, {})}
+
+
+@part
+def _question(opened: Opened, question: Question, at: Viewpoint, step: tuple[str, int]) -> None:
+    """Draws a question, and after a choice its answer."""
+    try:
+        found = asking.answer(opened, question, at)
+    except ValueError as error:
+        st.markdown(f"*Nothing is asked here.* {refusal(error)}")
+        return
+    if not found.asked:
+        first = found.options[found.best]
+        st.markdown(
+            f"*{plain(found.asks)}* Here the first two are too close to ask: the nearest one to "
+            f"{plain(first.name)} is {found.margin:.2f} away. {_numbers(found)}"
+        )
+        return
+    noted, is_check = _noted(opened, found, step), step[0] in CHECKS
+    if noted is not None and session.silent() is not None and not is_check:
+        session.rerun()  # the page may speak
+    st.markdown(f"*{plain(found.asks)}*")
+    if question.quantity == BUILD:
+        reached = noted and f"{_RIGHT} First reached with {plain(noted['chose'])}. {plain(noted['reason'])}"
+        done = reached or _BUILDING
+        st.markdown(done)
+        return
+    names = [each.name for each in found.options]
+    chosen = names.index(noted["chose"]) if noted and noted["chose"] in names else None
+    # a score that follows every choice would tell what is right
+    locked = is_check and chosen is not None and _ended(step[0])
+    with st.container(horizontal=True, key="lesson-options"):
+        for i, option in enumerate(found.options):
+            st.button(
+                plain(option.name),
+                key=f"lesson.option.{i}",
+                type="primary" if i == chosen else "secondary",
+                disabled=locked,
+                on_click=_choose,
+                args=(opened, found, i, step, at),
+            )
+    if chosen is not None and is_check:
+        st.markdown(_LOCKED if locked else _TAKEN)
+    elif chosen is not None:
+        mark = _RIGHT if chosen == found.best else ":material/close: **Not so.**"
+        st.markdown(f"{mark} {plain(found.reason(chosen))} {_numbers(found)}")
+
+
+def _numbers(found: Measured) -> str:
+    """All that was measured."""
+    shown = (f"{plain(each.name)} {plain(each.shown)}" for each in found.options if each.shown)
+    text = " · ".join(shown)
+    return f":gray[Measured: {text}]" if text else ""
+
+
+def _choose(opened: Opened, found: Measured, choice: int, step: tuple[str, int], at: Viewpoint) -> None:
+    now = session.current()
+    if asking.place(opened.translation, now) == at:
+        session.keep()
+    else:  # the cursor has moved on, and comes back to what was asked
+        session.change(step=at.step, source=at.source, **at.heads)
+    option = found.options[choice]
+    _note(opened, found, step, option.name, choice == found.best, found.reason(choice))
+
+
+def _note(
+    opened: Opened, found: Measured, step: tuple[str, int], chose: str, right: bool, reason: str
+) -> None:
+    session.lesson_notes().setdefault(step[0], {})[step[1]] = {
+        "sentence": opened.asked.text,
+        "model": opened.asked.model,
+        "asked": found.asks,
+        "chose": chose,
+        "right": right,
+        "reason": reason,
+    }

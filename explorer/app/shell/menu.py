@@ -1,0 +1,94 @@
+"""The menu: every page behind its door, and the links between pages.
+
+Streamlit opens a page with the query that the server sent with the link, whatever its `href` says. So the
+query is constant, and means "keep this session's state" (`address/session.py`): a step of the cursor
+sends no link again. `static/linked_view-7/menu.js` writes the full address into the `href`, for new tabs and
+copies; `static/page-2/words.js` lists the words of the glossary that the page uses.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import streamlit as st
+
+from explorer.app.address import session, sitemap
+from explorer.app.address.parameters import KEEP
+from explorer.app.address.state import PAGE_OWN, PLACE
+from explorer.app.server import models, studies
+from explorer.app.server.catalogue import KINDS
+
+_SCRIPTS = """
+const load = (name) => import(new URL(`app/static/${name}`, document.baseURI));
+export default async ({ data, parentElement }) => {
+  (await load("linked_view-7/menu.js")).keep({ data: data[0] });
+  (await load("page-2/words.js")).begin(parentElement);
+};
+"""
+_addresses = st.components.v2.component("menu_addresses", js=_SCRIPTS, isolate_styles=False)
+
+
+def link(
+    name: str,  # the page or section, as `sitemap` names it
+    label: str = "",  # the text; the name of the place if empty
+    icon: str | None = None,  # before it
+    width: Literal["stretch", "content"] = "stretch",  # as `st.page_link` has it
+    **named: str,  # parameters of the address that the link sets
+) -> None:
+    """Draws a link to a place, which keeps the rest of this session's state."""
+    page, _, view = name.partition("/")
+    first = not view or view == next(iter(sitemap.PAGES[page].sections))
+    query = {**KEEP, **({} if first else {"view": view}), **named}
+    text = label or sitemap.place(name).name
+    st.page_link(sitemap.script(name), label=text, icon=icon, query_params=query, width=width)
+
+
+def with_model(
+    name: str,  # the place
+    model: str,  # a model that can show it
+) -> None:
+    """Draws a link to a place with another model, where the chosen one has nothing to show."""
+    if models.exists(model):
+        title = models.handle(model).title
+        link(name, f"Open it with {title}", ":material/arrow_forward:", "content", model=model)
+
+
+def finding(
+    name: str,  # the study, as `explorer.app.server.studies` names it
+) -> None:
+    """Draws a link to what was found over many sentences, if there is such a study."""
+    if name in studies.known():
+        link(
+            "findings",
+            f"Measured: {studies.study(name).question}",
+            ":material/biotech:",
+            "content",
+            study=name,
+        )
+
+
+def draw() -> None:
+    """Draws the menu; it is the same in every run, so only a full run of a page draws it."""
+    with st.container(key="menu"):
+        for door in sitemap.DOORS:
+            if door.folded:
+                with st.expander(door.name, icon=":material/biotech:", type="compact"):
+                    for entry in door.entries:
+                        for name in entry:
+                            link(name)
+                continue
+            st.caption(f"**{door.name}** · {door.told}")
+            for entry in door.entries:
+                name, icon = sitemap.TOGETHER.get(entry[0], ("", sitemap.PAGES[entry[0]].icon))
+                link(entry[0], name, icon)
+        with st.container(key="inside-links"):  # clicked by the maps (`acts.js`)
+            for kind in KINDS:
+                link("inside_a_head", f"Inside: {kind}", kind=kind)
+        sorts = {
+            Path(sitemap.script(name)).stem: page.sort
+            for name, page in sitemap.PAGES.items()
+            if page.sort != sitemap.TRANSLATE
+        }
+        told = {"query": KEEP, "own": PAGE_OWN, "place": PLACE, "sorts": sorts, "steady": session.CARRIED}
+        _addresses(key="menu-addresses", data=[told])

@@ -1,0 +1,151 @@
+"""Models on the Hub in the app: looks up a name, says what the model needs, and fetches the model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import streamlit as st
+
+from explorer.app.address import session
+from explorer.app.controls import part, plain, refusal
+from explorer.app.controls.pickers import control
+from explorer.app.server import hub_models, memory, suggested
+from explorer.app.server.hub_models import Download, HubQuestion, desk
+from transformer.families.registry import known_names
+from transformer.hub.files import Offer, size
+
+_EVERY = 0.5
+"""Seconds between two updates of a download's progress."""
+_ADDRESS = re.compile(r"https?://[^/\s]+/([^/\s?#]+/[^/\s?#]+)\S*")
+"""The address of a model's page; its group is the owner and the name."""
+
+Take = Callable[[str], object]
+"""A function that opens a model by name."""
+
+
+def draw(take: Take) -> None:
+    """Draws the form, or the progress of a download; opens the model when the download ends."""
+    if _fetching() is None:
+        part(_panel)()
+    else:
+        part(_fetched, run_every=_EVERY)(take)
+
+
+def _fetching() -> Download | None:
+    question = desk().question(session.visitor())
+    return None if question is None else question.download
+
+
+def _fetched(take: Take) -> None:
+    """Draws the progress of a download, twice a second; its end draws the whole page again."""
+    question = desk().question(session.visitor())
+    if question is None or question.download is None:
+        session.rerun()
+    else:
+        _progress(question, question.download, take)
+
+
+def _panel() -> None:
+    """Draws the form; the start of a download draws the whole page again."""
+    if _fetching() is not None:
+        session.rerun()
+    with st.popover("Models on the Hub", icon=":material/cloud_download:", type="tertiary"):
+        _form(desk().question(session.visitor()))
+
+
+def _form(question: HubQuestion | None) -> None:
+    reason = hub_models.closed()
+    if question is not None and question.is_open and reason is None:
+        with st.spinner("Asking the Hub"):
+            question.ask()
+    blocked = reason is not None or (question is not None and question.unreachable)
+    name = "" if question is None else question.name
+    st.text_input(
+        "Name of a model on the Hub",
+        name,
+        placeholder="Helsinki-NLP/opus-mt-en-fr",
+        disabled=blocked,
+        help=f"Any model of {known_names()}, or one trained with this package.",
+        **control("hub.grey" if blocked else "hub", name, _ask),  # a disabled field loses its text
+    )
+    if reason is not None:
+        st.caption(plain(reason))
+        return
+    if patterns := hub_models.allowed():
+        st.caption(f"Allowed here: {plain(', '.join(patterns))}")
+    if question is None:
+        st.caption("Type a name and press Enter.")
+        _suggest()
+        return
+    _answer(question)
+
+
+def _suggest() -> None:
+    """Draws well-known models that fit; a click asks the Hub what it offers."""
+    found = suggested.fitting()
+    if not found:
+        return
+    st.caption("Known models that fit the memory that is free here:")
+    with st.container(gap=None):
+        for each in found:
+            key = f"hub.suggested.{each.name}"
+            st.button(each.name, type="tertiary", on_click=_ask, args=(each.name,), key=key)
+            st.caption(plain(f"{each.does} · {each.told}"))
+
+
+def _answer(question: HubQuestion) -> None:
+    if question.problem:
+        st.error(refusal(question.problem), icon=":material/error:")
+    if question.offer is not None and not question.problem:
+        _offer(question.offer)
+        return
+    label = "Try again" if question.problem else "Look it up"
+    st.button(label, on_click=_ask_again, key="hub.again")
+
+
+def _offer(offer: Offer) -> None:
+    free, config = memory.available(), offer.config
+    layers = " + ".join(str(stack.n_layers) for stack in config.stacks.values())
+    st.markdown(
+        f"**{plain(offer.name)}**, {layers} layers of "
+        f"{config.n_heads} heads: {size(offer.nbytes)} to download, "
+        f"{size(offer.loaded_nbytes)} of memory needed, {size(free)} free."
+    )
+    if offer.present_name != offer.name:
+        st.caption(f"This model is now called {plain(offer.present_name)}.")
+    fits = offer.loaded_nbytes <= free
+    if not fits:
+        st.caption("This model needs more memory than is free here.")
+    st.button("Download it", type="primary", disabled=not fits, on_click=_fetch, key="hub.fetch")
+
+
+def _ask(text: str) -> None:
+    address = _ADDRESS.fullmatch(text.strip())
+    desk().ask(session.visitor(), address[1] if address else text.strip().strip("/"))
+
+
+def _ask_again() -> None:
+    desk().ask_again(session.visitor())
+
+
+def _fetch() -> None:
+    desk().fetch(session.visitor())
+
+
+def _progress(question: HubQuestion, download: Download, take: Take) -> None:
+    """Shows the progress of the download, and opens the model when the download ends."""
+    if download.complete:
+        desk().ask(session.visitor(), "")
+        take(question.name)
+        session.rerun()
+    if download.failed:
+        question.problem, question.download = download.failed, None
+        session.rerun()
+    there, total = size(download.done), size(download.offer.nbytes)
+    st.progress(download.share, f"Downloading {plain(question.name)}: {there} of {total}")
+    st.button("Cancel", on_click=_cancel, key="hub.cancel")
+
+
+def _cancel() -> None:
+    desk().ask(session.visitor(), "")

@@ -1,0 +1,145 @@
+"""The choice of a model: the list in the sidebar, memory needs, target languages, and models on the Hub."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+import streamlit as st
+
+from explorer.app.address import State, session, sitemap
+from explorer.app.controls import plain
+from explorer.app.controls.pickers import choose
+from explorer.app.server import catalogue, imported, models, runs
+from explorer.app.server.hub_models import desk
+from explorer.app.server.imported import Imported
+from explorer.app.server.language_names import language_name
+from explorer.app.server.models import ModelHandle
+from explorer.app.server.source import FILE, Source
+from explorer.app.shell import menu, waiting
+from explorer.app.shell.fitting import fit_model
+from explorer.app.shell.models import hub_picker
+from transformer.hub.files import size
+from transformer.hub.settings import is_name
+from transformer.model.sites import Head
+from transformer.storage.description import WEIGHTS_FILE
+
+
+def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
+    """Draws the sidebar, with the model picker above the menu; `page` as `sitemap` names it.
+
+    Returns:
+        The chosen model or file; None if there are no models.
+    """
+    with st.sidebar:
+        place = st.container()
+        menu.draw()
+    names = [*catalogue.available(), *imported.traces()]
+    if not names:
+        st.error(
+            "There is no model here. Put one into assets/models, or train one with "
+            "`python -m transformer train`."
+        )
+        return None
+    name = _fitted(names, now.model)
+    with place:
+        texts = {each: each if each.startswith(FILE) else models.handle(each).label for each in names}
+        choose("model", "Model", texts, name, take_model, labelled=True)
+    source = models.find(name)
+    _load(source)
+    with place:
+        if drawn := sitemap.draws(sitemap.at(page, now.view)):
+            st.caption(f"Drawn here: {drawn}.")
+        elif isinstance(source, ModelHandle):
+            line, more = _about(source)
+            st.caption(plain(line or more), help=plain(more) if line else None)
+        _pick_language(source, now)
+        hub_picker.draw(take_model)
+    return source
+
+
+def _fitted(names: list[str], asked: str | None) -> str:
+    name, notes = fit_model(asked, names)
+    if notes and asked is not None and is_name(asked):
+        desk().suggest(session.visitor(), asked)
+        notes = [
+            f"{asked} is not on this machine, so {name} is shown. Download {asked} from the Hub, on the left."
+        ]
+    for note in notes:
+        session.notice(note)
+    if name != asked:
+        session.resolve(model=name)
+    return name
+
+
+def _about(found: ModelHandle) -> tuple[str, str]:
+    """What a model is good at, as far as its card says so; and its size, its licence, where it runs."""
+    card = found.header
+    if not card.license or not card.good_at:
+        return card.trouble, found.runs
+    licence = card.license_name or card.license.upper().replace("-", " ")
+    languages = "" if found.named_by_languages else found.languages
+    nbytes = (found.path / WEIGHTS_FILE).stat().st_size
+    told = " · ".join(filter(None, (languages, card.good_at, card.trouble)))
+    return told, f"{size(nbytes)} on disk · {licence} · {found.runs}"
+
+
+def take_model(name: str) -> None:
+    """Opens another model; keeps the sentence, the step, the view, and heads that the visitor chose."""
+    if isinstance(found := models.known(name), Imported):
+        nowhere = dict.fromkeys(("step", "source", *catalogue.KINDS))
+        session.change(model=name, **nowhere, **found.selection)
+        return
+    now = session.current()
+    if now.source is not None:
+        session.notice(
+            "The source token is no longer chosen, because each model splits texts in its own way."
+        )
+    session.change(model=name, source=None, **{kind: _chosen(now, kind) for kind in catalogue.KINDS})
+
+
+def _chosen(now: State, kind: str) -> Head | None:
+    """The head of a kind, if the visitor chose it; None if the model opened with it."""
+    head: Head | None = getattr(now, kind)
+    try:
+        opened_with = runs.default_head(models.find(now.model or next(iter(catalogue.available()))), kind)
+    except (KeyError, ValueError, OSError):
+        return head
+    return None if head == opened_with else head
+
+
+def _load(source: Source) -> None:
+    """Loads a model whose files alone do not say which languages it knows; errors are reported later."""
+    with suppress(KeyError, ValueError, OSError):
+        if isinstance(source, ModelHandle) and source.description is None and not source.resident:
+            with st.spinner(waiting.loads(source)):
+                runs.first_choice(source)
+
+
+def _pick_language(source: Source, now: State) -> None:
+    """Lets the visitor choose among several target languages; a sentence may name its language itself."""
+    pieces = source.pieces
+    if not pieces:
+        return
+    named = source.named_in(now.text or "")
+    chosen = named or source.language_of(now.language)
+    names = {piece: language_name(piece) for piece in pieces}
+    found = dict(sorted(names.items(), key=lambda item: item[1]))
+    more = {"labelled": True, "disabled": named is not None}
+    if not source.names_pair:
+        told = "This model translates into several languages, so each text starts with the one you choose."
+        choose("language", "Translate into", found, chosen, _take_language, help=told, **more)
+        return
+    sides = chosen.split()
+    for side, label in enumerate(("Translate from", "Into")):
+        told = "This model is told both languages: the text begins with its own, the output with the other."
+        take = partial(_take_side, sides, side)
+        choose(f"language.{side}", label, found, sides[side], take, help=told, **more)
+
+
+def _take_language(language: str) -> None:
+    session.change(language=language, **session.FRESH)
+
+
+def _take_side(sides: list[str], side: int, language: str) -> None:
+    _take_language(" ".join([*sides[:side], language, *sides[side + 1 :]]))

@@ -1,0 +1,73 @@
+"""Kinds of attention that a page needs, and what it says if the model lacks one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from explorer.app.controls import inform, plain
+from explorer.app.server.source import Source
+from explorer.figures.base.captions import KIND_NAMES
+from transformer.model.config import ModelConfig
+
+PAGES = {
+    "encoder": "pages/encoder_self_attention.py",
+    "decoder": "pages/decoder_self_attention.py",
+    "cross": "pages/cross_attention.py",
+}
+"""The page of each kind of attention."""
+
+
+def tell_lack(
+    source: Source,  # the model, or the open file
+    needs: Sequence[str],  # the kinds of attention without which the page has nothing to show
+) -> bool:
+    """Says in a sentence that a model lacks what the page shows, and leads to what it has.
+
+    Returns:
+        Whether the model lacks any of them. A damaged model is reported when its sentence is opened.
+    """
+    try:
+        has = source.sizes
+    except (ValueError, OSError):
+        return False
+    lacking = [kind for kind in needs if kind not in has]
+    if not lacking:
+        return False
+    inform(plain(sentence(source, lacking)))
+    for kind in has:
+        st.page_link(PAGES[kind], label=KIND_NAMES[kind], icon=":material/arrow_forward:")
+    return True
+
+
+def has(source: Source | None, kind: str) -> bool:
+    """Whether a model has a kind of attention; a model that is not there or damaged is taken to have all."""
+    try:
+        return source is None or kind in source.sizes
+    except (ValueError, OSError):
+        return True
+
+
+def config_of(source: Source | None) -> ModelConfig | None:
+    """The config of a model; None for one that is not there or damaged."""
+    try:
+        return None if source is None else source.config
+    except (ValueError, OSError):
+        return None
+
+
+def sentence(
+    source: Source,  # the model, or the open file
+    lacking: Sequence[str],  # the kinds of attention that it lacks, at least one
+) -> str:
+    """Kinds of attention that a model lacks, its own instead, and the way out."""
+    return (
+        f"This part shows {_names(lacking)}, which {source.name} does not have: its only attention is "
+        f"{_names(list(source.sizes))}. Choose another model on the left."
+    )
+
+
+def _names(kinds: Sequence[str]) -> str:
+    names = [KIND_NAMES[kind].lower() for kind in kinds]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,70 @@
+"""The opening of every page with a sentence: title, model, sentence box, translation, notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from explorer.app.address import State, session
+from explorer.app.controls import inform, refusals
+from explorer.app.server.opened import Opened
+from explorer.app.server.source import NEEDS_MODEL, Source
+from explorer.app.shell import changed, frame, paragraph, sentence
+from explorer.app.shell.lesson import strip
+from explorer.app.shell.models import needs
+from explorer.app.shell.models.model_picker import pick_model
+
+
+def open_sentence_page(
+    page: str,  # the name of the page, as `sitemap` has it
+    # draws the controls between the sentence box and the picture; gets the state
+    controls: Callable[[State], None] | None = None,
+    changes: changed.Holds = changed.every,  # which changes hold on the page
+    tell: changed.Tell = changed.show_changes,  # draws what is said about changes
+    kinds: Sequence[str] = (),  # the kinds of attention without which the page has nothing to show
+    # the target that a model is given if the visitor gives none, by model and text; None if it writes its own
+    target: Callable[[Source, str | None], str | None] = lambda source, text: None,
+    # draws the choice of the way of decoding; None if the page decides it
+    way: Callable[[State], None] | None = sentence.decoding,
+) -> Opened | None:
+    """Draws the top of a page and translates its sentence.
+
+    Returns:
+        The sentence, ready to be shown; None if something was refused, and the page has said why.
+    """
+    now = frame.open_page(page)
+    frame.heading(page, now)
+    source = pick_model(now, page)
+    now = session.current()  # names that model, whatever the address named
+    opened = None
+    if source is not None:
+        with st.container(key="top"):
+            sentence.sentence_box(source, now, way)
+            paragraph.draw(source, now)
+            if controls is not None:
+                controls(now)
+        if not needs.tell_lack(source, kinds):
+            asked = changed.held(now, changes)
+            given = asked.target or target(source, asked.text)
+            opened = sentence.open_sentence(source, replace(asked, target=given))
+    now = session.current()
+    frame.show_notices(now, () if opened is None else opened.translation.notes)
+    tell(now, opened, changes)
+    if opened is not None:
+        strip.ask(opened)
+    frame.end(page, now, () if opened is None else opened.tokens(page == "beam_search"))
+    return opened
+
+
+def with_model(
+    opened: Opened,  # the sentence
+    show: Callable[[Opened], None],  # draws the rest of the page
+) -> None:
+    """Shows results that only the model can compute; says that the model is missing for a file."""
+    if opened.source.has_model:
+        with refusals():
+            show(opened)
+    else:
+        inform(NEEDS_MODEL)

@@ -1,0 +1,173 @@
+"""The sentence of a page: input box, ways of decoding, and translation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import streamlit as st
+
+from explorer.app.address import State, session
+from explorer.app.address.kinds import AS_ONE, SAMPLE
+from explorer.app.controls import options, pickers, plain, refusal
+from explorer.app.controls.pickers import choose, control
+from explorer.app.server import examples, models, runs
+from explorer.app.server.hosting import hosted
+from explorer.app.server.hosting.hosted import TIMES
+from explorer.app.server.opened import Opened
+from explorer.app.server.runs import Request
+from explorer.app.server.source import Source
+from explorer.app.shell import sampling, waiting
+from explorer.app.shell.fitting import fit_heads, fit_position, noticed
+from transformer.runs.translation import Translation
+
+
+def new_text(text: str | None) -> None:
+    """Takes a new sentence, or the first example for None; the app chooses where the cursor starts."""
+    session.change(text=text, target=None, **session.FRESH)
+
+
+def decoding(now: State) -> None:
+    """Draws the choice of the way of decoding."""
+    ways = options.decodings(now.decode)
+    with st.container(key="decoding"):
+        choose("decode", "Decoding", ways, now.decode, _take_decoding, texts=True, labelled=True)
+
+
+def sentence_box(source: Source, now: State, way: Callable[[State], None] | None = decoding) -> None:
+    """Draws the input box for the sentence, the way of decoding unless the page decides it, the button."""
+    text, translates = examples.text_on(source, now.text), source.task == "translate"
+    box, *middle, button = st.columns(
+        [6.2, *([2.6] if way is not None else []), 1], vertical_alignment="bottom"
+    )
+    with box:
+        st.text_input(
+            "Sentence to translate" if translates else "Text to go by",
+            text,
+            label_visibility="collapsed",
+            placeholder=f"Type a {'sentence' if translates else 'text'} and press Enter",
+            **control("text", text, new_text),
+        )
+    if way is not None:
+        with middle[0]:
+            way(now)
+    with button:
+        does = "Translate" if translates else "Write"
+        st.button(does, type="primary", width="stretch", on_click=session.keep)
+
+
+def _take_decoding(method: str) -> None:
+    session.change(decode=method, target=None, **session.RUN)
+
+
+def _sample_again() -> None:
+    seed = int(session.current().decode.removeprefix(SAMPLE)) + 1
+    _take_decoding(f"{SAMPLE}{seed}")
+
+
+def below_box(source: Source, now: State) -> None:
+    """Draws what the text may ask for, one line of example sentences, and the visitor's own translation."""
+    prompts(source, now)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
+        pickers.examples(examples.offered(source, now.text), new_text)
+        if (told := examples.problem(source)) is not None:
+            st.caption(f":material/warning: {refusal(told)}", width="content")
+        if now.target is None:
+            draw_again(now)
+        own_translation(now, source)
+
+
+def prompts(source: Source, now: State) -> None:
+    """Draws the prompts of a model that is told what to do; one that is chosen begins the text."""
+    if not source.prompts:
+        return
+    text = examples.text_on(source, now.text)
+    own = examples.prompt_of(source, text)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="prompts"):
+        st.caption("Task:", width="content")
+        for i, each in enumerate(source.prompts):
+            begun = examples.prompted(source, text, each)
+            label = plain(each.strip().removesuffix(":"))
+            button = partial(st.button, label, key=f"prompt.{i}", on_click=new_text, args=(begun,))
+            button(type="secondary" if each == own else "tertiary")
+
+
+def draw_again(now: State) -> None:
+    """Draws the button for another sample and the settings of sampling, if samples are drawn."""
+    if now.decode.startswith(SAMPLE):
+        st.button("Draw another sample", type="tertiary", on_click=_sample_again, icon=":material/casino:")
+        sampling.popover(now)
+
+
+def own_translation(now: State, source: Source | None = None) -> None:
+    """A popover for the visitor's own translation or text, which is then forced through the model."""
+    own, target = _output(source or models.known(now.model)), now.target
+    label = f"Use your own {own}" if target is None else f"Your own {own} is in use"
+    with st.popover(label, type="tertiary"):
+        st.text_input(
+            f"Your {own}",
+            target or "",
+            placeholder=f"Type a {own} and press Enter",
+            help="The model reads it token by token (teacher forcing) and decodes nothing.",
+            **control("target", target or "", _take_target),
+        )
+        if target is not None:
+            st.button(f"Back to the model's {own}", on_click=_take_target, args=("",))
+
+
+def _output(source: Source | None) -> str:
+    """What a model's output is called."""
+    return "translation" if source is None or source.task == "translate" else "text"
+
+
+def _take_target(target: str) -> None:
+    session.change(target=target.strip() or None, **session.FRESH)
+
+
+def open_sentence(source: Source, now: State) -> Opened | None:
+    """Translates the sentence of the state and fits the cursor and the heads to it; None after a refusal."""
+    _fit_sentence(source, now)
+    text = examples.sentence_of(source, now)
+    asked = runs.request(now, source, text)
+    try:
+        hosted.check_texts(now.text, times=TIMES)
+        translation = _translate(asked)
+    except (ValueError, OSError) as error:
+        st.error(refusal(error), icon=":material/error:")
+        if not text.strip():
+            st.button("Back to the example", icon=":material/undo:", on_click=new_text, args=(None,))
+        return None
+    example = None if asked.target is not None or asked.changes else examples.example_of(source, text)
+    opened = Opened(asked, translation, example)
+    _fit(now, opened)
+    return opened
+
+
+def _translate(asked: Request) -> Translation:
+    does = "Translating" if asked.source.task == "translate" else "Writing"
+    teller = waiting.Teller(asked.source, does)
+    translation = runs.translate(asked, teller)
+    teller.end()
+    return translation
+
+
+def _fit_sentence(source: Source, now: State) -> None:
+    """Says which sentence is shown if there is none of that number, and how many of a very long text are."""
+    count, most = len(examples.sentences_on(source, now.text)), examples.MOST_SENTENCES
+    if count > most and now.sentence != AS_ONE:
+        kept = "the others stay in the field"
+        session.notice(f"This text has {count:,} sentences: the first {most} are translated, {kept}.")
+    last = min(count, most) - 1
+    if count > 1 and now.sentence is not None and now.sentence > last:
+        session.notice(f"This text has {count:,} sentences; sentence {last + 1} is shown.")
+        session.resolve(sentence=last)
+
+
+def _fit(now: State, opened: Opened) -> None:
+    translation, example, first = opened.translation, opened.example, {}
+    if example is not None and examples.has_own(opened.source):
+        first = {"cross": (example.claim.layer, example.claim.head)}
+    heads = noticed(fit_heads(now, opened.source, first))
+    step = noticed(fit_position("step", now.step, len(translation.target_tokens)))
+    source = noticed(fit_position("source token", now.source, len(translation.source_tokens)))
+    session.resolve(step=opened.first_step if step is None else step, source=source, **heads)

@@ -1,0 +1,124 @@
+"""Sentences of a page that waits for PyTorch or for a model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import streamlit as st
+
+from explorer.app.address import session
+from explorer.app.controls import plain
+from explorer.app.server import memory, models
+from explorer.app.server.background.run import place, turns
+from explorer.app.server.models import ModelHandle
+from explorer.app.server.source import Source
+from explorer.app.shell import frame
+from explorer.figures.base import labels
+from transformer.hub.files import size
+
+_PROGRESS_EVERY = 0.2
+_STARTING = "PyTorch and the model are still loading, because the server has just started."
+
+
+def loads(source: ModelHandle) -> str:
+    """Says what takes so long if a model is not in memory."""
+    if not models.loading().done:
+        return _STARTING
+    needed, free = source.needs, memory.available()
+    return f"Loading {plain(source.name)}: it needs {size(needed)} of memory, {size(free)} is free"
+
+
+@contextmanager
+def while_loading() -> Iterator[None]:
+    """Says why it takes so long while what is inside waits for PyTorch."""
+    if models.loading().done:
+        yield
+        return
+    with st.spinner(_STARTING):
+        yield
+
+
+@contextmanager
+def for_pytorch(
+    page: str,  # the name of the page, as `sitemap` has it
+) -> Iterator[None]:
+    """Waits before the imports of a page that needs PyTorch, and then runs the page again from its start."""
+    if not models.loading().done:
+        frame.heading(page, frame.open_page(page))
+        with while_loading():
+            models.loading().wait()
+        session.rerun()
+    yield
+
+
+@contextmanager
+def progress(
+    text: str,  # what is computed
+    stop: str = "",  # the key of a button that stops it; none if empty, as in a part, whose clicks must wait
+) -> Iterator[Callable[[float], object]]:
+    """A bar while something long is computed, which hears what share is done, and waits for its turn.
+
+    What is kept already says nothing, and needs no turn. If other work waits, a turn ends at the next share.
+    Whoever clicks elsewhere or leaves ends it.
+    """
+    with ExitStack() as turn:
+        bar, button, begun = st.progress(0.0, text), st.empty(), False
+
+        def tell(share: float) -> None:
+            nonlocal begun
+            done = min(share, 1.0)
+            if not begun and stop and button.button("Stop", key=stop):
+                _stopped(text)
+            if not begun or turns().count()[1]:  # what waits may be shorter
+                begun = True
+                turn.close()
+                turn.enter_context(
+                    turns().turn(
+                        object(), lambda before: bar.progress(done, place(before)), session.browser()
+                    )
+                )
+            bar.progress(done, text)
+
+        yield tell
+        for each in (bar, button):
+            each.empty()
+
+
+def _stopped(text: str) -> None:
+    """Ends the run of a page whose visitor stopped the computation."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"Stopped: {text[0].lower()}{text[1:]}.", width="content")
+        st.button("Continue")
+    st.stop()
+
+
+class Teller:
+    """Tells the visitor, in one place on the page, how far a run of a model has come."""
+
+    def __init__(
+        self,
+        source: Source,  # the model, or the open file
+        does: str,  # what the model does, such as `Translating`
+    ) -> None:
+        self._source, self._does = source, does
+        self._place, self._last = st.empty(), time.monotonic()
+
+    def loads(self) -> None:
+        assert isinstance(self._source, ModelHandle)  # a file loads nothing
+        self._place.progress(0, loads(self._source))
+
+    def waits(self, before: int) -> None:
+        self._place.progress(0, place(before))
+
+    def wrote(self, count: int, token: str) -> None:
+        if time.monotonic() - self._last > _PROGRESS_EVERY:
+            self._last = time.monotonic()
+            word = plain(labels.piece(token))
+            text = f"{self._does}: {count} token{'s' * (count != 1)} so far, the last one {word}"
+            self._place.progress(min(0.98, 1 - 0.98**count), text)
+
+    def end(self) -> None:
+        """Clears the place."""
+        self._place.empty()

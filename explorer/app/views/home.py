@@ -1,0 +1,74 @@
+"""The linked view of the home page: strips, cursor, three maps and the next token."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from explorer.app.address import State
+from explorer.app.controls import formula, seen
+from explorer.app.maps import display, measuring, next_token_choice
+from explorer.app.maps.explorer import Scene, Strips, explorer
+from explorer.app.maps.looking import Looks
+from explorer.app.maps.run_export import run_export
+from explorer.app.server.opened import Opened
+from explorer.app.shell import better
+from explorer.figures.base import labels
+from explorer.linked.view import RaceFeed
+from explorer.linked.view.home import HOME, LARGEST, TOUR, next_feed
+
+_READING = (
+    "A row is a query, a column is a key. The fuller the colour, "
+    "the larger the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: a "
+    "ring marks its row, and the lines between the tokens show that row of the large map. Later rows are "
+    "faded."
+)
+_UNDIVIDED = r"\mathrm{softmax}\!\left(QK^{\top} + \mathrm{mask}\right)V"
+_FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
+
+
+def show(opened: Opened) -> None:
+    """Draws the linked view of a sentence."""
+
+    def below(now: State, looks: Looks) -> None:
+        with st.container(horizontal=True, vertical_alignment="center", key="under-home"):
+            display.popover(opened.kinds, now)
+            measuring.choose(opened, now)
+            measuring.shares(opened, now)
+            measuring.cell(looks["cross" if "cross" in looks else opened.kinds[0]])
+            measuring.why(opened)
+            display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
+            seen(*_explained(opened))
+            run_export(scene)
+
+    shown = {*opened.kinds, "controls", "next"}
+    notice = st.empty()
+    scene = Scene(
+        HOME,
+        opened,
+        opened.kinds,
+        lambda now, looks: {"next": _next(opened)},
+        below,
+        tuple(stop for stop in TOUR if stop[0] in shown),
+        largest=LARGEST,
+        strips=lambda now: Strips(shades=measuring.shaded(opened, now)),
+    )
+    explorer(scene)
+    with notice:
+        better.tell(opened)
+
+
+def _explained(opened: Opened) -> tuple[str, str]:
+    """Explanation and formula: that of the paper, or that of the only attention that a model has."""
+    first, *others = opened.translation.config.sites.values()
+    seeing = f"{_READING} {labels.signs(opened.tokens(True))}".rstrip()
+    if others:
+        return (
+            f"Three attention maps of one translation. {seeing}",
+            _FORMULA if first.score == "scaled_dot" else _UNDIVIDED,
+        )
+    return f"One attention map. {seeing}", formula.attention(first.kind, "none", first.causal, first.score)
+
+
+def _next(opened: Opened) -> RaceFeed:
+    offered = next_token_choice.offered(opened) if opened.source.has_model else None
+    return next_feed(opened.trace, opened.translation, str(opened.asked.drawing), offered)

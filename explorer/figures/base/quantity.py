@@ -1,0 +1,71 @@
+"""What the numbers of a map are: weights, what they carried, or what they did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from explorer.figures.base.shape import HeadLike
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A measure of the cells of a map, in words; colours always run from 0 to 1."""
+
+    name: str  # for a control and a legend
+    share: str  # what a number from 0 to 1 is
+    caption: str  # what the numbers are, in full
+    hover: str  # Plotly's text of a cell: `customdata[0]` is the share, `customdata[1]` the measure itself
+    words: str  # as `caption`, for merged pieces; empty if it is not of words
+    limit: str  # one sentence on what the numbers do not say
+    sums: bool = True  # whether rows sum to 1
+    offered: bool = True  # whether a visitor may choose it
+
+
+QUANTITIES = {
+    "weight": Quantity(
+        "weight",
+        "weight",
+        "weights",
+        "weight %{customdata[0]:.3f}",
+        "weights of words, summed over the pieces of a key, averaged over those of a query",
+        "A weight is a share, not how much it carried, nor how much it mattered.",
+    ),
+    "carried": Quantity(
+        "carried",
+        "share carried",
+        "what keys carried, ‖α x W_V W_O‖, as shares of each row's sum",
+        "share carried %{customdata[0]:.3f}",
+        "what words carried, ‖α x W_V W_O‖ as shares of each row's sum, summed over the pieces of a key, "
+        "averaged over those of a query",
+        "What is long need not matter.",
+    ),
+    "effect": Quantity(
+        "effect",
+        "share of the largest effect",
+        "|Δ log p| when a key is hidden from this head and query, by running again, as a share of the "
+        "largest on this map (or of 0.1 nats)",
+        "Δ log p %{customdata[1]:+.3f} nats",
+        "",
+        "Effects do not add up: another head may do the same work.",
+        sums=False,
+    ),
+    "effect_on_all": Quantity(
+        "effect",
+        "share of the largest effect",
+        "Σ|Δ log p| of all tokens of the translation when a key is hidden from this head and query, by "
+        "running again, as a share of the largest on this map (or of 0.1 nats)",
+        "Σ|Δ log p| %{customdata[1]:.3f} nats",
+        "",
+        "Effects do not add up: another head may do the same work.",
+        sums=False,
+        offered=False,
+    ),
+}
+
+MEASURES = tuple(name for name, each in QUANTITIES.items() if each.offered)
+"""The measures that a visitor chooses from."""
+
+
+def quantity(view: HeadLike) -> Quantity:
+    """What the numbers of a view are; weights if it does not say."""
+    return QUANTITIES[getattr(view, "measure", "weight")]

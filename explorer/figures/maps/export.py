@@ -1,0 +1,139 @@
+"""Figures that leave the app: fixed colours, and the caption and provenance inside the picture."""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.figures.base import labels
+from explorer.figures.base.shape import HeadLike
+from explorer.figures.maps.heatmap import heatmap
+
+INK = "#1d232c"
+PAPER = "#ffffff"
+SIZE = 620
+_WIDTH, _HEIGHT = 900, 450
+_LINE, _LETTER, _EDGE = 13, 5.3, 8
+_LONGEST_LINE = 400
+_STEERING = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
+
+
+class GroupLike(Protocol):
+    """Pieces that share one row or column: the first, and one past the last."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def stop(self) -> int: ...
+
+
+def printed(
+    figure: go.Figure,  # any figure; it is not changed. The copy leaves out the frames of an animation.
+    lines: Sequence[str],  # paragraphs of plain text; `layout.meta` holds them unbroken too
+) -> go.Figure:
+    """A copy with dark text on white, and with a description below the picture."""
+    layout = figure.layout
+    width, height = layout.width or _WIDTH, layout.height or _HEIGHT
+    bottom = 80 if layout.margin.b is None else layout.margin.b
+    left = 80 if layout.margin.l is None else layout.margin.l
+    rows = [row for line in lines for row in wrapped(line, int((width - 2 * _EDGE) / _LETTER))]
+    extra = _LINE * len(rows) + 2 * _EDGE
+    copy = go.Figure(data=figure.data, layout=layout)
+    copy.update_layout(
+        template=go.layout.Template(),
+        paper_bgcolor=PAPER,
+        plot_bgcolor=PAPER,
+        font={"color": INK},
+        width=width,
+        height=height + extra,
+        margin={"b": bottom + extra},
+        meta={"caption": [plain(line) for line in lines]},
+    )
+    copy.add_annotation(
+        text="<br>".join(labels.escape(row) for row in rows),
+        showarrow=False,
+        align="left",
+        font={"size": 10, "color": INK},
+        xref="paper",
+        yref="paper",
+        x=0,
+        y=0,
+        xanchor="left",
+        yanchor="top",
+        xshift=_EDGE - left,
+        yshift=-bottom - _EDGE,
+        name="caption",
+    )
+    return copy
+
+
+def wrapped(text: str, letters: int) -> list[str]:
+    """Breaks a paragraph into rows of at most `letters` letters; wide East Asian letters count twice."""
+    text = plain(text)
+    if len(text) > _LONGEST_LINE:
+        text = text[:_LONGEST_LINE] + "…"
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    fitting = max(10, int(letters * len(text) / max(1, len(text) + wide)))
+    return textwrap.wrap(text, fitting) or [""]
+
+
+def plain(text: str) -> str:
+    """Replaces characters that control the direction or layout of a text with visible signs."""
+    return "".join(
+        labels.display(letter) if unicodedata.category(letter) in _STEERING else letter
+        for letter in text.replace("\n", " ")
+    )
+
+
+def marked(
+    view: HeadLike,  # the head, or a view derived from it, at most 64 x 64 cells
+    row: int | None = None,  # the query at the cursor (position in the sentence, from 0); None marks nothing
+    column: int | None = None,  # the key at the cursor (from 0), or None
+    later: bool = True,  # whether rows after the cursor are faded to a quarter
+    size: int = SIZE,  # width and height in px
+    scale: str = "linear",  # how weights become colours, one of `style.SCALES`
+) -> go.Figure:
+    """A head's map with the cursor marked, as in the linked view."""
+    figure = heatmap(view, size, scale)
+    at = _place(getattr(view, "rows", None), view.window.query_start, len(view.query_tokens), row)
+    if at is None:
+        return figure
+    if later and at + 1 < len(view.weights):
+        _fade(figure, at)
+    _ring(figure, (-0.5, view.weights.shape[1] - 0.5), at)
+    key = _place(getattr(view, "columns", None), view.window.key_start, len(view.key_tokens), column)
+    if key is not None:
+        _ring(figure, (key - 0.5, key + 0.5), at)
+    return figure
+
+
+def _place(groups: Sequence[GroupLike] | None, start: int, length: int, position: int | None) -> int | None:
+    """The row or column of a map that holds a position of the sentence; None if none does."""
+    if position is None:
+        return None
+    if groups is None:
+        return position - start if start <= position < start + length else None
+    found = (i for i, group in enumerate(groups) if group.start <= position < group.stop)
+    return next(found, None)
+
+
+def _fade(figure: go.Figure, row: int) -> None:
+    """Splits the cells: those after a row become a trace of their own, with a quarter of the opacity."""
+    cells = figure.data[0]
+    rest = go.Heatmap(cells)
+    for trace, rows in ((cells, slice(0, row + 1)), (rest, slice(row + 1, None))):
+        trace.z, trace.customdata = np.asarray(trace.z)[rows], np.asarray(trace.customdata)[rows]
+        trace.text = cells.text[rows] if trace is rest else trace.text
+    rest.update(y0=row + 1, dy=1, opacity=0.25, showscale=False)
+    figure.add_trace(rest)
+    figure.data = (figure.data[0], figure.data[-1], *figure.data[1:-1])
+
+
+def _ring(figure: go.Figure, x: tuple[float, float], row: int) -> None:
+    line = {"color": INK, "width": 2}
+    figure.add_shape(type="rect", x0=x[0], x1=x[1], y0=row - 0.5, y1=row + 0.5, line=line)

@@ -1,0 +1,228 @@
+"""One head's attention as a map: rows are queries, columns are keys, masked cells are hatched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.figures.base import labels, style
+from explorer.figures.base.grid import token_grid
+from explorer.figures.base.quantity import quantity
+from explorer.figures.base.shape import HeadLike, hidden, named, row_sums
+
+LARGEST = 64
+LEGEND = 34
+_SUMS = 76
+MASKED = " (masked)"
+LATER = " (masked: this row has not read it yet)"
+"""What a hover text adds to a masked cell; of masked decoder self-attention, to one right of the diagonal."""
+"""The end of the hover text of a masked cell."""
+_SCORE = " · score before the mask %{customdata[1]:.2f}"
+_LENGTH = " · length %{customdata[1]:.3f}"
+
+
+def levels(
+    weights: np.ndarray,  # attention weights (queries, keys)
+    mask: np.ndarray,  # true where the query may attend (queries, keys)
+    scale: str = "linear",  # one of `style.SCALES`
+) -> np.ndarray:
+    """Turns weights from 0 to 1 into colour levels: 0 for masked cells, 1 to 255 for the others."""
+    shown = 1 + np.rint(254 * style.strength(weights, scale))
+    return np.where(mask, shown, 0).astype(np.uint8)
+
+
+def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
+    """Takes the maximum over blocks, so that neither side of (rows, columns) is longer than `limit`.
+
+    Returns:
+        The pooled array, and how many rows and columns each of its cells stands for.
+    """
+    rows, columns = (-(-length // limit) for length in values.shape)
+    starts = [np.arange(0, length, step) for length, step in zip(values.shape, (rows, columns), strict=True)]
+    pooled = np.maximum.reduceat(np.maximum.reduceat(values, starts[0], axis=0), starts[1], axis=1)
+    return pooled, rows, columns
+
+
+def hatching(
+    mask: np.ndarray,  # true where the query may attend (queries, keys)
+) -> dict[str, Any] | None:
+    """Draws all masked cells as one hatched polygon; returns None if nothing is masked."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for top, bottom, left, right in masked_blocks(mask):
+        x += [left - 0.5, right - 0.5, right - 0.5, left - 0.5, left - 0.5, None]
+        y += [top - 0.5, top - 0.5, bottom - 0.5, bottom - 0.5, top - 0.5, None]
+    if not x:
+        return None
+    look = {"fill": "toself", "fillcolor": "rgba(0,0,0,0)", "fillpattern": style.HATCH, "line": {"width": 0}}
+    return {"type": "scatter", "mode": "lines", "x": x[:-1], "y": y[:-1], "hoverinfo": "skip", **look}
+
+
+def masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
+    """Masked cells as rectangles (top, bottom, left, right), with equal runs of adjacent rows joined."""
+    blocks: list[tuple[int, int, int, int]] = []
+    open_runs: dict[tuple[int, int], int] = {}
+    for row in range(len(mask) + 1):
+        runs = set(_masked_runs(mask[row])) if row < len(mask) else set()
+        for run in [run for run in open_runs if run not in runs]:
+            blocks.append((open_runs.pop(run), row, *run))
+        for run in runs:
+            open_runs.setdefault(run, row)
+    return blocks
+
+
+def _masked_runs(row: np.ndarray) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate(([True], row, [True])).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def heatmap(view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums: bool = False) -> go.Figure:
+    """Draws one head: how much each query (row) attends to each key (column).
+
+    Colours run from 0 to 1 for every head and sentence. The hover text gives the exact weight and the scaled
+    score before the mask.
+
+    Args:
+        view: the head; at most 64 x 64 cells, longer sentences come as a window.
+        size: width and height in px.
+        scale: one of `style.SCALES`; the legend under the map prints it.
+        sums: whether to write the sum of each row at its end.
+
+    Raises:
+        ValueError: the window holds more than 64 x 64 cells, or labels and arrays differ in number.
+    """
+    spec = heatmap_spec(view, size, scale, sums)
+    spec["data"][0] |= legend(scale, quantity(view).share)
+    layout = spec["layout"]
+    layout |= {
+        "height": size + LEGEND,
+        "margin": layout["margin"] | {"b": layout["margin"]["b"] + LEGEND},
+    }
+    spec["data"][0]["text"] = _hover_text(**layout["meta"], mask=view.mask)
+    return style.figure(spec)
+
+
+def heatmap_spec(
+    view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums: bool = False, most: int = LARGEST
+) -> dict[str, Any]:
+    """The same figure as plain values, without a legend, because the linked view prints its own.
+
+    The linked view makes the hover texts from the names in `layout.meta` and `MASKED`. `most`: rows, and
+    columns, of the largest map that is drawn.
+    """
+    check(view, most)
+    rows = labels.row_names(view.query_tokens, view.predicted_tokens)
+    columns = labels.key_names(view.key_tokens)
+    numbers, hover = cell_numbers(view)
+    cells = {
+        "type": "heatmap",
+        "z": levels(view.weights, view.mask, scale),
+        "zmin": 0,
+        "zmax": 255,
+        "colorscale": style.scale(view.kind),
+        "showscale": False,
+        "customdata": numbers,
+        "hovertemplate": f"%{{text}}<br>{hover}<extra></extra>",
+    }
+    hatched = hatching(view.mask)
+    layout = token_grid(row_tokens(view), view.key_tokens, axis_titles(view), size)
+    layout |= {"meta": {"rows": rows, "columns": columns}}
+    traces = [cells] if hatched is None else [cells, hatched]
+    if sums and quantity(view).sums:
+        layout |= _row_ends(view, layout)
+        traces.append({"type": "scatter", "x": [0], "y": [None], "yaxis": "y2", "hoverinfo": "skip"})
+    return style.spec(traces, layout)
+
+
+def cell_numbers(view: HeadLike) -> tuple[np.ndarray, str]:
+    """(queries, keys, 1 or 2) float32 numbers of every cell, and how a hover text says them."""
+    measured, told = getattr(view, "measured", None), quantity(view).hover
+    if measured is not None:
+        numbers = [view.weights, np.nan_to_num(measured)]
+        told += _LENGTH if view.measure == "carried" else ""  # type: ignore[attr-defined]
+    elif view.scores is not None and getattr(view, "measure", "weight") == "weight":
+        numbers, told = [view.weights, view.scores], told + _SCORE
+    else:
+        numbers = [view.weights]
+    return np.stack(numbers, axis=-1).astype(np.float32), told
+
+
+def legend(scale: str = "linear", share: str = "weight") -> dict[str, Any]:
+    """A colour bar with numbers under a map of weights; it takes `LEGEND` px of height."""
+    stops = style.stops(scale)
+    bar = {
+        "orientation": "h",
+        "x": 0,
+        "xanchor": "left",
+        "y": 0,
+        "yanchor": "top",
+        "ypad": 4,
+        "xpad": 0,
+        "len": 0.5,
+        "thickness": 8,
+        "outlinewidth": 0,
+        "tickvals": [1 + 254 * share for _, share in stops],
+        "ticktext": [text for text, _ in stops],
+        "tickfont": {"size": 9},
+        "title": {
+            "text": f"{share}, {style.SCALE_NAMES[scale]}",
+            "side": "top",
+            "font": {"size": 9},
+        },
+    }
+    return {"showscale": True, "colorbar": bar}
+
+
+def _row_ends(view: HeadLike, layout: dict[str, Any]) -> dict[str, Any]:
+    """A second axis on the right with the sum of every row."""
+    rows = layout["yaxis"]
+    ends = row_sums(view)
+    axis = {key: value for key, value in rows.items() if key != "ticktext"}
+    axis |= {"overlaying": "y", "side": "right", "ticktext": [ends[i] for i in rows["tickvals"]]}
+    heading: dict[str, Any] = {"text": "Σ + hidden" if hidden(view).any() else "Σ", "showarrow": False}
+    heading |= {"xref": "x domain", "yref": "paper", "x": 1, "y": 1, "xanchor": "left", "yanchor": "bottom"}
+    return {
+        "yaxis2": axis,
+        "margin": layout["margin"] | {"r": _SUMS if hidden(view).any() else 36},
+        "annotations": [*layout["annotations"], {**heading, "xshift": 4, "font": {"size": 9}}],
+    }
+
+
+def _hover_text(rows: list[str], columns: list[str], mask: np.ndarray) -> list[list[str]]:
+    return [
+        [labels.escape(f"{row}, {column}{'' if mask[i, j] else MASKED}") for j, column in enumerate(columns)]
+        for i, row in enumerate(rows)
+    ]
+
+
+def check(view: HeadLike, most: int = LARGEST) -> None:
+    shape = view.weights.shape
+    if max(shape) > most:
+        raise ValueError(
+            f"A map shows at most {most} x {most} cells, not {shape[0]} x {shape[1]}; ask for a window."
+        )
+    if shape != (len(view.query_tokens), len(view.key_tokens)):
+        raise ValueError(
+            f"The map has {shape[0]} x {shape[1]} cells, but labels for "
+            f"{len(view.query_tokens)} x {len(view.key_tokens)}."
+        )
+
+
+def row_tokens(view: HeadLike) -> tuple[str, ...]:
+    """The tokens that label the rows: those predicted (the default in cross-attention) or those read."""
+    if named(view) == "predicted" and view.predicted_tokens is not None:
+        return view.predicted_tokens
+    return view.query_tokens
+
+
+def axis_titles(view: HeadLike) -> tuple[str, str]:
+    """Axis titles: the source of the queries (rows), and the source of the keys and values (columns)."""
+    layer = f"layer {labels.count(view.layer)}"
+    if view.kind == "encoder":
+        return f"queries: encoder, {layer}", f"keys and values: encoder, {layer}"
+    queries = f"queries: decoder, {layer} (token {named(view)})"
+    if view.kind == "decoder":
+        return queries, f"keys and values: decoder, {layer} (token read)"
+    return queries, "keys and values: encoder output"

@@ -1,0 +1,290 @@
+"""Positional encodings and their effect: tables, curves, biases, and results with intervals."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.figures.base import labels, style
+
+LOOKS = {
+    "none": ("#999999", "dot"),
+    "sinusoidal": ("#E69F00", "solid"),
+    "learned": ("#E69F00", "dash"),
+    "shaw": ("#CC79A7", "solid"),
+    "t5": ("#CC79A7", "dash"),
+    "rotary": ("#56B4E9", "solid"),
+    "alibi": ("#56B4E9", "dash"),
+    "postnorm": ("#999999", "solid"),
+}
+"""Colour and line of each twin: no attention kind's hue, and no two alike."""
+_SPARE = tuple(
+    (colour, line)
+    for line in ("dashdot", "longdash", "longdashdot")
+    for colour in ("#999999", "#E69F00", "#56B4E9", "#CC79A7")
+)
+"""Looks of twins that have none of their own, such as that of a new encoding."""
+SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
+Values = Sequence[float] | np.ndarray
+_GRID = "rgba(128,128,128,.22)"
+_EDGE = {"color": _GRID, "width": 1, "dash": "dot"}
+_SMALL = {"size": 11}
+_NEVER = 0.2
+"""Place of a count of 0 on a logarithmic axis."""
+_LEFT = 66
+_POWERS = {"dtick": 1, "exponentformat": "none", "separatethousands": True}
+"""Ticks of a logarithmic axis: powers of ten, written out."""
+
+
+def looks(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Colour and line of each twin of a drawing; a twin with another seed looks the same.
+
+    A twin without a look of its own takes the next spare one, so that no two of them look alike.
+    """
+    first = {name: name.partition("-seed")[0] for name in names}
+    spare = itertools.cycle(_SPARE)
+    own = {each: LOOKS.get(each) or next(spare) for each in dict.fromkeys(first.values())}
+    return {name: own[each] for name, each in first.items()}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A measured value with the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def margin(top: int) -> dict[str, int]:
+    """Px around a plot: on the left, there is room for a tick label and, beside it, the title of the axis."""
+    return {"l": _LEFT, "t": top, "r": 12, "b": 42}
+
+
+def _axis(title: str, **more: Any) -> dict[str, Any]:
+    return {
+        "title": {"text": title, "font": _SMALL, "standoff": 6},
+        "tickfont": {"size": 10},
+        "gridcolor": _GRID,
+        "zeroline": False,
+        "fixedrange": True,
+        "automargin": False,
+        **more,
+    }
+
+
+def _plot(data: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any], **layout: Any) -> go.Figure:
+    values: dict[str, Any] = {"xaxis": x, "yaxis": y, "height": 280, "margin": margin(8), "dragmode": False}
+    return style.figure(style.spec(data, values | layout))
+
+
+def _legend(items: int) -> dict[str, Any]:
+    place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
+    return {"showlegend": items > 1, "legend": {**place, "font": {"size": 10}, "itemclick": "toggleothers"}}
+
+
+def table_map(
+    table: np.ndarray,  # (rows, columns)
+    first: int,  # number of the first row; the other rows count on from it
+    down: str,  # what the rows stand for
+    across: str,  # what the columns stand for
+    # least height in px; each row gets at least 1 px, since a browser would drop thinner rows
+    height: int = 360,
+    left: int = 1,  # number of the first column; the other columns count on from it
+) -> go.Figure:
+    """A table of signed numbers as a map that draws every cell: rows are positions, columns dimensions."""
+    most = max(float(np.abs(table).max()), 1e-9)
+    cells = {
+        "type": "heatmap",
+        "z": table.astype(np.float32),
+        "x0": left,
+        "dx": 1,
+        "y0": first,
+        "dy": 1,
+        "zmin": -most,
+        "zmax": most,
+        "colorscale": style.diverging(),
+        "colorbar": {"thickness": 8, "outlinewidth": 0, "tickfont": {"size": 9}, "xpad": 4},
+        "hovertemplate": f"{down} %{{y}}, {across} %{{x}}: %{{z:.3f}}<extra></extra>",
+    }
+    x = _axis(across, showgrid=False, range=[left - 0.5, left + table.shape[1] - 0.5])
+    y = _axis(down, showgrid=False, range=[first + len(table) - 0.5, first - 0.5])
+    return _plot([cells], x, y, height=max(height, 50 + len(table)))
+
+
+def lines(
+    x: Values,
+    series: Mapping[str, Values],
+    titles: tuple[str, str],
+    looks: Mapping[str, tuple[str, str]] | None = None,
+    **layout: Any,
+) -> go.Figure:
+    """Several curves over the same places; a click in the legend isolates one curve.
+
+    Args:
+        x: places of the values.
+        series: values by name.
+        titles: titles of the two axes, units included.
+        looks: colour and line by name; otherwise `SERIES` in turn.
+        layout: further entries of Plotly's layout.
+    """
+    data = []
+    for i, (name, values) in enumerate(series.items()):
+        colour, dash = (looks or {}).get(name, SERIES[i % len(SERIES)])
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": np.asarray(x, np.float32),
+                "y": np.asarray(values, np.float32),
+                "name": labels.escape(name),
+                "line": {"color": colour, "dash": dash, "width": 2},
+                "hovertemplate": "%{x:g}: %{y:.3f}",
+            }
+        )
+    more = _legend(len(series)) | {"margin": margin(30 if len(series) > 1 else 8)}
+    return _plot(data, _axis(titles[0]), _axis(titles[1]), **more | {"hovermode": "closest"} | layout)
+
+
+def twin_lines(
+    x: Values,
+    series: Mapping[str, Values],
+    titles: tuple[str, str],
+    named: Callable[[str], str],  # what people call a twin
+    **layout: Any,
+) -> go.Figure:
+    """`lines` with the looks and names of the twins."""
+    drawn = {named(name): found for name, found in looks(series).items()}
+    return lines(x, {named(name): values for name, values in series.items()}, titles, drawn, **layout)
+
+
+def _error(cells: Sequence[Interval]) -> dict[str, Any]:
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [cell.high - cell.value for cell in cells],
+        "arrayminus": [cell.value - cell.low for cell in cells],
+        "thickness": 1.2,
+        "width": 3,
+    }
+
+
+def dots(
+    # by name; `rotary-seed2` is the same encoding with another seed and is drawn hollow
+    values: Mapping[str, Interval],
+    title: str,  # the measured quantity
+    named: Callable[[str], str],  # what people call a twin
+    digits: int = 1,  # after the point of the written value
+    unit: str = "",  # written after it
+) -> go.Figure:
+    """One dot with its interval for each twin, one below the other, with the value beside it."""
+    names = list(values)
+    cells = list(values.values())
+    colours = [colour for colour, _ in looks(names).values()]
+    dot = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [cell.value for cell in cells],
+        "y": list(range(len(names))),
+        "error_x": _error(cells) | {"color": "rgba(128,128,128,.8)"},
+        "marker": {
+            "size": 9,
+            "color": [
+                "rgba(0,0,0,0)" if "-seed" in name else colour
+                for name, colour in zip(names, colours, strict=True)
+            ],
+            "line": {"width": 2, "color": colours},
+        },
+        "hovertemplate": f"%{{x:.{digits}f}}{unit} (%{{customdata}})<extra></extra>",
+        "customdata": [f"95 %: {cell.low:.{digits}f} to {cell.high:.{digits}f}" for cell in cells],
+    }
+    high = max(cell.high for cell in cells)
+    low = min(0.0, *(cell.low for cell in cells))
+    written = {
+        "type": "scatter",
+        "mode": "text",
+        "x": [cell.high for cell in cells],
+        "y": list(range(len(names))),
+        "text": [f"\u2003{cell.value:.{digits}f}{unit}" for cell in cells],
+        "textposition": "middle right",
+        "textfont": {"size": 10},
+        "cliponaxis": False,
+        "hoverinfo": "skip",
+    }
+    shown = [labels.escape(named(name)) for name in names]
+    y = _axis(
+        "", tickvals=list(range(len(names))), ticktext=shown, range=[len(names) - 0.5, -0.5], showgrid=False
+    )
+    x = _axis(title, range=[low - 0.02 * (high - low), high + 0.16 * (high - low)])
+    around = margin(6) | {"l": 122}
+    return _plot([dot, written], x, y, height=62 + 26 * len(names), margin=around)
+
+
+def token_norms(tokens: Sequence[str], norms: Mapping[str, np.ndarray], title: str) -> go.Figure:
+    """Norms token by token: one curve for each part of the sum."""
+    axis = style.token_axis(labels.ticks(tokens)) | {"tickangle": -60, "automargin": False}
+    figure = lines(list(range(len(tokens))), norms, ("", title), height=270)
+    figure.update_traces(mode="lines+markers", marker={"size": 5}, hovertemplate="%{y:.2f}")
+    figure.update_layout(xaxis=axis, yaxis={"rangemode": "tozero"}, margin=margin(30) | {"b": 70})
+    return figure
+
+
+def token_vectors(
+    tokens: Sequence[str],  # the rows
+    table: np.ndarray,  # (tokens, d_model)
+    most: float,  # largest magnitude on the colour scale; maps that share it can be compared
+) -> go.Figure:
+    """The vectors of tokens as a map: rows are tokens, columns dimensions."""
+    height = 11 * max(len(tokens), 12)
+    figure = table_map(table, 0, "token", "dimension", height=50 + height)
+    axis = style.token_axis(labels.ticks(tokens), height + sum(style.MARGIN[end] for end in "lr"))
+    axis |= {"range": [len(tokens) - 0.5, -0.5]}
+    figure.update_layout(yaxis={**axis, "title": None}, margin={"l": 76})
+    return figure.update_traces(zmin=-most, zmax=most)
+
+
+def seen_norms(
+    norms: Mapping[str, Sequence[float]],  # by stack, one value per position
+    # by stack, number of sentences that reach each position; later positions were never seen
+    seen: Mapping[str, Sequence[int]],
+) -> go.Figure:
+    """Norm of each learned position vector, and the number of training sentences that reach the position."""
+    longest = max(len(each) for each in seen.values())
+    x = np.arange(1, max(map(len, norms.values())) + 1)
+    figure = lines(
+        x,
+        {f"{side}: norm": np.asarray(each) for side, each in norms.items()},
+        ("position", "norm of its vector"),
+    )
+    for i, (side, counts) in enumerate(seen.items()):
+        filled = np.zeros(len(x))
+        filled[: min(len(counts), len(x))] = counts[: len(x)]
+        figure.add_scatter(
+            x=x.astype(np.float32),
+            y=np.maximum(filled, _NEVER).astype(np.float32),
+            yaxis="y2",
+            name=f"{side}: sentences",
+            line={"color": SERIES[i][0], "dash": "dot", "width": 1},
+            customdata=filled.astype(np.float32),
+            hovertemplate="position %{x:g}: %{customdata:,.0f} sentences",
+        )
+    powers = [10**i for i in range(6)]
+    ticks = {
+        "tickmode": "array",
+        "tickvals": [_NEVER, *powers],
+        "ticktext": ["0", *(f"{n:,}" for n in powers)],
+    }
+    right = _axis("training sentences", overlaying="y", side="right", type="log", showgrid=False, **ticks)
+    figure.update_layout(
+        yaxis2=right,
+        margin=margin(44) | {"r": 74},
+        xaxis={"range": [0, min(len(x), 2 * longest)]},
+        yaxis={"rangemode": "tozero"},
+        **_legend(2),
+    )
+    return figure

@@ -1,0 +1,78 @@
+"""Other weights in the place of a head's own: uniform, permuted, those of another head.
+
+The values stay, their mixture changes (after Jain and Wallace 2019 and Wiegreffe and Pinter 2019, who did it
+to recurrent classifiers). If a token does not become less probable, the head's own weights were not needed
+for it; what other heads make of the change is counted in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from explorer.lenses.measures.stream import recorded
+from transformer.interventions import HeadOutput
+from transformer.model.network import EncoderDecoder
+from transformer.model.sites import AttentionKind
+from transformer.runs.batched import Passes, RowChanges, Swap
+from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
+from transformer.trace.view import Array, BoolArray
+
+
+def uniform(mask: BoolArray) -> Array:
+    """(queries, keys) the same weight on every key that a query sees."""
+    seen = mask.sum(-1, keepdims=True)
+    found: Array = np.where(mask, 1 / np.maximum(seen, 1), 0).astype(np.float32)
+    return found
+
+
+def permuted(weights: Array, mask: BoolArray, random: np.random.Generator) -> Array:
+    """(queries, keys) the weights of each row in another order of the keys that the query sees."""
+    found = weights.copy()
+    for row, seen in zip(found, mask, strict=True):
+        row[seen] = random.permutation(row[seen])
+    return found
+
+
+def rewired(
+    translator: Translator,
+    run: Translation,
+    kind: AttentionKind | str,
+    layer: int,
+    head: int,
+    maps: Array,
+    query: int | None = None,
+) -> Array:
+    """Δ log p of every token with other weights in the place of a head's own, one run for each map.
+
+    Args:
+        translator: The model of the run.
+        run: A recorded run without changes.
+        kind: "encoder", "decoder" or "cross".
+        layer: The layer, from 0.
+        head: The head, from 0.
+        maps: (runs, queries, keys) weights.
+        query: The row that gets them, from 0; the others keep their own. None for every row.
+
+    Returns:
+        (runs, steps) float32, in nats; below zero, the token became less probable.
+
+    Raises:
+        UnmeasuredError: The model is no Transformer, or something was changed in the run.
+        IndexError: There is no such layer, head or query.
+    """
+    trace, kind = recorded(run), AttentionKind(kind)
+    assert isinstance(translator.model, EncoderDecoder)
+    value = trace.layer(kind, layer, head).value[head].float()
+    queries = trace.layer(kind, layer).shape[1]
+    if query is not None and not 0 <= query < queries:
+        raise IndexError(f"There is no query {query}; this head has {queries}, from 0.")
+    outputs = torch.as_tensor(np.asarray(maps, dtype=np.float32)) @ value
+    place = HeadOutput(kind, layer, head)
+    runs = [[Swap(place, each if query is None else each[query], query)] for each in outputs]
+    source = [*translator.ids(run.source_text), translator.config.eos_id]
+    passes = Passes(translator.model, source, run.target_ids, RowChanges)
+    with_others = passes.log_probs([(), *runs])
+    found: Array = (with_others[1:] - with_others[0]).numpy()
+    return found

@@ -1,0 +1,168 @@
+"""A query that a visitor builds in the plane of two keys of a head, and what attention makes of it.
+
+The query q = l (a k̂_i + b k̂_j), with unit keys k̂, stands in the place of the model's own in one row. Scores
+and weights come from the trace's own functions (section 3.2.1), so a mask and a bias act as in the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from explorer.lenses.measures.stream import UnmeasuredError
+from transformer.model.scores import attention_weights
+from transformer.model.sites import PlacedHead
+from transformer.runs.translation import Translation
+from transformer.trace.records import LayerTrace
+from transformer.trace.view import Array, Window
+
+COPY, HALF, NEAR = 0.95, 0.5, 0.02
+"""A key is copied from this weight on; two are averaged if both weights are so near to a half."""
+FURTHEST = 100.0
+"""Largest |l a| and |l b| that are searched for the best query: what a visitor can set."""
+DRAWS = 200
+SAFE = 0.99
+"""The weight of a copy that is compared with a balance: as long a query as this takes, and no longer."""
+_GRID, _ROUNDS, _PAIRS, _HALVINGS = 33, 5, 40, 8
+Pair = tuple[int, int]
+
+
+def short_of(goal: str, first: float, second: float) -> float:
+    """How far the weights of the two keys are from a goal; 0 or less if it is reached."""
+    return COPY - first if goal == "copy" else max(abs(first - HALF), abs(second - HALF)) - NEAR
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The plane of two keys of a head, for one of its rows."""
+
+    record: LayerTrace  # the sub-layer
+    head: int  # from 0
+    row: int  # the row whose query is replaced, from 0
+    pair: Pair  # keys i and j, from 0
+
+    @property
+    def keys(self) -> Tensor:
+        """(keys, d_head) the head's keys."""
+        return self.record.key[self.head]
+
+    @property
+    def mask(self) -> Tensor:
+        """(keys,) True for keys that the row may see."""
+        return self.record.mask(self._window)[0]
+
+    @property
+    def units(self) -> Tensor:
+        """(2, d_head) the two keys, each of length 1."""
+        return torch.nn.functional.normalize(self.keys[[*self.pair]], dim=-1)
+
+    @property
+    def flat(self) -> Array:
+        """(keys, 2) all keys seen from above the plane: the first axis is k̂_i, the other at right angles."""
+        first, second = self.units
+        across = torch.nn.functional.normalize(second - (second @ first) * first, dim=0)
+        found: Array = (self.keys @ torch.stack([first, across]).T).numpy()
+        return found
+
+    @property
+    def _window(self) -> Window:
+        return Window(self.row, self.row + 1, 0, self.record.shape[2])
+
+    def query(self, a: float, b: float, length: float = 1.0) -> Tensor:
+        """(d_head,) length · (a k̂_i + b k̂_j)."""
+        return length * (a * self.units[0] + b * self.units[1])
+
+    def _asked(self, query: Tensor) -> LayerTrace:
+        """The sub-layer with a query (d_head,) in the place of each of its own."""
+        own = self.record.query
+        return replace(self.record, query=query.expand_as(own), replaced_rows=None, replaced_weights=None)
+
+    def scores(self, query: Tensor) -> Tensor:
+        """(keys,) q·k / √d_k, with the bias of positions if there is one."""
+        return self._asked(query).scores(self.head, self._window)[0]
+
+    def weights(self, query: Tensor) -> Array:
+        """(keys,) the softmax of the scores over the keys that the row may see."""
+        found: Array = self._asked(query).weights(self.head, self._window)[0].numpy()
+        return found
+
+    def output(self, weights: Array) -> Array:
+        """(d_head,) Σ w v."""
+        found: Array = weights @ self.record.value[self.head].numpy()
+        return found
+
+    def best(self, goal: str, furthest: float = FURTHEST) -> tuple[float, tuple[float, float]]:
+        """The largest weight that a query of the plane can give, and l·a and l·b, at most `furthest`, of it.
+
+        Of the first key for "copy"; for "average" of the lesser of the two. The logarithm of a weight is
+        concave in the query, so a grid that closes in on the best of a line, and of all lines, finds it.
+        """
+        base = self.scores(self.query(0, 0)).double()
+        slopes = [self.scores(unit).double() - base for unit in self.units]
+        chosen, step = list(self.pair[: 1 if goal == "copy" else 2]), torch.linspace(0, 1, _GRID).double()
+        low, high, lines = -furthest, furthest, torch.arange(_GRID)
+        for _ in range(_ROUNDS):
+            a = low + (high - low) * step
+            start, stop = (torch.full((_GRID,), end, dtype=torch.double) for end in (-furthest, furthest))
+            for _ in range(_ROUNDS):
+                b = start[:, None] + (stop - start)[:, None] * step
+                scores = base + a[:, None, None] * slopes[0] + b[..., None] * slopes[1]
+                least = attention_weights(scores, self.mask)[..., chosen].amin(-1)
+                at = least.argmax(1)
+                start, stop = b[lines, (at - 1).clamp(0)], b[lines, (at + 1).clamp(max=_GRID - 1)]
+            line = int(least[lines, at].argmax())
+            low, high = float(a[max(line - 1, 0)]), float(a[min(line + 1, _GRID - 1)])
+        return float(least[line, at[line]]), (float(a[line]), float(b[line, at[line]]))
+
+    def copying(self) -> Tensor:
+        """(d_head,) about the shortest query that gives key i a weight of `SAFE`; if none does, the best."""
+        short, long = 0.0, FURTHEST
+        for _ in range(_HALVINGS):
+            middle = (short + long) / 2
+            short, long = (short, middle) if self.best("copy", middle)[0] >= SAFE else (middle, long)
+        return self.query(*self.best("copy", long)[1])
+
+    def disturbed(self, query: Tensor, share: float) -> NDArray[np.float64]:
+        """(DRAWS, keys) weights after every key was moved by a share of its length, in random directions.
+
+        The directions are the same for every query, so that two queries meet the same disturbances.
+        """
+        keys = self.keys.double()
+        noise = torch.from_numpy(np.random.default_rng(0).standard_normal((DRAWS, *keys.shape)))
+        noise *= share * keys.norm(dim=-1, keepdim=True) / noise.norm(dim=-1, keepdim=True)
+        moved = noise @ query.double() / self.record.score.divisor(keys.shape[-1])
+        found: NDArray[np.float64] = attention_weights(self.scores(query) + moved, self.mask).numpy()
+        return found
+
+
+def plane_of(run: Translation, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Plane:
+    """The plane of two keys; without a pair that the row sees, the first one in which the goal is reached.
+
+    Tried are the pairs that differ most in direction; if none will do, it is the first of them.
+
+    Raises:
+        UnmeasuredError: The row has no two keys, or the scores do not come from q·k / √d_k.
+    """
+    kind, layer, head = place
+    assert run.attention is not None
+    record = run.attention.layer(kind, layer, head)
+    if record.score.name != "scaled_dot" or record.focus is not None:
+        raise UnmeasuredError("The scores of this model's heads are not q·k / √d_k, so no query is built.")
+    any_pair = Plane(record, head, row, (0, 0))
+    seen = torch.nonzero(any_pair.mask)[:, 0].tolist()
+    if len(seen) < 2:
+        raise UnmeasuredError("This row sees only one key, so there is nothing to choose between.")
+    if pair is not None and pair[0] != pair[1] and {*pair} <= {*seen}:
+        return replace(any_pair, pair=pair)
+    units = torch.nn.functional.normalize(any_pair.keys, dim=-1)
+    alike = units @ units.T
+    pairs: Sequence[Pair] = sorted(combinations(seen, 2), key=lambda each: float(alike[each]))[:_PAIRS]
+    planes = [replace(any_pair, pair=each) for each in pairs]
+    least = COPY if goal == "copy" else HALF - NEAR
+    return next((each for each in planes if each.best(goal)[0] > least), planes[0])

@@ -1,0 +1,143 @@
+"""Word alignments from cross-attention, and their error against links made by hand.
+
+By default, a target word is aligned to the source word that gets most of its attention. Attention on the
+source's `</s>` is left out. The weight of a word pair is the sum over the pieces of the source word and
+the mean over the pieces of the target word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.lenses.words.reading import Rows
+from transformer.model.sites import AttentionKind
+from transformer.text.links import GoldPair, Links
+from transformer.text.words import Group, is_special
+
+if TYPE_CHECKING:
+    from transformer.runs.translation import Translation
+
+Rule = Literal["strongest", "mutual", "above"]
+
+
+@dataclass(frozen=True)
+class AlignmentScore:
+    """Agreement of links with the gold links, over all sentences together (Och and Ney 2003)."""
+
+    aer: float  # alignment error rate, 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
+    precision: float  # |A ∩ P| / |A|
+    recall: float  # |A ∩ S| / |S|
+    links: int  # number of links found, |A|
+
+
+@dataclass(frozen=True)
+class Aligner:
+    """A head of cross-attention, or the mean of several, from which links between words are read."""
+
+    heads: tuple[tuple[int, int], ...]  # layer and head of each, from 0; at least one
+    rows: Rows  # whether the row of a token is the one that predicts it or the one that reads it
+
+    def weights(self, run: Translation) -> NDArray[np.float32]:
+        """(queries, keys): row t belongs to target token t, as in ``rows_of_targets``."""
+        each = [run.weights(AttentionKind.CROSS, layer, head) for layer, head in self.heads]
+        return rows_of_targets(np.mean(each, axis=0, dtype=np.float32), self.rows)
+
+
+def score(alignments: Iterable[Links], gold: Sequence[GoldPair]) -> AlignmentScore:
+    """Scores one alignment per gold pair, all pairs together; ValueError if their numbers differ."""
+    found = sure = sure_found = possible_found = 0
+    for links, pair in zip(alignments, gold, strict=True):
+        found += len(links)
+        sure += len(pair.sure)
+        sure_found += len(links & pair.sure)
+        possible_found += len(links & pair.possible)
+    error = 1 - (sure_found + possible_found) / max(1, found + sure)
+    return AlignmentScore(error, possible_found / max(1, found), sure_found / max(1, sure), found)
+
+
+def diagonal(pair: GoldPair) -> Links:
+    """A baseline without attention: links each target word to the source word at its relative position."""
+    n_source, n_target = len(pair.source), len(pair.target)
+    return frozenset(((2 * j + 1) * n_source // (2 * n_target), j) for j in range(n_target))
+
+
+def merge_words(
+    weights: NDArray[np.float32],  # (…, query pieces, key pieces)
+    queries: Sequence[Group],  # words of the rows
+    keys: Sequence[Group],  # words of the columns
+) -> NDArray[np.float32]:
+    """(…, query words, key words): sums over key pieces, means over query pieces; rows keep their sum."""
+    columns = [weights[..., group.start : group.stop].sum(-1) for group in keys]
+    merged = np.stack(columns, axis=-1)
+    rows = [merged[..., group.start : group.stop, :].mean(-2) for group in queries]
+    return np.stack(rows, axis=-2)
+
+
+def word_weights(
+    # (…, queries, keys) cross-attention; row t reads the decoder input t and predicts target token t
+    weights: NDArray[np.float32],
+    source: Sequence[Group],  # words of the source, as groups of its pieces
+    target: Sequence[Group],  # words of the target, as groups of its pieces
+    *,
+    # With "predicted", a target word has the attention of the rows that predict its pieces. With "read", it
+    # has the attention of the rows that read them, one row later. A word that no row reads (the last piece of
+    # a truncated translation) has no weight.
+    rows: Rows,
+) -> NDArray[np.float32]:
+    """(…, target words, source words) cross-attention between words."""
+    return merge_words(rows_of_targets(weights, rows), target, source)
+
+
+def rows_of_targets(
+    weights: NDArray[np.float32],  # (…, queries, keys) cross-attention; row t predicts target token t
+    # With "read", the row that reads token t, which is row t + 1. No row reads the last token; its row is 0.
+    rows: Rows,
+) -> NDArray[np.float32]:
+    """Puts the row of target token t at place t."""
+    if rows == "predicted":
+        return weights
+    unread = np.zeros_like(weights[..., :1, :])
+    return np.concatenate([weights[..., 1:, :], unread], axis=-2)
+
+
+def text_words(groups: Iterable[Group]) -> list[Group]:
+    """The groups that stand for text; only these can be linked."""
+    return [group for group in groups if not is_special(group.text)]
+
+
+def link_words(
+    weights: NDArray[np.float32],  # (heads, target words, source words)
+    # "strongest" links every target word to its strongest source word; "mutual" keeps only links that are
+    # also strongest from the source word (the intersection of both directions); "above" links every pair with
+    # a weight of at least `least`
+    rule: Rule = "strongest",
+    least: float = 0.0,  # smallest weight for "above", from 0 to 1
+) -> list[Links]:
+    """The links that attention between words implies, per head; a target word without weight has none."""
+    chosen = weights >= least if rule == "above" else _strongest(weights, -1)
+    if rule == "mutual":
+        chosen &= _strongest(weights, -2)
+    return [frozenset((int(i), int(j)) for j, i in np.argwhere(head)) for head in chosen & (weights > 0)]
+
+
+def _strongest(weights: NDArray[np.float32], axis: int) -> NDArray[np.bool_]:
+    """Marks the first largest weight along an axis."""
+    chosen = np.zeros(weights.shape, dtype=bool)
+    np.put_along_axis(chosen, np.expand_dims(weights.argmax(axis), axis), True, axis)
+    return chosen
+
+
+def attention_links(
+    weights: NDArray[np.float32],  # (heads, queries, keys) cross-attention
+    source: Sequence[Group],  # words of the source, as groups of its pieces
+    target: Sequence[Group],  # words of the target, as groups of its pieces
+    *,
+    rows: Rows,  # as in `word_weights`
+) -> list[Links]:
+    """Each head's links of target words to their strongest source words, from 0."""
+    return link_words(word_weights(weights, source, target, rows=rows))

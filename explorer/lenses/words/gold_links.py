@@ -1,0 +1,131 @@
+"""Cross-attention scored as a word aligner, against links made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.lenses.words.alignment import Aligner, AlignmentScore, attention_links, diagonal, score
+from explorer.lenses.words.linking import typed_words
+from explorer.lenses.words.reading import Rows
+from transformer.model.config import ModelConfig
+from transformer.model.sites import AttentionKind
+from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
+from transformer.text.links import GoldPair, Links
+from transformer.trace.records import AttentionTrace
+from transformer.training.distributed import ALONE, Workers
+
+Floats = NDArray[np.float32]
+ERRORS: dict[str, Rows] = {"aer": "predicted", "aer_read": "read"}
+"""Maps each alignment error to the rows it uses: those that predict a word, or those that read it."""
+
+
+def trace_of(translation: Translation) -> AttentionTrace:
+    """The recorded attention of a translation; ValueError if the translation has no recorded attention."""
+    if translation.attention is None:
+        raise ValueError("Attention was not recorded; translate with capture=True.")
+    return translation.attention
+
+
+class CrossAlignments:
+    """Collects the word alignments of cross-attention: of every head and mean, for both kinds of ``ERRORS``.
+
+    The means go over the heads of each layer, and over all heads.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        layers = range(config.sites[AttentionKind.CROSS].n_layers)
+        self._shape = len(layers), config.n_heads
+        heads = [[(layer, head) for head in range(config.n_heads)] for layer in layers]
+        every = [each for layer in heads for each in layer]
+        self._sources = tuple(dict.fromkeys([*((each,) for each in every), *map(tuple, heads), tuple(every)]))
+        self._found: dict[Aligner, list[Links]] = {
+            Aligner(source, rows): [] for rows in ERRORS.values() for source in self._sources
+        }
+        self._gold: list[GoldPair] = []
+
+    def add(self, translator: Translator, gold: GoldPair) -> None:
+        """Adds one gold pair, with its target forced; raises as ``links``."""
+        self.take(self.links(translator, gold), gold)
+
+    def links(self, translator: Translator, gold: GoldPair) -> list[Links]:
+        """The links of one gold pair with its target forced, in the order of the aligners.
+
+        DataError if a word of the pair has no pieces, because it draws nothing.
+        """
+        source, target = " ".join(gold.source), " ".join(gold.target)
+        words = typed_words(translator, source, target, gold.place or source)
+        trace = trace_of(translator.force(source, target))
+        layers = [trace.weights(AttentionKind.CROSS, layer) for layer in range(self._shape[0])]
+        picked = ([layers[layer][head] for layer, head in source] for source in self._sources)
+        maps = np.stack([np.mean(each, axis=0) for each in picked])
+        return [each for rows in ERRORS.values() for each in attention_links(maps, *words, rows=rows)]
+
+    def take(self, links: Sequence[Links], gold: GoldPair) -> None:
+        """Adds the links of one forced gold target, as `links` gives them."""
+        for found, each in zip(self._found.values(), links, strict=True):
+            found.append(each)
+        self._gold.append(gold)
+
+    @property
+    def pairs(self) -> int:
+        """Number of gold pairs added."""
+        return len(self._gold)
+
+    def _heads(self, rows: Rows) -> list[list[list[Links]]]:
+        """The links of each layer and head."""
+        layers, heads = self._shape
+        return [[self._found[Aligner(((i, j),), rows)] for j in range(heads)] for i in range(layers)]
+
+    def scores(self, rows: Rows) -> list[list[AlignmentScore]]:
+        """One score per layer and head; `rows` as in `attention_links`."""
+        return [[score(found, self._gold) for found in heads] for heads in self._heads(rows)]
+
+    @property
+    def alignments(self) -> Mapping[Aligner, Sequence[Links]]:
+        """The links of every pair, by aligner."""
+        return self._found
+
+    def best(self) -> tuple[Aligner, float]:
+        """The head or mean with the lowest error, and this error; of equal ones, the first."""
+        errors = {aligner: score(links, self._gold).aer for aligner, links in self._found.items()}
+        best = min(errors, key=errors.__getitem__)
+        return best, errors[best]
+
+    def errors(self) -> dict[str, Floats]:
+        """`aer`, `aer_read` and the baseline `aer_diagonal`, over all pairs: each (layers, heads)."""
+        found = {
+            name: np.array([[each.aer for each in heads] for heads in self.scores(rows)], np.float32)
+            for name, rows in ERRORS.items()
+        }
+        baseline = score(map(diagonal, self._gold), self._gold).aer
+        return found | {"aer_diagonal": np.full_like(found["aer"], baseline)}
+
+    def pair_errors(self) -> Floats:
+        """The error of each single pair (pairs, layers, heads), by the rows better over all pairs."""
+        errors = self.errors()
+        one, other = (
+            np.array(
+                [
+                    [[score([head[i]], [pair]).aer for head in heads] for heads in self._heads(rows)]
+                    for i, pair in enumerate(self._gold)
+                ],
+                np.float32,
+            )
+            for rows in ERRORS.values()
+        )
+        return np.where(errors["aer_read"] < errors["aer"], other, one)
+
+
+def align_gold(translator: Translator, gold: Sequence[GoldPair], workers: Workers = ALONE) -> CrossAlignments:
+    """The word alignments of all gold pairs, with their targets forced."""
+    collected = CrossAlignments(translator.config)
+
+    found_links = workers.each(partial(collected.links, translator), gold)
+    for found, pair in zip(found_links, gold, strict=True):
+        collected.take(found, pair)
+    return collected

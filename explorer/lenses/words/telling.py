@@ -1,0 +1,118 @@
+"""A sentence read by its alignment head: the most telling step, and a gloss for target words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.lenses.words.alignment import merge_words
+from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
+from transformer.text.words import Group, is_punctuation, is_special, reading_groups
+
+CLEAR = 0.5
+"""From this weight on, one source word holds most of a row."""
+_NEAR = 0.2
+"""Added to the distance of a link, so that a link on the diagonal counts, too."""
+SPECIAL, MARK, FUNCTION, CONTENT = range(4)
+"""The sorts of a word: special token, punctuation or symbol, function word, content word."""
+
+
+@dataclass(frozen=True)
+class WordLink:
+    """A target word and a source word, each the strongest for the other."""
+
+    target: Group  # the pieces of the target word
+    source: Group  # the pieces of the source word
+    weight: float  # the attention of the target word on the source word, from 0 to 1
+    # how far the source word stands from the diagonal, on which it would stand if the translation kept the
+    # order of the words; as a share of the source, from 0 to 1
+    distance: float
+
+
+@lru_cache(4096)
+def sort_of(word: str, function_words: frozenset[str]) -> int:
+    """The sort of a word: one of ``SPECIAL``, ``MARK``, ``FUNCTION``, ``CONTENT``."""
+    if is_special(word):
+        return SPECIAL
+    if is_punctuation(word) or not any(map(str.isalnum, word)):
+        return MARK
+    return CONTENT if is_content(word, function_words) else FUNCTION
+
+
+def links(
+    weights: NDArray[np.float32],  # (queries, keys) cross-attention; row t predicts target token t
+    source_tokens: Sequence[str],  # pieces of the source
+    targets: Sequence[Group],  # the target words, in their order
+) -> tuple[WordLink, ...]:
+    """The links of an alignment head between words.
+
+    A target word is linked if nothing in the source has more of its attention than the source word, and if no
+    other target word has more attention on that source word. Content words compete with content words only,
+    since an auxiliary often shares the source word of its verb. Not every word is linked, but far more of
+    these links are right than of those from each word to its strongest source word.
+    """
+    sources = reading_groups(source_tokens)
+    if not targets or not sources:
+        return ()
+    merged = merge_words(weights, targets, sources)
+    content = np.array([sort_of(each.text, TARGET_LANGUAGES) == CONTENT for each in targets])
+    found = []
+    for row, target in enumerate(targets):
+        best = int(merged[row].argmax())
+        source = sources[best]
+        rivals = merged[content if content[row] else slice(None), best]
+        if sort_of(source.text, SOURCE_LANGUAGES) >= FUNCTION and merged[row, best] >= rivals.max():
+            distance = abs(source.start / len(source_tokens) - target.start / len(weights))
+            found.append(WordLink(target, source, float(merged[row, best]), distance))
+    return tuple(found)
+
+
+def text_words(tokens: Sequence[str]) -> list[Group]:
+    """The words of a target, without marks and special tokens."""
+    return [each for each in reading_groups(tokens) if sort_of(each.text, TARGET_LANGUAGES) >= FUNCTION]
+
+
+def telling_step(
+    # (queries, keys) cross-attention of an alignment head; row t predicts target token t
+    weights: NDArray[np.float32],
+    source_tokens: Sequence[str],  # pieces of the source
+    target_tokens: Sequence[str],  # pieces of the target
+    # (queries, keys) of a better aligner; a link counts only if this one has it too
+    aligned: NDArray[np.float32] | None = None,
+) -> int:
+    """The step with the most telling link, from 0.
+
+    It writes the first piece of a content word that is linked to a content word away from the diagonal.
+    Without such a word, it writes any content word, else a function word, else a mark, else a special token.
+    """
+    words = [Group(each.start, each.start + 1, each.text) for each in text_words(target_tokens)]
+    linked = {link.target.start: link for link in links(weights, source_tokens, words)}
+    if aligned is not None:
+        known = {(link.target.start, link.source) for link in links(aligned, source_tokens, words)}
+        linked = {start: link for start, link in linked.items() if (start, link.source) in known}
+    every = reading_groups(target_tokens)
+    return max(every, key=lambda word: _merit(word, linked.get(word.start))).start if every else 0
+
+
+def _merit(word: Group, link: WordLink | None) -> tuple[int, float]:
+    """Rank of a word by what it tells: first its sort and that of its partner, then its link."""
+    sort = sort_of(word.text, TARGET_LANGUAGES)
+    if link is None:
+        return sort, 0.0
+    if sort < CONTENT or not is_content(link.source.text, SOURCE_LANGUAGES):
+        return sort, link.weight * _NEAR
+    return sort + 1 + (link.weight >= CLEAR), link.weight * (_NEAR + link.distance)
+
+
+def glosses(
+    weights: NDArray[np.float32],  # (queries, keys) as in `telling_step`
+    source_tokens: Sequence[str],  # pieces of the source
+    target_tokens: Sequence[str],  # pieces of the target
+) -> dict[int, str]:
+    """The source word behind each linked target word, by the position (from 0) of the word's first piece."""
+    found = links(weights, source_tokens, text_words(target_tokens))
+    return {link.target.start: link.source.text for link in found}

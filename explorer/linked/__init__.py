@@ -1,0 +1,1 @@
+"""The linked view of a run without a server: as one HTML file, and in a notebook."""

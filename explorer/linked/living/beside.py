@@ -1,0 +1,81 @@
+"""Two runs in one page: what tells them apart, and a changed run without its changes."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from explorer.figures.base import labels
+from transformer.interventions import Choose, DropSource, EditSource, Forbid, Hide, Intervention, Prefix
+from transformer.runs.translation import Translation
+
+if TYPE_CHECKING:
+    from transformer.runs.language.generator import TextGenerator
+    from transformer.runs.translator import Translator
+
+OF_TOKENS = (Choose, Forbid, Prefix, EditSource, DropSource)
+"""Changes of what the model reads and writes, which leave its arithmetic as it is."""
+_QUOTED = re.compile("“(.+?)”")
+_WAY = re.compile(r"(beam|sample)-(\d+)")
+
+
+def in_words(
+    change: Intervention,
+    run: Translation | None = None,  # the changed run, if there is one; it knows the words behind positions
+) -> str:
+    """A change as people read it."""
+    told = str(change)
+    if isinstance(change, OF_TOKENS):
+        told = _QUOTED.sub(lambda token: f"“{labels.piece(token[1])}”", told)
+    if isinstance(change, Hide) and run is not None and change.source_token < len(run.source_tokens):
+        where = f"source token {labels.count(change.source_token)}"
+        told = told.replace(where, f"{where}, “{labels.piece(run.source_tokens[change.source_token])}”,")
+    return told
+
+
+def told_apart(one: Translation, other: Translation) -> list[str]:
+    """A name for each of two runs: what differs first of model, text, changes, method, and output."""
+    for names in (
+        (one.model, other.model),
+        (_quoted(one.source_text), _quoted(other.source_text)),
+        tuple("changed" if each.interventions else "as it is" for each in (one, other)),
+        (one.method, other.method),
+        (_quoted(one.text), _quoted(other.text)),
+    ):
+        if names[0] != names[1]:
+            return [f"A · {names[0]}", f"B · {names[1]}"]
+    return ["A", "B"]
+
+
+def _quoted(text: str) -> str:
+    return f"“{textwrap.shorten(text, 60, placeholder=' …')}”"
+
+
+def unchanged(run: Translation, model: Translator | TextGenerator) -> Translation:
+    """A changed run without its changes, decoded in the same way, if what it says of that makes it again.
+
+    Otherwise the model without changes reads the tokens of the run; the method is then "forced".
+    """
+    if run.method != "forced":
+        again = _decoded(run, model, run.interventions, capture=False)
+        if again.target_ids == run.target_ids:
+            return _decoded(run, model, ())
+    given: tuple[Any, ...] = (run.source_text, run.target_ids) if run.source_tokens else (run.target_ids,)
+    return model.force(*given)
+
+
+def _decoded(
+    run: Translation, model: Translator | TextGenerator, changes: Sequence[Intervention], capture: bool = True
+) -> Translation:
+    from transformer.decode.sampling import Sampling  # PyTorch is there, as the model is
+
+    options: dict[str, Any] = {"beam_size": 1, "interventions": changes, "capture": capture}
+    if way := _WAY.fullmatch(run.method):
+        options |= {"beam_size": int(way[2])} if way[1] == "beam" else {"sample": Sampling(seed=int(way[2]))}
+    if run.target_tokens[-1] != "</s>":
+        options["max_length"] = len(run.target_tokens)
+    if run.source_tokens:
+        return model.translate(run.source_text, **options)  # type: ignore[union-attr]
+    return model.generate(run.prompt, **options)  # type: ignore[union-attr, attr-defined]

@@ -1,0 +1,110 @@
+"""What a page knows of a model beyond one of its runs, and the address at which the app shows a run again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from explorer.lenses.heads.roles import surveyed
+from explorer.lenses.words.alignment import Aligner
+from explorer.linked.living.measured import Measure, Measuring
+from explorer.linked.living.why import Explaining, Why
+from explorer.linked.view import Gloss
+from explorer.linked.view.examples import Example, read_examples
+from transformer.interventions import write_text
+from transformer.model.sites import Head
+from transformer.runs.language.generation import Generation
+from transformer.runs.translation import Translation
+from transformer.storage.description import EXAMPLES_FILE, languages_in_words, languages_of
+from transformer.storage.files import CheckpointError
+
+if TYPE_CHECKING:
+    from transformer.runs.language.generator import TextGenerator
+    from transformer.runs.translator import Translator
+
+
+Roles = Mapping[str, Sequence[Sequence[str]]]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a model beyond one of its runs."""
+
+    sha256: str | None = None  # of its weights
+    opens: Mapping[str, Head] = field(default_factory=dict)  # the head of each kind that opens first, from 0
+    aligner: Aligner | None = None  # where glosses come from
+    roles: Roles = field(default_factory=dict)  # of every head, by kind and layer
+    # source words under target words of one run, as in `strips_feed`; None for those of the aligner
+    glosses: Mapping[int, Gloss] | None = None
+    app: str = ""  # where the app runs, if that is known
+    query: Mapping[str, str] | None = None  # as in `address`
+    measure: Measure | None = None  # what puts a measure in the place of weights
+    why: Why | None = None  # what says why a token was written
+    languages: str = ""  # of the model, such as "English → German"
+    examples: Sequence[Example] = ()  # whose sentences open where their claims are seen
+
+    def example(self, run: Translation) -> Example | None:
+        """The example with the sentence of a run that the model wrote, unchanged."""
+        if run.interventions or run.method == "forced":
+            return None
+        return next((each for each in self.examples if each.text == run.source_text), None)
+
+    @classmethod
+    def of(cls, model: Translator | TextGenerator | None, directory: str | Path | None) -> Known:
+        """What a model and its directory say."""
+        sha256, heads = None, {}
+        if model is not None:
+            from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
+
+            sha256, heads = model_digest(model.model), model.heads or {}
+        opens = {kind: (int(at[0]), int(at[1])) for kind, at in heads.get("default", {}).items()}
+        best = heads.get("aligner")
+        aligner = best and Aligner(tuple((layer, head) for layer, head in best["heads"]), best["rows"])
+        roles: Roles = {} if directory is None else surveyed(Path(directory))
+        found = cls(sha256, opens, aligner, roles)
+        if directory is not None:
+            languages = languages_in_words(languages_of(Path(directory)) or ())
+            found = replace(found, languages=languages, examples=_examples(Path(directory)))
+        if model is None:
+            return found
+        return replace(found, measure=Measuring(model), why=Explaining(model))
+
+
+def _examples(directory: Path) -> Sequence[Example]:
+    """The examples beside a model; none if the file is missing or damaged."""
+    with suppress(CheckpointError):
+        return read_examples(directory / EXAMPLES_FILE)
+    return ()
+
+
+LONGEST = 4_000
+"""Most characters of an address: proxies cut longer ones."""
+
+
+def address(
+    run: Translation,
+    app: str = "",  # where the app runs; empty if only the reader knows
+    query: Mapping[str, str] | None = None,  # parameters that open the run; by default those that it says
+) -> dict[str, Any] | None:
+    """Page and parameters; None if the run's texts are too long for an address.
+
+    A sample is opened as a given translation, since a run does not hold how its tokens were drawn.
+    """
+    if query is None:
+        query = {"model": run.model, **_texts(run)}
+        if run.interventions:
+            query = {**query, "changes": write_text(run.interventions)}
+    if len(urlencode(query, errors="replace")) > LONGEST:
+        return None
+    return {"at": app, "page": "language_model" * isinstance(run, Generation), "query": query}
+
+
+def _texts(run: Translation) -> dict[str, str]:
+    decoded = run.method == "greedy" or run.method.startswith("beam-")
+    if isinstance(run, Generation):
+        return {"prompt": run.prompt, "decode": run.method} if decoded else {"prompt": run.text}
+    return {"text": run.source_text, **({"decode": run.method} if decoded else {"target": run.text})}

@@ -1,0 +1,59 @@
+"""The cells of all heads as bytes: one for the colour, one that restores three decimals, two for a score."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.figures.maps.heatmap import levels
+
+Bytes = NDArray[np.uint8]
+_MIDDLE, _ZERO = 128, 2**15
+"""What the second byte of a cell, and a score in hundredths, count from."""
+
+
+class CellError(ValueError):
+    """A number of a map is not one that a page can hold."""
+
+
+def cells(
+    weights: np.ndarray,  # (layers, heads, queries, keys), from 0 to 1
+    mask: np.ndarray,  # the same shape, true where the query may attend
+) -> tuple[Bytes, Bytes]:
+    """Colour levels, and how many thousandths each weight is away from the one nearest to its level.
+
+    Raises:
+        CellError: a weight is not a number from 0 to 1.
+    """
+    with np.errstate(invalid="ignore"):
+        away = np.rint(1000 * weights.astype(np.float64)) - _near(found := levels(weights, mask))
+    if not (np.abs(away) < _MIDDLE).all():
+        raise CellError("A page shows weights from 0 to 1; this run has others.")
+    return found, (away + _MIDDLE).astype(np.uint8)
+
+
+def _near(found: Bytes) -> NDArray[np.int64]:
+    """Thousandths of the weight that a level stands for."""
+    return (1000 * (np.maximum(found, 1).astype(np.int64) - 1) + 127) // 254
+
+
+def scores(
+    found: np.ndarray,  # (layers, heads, queries, keys) scores before the mask
+) -> tuple[Bytes, Bytes] | None:
+    """Hundredths of scores as low and high bytes; None if one of them is too large or no number."""
+    hundredths = np.rint(100 * found.astype(np.float64)) + _ZERO
+    if not ((hundredths >= 0) & (hundredths < 2 * _ZERO)).all():
+        return None
+    whole = hundredths.astype(np.uint16)
+    return (whole & 255).astype(np.uint8), (whole >> 8).astype(np.uint8)
+
+
+def packed(values: Mapping[str, object], arrays: Iterable[Bytes]) -> bytes:
+    """JSON and bytes together, zipped: four bytes with the length of the JSON, the JSON, the arrays."""
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    body = b"".join(each.tobytes() for each in arrays)
+    return zlib.compress(len(text).to_bytes(4, "little") + text + body, 9)

@@ -1,0 +1,375 @@
+"""A run as one HTML file: the linked view with all heads, without server, network or model."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import html
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+import transformer
+from explorer.figures.base import captions
+from explorer.lenses.words.alignment import Aligner
+from explorer.linked.living import packed, scripts
+from explorer.linked.living.beside import in_words, told_apart, unchanged
+from explorer.linked.living.kinds import MOST, SCORED, WHOLE, AttentionMaps
+from explorer.linked.living.known import Known, address
+from explorer.linked.living.measured import why_not
+from explorer.linked.view import SIDES, glossed, strips_feed, tell
+from explorer.linked.view.examples import claim_step
+from explorer.linked.view.glosses import meant
+from explorer.linked.view.home import HOME, TOUR, next_feed
+from transformer.model.sites import Head
+from transformer.runs.translation import NotCapturedError, Translation
+
+if TYPE_CHECKING:
+    from transformer.runs.language.generator import TextGenerator
+    from transformer.runs.translator import Translator
+
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
+    "base-uri 'none'; form-action 'none'"
+)
+_NEEDS_MODEL = (
+    "Another sentence, another token, or a head switched off needs the model, and is done in the app."
+)
+
+
+class PageError(ValueError):
+    """A run cannot become a page."""
+
+
+def page(
+    run: Translation,
+    model: Translator | TextGenerator | None = None,
+    *,
+    directory: str | Path | None = None,
+    place: str = "",
+    heads: str = "",
+    measures: Sequence[str] = (),
+    why: Sequence[int] = (),
+    beside: Translation | None = None,
+    beside_model: Translator | TextGenerator | None = None,
+    beside_directory: str | Path | None = None,
+) -> str:
+    """One HTML file with the linked view of a run: every head of every layer, without a server.
+
+    Two runs stand side by side on one cursor. A changed run lists its changes; with its model, the run
+    without them stands beside it.
+
+    With more than 256 tokens on a side, every head is a pooled tile, and only some are whole.
+
+    Args:
+        run: A translation or a generated text, made with ``capture=True``, or opened from a file.
+        model: The model of the run; the page then bears the hash of its weights, opens at its best heads,
+            and shows source words under target words if it has an alignment head.
+        directory: The model's directory, whose survey gives heads the names of their roles.
+        place: Where the page opens, as its address says it: ``step=7&cross=3.5``, counted from 1.
+        heads: Those that are whole in a long run: ``cross=3.5&cross=1.2``, by default those of ``place`` and
+            those that open first.
+        measures: What cells can say beside the weight, measured with the model: "carried" of every head,
+            "effect" (a run of the model for every cell) of the heads at which the page opens.
+        why: Steps, counted from 1, of which the page says why their tokens were written.
+        beside: Another run, of this model or of another.
+        beside_model: The model of ``beside``, if it is another.
+        beside_directory: That model's directory.
+
+    Raises:
+        NotCapturedError: Attention was not recorded.
+        PageError: The run has more than 1,024 tokens on a side, ``heads`` names one that it has not, or it
+            cannot be measured.
+        CellError: Its weights are not numbers from 0 to 1.
+    """
+    known = Known.of(model, directory)
+    if beside is not None:
+        same = beside_model is None and beside.model == run.model
+        other = known if same else Known.of(beside_model, beside_directory)
+        return written(run, known, place, heads, (beside, other), measures, why)
+    if run.interventions and model is not None:
+        return written(run, known, place, heads, (unchanged(run, model), known), measures, why)
+    return written(run, known, place, heads, measures=measures, why=why)
+
+
+def written(
+    run: Translation,
+    known: Known,
+    place: str = "",
+    heads: str = "",
+    beside: tuple[Translation, Known] | None = None,
+    measures: Sequence[str] = (),
+    why: Sequence[int] = (),
+) -> str:
+    """``page`` of a run, or of two, with what is known of their models."""
+    sides, names = [(run, known)], [""]
+    if beside is not None:
+        sides, names = [*sides, (beside[0], replace(beside[1], glosses=None))], told_apart(run, beside[0])
+    steps = max(len(each.target_tokens) for each, _ in sides)
+    parts = []
+    for number, (name, (each, model)) in enumerate(zip(names, sides, strict=True)):
+        pair = {"paired": True, "steps": steps} if beside else {}
+        own, reasons = measures, () if number else why
+        if number and why_not(each, measures, model.measure is not None):
+            own = ()  # the run beside may be one that cannot be measured
+        ends = f"-{number + 1}" if number else ""
+        parts.append(_side(each, model, place, heads * (not number), name, ends, (own, reasons), pair))
+    title = _safe(" | ".join(" → ".join(_texts(each))[: 120 // len(sides)] for each, _ in sides))
+    shown = "\n".join(side for side, _ in parts)
+    return _FRAME.format(
+        policy=html.escape(POLICY),
+        title=title,
+        style=scripts.style(),
+        pair=" living-pair" if beside else "",
+        sides=shown,
+        runs="\n".join(
+            _script(f"run{'-2' * bool(i)}", data, place, title, shown) for i, (_, data) in enumerate(parts)
+        ),
+        script=scripts.script(),
+    )
+
+
+def _script(name: str, data: str, place: str, title: str, shown: str) -> str:
+    """The data of a run, with the hash of all that is shown: title, place, the texts of the page, numbers."""
+    hashed = "\n".join((_one_space(title), place, _one_space(shown), data))
+    digest = hashlib.sha256(hashed.encode()).hexdigest()
+    attributes = f'id="{name}" data-sha256="{digest}" data-place="{_safe(place)}"'
+    return f'<script type="text/plain" {attributes}>{data}</script>'
+
+
+def _one_space(source: str) -> str:
+    """The text of a piece of HTML as `living.js` reads it, with single spaces."""
+    return re.sub("[\t\n\f\r ]+", " ", html.unescape(re.sub("<[^>]*>", "", source))).strip(" ")
+
+
+def _texts(run: Translation) -> list[str]:
+    return [text for text in (run.source_text * bool(run.source_tokens), run.text) if text]
+
+
+def _side(
+    run: Translation,
+    known: Known,
+    place: str,
+    heads: str,
+    name: str,  # what tells the run from the one beside it
+    number: str,  # end of its ids
+    asked_of: tuple[Sequence[str], Sequence[int]],  # the measures, and the steps that are explained
+    pair: Mapping[str, object],  # what its view is told of the one beside it
+) -> tuple[str, str]:
+    """The HTML of a run, and its data."""
+    if run.attention is None:
+        raise NotCapturedError("Attention was not recorded; translate with capture=True.")
+    measures, steps = asked_of
+    longest = max(len(run.source_tokens), len(run.target_tokens))
+    if longest > MOST:
+        raise PageError(f"A page holds runs of at most {MOST:,} tokens a side; this one has {longest:,}.")
+    if measures and (why := why_not(run, measures, known.measure is not None)):
+        raise PageError(why)
+    asked = _named(heads, run.config.sizes)
+    shown = _named(place, run.config.sizes, strict=False)
+    kinds: dict[str, AttentionMaps] = {
+        str(kind): AttentionMaps(run, str(kind), known, asked[kind] or shown[kind], longest, measures)
+        for kind in map(str, run.config.sites)
+    }
+    said = {"about": [_about(run, known)], "texts": _texts(run), "proof": _proof(run, known, kinds)}
+    if run.interventions:
+        said["changes"] = [f"Changed: {in_words(each, run)}." for each in run.interventions]
+    spec = {"view": f"{HOME.view}{number}", **pair}
+    values = {
+        **_shown(run, known, kinds, spec),
+        "app": address(run, known.app, known.query),
+        "said": said,
+        "kinds": {name: kind.values for name, kind in kinds.items()},
+    }
+    arrays = [array for kind in kinds.values() for array in kind.arrays]
+    data = base64.b64encode(packed.packed(values, arrays)).decode()
+    lines = {
+        what: "\n".join(f'<p dir="auto">{_safe(text)}</p>' for text in said.get(what, ()))
+        for what in ("about", "texts", "changes", "proof")
+    }
+    head = (
+        f'<h2 class="living-name">{_safe(name)}<span id="end{number}" role="status"></span></h2>\n'
+        if name
+        else ""
+    )
+    reasons = "\n".join(_reason(run, known, step) for step in steps)
+    return _SIDE.format(n=number, head=head, why=reasons, **lines), data
+
+
+def _about(run: Translation, known: Known) -> str:
+    """What the page is, in the line at its top."""
+    sort = "a translation" if run.source_tokens else "a text"
+    written = "forced on" if run.method == "forced" else "written by"
+    languages = f" ({known.languages})" * bool(known.languages)
+    return (
+        f"{sort[0].upper()}{sort[1:]} {written} the model {run.model}{languages}, with every attention head: "
+        "one file of Attention explorer, which needs no network."
+    )
+
+
+def _reason(run: Translation, known: Known, step: int) -> str:
+    """Why the token of a step, from 1, was written."""
+    if known.why is None:
+        raise PageError("Why a token was written is found with the model, which this page was not given.")
+    if not run.source_tokens:
+        raise PageError("Why a token was written is asked of source words; a language model reads none.")
+    if not 1 <= step <= len(run.steps):
+        raise PageError(f"There is no step {step}; this run has {len(run.steps)}.")
+    try:
+        return known.why(run, step - 1)
+    except ValueError as error:  # a recurrent decoder, or a changed run
+        raise PageError(str(error)) from error
+
+
+def _safe(text: str) -> str:
+    """A text as HTML; what UTF-8 cannot write becomes a question mark, and zeros are left out."""
+    return html.escape(text.encode("utf-8", "replace").decode().replace("\0", ""))
+
+
+def _named(text: str, sizes: Mapping[str, Head], strict: bool = True) -> dict[str, list[Head]]:
+    """The heads that an address names, from 0, by kind; what it says wrongly is left out unless `strict`."""
+    found: dict[str, list[Head]] = {kind: [] for kind in sizes}
+    for kind, value in parse_qsl(text, keep_blank_values=True):
+        at = (
+            [int(each) - 1 for each in value.split(".")]
+            if re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", value)
+            else []
+        )
+        if kind in sizes and at and all(0 <= i < size for i, size in zip(at, sizes[kind], strict=True)):
+            found[kind].append((at[0], at[1]))
+        elif strict:
+            raise PageError(f"This run has no head {kind}={value}; heads are named like cross=3.5.")
+    return found
+
+
+def _shown(
+    run: Translation,
+    known: Known,
+    kinds: Mapping[str, AttentionMaps],
+    spec: Mapping[str, object],
+) -> dict[str, Any]:
+    """The view's content, the feeds that are no maps, and the place where it opens."""
+    focus = "cross" if "cross" in kinds else next(iter(kinds))
+    sides = ("source", "target") if run.source_tokens else ("target",)
+    told, glosses = tell(run, known.aligner or Aligner(((0, 0),), "predicted"), (0, 0)), {}
+    if known.aligner is not None and "cross" in kinds:
+        told = tell(run, known.aligner, kinds["cross"].opens)
+        glosses = glossed(told.glosses, known.aligner) if known.glosses is None else dict(known.glosses)
+    heads, step = {name: kind.opens for name, kind in kinds.items()}, told.step
+    if (example := known.example(run)) is not None and "cross" in kinds:
+        glosses |= meant(run, example)
+        claimed, head = claim_step(example, run.target_tokens), (example.claim.layer, example.claim.head)
+        if claimed is not None:
+            step = claimed
+        if head in kinds["cross"].whole:
+            heads["cross"] = head
+    present = {*kinds, "controls", "next"}
+    stops = [stop for stop in TOUR if stop[0] in {*run.config.sites, "controls", "next"}]
+    tour = [{"plot": plot, "text": text, "step": step if i else None} for i, (plot, text) in enumerate(stops)]
+    strips = strips_feed(
+        run.model,
+        run.source_tokens,
+        run.decoder_input_tokens,
+        run.target_tokens,
+        glosses=glosses,
+        tour=tour,
+        sides=SIDES if run.source_tokens else {**SIDES, "target": "text"},
+        given=getattr(run, "given", 0),  # of a prompt
+    )
+    return {
+        "spec": {
+            **spec,
+            "layout": HOME.style,
+            "strips": sides,
+            "plots": [name for name in HOME.plots if name in present],
+            "focus": focus,
+            "cursor": HOME.cursor,
+            "trace": run.model,
+            "awaited": False,
+        },
+        "shown": {"strips": strips, "next": next_feed(run.model, run)},
+        "place": {
+            "step": step,
+            "source": None,
+            "heads": heads,
+        },
+    }
+
+
+def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps]) -> list[str]:
+    """Provenance, one line each: model and way of decoding, audit, changes, what this page cannot do."""
+    sha256 = known.sha256 or run.model_sha256
+    origin = f"weights SHA-256 {sha256}" if sha256 else "the hash of its weights was not given"
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    audit = next(iter(kinds.values())).audit
+    for kind in kinds.values():
+        audit = audit.joined(kind.audit)
+    badge = captions.badge(audit)
+    tokens = f"{len(run.source_tokens)} source and " if run.source_tokens else ""
+    return [
+        f"{run.model} · {origin} · decoding: {run.method} · {tokens}{len(run.target_tokens)} target tokens · "
+        f"attention-explorer {transformer.__version__} · {today}",
+        f"{badge['text']}: every head of every layer. {badge['title']}",
+        *run.notes,
+        f"Weights are written {_written(kinds.values())}. {_NEEDS_MODEL}",
+    ]
+
+
+def _written(kinds: Collection[AttentionMaps]) -> str:
+    """How exactly, and of which heads."""
+    if all(kind.values["scored"] for kind in kinds):
+        return "with three decimals, scores before the mask with two"
+    fine = all(kind.values["fine"] for kind in kinds)
+    found = f"{'with three decimals' if fine else 'in the steps of the colours, 1/254'}; "
+    found += f"scores before the mask are in pages of up to {SCORED} tokens a side"
+    if any("whole" in kind.values for kind in kinds):
+        found += f", all heads whole in those of up to {WHOLE}: here each is a pooled tile, and few are whole"
+    return found
+
+
+_SIDE = """<div class="living-side">
+{head}<div id="about{n}" class="living-about">
+{about}
+</div>
+<div id="texts{n}" class="living-texts">
+{texts}
+</div>
+<div id="changes{n}" class="living-changes">
+{changes}
+</div>
+<div id="view{n}"></div>
+<section id="heads{n}" class="living-heads" aria-label="All heads"></section>
+{why}
+<footer class="living-proof">
+<div id="proof{n}">
+{proof}
+</div>
+<p id="digest{n}" role="status">Not checked: scripts are blocked here, so only these texts are shown.</p>
+</footer>
+</div>"""
+_FRAME = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{style}
+</style>
+</head>
+<body>
+<main class="stMain"><div class="stVerticalBlock{pair}">
+{sides}
+</div></main>
+{runs}
+<script type="module">
+{script}
+</script>
+</body>
+</html>
+"""

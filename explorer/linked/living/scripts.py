@@ -1,0 +1,115 @@
+"""The scripts of `static/` joined into one, for a page that can fetch nothing.
+
+Each module becomes a function with its own names, which returns what the module exports. The functions run in
+the order in which the modules need each other. No bundler: the modules stay as the app serves them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path, PurePosixPath
+
+ENTRY = "living-1/living.js"
+REPLACED = {"linked_view-7/library.js": "living-1/library.js"}
+"""What fetches plotly.js in the app draws on a canvas in a file."""
+STYLES = ("linked_view-7/view.css", "page-2/slots.css", "living-1/living.css")
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]*)";$', re.M)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) ([A-Za-z_$][\w$]*))", re.M)
+_LEFT = re.compile(r"^\s*(?:import|export)\b.*$|\bimport\s*[.(].*$", re.M)
+"""Imports and exports in any other form."""
+_COMMENT = re.compile(r"^\s*//.*\n", re.M)
+_INDENT = re.compile(r"^ +", re.M)
+_LONG_TEXT = re.compile(r"^[^`\n]*(?:`[^`\n]*`[^`\n]*)*`[^`\n]*$", re.M)
+"""A text in back quotes over several lines, in which indents count."""
+
+
+class JoinError(ValueError):
+    """A script cannot be joined with the others."""
+
+
+def static() -> Path:
+    """The folder of the scripts: beside app.py in a checkout, in the package where that is installed."""
+    inside = Path(__file__).parents[1] / "static"
+    return inside if inside.is_dir() else Path(__file__).parents[3] / "static"
+
+
+@cache
+def style() -> str:
+    """The style of a page, as one text."""
+    return "\n".join(_INDENT.sub("", (static() / name).read_text("utf-8")) for name in STYLES)
+
+
+@cache
+def script() -> str:
+    """The script of a page."""
+    return joined(static(), ENTRY, REPLACED)
+
+
+def joined(folder: Path, entry: str, replaced: dict[str, str]) -> str:
+    """One script that does what a module does with all that it imports.
+
+    Args:
+        folder: The folder under which the names of modules are.
+        entry: Name of the module, such as `living-1/living.js`.
+        replaced: Modules that others stand in for, by name.
+
+    Raises:
+        JoinError: A module is missing, imports or exports in a way that this cannot follow, lies in a circle,
+            or holds what would end the script in an HTML page.
+    """
+    texts: dict[str, str] = {}
+    needs: dict[str, list[str]] = {}
+    waiting = [entry]
+    while waiting:
+        name = waiting.pop()
+        if name not in texts:
+            texts[name], needs[name] = _module(folder, name, replaced)
+            waiting += needs[name]
+    try:
+        order = list(TopologicalSorter(needs).static_order())
+    except CycleError as error:
+        raise JoinError(f"Scripts import each other in a circle: {', '.join(error.args[1])}.") from error
+    return '"use strict";\nconst modules = {};\n' + "".join(texts[name] for name in order)
+
+
+def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, list[str]]:
+    """A module as a function that is called at once, and the names of those that it imports."""
+    try:
+        source = (folder / name).read_text("utf-8")
+    except OSError as error:
+        raise JoinError(f"There is no script {name}.") from error
+    needs: list[str] = []
+
+    def taken(found: re.Match[str]) -> str:
+        wanted = _resolved(name, found[2])
+        needs.append(replaced.get(wanted, wanted))
+        names = [" : ".join(each.split(" as ")) for each in _names(found[1])]
+        return f'const {{ {", ".join(names)} }} = modules["{needs[-1]}"];'
+
+    body, exports = _IMPORT.sub(taken, source), _EXPORT.findall(source)
+    body = _COMMENT.sub("", _EXPORT.sub("", body))
+    body = _INDENT.sub("", body)
+    if (left := _LEFT.search(body) or _LONG_TEXT.search(body)) is not None:
+        raise JoinError(f"{name} cannot be joined with other scripts: {left[0].strip()}")
+    if re.search(r"</script|<!--", body, re.I):
+        raise JoinError(f"{name} holds what ends a script in a page.")
+    return f'modules["{name}"] = (() => {{\n{body}return {{ {", ".join(exports)} }};\n}})();\n', needs
+
+
+def _names(listed: str) -> list[str]:
+    return [each.strip() for each in listed.split(",") if each.strip()]
+
+
+def _resolved(name: str, wanted: str) -> str:
+    """The name of a module that another imports by a relative one."""
+    parts: list[str] = []
+    for part in (PurePosixPath(name).parent / wanted).parts:
+        if part == "..":
+            if not parts:
+                raise JoinError(f"{name} imports {wanted}, which is in no folder of scripts.")
+            parts.pop()
+        elif part != ".":
+            parts.append(part)
+    return "/".join(parts)

@@ -1,0 +1,79 @@
+"""Strips, cursor, maps and bars that move together: what `static/linked_view-7/view.js` is sent, and answers.
+
+Python sends every figure once, through a feeder, and the cursor with every run. A step in the browser comes
+back as an event, and `reduce` turns the event into the next cursor.
+"""
+
+from __future__ import annotations
+
+from explorer.linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, presented, reduce
+from explorer.linked.view.feeds import (
+    bars_feed,
+    choice,
+    colour_note,
+    is_off,
+    lines_feed,
+    map_feed,
+    overview_feed,
+    race_feed,
+    strongest_feed,
+    switched_off,
+    whole_feed,
+    window_around,
+)
+from explorer.linked.view.glosses import WordAlignment, followed, glossed, tell
+from explorer.linked.view.layout import Layout
+from explorer.linked.view.payloads import (
+    EXAMPLE,
+    BarsFeed,
+    Feed,
+    Gloss,
+    LinesFeed,
+    MapFeed,
+    RaceFeed,
+    Shade,
+    StripsFeed,
+    TilesFeed,
+)
+from explorer.linked.view.silent import LATER, silenced
+from explorer.linked.view.strips import SIDES, strips_feed
+
+__all__ = [
+    "EXAMPLE",
+    "LATER",
+    "SIDES",
+    "BarsFeed",
+    "Cursor",
+    "CursorRange",
+    "Feed",
+    "Gloss",
+    "Layout",
+    "LinesFeed",
+    "MapFeed",
+    "RaceFeed",
+    "Shade",
+    "StripsFeed",
+    "TilesFeed",
+    "WordAlignment",
+    "bars_feed",
+    "choice",
+    "colour_note",
+    "followed",
+    "glossed",
+    "is_off",
+    "lines_feed",
+    "map_feed",
+    "overview_feed",
+    "picked_candidate",
+    "picked_head",
+    "presented",
+    "race_feed",
+    "reduce",
+    "silenced",
+    "strips_feed",
+    "strongest_feed",
+    "switched_off",
+    "tell",
+    "whole_feed",
+    "window_around",
+]

@@ -1,0 +1,345 @@
+"""Makes the feeds of the linked view: maps, lines, lists, tiles, bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from explorer.figures import heatmap_spec, pooled_spec, to_json
+from explorer.figures.base import captions, labels, style
+from explorer.figures.base.bars import candidates, chances
+from explorer.figures.base.quantity import quantity
+from explorer.figures.base.shape import StepLike
+from explorer.figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
+from explorer.figures.maps.lines import WeightLine, looks
+from explorer.figures.maps.pooled import pooled_note
+from explorer.figures.maps.strongest import SHOWN
+from explorer.lenses.words.reading import Axis, ReadView
+from explorer.linked.view.payloads import (
+    BarsFeed,
+    Draw,
+    HeadChoice,
+    HeadFeed,
+    LinesFeed,
+    MapFeed,
+    RaceFeed,
+    Sides,
+    Spans,
+    StrongestFeed,
+    TilesFeed,
+    WholeFeed,
+)
+from explorer.linked.view.strips import direction
+from transformer.interventions import Ablate
+from transformer.model.sites import AttentionKind, Head
+from transformer.runs.translation import Translation
+from transformer.text.words import Group
+
+AXES = {"encoder": ("source", "source"), "decoder": ("step", "step"), "cross": ("step", "source")}
+ABOUT = {
+    "encoder": "once, before step 1; row of “{source}”",
+    "decoder": "reads “{reads}”, predicts “{predicts}”",
+    "cross": "predicts “{predicts}”, reads “{reads}”",
+}
+AnyHead = TypeVar("AnyHead", MapFeed, LinesFeed, StrongestFeed)
+SHORT_NAMES = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross"}
+
+
+def head_feed(
+    draw: Draw,  # how it is drawn
+    trace: str,  # the name of the translation
+    view: ReadView,  # the head, as the visitor's settings read it
+    scale: str | None = "linear",  # how weights become colours; None if the drawing has no colours for them
+    whole: tuple[int, int] | None = None,  # number of queries and keys of the whole matrix
+    role: str = "",  # what the head does over many sentences, if that is known
+) -> HeadFeed:
+    """Feed of every way of drawing a head: rows and columns, and all texts about the head."""
+    kind = str(view.kind)
+    rows, columns = AXES[kind]
+    return {
+        "draw": draw,
+        "trace": trace,
+        "kind": kind,
+        "hue": kind,
+        "rows": rows,
+        "columns": columns,
+        "spans": {"rows": spans(view.rows), "columns": spans(view.columns)},
+        "names": {
+            "rows": labels.row_names(view.query_tokens, view.predicted_tokens),
+            "columns": labels.key_names(view.key_tokens),
+        },
+        "title": f"{SHORT_NAMES[kind]} {labels.head_name(view.layer, view.head)}",
+        "about": ABOUT[kind],
+        "caption": captions.caption(view, scale, whole),
+        "badge": captions.badge(view.audit, view.derived),
+        "sentences": captions.sentences(view, role),
+        "absent": "The token at this position is hidden, so its row is not drawn.",
+        "notes": captions.notes(view),
+        "alt": captions.summary(view),
+        "legend": None if scale is None else weight_legend(kind, scale, quantity(view).share),
+        "quantity": quantity(view).share,
+        "limit": quantity(view).limit,
+    }
+
+
+def switched_off(feed: AnyHead, view: ReadView, role: str = "") -> AnyHead:
+    """The feed of a head whose output is 0 in this run: it is drawn hatched, and its sentence says so."""
+    return {**feed, "off": True, "sentences": captions.sentences_off(view, role), "notes": {}}
+
+
+def is_off(run: Translation, kind: str, head: Head) -> bool:
+    """Whether a head's output is replaced by zeros in all rows of a run."""
+    layer, at = head
+    return any(
+        isinstance(each, Ablate)
+        and (each.by, each.rows) == ("zero", None)
+        and each.layer == layer
+        and each.in_head(AttentionKind(kind), layer, at)
+        for each in run.interventions
+    )
+
+
+def spans(groups: Sequence[Group]) -> Spans:
+    """The tokens that each row or column stands for: first, and one past the last."""
+    return [(group.start, group.stop) for group in groups]
+
+
+def weight_legend(kind: str, scale: str, title: str = "weight") -> dict[str, Any]:
+    """A few weights with their colours, for a legend."""
+    faint = style.FAINTEST
+    marks = [
+        (text, style.rgba(style.HUES[kind], faint + (1 - faint) * share))
+        for text, share in style.stops(scale)
+    ]
+    return {"title": title, "marks": marks}
+
+
+def map_feed(
+    trace: str,
+    view: ReadView,
+    # largest side of the map in px; if the cells would be too small, the map scrolls in its frame
+    largest: int = 360,
+    scale: str = "linear",
+    whole: tuple[int, int] | None = None,
+    sums: bool = False,  # whether to write the sum of each row at its end
+    role: str = "",
+    most: int = LARGEST,  # rows, and columns, of the largest map
+) -> MapFeed:
+    """One attention map with all texts about it; further arguments as in `head_feed`."""
+    figure = heatmap_spec(view, largest, scale, sums, most)
+    names = figure["layout"].pop("meta")
+    return {
+        **head_feed("map", trace, view, scale, whole, role),
+        "figure": to_json(figure),
+        "hover": {side: list(map(labels.escape, each)) for side, each in names.items()}
+        | {"masked": MASKED, "later": LATER if view.kind == "decoder" else MASKED},
+        "head": (view.layer, view.head),
+        "acts": [],
+        "fade": view.kind != "encoder",
+        "largest": largest,
+        "choice": None,
+    }
+
+
+def choice(
+    kind: str,  # encoder, decoder or cross
+    head: tuple[int, int],  # the head on the screen, from 0
+    size: tuple[int, int],  # number of layers and of heads
+    first: tuple[int, int],  # the head that opens first
+    roles: Sequence[Sequence[str]] = (),  # of every head, by layer; empty where none is known
+) -> HeadChoice:
+    """A choice of heads over a map."""
+    opens = "This head" if head == first else labels.head_phrase(*first).capitalize()
+    return {
+        "name": captions.KIND_NAMES[kind] if kind == "cross" else SHORT_NAMES[kind],
+        "label": f"Head of {captions.KIND_NAMES[kind].lower()}",
+        "size": size,
+        "head": head,
+        "roles": roles,
+        "first": f"{opens} is this model's default.",
+    }
+
+
+def lines_feed(
+    trace: str,  # the name of the translation
+    views: Sequence[ReadView],  # the heads, over one window
+    links: Sequence[Sequence[WeightLine]],  # for each head, the links to draw
+    chosen: str,  # a text that says which links these are
+    largest: int = 440,  # the largest side in px
+    whole: tuple[int, int] | None = None,  # queries and keys of the whole matrix
+) -> LinesFeed:
+    """One head or several of one kind as lines; all texts are about the first head."""
+    first = views[0]
+    feed = head_feed("lines", trace, first, None, whole)
+    heads = [
+        {"name": labels.head_name(view.layer, view.head), "color": color, "dash": _DASHES[dash]}
+        for view, (color, dash) in zip(views, looks(views), strict=False)
+    ]
+    others = "" if len(views) == 1 else f" with {', '.join(str(head['name']) for head in heads[1:])}"
+    return {
+        **feed,
+        "title": feed["title"] + others,
+        "caption": f"{feed['caption']} · {chosen}, thickness = {feed['quantity']}",
+        "labels": tick_names(first),
+        "values": style.packed(first.weights),
+        "links": [
+            (link.query, link.key, round(link.weight, 4), i)
+            for i, found in enumerate(links)
+            for link in found
+        ],
+        "heads": heads,
+        "fade": first.kind != "encoder",
+        "largest": largest,
+    }
+
+
+_DASHES = {"solid": "", "dash": "9 5", "dot": "3 4", "dashdot": "10 4 2 4"}
+
+
+def strongest_feed(
+    trace: str, view: ReadView, scale: str = "linear", whole: tuple[int, int] | None = None
+) -> StrongestFeed:
+    """The keys of a query and the queries of a key as lists, and the keys as shaded text."""
+    return {
+        **head_feed("strongest", trace, view, scale, whole),
+        "listed": SHOWN,
+        "labels": tick_names(view),
+        "values": style.packed(view.weights),
+        "shades": style.packed(levels(view.weights, view.mask, scale)),
+        "direction": direction(view.key_tokens),
+    }
+
+
+def colour_note(scale: str) -> str:
+    """Scale of the colours, as a text for a caption."""
+    return f"colour from 0 to 1, {style.SCALE_NAMES[scale]}"
+
+
+def tick_names(view: ReadView) -> Sides:
+    """Short names of rows and columns."""
+    return {"rows": labels.names(row_tokens(view)), "columns": labels.names(view.key_tokens)}
+
+
+def whole_feed(
+    trace: str,  # the name of the translation
+    kind: str,  # encoder, decoder or cross
+    # weights and mask (rows, columns), as the visitor's settings read them
+    arrays: tuple[np.ndarray, np.ndarray],
+    axes: tuple[Axis, Axis],  # what the rows and the columns stand for
+    scale: str = "linear",  # how weights become colours
+) -> WholeFeed:
+    """The whole matrix of a head, pooled; the view marks on it the part that is drawn in full."""
+    weights, mask = arrays
+    rows, columns = AXES[kind]
+    return {
+        "draw": "whole",
+        "trace": trace,
+        "kind": kind,
+        "hue": kind,
+        "rows": rows,
+        "columns": columns,
+        "spans": {"rows": spans(axes[0].visible), "columns": spans(axes[1].visible)},
+        "figure": to_json(pooled_spec(weights, mask, kind, 330, scale)),
+        "title": "The whole matrix",
+        "about": "the frame marks the part drawn in full; to move the frame, click or move the cursor",
+        "caption": f"{pooled_note(weights)} · {weights.shape[0]} queries, {weights.shape[1]} keys · "
+        f"{colour_note(scale)}",
+        "alt": f"Overview of the whole matrix, {pooled_note(weights)}",
+        "largest": 330,
+    }
+
+
+def bars_feed(
+    trace: str,  # the name of the translation
+    figure: dict[str, Any],  # a figure with one frame per position
+    follows: str,  # `step` or `source`
+    title: str,  # name of the figure
+    about: str,  # second line, with the placeholders `{reads}`, `{predicts}`, `{source}`
+    caption: str,  # what the figure shows
+    height: int | None = None,  # in px; None for the same as the width
+    # the tokens that each frame stands for; None if each frame stands for one token
+    places: Sequence[Group] | None = None,
+) -> BarsFeed:
+    """Bars whose frames follow the step or the source token."""
+    return {
+        "draw": "bars",
+        "trace": trace,
+        "figure": to_json(figure),
+        "follows": follows,
+        "title": title,
+        "about": about,
+        "caption": caption,
+        "height": height,
+        "largest": 360,
+        "spans": None if places is None else spans(places),
+    }
+
+
+def race_feed(
+    trace: str,  # the name of the translation
+    steps: Sequence[StepLike],  # its decode steps
+    caption: str,  # what the figure shows
+    # ids of each step's candidates, where they can be chosen, and the tried ones; None if none can
+    offered: tuple[Sequence[Sequence[int | None]], list[list[int]]] | None,
+) -> RaceFeed:
+    """The candidates of each step, whose bars run when the cursor moves."""
+    rows, (ids, tried) = [candidates(step) for step in steps], offered or ((), [])
+    logs = np.full((len(rows), max(map(len, rows), default=0)), np.nan, np.float32)
+    for log, row in zip(logs, rows, strict=True):
+        log[: len(row)] = [log_prob for _, log_prob, _ in row]
+    return {
+        "draw": "race",
+        "trace": trace,
+        "follows": "step",
+        "title": "Next token",
+        "about": "after reading “{reads}”",
+        "caption": caption,
+        "names": [[labels.piece(token) for token, *_ in row] for row in rows],
+        "shares": list(map(chances, steps)),
+        "logs": style.packed(logs),
+        "chosen": [next((i for i, (*_, chosen) in enumerate(row) if chosen), -1) for row in rows],
+        "ids": ids,
+        "tried": tried,
+    }
+
+
+def overview_feed(
+    trace: str,
+    figure: dict[str, Any],
+    kind: str,
+    title: str,
+    caption: str,
+    legend: dict[str, Any] | None = None,
+) -> TilesFeed:
+    """The grid of all heads of a kind, with tiles that can be clicked."""
+    return {
+        "draw": "tiles",
+        "trace": trace,
+        "figure": to_json(figure),
+        "picks": kind,
+        "hue": kind,
+        "title": title,
+        "about": "",
+        "caption": caption,
+        "height": figure["layout"]["height"],
+        "legend": legend,
+    }
+
+
+def window_around(
+    length: int,  # tokens on the axis
+    position: int,  # the token that the window must contain, from 0
+    size: int = LARGEST,  # tokens in a window, by default 64
+) -> tuple[int, int]:
+    """The part of an axis to draw: the whole axis if it fits, otherwise a window that moves by half its size.
+
+    Returns:
+        Start and exclusive stop, from 0.
+    """
+    if length <= size:
+        return 0, length
+    half = size // 2
+    start = min(max(position // half * half - half // 2, 0), length - size)
+    return start, start + size

@@ -1,0 +1,79 @@
+"""The view of one run with all its kinds of attention on one cursor: the home page's, and that of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from explorer.figures.maps.heatmap import LARGEST as MOST
+from explorer.lenses.words.reading import ReadView
+from explorer.linked.view.feeds import choice, is_off, map_feed, race_feed, switched_off
+from explorer.linked.view.layout import Layout
+from explorer.linked.view.payloads import MapFeed, RaceFeed
+from transformer.model.sites import Head
+from transformer.runs.translation import Translation
+
+HOME = Layout(
+    view="home",
+    style="home",
+    strips=("source", "target"),
+    plots=("cross", "encoder", "decoder", "next"),
+    focus="cross",
+)
+LARGEST = 760
+"""Px of a map at which every label fits; the browser draws each map as large as the window allows."""
+TOUR = (
+    (
+        "encoder",
+        "The encoder reads the whole sentence once. Each row is a source token that attends to all tokens.",
+    ),
+    (
+        "controls",
+        "The decoder then writes one token per step. Move the cursor with the arrow keys, or press play.",
+    ),
+    (
+        "decoder",
+        "The decoder's self-attention only looks back: later tokens are masked. Hatching shows masked cells.",
+    ),
+    (
+        "cross",
+        "Cross-attention looks from the token being written to the source. A ring marks this step's row.",
+    ),
+    ("next", "The model then computes a probability for every token. The chosen token is bold."),
+)
+
+
+def head_map(
+    trace: str,  # the name of the translation
+    run: Translation,
+    view: ReadView,  # one of its heads, as it is read
+    lengths: tuple[int, int],  # queries and keys of the whole matrix
+    opens: Head | None,  # the head that opens first, from 0; None if no head can be chosen
+    roles: Sequence[Sequence[str]] = (),  # of every head, by layer; empty where none is known
+    scale: str = "linear",
+    largest: int = LARGEST,
+    sums: bool = False,
+    most: int = MOST,  # rows, and columns, of the largest map
+) -> MapFeed:
+    """A map with the choice of the heads of its kind; a head that is off in the run is drawn so."""
+    kind, head = str(view.kind), (view.layer, view.head)
+    role = roles[view.layer][view.head] if roles else ""
+    found = map_feed(trace, view, largest, scale, lengths, sums, role, most)
+    if is_off(run, kind, head):
+        found = switched_off(found, view, role)
+    if opens is not None:
+        found["choice"] = choice(kind, head, run.config.sizes[kind], opens, roles)
+    return found
+
+
+def next_feed(
+    trace: str,  # the name of the translation
+    run: Translation,
+    drawing: str = "",  # how its tokens were drawn, if they were
+    # as in `race_feed`: None if no candidate can be chosen
+    offered: tuple[Sequence[Sequence[int | None]], list[list[int]]] | None = None,
+) -> RaceFeed:
+    """The candidates of each step, with the way in which the run chose among them."""
+    way = f"{run.method}, {drawing}" if drawing and run.method.startswith("sample-") else run.method
+    origin = "your translation, not the model's" if run.method == "forced" else f"decoding: {way}"
+    clicks = "" if offered is None else "click another to continue · "
+    return race_feed(trace, run.steps, f"{clicks}the chosen token in bold · {origin}", offered)

@@ -1,0 +1,103 @@
+"""What an event of the linked view does to the state and the address."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+
+def script(trace: str, more: dict[str, object]) -> None:
+    import streamlit as st
+
+    from explorer.app.address import session
+    from explorer.linked.view import CursorRange
+
+    session.adopt()
+    event = {"trace": trace, "step": 2, "source": None, "seq": 1, **more}
+    st.session_state[session.view_key("home")] = {"at": event}
+    limits = CursorRange("here", steps=5, sources=4)
+    chose = session.on_linked_view(
+        "home",
+        limits,
+        {"cross": (2, 4)},
+        lambda step, token: {"decode": f"beam-{step + token}"},
+        lambda kind, head: {"cross": head, "decode": "beam-2"},
+    )
+    st.text(f"{chose} {session.current().step} {session.current().decode} {session.cursor().ack}")
+
+
+def after(trace: str, **more: object) -> tuple[str, AppTest]:
+    at = AppTest.from_function(script, args=(trace, more)).run()
+    assert not at.exception
+    return at.text[0].value, at
+
+
+def test_an_event_of_the_translation_on_the_screen_moves_the_cursor():
+    told, at = after("here")
+    assert told == "False 2 greedy 1"
+    assert at.query_params["step"] == "3"
+
+
+@pytest.mark.parametrize("more", [{}, {"present": True}, {"candidate": [1, 2]}])
+def test_an_event_of_another_translation_is_heard_and_changes_nothing(more: dict[str, object]):
+    told, at = after("there", **more)
+    assert told == "False None greedy 1"
+    assert not at.query_params
+
+
+def test_a_chosen_candidate_changes_what_goes_on_with_it():
+    assert after("here", candidate=[1, 3])[0] == "True 2 beam-4 1"
+
+
+@pytest.mark.parametrize("off", [None, ["cross", 1], ["encoder", 0, 0], ["cross", "1", 2], 3])
+def test_what_names_no_head_switches_none_off(off: object):
+    assert after("here", off=off)[0] == "False 2 greedy 1"
+
+
+def test_a_head_that_is_switched_off_makes_the_model_run_again():
+    assert after("here", off=["cross", 1, 9])[0] == "True 2 beam-2 1"
+    assert after("there", off=["cross", 1, 2])[0] == "False None greedy 1"
+
+
+def _page_that_runs_again() -> None:
+    import streamlit as st
+    from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+    from streamlit.runtime.scriptrunner_utils.script_run_context import get_script_run_ctx
+
+    from explorer.app.address import session
+
+    if "asked" not in st.session_state:
+        st.session_state["asked"] = True
+        requests = get_script_run_ctx().script_requests
+        requests.request_rerun(RerunData(query_string="keep=session"))
+        session.rerun()
+    st.text(st.query_params.get("keep", "lost"))
+
+
+def test_a_request_of_the_visitor_that_waits_is_not_replaced_by_the_page_running_again():
+    at = AppTest.from_function(_page_that_runs_again).run()
+    assert not at.exception
+    assert at.text[0].value == "session"
+
+
+def _page_that_changes_something() -> None:
+    import streamlit as st
+
+    from explorer.app.address import session
+
+    session.adopt()
+    if "changed" not in st.session_state:
+        st.session_state["changed"] = True
+        try:
+            session.rerun(view="here")
+        finally:
+            st.session_state["then"] = st.query_params.get("view", "nothing")
+    st.text(f"{st.session_state['then']} {st.query_params['view']} {session.current().view}")
+
+
+def test_the_next_run_writes_the_address_of_a_change_that_runs_the_page_again():
+    at = AppTest.from_function(_page_that_changes_something)
+    at.query_params["step"] = "2"
+    assert at.run().text[0].value == "nothing here here"
+    assert dict(at.query_params) == {"view": "here", "step": "2"}
+    assert at.run().text[0].value == "nothing here here"

@@ -1,0 +1,69 @@
+"""A figure with its words: what is drawn with it, and what is left out where it cannot be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from head_views import Audit
+from streamlit.testing.v1 import AppTest
+
+from explorer.figures.base.captions import badge
+
+AUDIT = Audit(output_error=2e-7)
+
+
+def page(**given: object) -> AppTest:
+    """A page with one figure."""
+
+    def script(given: dict[str, object]) -> None:
+        import plotly.graph_objects as go
+
+        from explorer.app.controls.panels import panel
+
+        panel("bars", lambda *ink: go.Figure(layout={"width": 900, "title": str(ink)}), "2 * 3", **given)
+
+    at = AppTest.from_function(script, kwargs={"given": given}).run()
+    assert not at.exception
+    return at
+
+
+def test_a_figure_has_its_caption_as_text_and_for_those_who_do_not_see_it():
+    at = page()
+    assert [each.value for each in at.caption] == ["2 \\* 3"]
+    assert at.get("plotly_chart")[0].proto.alt == "2 * 3"
+    assert page(alt="bars of 2 and 3").get("plotly_chart")[0].proto.alt == "bars of 2 and 3"
+
+
+@pytest.mark.parametrize("derived", [False, True])
+def test_the_badge_ends_the_caption_and_says_what_stands_behind_it(derived):
+    (caption,) = page(audit=AUDIT, derived=derived).caption
+    assert caption.value.endswith(str(badge(AUDIT, derived)["text"]))
+    assert "Largest row\\-sum error" in caption.help
+    assert page(audit=AUDIT, proof="9 checks.").caption[0].help == "9 checks."
+
+
+def test_a_figure_that_is_not_saved_offers_no_export():
+    def offered(**given: object) -> list[str]:
+        return [each.proto.popover.label for each in page(**given).get("popover")]
+
+    assert offered() == ["Export"]
+    assert offered(seeing="Bars.") == ["What am I seeing?", "Export"]
+    assert offered(seeing="Bars.", title="Why?", saved=False) == ["Why?"]
+
+
+@pytest.mark.parametrize(("scrolls", "rule"), [(True, "max-width: 900px"), (480, "min-width: 480px")])
+def test_a_wide_figure_keeps_its_width_in_a_frame_that_scrolls(scrolls, rule):
+    assert rule in page(scrolls=scrolls).get("html")[0].proto.body
+
+
+def test_a_figure_that_takes_the_colour_of_text_is_saved_in_that_of_white_paper():
+    at = page(inked=True)
+    at.session_state["export.bars"] = True
+    (sent,) = at.run().get("bidi_component")
+    assert "#1d232c" in json.loads(json.loads(sent.proto.json)["figure"])["layout"]["title"]["text"]
+
+
+def test_only_a_figure_with_text_in_coloured_cells_takes_the_colour_of_text():
+    assert "'#1d232c'" in page(inked=True).get("plotly_chart")[0].proto.spec
+    assert "#1d232c" not in page().get("plotly_chart")[0].proto.spec

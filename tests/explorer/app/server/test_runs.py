@@ -1,0 +1,65 @@
+"""Searches of visitors: made once, ended with the visitor, and the long ones in a queue."""
+
+from __future__ import annotations
+
+import pytest
+from sources import named
+
+from explorer.app.server import runs
+from explorer.app.server.background.run import Turns
+from explorer.app.server.runs import NoProgress, Request
+from transformer.decode.rules import SearchRules
+from transformer.runs.translator import Translator
+
+ASKED = Request(named("random"), "one two three", "beam-3", None)
+
+
+class Left(BaseException):
+    """How the run of a page ends when its visitor leaves."""
+
+
+class Leaving(NoProgress):
+    """A visitor who leaves at the third token, or as soon as there is a queue."""
+
+    def __init__(self) -> None:
+        self.heard = 0
+
+    def waits(self, before: int) -> None:
+        raise Left
+
+    def wrote(self, count: int, token: str) -> None:
+        self.heard = count
+        if count == 3:
+            raise Left
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
+    """The only turn of long searches; each search is long."""
+    only = Turns(1)
+    monkeypatch.setattr(runs, "turns", lambda: only)
+    monkeypatch.setattr(runs, "LONG_SEARCH", 0)
+    return only
+
+
+def test_a_search_ends_with_its_visitor_and_gives_its_turn_back(translator: Translator, turns: Turns):
+    visitor = Leaving()
+    with pytest.raises(Left):
+        runs.search(translator, ASKED, translator.rules, visitor)
+    assert visitor.heard == 3
+    assert turns.count() == (0, 0)
+
+
+def test_a_long_search_waits_for_its_turn_as_long_as_its_visitor_does(translator: Translator, turns: Turns):
+    visitor = Leaving()
+    with turns.turn(object(), pytest.fail), pytest.raises(Left):
+        runs.search(translator, ASKED, translator.rules, visitor)
+    assert visitor.heard == 0
+    assert turns.count() == (0, 0)
+    assert runs.search(translator, ASKED, translator.rules, NoProgress()).tree is not None
+
+
+def test_a_short_search_does_not_wait(translator: Translator, turns: Turns, monkeypatch):
+    monkeypatch.setattr(runs, "LONG_SEARCH", 10_000)
+    with turns.turn(object(), pytest.fail):
+        assert runs.search(translator, ASKED, SearchRules(length_penalty=0.5), NoProgress()).tree is not None

@@ -1,0 +1,37 @@
+"""The log of a run, read while another process writes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from explorer.app.server.workshop.progress import POINTS, Log
+
+
+def line(step: int, **values: float) -> str:
+    return json.dumps({"step": step, "loss": 1 / step, "seconds": 0.5, **values}) + "\n"
+
+
+def test_a_log_that_is_not_there_yet_has_no_points(tmp_path: Path) -> None:
+    assert Log(tmp_path / "log.jsonl").curves().step == 0
+
+
+def test_a_growing_log_is_read_on_and_a_half_written_line_waits(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    log = Log(path)
+    path.write_text(line(1) + line(2, valid_loss=3.0, valid_loss_average=2.0, exact=0.25) + line(3)[:9])
+    first = log.curves()
+    assert (first.step, first.seconds) == (2, 1.0)
+    assert (first.valid, first.exact) == (((2, 2.0),), ((2, 0.25),))
+    with path.open("a") as file:
+        file.write(line(3)[9:] + "no JSON\n[]\n" + line(4))
+    assert [step for step, _ in log.curves().loss] == [1, 2, 3, 4]
+
+
+def test_a_long_log_becomes_means_of_neighbouring_steps(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(line(step) for step in range(1, 2 * POINTS + 1)))
+    points = Log(path).curves().loss
+    assert len(points) == POINTS
+    assert points[0] == (2, 0.75)
+    assert points[-1][0] == 2 * POINTS

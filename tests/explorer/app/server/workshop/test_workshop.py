@@ -1,0 +1,231 @@
+"""The workshop: one run at a time, within limits, however it ends; what is kept is a model like any other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from corpus import number_pairs
+from waiting import until
+
+from explorer.app.server import catalogue
+from explorer.app.server.workshop.child import ROOT
+from explorer.app.server.workshop.limits import DISK, MEMORY, MINUTES, NICE, SWITCH
+from explorer.app.server.workshop.plan import OWN, Plan, own_pairs
+from explorer.app.server.workshop.run import TrainingOrder
+from explorer.app.server.workshop.workshop import FOLDER, Workshop
+from transformer import load_translator
+from transformer.text.pairs import SentencePair
+from transformer.training.runs.history import read_history
+
+SMALL = Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=100)
+LONG = Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=5000)
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv(SWITCH, "on")
+    monkeypatch.setenv(NICE, "3")
+    return tmp_path / "models"
+
+
+@pytest.fixture
+def workshop(models: Path) -> Iterator[Workshop]:
+    made = Workshop(models)
+    yield made
+    made.close()
+    assert made.run is None or made.run.wait(60)
+
+
+def ended(workshop: Workshop) -> str:
+    assert workshop.run is not None
+    assert workshop.run.wait(120)
+    return workshop.run.told
+
+
+def step(workshop: Workshop) -> int:
+    assert workshop.run is not None
+    return workshop.run.curves().step
+
+
+def test_a_run_on_own_pairs_obeys_its_visitor_alone_and_its_model_is_kept(
+    workshop: Workshop, models: Path
+) -> None:
+    lines = "\n".join("\t".join(pair) for pair in number_pairs(200)).encode()
+    plan = Plan(task=OWN, width=32, heads=2, layers=1, steps=100)
+    workshop.start("anna", plan, own_pairs("numbers.tsv", lines))
+    run = workshop.run
+    assert run is not None
+    assert os.getpriority(os.PRIO_PROCESS, run.pid or 0) >= 3
+    with pytest.raises(ValueError, match="one at a time"):
+        workshop.start("ben", SMALL)
+    workshop.pause("ben")
+    assert not run.paused
+    workshop.pause("anna")
+    assert run.paused
+    with pytest.raises(ValueError, match="no run that has ended"):
+        workshop.keep("early")
+    workshop.stop("ben")
+    workshop.go_on("anna")
+    assert ended(workshop) == "Finished all 100 steps."
+    assert run.curves().step == 100
+    assert run.curves().exact
+    workshop.keep("numbers")
+    assert workshop.run is None
+    assert catalogue.directory("numbers") == models / "numbers"
+    assert load_translator(models / "numbers").translate("one two").source_tokens
+    assert "# numbers" in (models / "numbers" / "README.md").read_text()
+    assert read_history(models / "numbers") is not None
+    assert not (models / FOLDER / "run").exists()
+
+
+def test_a_killed_process_leaves_its_checkpoint_and_another_server_finds_it(
+    workshop: Workshop, models: Path
+) -> None:
+    workshop.start("anna", LONG)
+    until(lambda: step(workshop) > 0)
+    assert workshop.run is not None
+    with pytest.raises(ValueError, match="Another server"):
+        Workshop(models).start("ben", SMALL)
+    os.kill(workshop.run.pid or 0, signal.SIGKILL)
+    assert ended(workshop) == "Its process was ended from outside (signal 9); its last checkpoint is kept."
+    workshop.close()
+    again = Workshop(models)
+    assert again.run is not None
+    assert again.run.asked == workshop.run.asked
+    assert not again.controls("anna")
+    assert "started again" in again.run.told
+    again.keep("rescued")
+    assert load_translator(models / "rescued")
+
+
+def test_a_run_that_is_stopped_while_it_pauses_is_saved(workshop: Workshop) -> None:
+    workshop.start("anna", LONG)
+    until(lambda: step(workshop) > 0)
+    workshop.pause("anna")
+    workshop.stop("anna")
+    assert ended(workshop) == "Stopped, and saved after its last step."
+    assert workshop.run is not None
+    assert workshop.run.has_model
+    assert not workshop.run.paused
+
+
+@pytest.mark.parametrize(("name", "value"), [(MINUTES, "1e-5"), (MEMORY, "1"), (DISK, "1e-4")])
+def test_a_run_beyond_a_limit_is_stopped_with_a_reason(
+    name: str, value: str, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    workshop.start("anna", LONG)
+    assert f"{float(value):g} M" in (told := ended(workshop)) or f"{float(value):g} minutes" in told
+    assert told.endswith("the limit of this server.")
+
+
+def test_a_full_disk_ends_a_run_in_one_sentence_and_keeps_the_checkpoint_before(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Workshop, "_used", lambda self: 0)
+    monkeypatch.setenv(DISK, "0.4")
+    workshop.start("anna", LONG)
+    file = "run/training.safetensors"
+    assert ended(workshop) == (
+        f"It failed: {file} could not be written: File too large; its last checkpoint is kept."
+    )
+    workshop.keep("before")
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(workshop: Workshop, models: Path) -> None:
+    models.write_text("a file")
+    with pytest.raises(ValueError, match="The run cannot begin: "):
+        workshop.start("anna", SMALL)
+    assert workshop.run is None
+
+
+def test_a_server_that_keeps_too_much_begins_nothing(
+    workshop: Workshop, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = models / "kept"
+    kept.mkdir(parents=True)
+    (kept / "trained-here").touch()
+    (kept / "large").write_bytes(b"0" * 2000)
+    monkeypatch.setenv(DISK, "0.001")
+    with pytest.raises(ValueError, match="whoever runs it can delete some"):
+        workshop.start("anna", SMALL)
+
+
+def test_a_server_that_is_switched_off_begins_nothing(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SWITCH, "off")
+    with pytest.raises(ValueError, match="switched off"):
+        workshop.start("anna", SMALL)
+
+
+SERVER = """
+import sys
+from pathlib import Path
+from explorer.app.server.workshop.child import Child
+from explorer.app.server.workshop.plan import Plan
+plan = Plan(task="copy", length=3, width=32, layers=1, steps=5000)
+child = Child(plan.arguments("run"), Path(sys.argv[1]), 10**8, nice=0)
+child.pause()
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_killed_server_takes_its_run_with_it_even_while_it_pauses(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SERVER, str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=ROOT, **pipes) as server:
+        assert server.stdout is not None
+        pid = int(server.stdout.readline())
+        server.kill()
+    until(lambda: gone(pid))
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; one that nobody has fetched yet counts."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.fixture
+def left(models: Path) -> Workshop:
+    """A workshop with a run that has ended, without training."""
+    folder = models / FOLDER / "run"
+    (folder / "run").mkdir(parents=True)
+    TrainingOrder(SMALL, SentencePair("a b", "a b")).write(folder)
+    for name in ("config.json", "model.safetensors"):
+        (folder / "run" / name).write_text("{}")
+    return Workshop(models)
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../x", "a/b", "a.b", "-a", "a" * 41, "ä", "a b", "a\n", "imported: x", "a\0"]
+)
+def test_a_name_that_could_be_a_path_or_hurt_is_refused(left: Workshop, name: str) -> None:
+    with pytest.raises(ValueError, match="A name has 1 to 40 letters"):
+        left.keep(name)
+
+
+@pytest.mark.parametrize("name", ["en-de", "EN-DE", "positions", "Taken"])
+def test_a_name_that_is_taken_is_refused(left: Workshop, models: Path, name: str) -> None:
+    (models / "taken").mkdir()
+    with pytest.raises(ValueError, match="already a model called"):
+        left.keep(name)
+
+
+def test_a_model_is_kept_under_a_good_name(left: Workshop, models: Path) -> None:
+    left.keep("My_copy-2")
+    assert (models / "My_copy-2" / "config.json").is_file()
+    assert left.run is None
+    with pytest.raises(ValueError, match="no run that has ended"):
+        left.keep("again")

@@ -1,0 +1,70 @@
+"""`survey` writes what the app reads of a model, for exactly its weights."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from closed_form import CASES
+from corpus import write_pairs
+from programs import main
+
+from explorer.lenses.heads.shipped import survey_of
+from explorer.lenses.heads.survey import Line
+from explorer.lenses.words import samples
+from transformer.exports.maps import load_maps
+from transformer.runs.translator import load_translator
+from transformer.storage.description import model_digests
+from transformer.storage.files import read_json
+from transformer.storage.marks import of_another_model
+from transformer.text.links import read_gold
+
+CASE = CASES["copy"]
+
+
+@pytest.fixture
+def model(closed_form_models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of a solved model, with one example and a small sample."""
+    directory = shutil.copytree(closed_form_models["copy"], tmp_path / "copy")
+    source, target = CASE.source_tokens[1].removeprefix("▁"), CASE.target_tokens[1].removeprefix("▁")
+    claim = {"text": "…", "target": target, "source": source, "least": 0.5}
+    claim |= {"layer": 9, "head": 9, "weight": 0}
+    example = {"label": "a", "text": CASE.sentence, "claim": claim}
+    example["gloss"] = dict.fromkeys(CASE.translation.split(), "number")
+    (directory / "examples.json").write_text(json.dumps({"digests": {}, "examples": [example]}))
+    write_pairs(tmp_path / samples.USUAL.data, [(CASE.sentence, CASE.translation)])
+    (tmp_path / samples.USUAL.alignments).write_text("one two\teins zwei\t0-0 1-1\n", encoding="utf-8")
+    monkeypatch.setattr(samples, "FOLDER", tmp_path)
+    return directory
+
+
+def test_every_file_belongs_to_the_weights_and_says_what_the_model_does(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["survey", "--model", str(model)]) == 0
+    assert "All examples" in capsys.readouterr().out
+    assert of_another_model(model) == ["README.md"], "a card that states no numbers"
+    heads = read_json(model / "heads.json")
+    assert list(heads) == ["model", "command", "date", "digests", "data", "default", "heads", "aligner"]
+    assert heads["command"] == f"python -m explorer survey --model {model}"
+    gold = read_gold(tmp_path / samples.USUAL.alignments)
+    survey = survey_of(model, [Line(CASE.sentence, CASE.translation)], gold)
+    assert survey is not None
+    assert survey.roles("cross")[0, 0] == "alignment"
+    translator = load_translator(model)
+    assert translator.means is not None
+    assert translator.means.about["data"].startswith("1 pairs of ")
+    first = load_maps(model / "first.npz")
+    assert (first.text, first.digests) == (CASE.translation, model_digests(model))
+    claim = read_json(model / "examples.json")["examples"][0]["claim"]
+    assert claim["weight"] > 0.9
+
+
+def test_an_example_that_no_head_shows_is_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = read_json(model / "examples.json")
+    values["examples"][0]["claim"]["source"] = "zebra"
+    (model / "examples.json").write_text(json.dumps(values))
+    assert main(["survey", "--model", str(model)]) == 1
+    assert "No head shows that" in capsys.readouterr().out
