@@ -54,8 +54,8 @@ from transformer.trace.records import AttentionTrace
 from transformer.training.data import pad
 
 NO_MEANS = (
-    "This model has no mean outputs of its heads: measure them with `python -m explorer survey`, or ablate by "
-    "zero."
+    "This model has no mean outputs of its heads: measure them with `python -m explorer survey`, or ablate "
+    "by zero."
 )
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

@@ -62,5 +62,5 @@ def test_another_text_or_model_or_the_unchanged_run_stands_beside(
 
 @pytest.mark.parametrize("given", [[], ["one", "--file", "texts.txt"]])
 def test_one_text_or_a_file_is_needed(given: list[str], tmp_path: Path, capsys):
-    assert main([*given, "--model", "none", "--output", str(tmp_path / "run.html")]) == 2
+    assert main(["page", *given, "--model", "none", "--output", str(tmp_path / "run.html")]) == 2
     assert "one text, or a file" in capsys.readouterr().err
