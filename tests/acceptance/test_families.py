@@ -1,62 +1,47 @@
 """Marian and T5 beside transformers, on small random checkpoints that the test makes."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import sentencepiece
 import torch
+from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
 
 from tests.acceptance import surface
 
-LINE = "the cat sat on a mat and saw two dogs , die Katze saß auf einer Matte und sah zwei Hunde : ."
-TEXT = "the cat : saw two dogs ."
-MARIAN = {
-    "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "d_model": 32,
-}
+TEXT, OPTIONS = "a b c d e f", {"d_model": 32, "attn_implementation": "eager"}
+MARIAN = {"encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "encoder_layers": 2, "decoder_layers": 2, **OPTIONS}
 MARIAN |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "max_position_embeddings": 64}
-MARIAN |= {
-    "activation_function": "swish",
-    "scale_embedding": True,
-    "eos_token_id": 0,
-    "forced_eos_token_id": 0,
-}
-T5 = {"d_model": 32, "d_kv": 6, "d_ff": 48, "num_heads": 4, "num_layers": 2, "decoder_start_token_id": 0}
-IDS = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+MARIAN |= {"activation_function": "swish", "scale_embedding": True}
+MARIAN |= {"eos_token_id": 0, "forced_eos_token_id": 0}
+T5 = {"d_kv": 6, "d_ff": 48, "num_heads": 4, "num_layers": 2, "decoder_start_token_id": 0, **OPTIONS}
 
 
 def written(family: str, folder: Path) -> tuple[Any, list[int]]:
     """A model with random weights that tell heads apart, and the tokens of the text."""
     from transformers import MarianConfig, MarianMTModel, T5Config, T5ForConditionalGeneration
 
-    file, words = io.BytesIO(), LINE.split()
-    lines = [" ".join(words[i:] + words[:i]) for i in range(len(words))] * 9
-    options = {"vocab_size": 90, "hard_vocab_limit": False, "num_threads": 1, "minloglevel": 2}
-    options |= IDS if family == "t5" else {}
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=file, **options)
-    pieces = sentencepiece.SentencePieceProcessor(model_proto=file.getvalue())
+    proto = sentencepiece_model_pb2.ModelProto.FromString((surface.REVERSE / "tokenizer.model").read_bytes())
+    del proto.pieces[1]  # <s>: T5 has none, and Marian's ids are in a table
+    spec = proto.trainer_spec
+    spec.pad_id, spec.eos_id, spec.unk_id, spec.bos_id = 0, 1, 2, -1
+    pieces = SentencePieceProcessor(model_proto=proto.SerializeToString())
     for name in ["spiece.model"] if family == "t5" else ["source.spm", "target.spm"]:
-        (folder / name).write_bytes(file.getvalue())
+        (folder / name).write_bytes(proto.SerializeToString())
     (folder / "tokenizer_config.json").write_text('{"extra_ids": 0}')
+    size, ids = pieces.get_piece_size(), [*pieces.encode(TEXT), 1]
     if family == "t5":
-        config = T5Config(**T5, vocab_size=pieces.get_piece_size(), attn_implementation="eager")
-        model, ids = T5ForConditionalGeneration(config), [*pieces.encode(TEXT), 1]
+        model = T5ForConditionalGeneration(T5Config(**T5, vocab_size=size))
         model.generation_config.update(max_length=20)
     else:
-        known = [pieces.IdToPiece(i) for i in range(3, pieces.get_piece_size())]
-        table = {piece: i for i, piece in enumerate(["</s>", "<unk>", *known, "<pad>"])}
+        names = ["</s>", "<unk>", *(pieces.IdToPiece(i) for i in range(3, size)), "<pad>"]
+        table, pad = {name: i for i, name in enumerate(names)}, size - 1
         (folder / "vocab.json").write_text(json.dumps(table))
-        pad, ids = table["<pad>"], [*(table[piece] for piece in pieces.encode_as_pieces(TEXT)), 0]
-        config = MarianConfig(**MARIAN, vocab_size=pad + 1, pad_token_id=pad, attn_implementation="eager")
-        config.decoder_start_token_id = pad
-        model = MarianMTModel(config)
+        ids = [*(table[piece] for piece in pieces.encode_as_pieces(TEXT)), 0]
+        starts = {"pad_token_id": pad, "decoder_start_token_id": pad}
+        model = MarianMTModel(MarianConfig(**MARIAN, vocab_size=size, **starts))
         model.generation_config.update(max_length=20, num_beams=1, bad_words_ids=[[pad]])
     generator = torch.Generator().manual_seed(4)
     for name, parameter in model.requires_grad_(False).named_parameters():
