@@ -60,8 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith("tests/browser/"):
             item.add_marker(pytest.mark.browser)
-            if skipped:
-                item.add_marker(pytest.mark.skip(reason="Chromium is not on the PATH"))
+        if skipped and item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.skip(reason="Chromium is not on the PATH"))
 
 
 def pytest_collection_finish() -> None:
