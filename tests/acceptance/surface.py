@@ -26,8 +26,8 @@ def translator(model: str) -> Any:
 
 
 # Commands, behind `python -m`; what the trainer writes; what a run says beside its tokens.
-TRAIN, TRANSLATE, ALIGN = "transformer train", "transformer translate", "lenses align"
-PAGE = "linked"
+TRAIN, TRANSLATE, ALIGN = "transformer train", "transformer translate", "explorer align"
+PAGE = "explorer page"
 LOG, LOSS, RATE, EXACT = "log.jsonl", "loss", "learning_rate", "exact"
 distributions, entered, embedded = map(attrgetter, ("distributions", "entered", "embeddings"))
 

@@ -324,9 +324,3 @@ def test_two_bundled_models_with_other_pieces_are_compared_by_words():
     mean = np.abs(np.subtract(*maps)).mean()
     assert f"mean |difference| **{mean:.2f}** over 36 cells" in told
     assert "left out" not in told
-
-
-def test_models_with_the_same_pieces_are_compared_by_pieces():
-    text = "The embroidered tablecloth shimmered."
-    at = run(PAGE, model="en-pt", text=text, kind="encoder", against="model-firefox-en-pt", encoder="1.1")
-    assert "read by words" not in words(at)

@@ -277,7 +277,7 @@ class TextGenerator(Answering[LanguageModel]):
 def load_language_model(
     path: str | Path, device: str | torch.device = AUTO, revision: str | None = None
 ) -> TextGenerator:
-    """Opens a language model: one that ``train-lm`` wrote, a bundled one, or one on the Hub.
+    """Opens a language model: the bundled one, or one on the Hub.
 
     Args:
         path: A directory, or ``owner/model`` on the Hub, whose newest state is downloaded.

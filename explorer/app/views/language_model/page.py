@@ -24,10 +24,7 @@ from transformer.runs.language.generation import Generation
 from transformer.text.typed import clean
 
 PAGE = "language_model"
-_MISSING = (
-    "There is no language model here. Train one with `python -m transformer train-lm --text FILE --output "
-    "models/language/NAME`."
-)
+_MISSING = "There is no language model here: put the directory of one under `models/language/`."
 
 
 @dataclass(frozen=True)
