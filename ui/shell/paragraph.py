@@ -15,7 +15,7 @@ from ui.address.kinds import AS_ONE
 from ui.controls import part
 from ui.server import examples, runs
 from ui.server.hosting.shares import LaterError
-from ui.server.runs import NoProgress
+from ui.server.runs import Yielding
 from ui.server.source import Source
 
 _KEY = "paragraph"
@@ -25,13 +25,6 @@ _paragraph = st.components.v2.component(
     js=f"export default async (part) =>\n  (await {_SCRIPT}).show({{ ...part, data: part.data[0] }});",
     isolate_styles=False,
 )
-
-
-class _Yielding(NoProgress):
-    """Lets a waiting request of the visitor run first, after each token."""
-
-    def wrote(self, count: int, token: str) -> None:
-        session.current()
 
 
 def draw(
@@ -83,7 +76,7 @@ def _translations(source: Source, now: State, sentences: tuple[str, ...], asks: 
         try:
             found[i] = runs.text_of(asked)
             if found[i] is None and asks:
-                found[i], asks = runs.text_of(asked, _Yielding()), False
+                found[i], asks = runs.text_of(asked, Yielding()), False
         except LaterError:
             break
         except ValueError:
