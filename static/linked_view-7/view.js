@@ -74,6 +74,7 @@ class View {
     const changed = this.hear(data);
     const recoloured = this.recolour();
     if (rebuilt || changed || recoloured) this.draw();
+    else if (data.awaited && this.root.dataset.ready === "true") this.tellPainted();
     if (untold) this.tellSoon();
     return () => this.host === parentElement && this.leave();
   }
@@ -219,17 +220,23 @@ class View {
   }
 
   redraw() {
-    plotly.then(
-      (lib) => this.guard(() => this.drawPlots(lib)),
+    this.redrawing ??= plotly.then(
+      (lib) => {
+        this.redrawing = null;
+        this.guard(() => this.drawPlots(lib));
+      },
       () => {},
     );
   }
 
+  // On a stage, the room of each cell depends on the others: none is drawn before the feeds of all are there.
   drawPlots(lib) {
     if (!this.root) return;
+    const shown = this.all().filter((cell) => this.presenting.shows(cell));
+    if (this.stage && !shown.every((cell) => cell.data)) return;
     this.stage?.arrange();
     this.presenting.arrange();
-    const drawn = this.all().map((cell) => !this.presenting.shows(cell) || cell.refresh(lib));
+    const drawn = shown.map((cell) => cell.refresh(lib));
     this.update();
     if (!drawn.every(Boolean) || !this.current("strips")) return;
     this.afterPaint("ready", "true");

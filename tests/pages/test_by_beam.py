@@ -7,6 +7,7 @@ import pytest
 from app_pages import run, words
 from sources import named
 
+from explorer.app.address import session
 from explorer.app.server import models, runs
 from explorer.app.server.runs import NoProgress, Request, by_beam
 from transformer.hub.settings import HOSTED_VARIABLE
@@ -16,7 +17,7 @@ TEXTS = [f"{first} {second} three" for first in ("one", "two", "five", "ten") fo
 
 def found(text: str, decode: str = "greedy") -> runs.Bettered | None:
     asked = Request(named("random"), text, decode, None)
-    return by_beam(asked, runs.translate(asked, NoProgress()), 4)
+    return by_beam(asked, runs.translate(asked, NoProgress()), 4, NoProgress())
 
 
 def test_it_is_told_exactly_if_the_beam_s_text_differs_and_scores_higher():
@@ -32,9 +33,19 @@ def test_it_is_told_exactly_if_the_beam_s_text_differs_and_scores_higher():
             np.testing.assert_allclose([own.score, own.greedy], means, atol=1e-6)
             told.append(text)
     assert told, "none of these texts shows the line"
-    shown = words(run("app.py", model="random", text=told[0]))
-    assert "A beam of 4 finds what scores higher" in shown
+    assert "A beam of 4 finds what scores higher" in words(run("app.py", model="random", text=told[0]))
     assert "A beam of 4" not in words(run("app.py", model="random", text=told[0], decode="beam-4"))
+
+
+def test_a_page_searches_once_its_picture_is_painted(monkeypatch: pytest.MonkeyPatch):
+    text = "nine seven three five"
+    asked = Request(named("random"), text, "greedy", None)
+    assert "A beam of 4" not in words(run("app.py", model="random", text=text))
+    greedy = runs.translate(asked, NoProgress())
+    assert runs.unsearched(asked, greedy, 4)
+    monkeypatch.setattr(session, "sent", lambda key: {"painted": key == "linked.home"})
+    assert "A beam of 4 finds what scores higher" in words(run("app.py", model="random", text=text))
+    assert not runs.unsearched(asked, greedy, 4)
 
 
 def test_nobody_searches_unasked(monkeypatch: pytest.MonkeyPatch):

@@ -82,6 +82,8 @@ class Scene:
     beside: Callable[[State, Looks], None] | None = None
     # what the token strips show beside the tokens, or a function that returns it if it depends on the state
     strips: Strips | Callable[[State], Strips] = USUAL
+    # the key of the part that is drawn again once the view is painted; None if there is none
+    due: Callable[[], str | None] = lambda: None
     # gets the sentence, a step and a token id, and returns the values of the state with which the model
     # continues from there with that token
     go_on: Callable[[Opened, int, int], Mapping[str, Any]] = next_token_choice.take
@@ -136,7 +138,7 @@ def _feed(layout: Layout, name: str, payload: Mapping[str, Any]) -> None:
 
 @part
 def _view(scene: Scene, layout: Layout) -> None:
-    key, loading, now = session.view_key(layout.view), models.loading(), _current(scene)
+    key, now = session.view_key(layout.view), _current(scene)
     present = now.present and bool(layout.plots)
     component.mount(
         layout,
@@ -145,10 +147,17 @@ def _view(scene: Scene, layout: Layout) -> None:
         key,
         lambda: _moved(scene, layout),
         present,
-        None if loading.begun else loading.begin,
+        None if models.loading().begun and scene.due() is None else lambda: _painted(scene),
     )
     if scene.beside is not None:
         scene.beside(now, looks_of(scene.opened, now))
+
+
+def _painted(scene: Scene) -> None:
+    """Begins what the picture did not wait for."""
+    models.loading().begin()
+    if (due := scene.due()) is not None:
+        st.rerun(due)
 
 
 def _current(scene: Scene) -> State:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -36,6 +36,7 @@ LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
 RUNS = declare("translations", 64, held)
 TEXTS = declare("translations of sentences", 4096)
+_BETTERED = declare("what a beam finds", 256, asked=False)
 _followed: WeakKeyDictionary[Translation, dict[Head, Sequence[int]]] = WeakKeyDictionary()
 
 
@@ -123,6 +124,14 @@ class NoProgress:
         """Tells nobody."""
 
 
+class Yielding(NoProgress):
+    """The progress of what nobody asked for: after each token, a waiting request runs first."""
+
+    def wrote(self, count: int, token: str) -> None:
+        """Ends this run of the page if the visitor has asked for another."""
+        session.current()
+
+
 def translate(
     asked: Request,  # what to translate, and how
     progress: Progress,  # hears now and then how far the translation has come
@@ -203,8 +212,30 @@ class Bettered(NamedTuple):
     greedy: float
 
 
-def by_beam(asked: Request, greedy: Translation, size: int) -> Bettered | None:
+def by_beam(
+    asked: Request, greedy: Translation, size: int, progress: Progress | None = None
+) -> Bettered | None:
     """What a beam finds beyond a greedy translation, searched once; None if nothing.
+
+    Without a progress, nothing is searched: None, too, if it is not known.
+    """
+    key = _beam_key(asked, greedy, size)
+    if key is None or (progress is None and key not in kept(_BETTERED)):
+        return None
+    found: Bettered | None = kept(_BETTERED).get(
+        key, lambda: _bettered(asked, greedy, size, progress or NoProgress())
+    )
+    return found
+
+
+def unsearched(asked: Request, greedy: Translation, size: int) -> bool:
+    """Whether `by_beam` would search."""
+    key = _beam_key(asked, greedy, size)
+    return key is not None and key not in kept(_BETTERED)
+
+
+def _beam_key(asked: Request, greedy: Translation, size: int) -> Hashable | None:
+    """The key of what a beam finds; None if nobody searches for it.
 
     Only a model in memory is asked: nothing waits for this. A hosted server does not search unasked: it would
     spend on it what visitors wait for.
@@ -213,19 +244,17 @@ def by_beam(asked: Request, greedy: Translation, size: int) -> Bettered | None:
     long = size * len(greedy.target_tokens) > LONG_SEARCH
     if long or not usual or is_hosted() or not asked.source.resident:
         return None
-    if not isinstance(asked.source.load(), transformer.Translator):
-        return None
-    return _bettered(asked.source, asked.text, size, greedy=greedy)
+    model = asked.source.load()
+    return (asked, id(model), size) if isinstance(model, transformer.Translator) else None
 
 
-@per_model(256)
-def _bettered(source: Source, text: str, size: int, *, greedy: Translation) -> Bettered | None:
-    model = source.translator()
+def _bettered(asked: Request, greedy: Translation, size: int, progress: Progress) -> Bettered | None:
+    model = asked.source.translator()
 
     def score(run: Translation) -> float:
         return model.rules.score(sum(step.log_prob for step in run.steps), len(run.steps))
 
-    found = model.translate(text, size, capture=False)
+    found = _last(model.stream(asked.text, size, capture=False), progress)
     told = Bettered(found.text, score(found), score(greedy))
     return told if found.text != greedy.text and told.score > told.greedy else None
 

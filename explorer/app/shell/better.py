@@ -6,27 +6,42 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.app.address.kinds import BEAM
-from explorer.app.controls import plain
+from explorer.app.controls import part, plain
 from explorer.app.server import runs
 from explorer.app.server.opened import Opened
 from explorer.figures.base import labels
+from explorer.linked.view.home import HOME
 
+_KEY = "better"
 _SIZE = 4
 """The beam of the paper (section 6.1)."""
 _LONGEST = 70
 """Letters of the translation that the line shows, so that it stays one line."""
 
 
+def due(opened: Opened) -> str | None:
+    """The key of the line's part, if it searches as soon as the picture is on the screen."""
+    asked = _may_say(opened) and runs.unsearched(opened.asked, opened.translation, _SIZE)
+    return _KEY if asked else None
+
+
+def _may_say(opened: Opened) -> bool:
+    """Whether the line may be drawn: not while a lesson's question is open, as one of them asks this."""
+    return session.silent() is None and not any(
+        token.startswith("<unk") for token in opened.translation.source_tokens
+    )
+
+
+@part(key=_KEY)
 def tell(opened: Opened) -> None:
     """Draws the line under a greedy translation that a beam betters; nothing for any other.
 
-    It searches, so it is called when the picture is on the screen. While a lesson's question is open it says
-    nothing: one of them asks this.
+    It searches only when the browser says that the picture is painted.
     """
-    unread = any(token.startswith("<unk") for token in opened.translation.source_tokens)
-    if session.silent() is not None or unread:
+    if not _may_say(opened):
         return
-    found = runs.by_beam(opened.asked, opened.translation, _SIZE)
+    painted = session.sent(session.view_key(HOME.view)).get("painted")
+    found = runs.by_beam(opened.asked, opened.translation, _SIZE, runs.Yielding() if painted else None)
     if found is None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="better"):

@@ -14,7 +14,7 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import AS_ONE
 from explorer.app.controls import part
 from explorer.app.server import examples, runs
-from explorer.app.server.runs import NoProgress
+from explorer.app.server.runs import Yielding
 from explorer.app.server.source import Source
 
 _KEY = "paragraph"
@@ -24,13 +24,6 @@ _paragraph = st.components.v2.component(
     js=f"export default async (part) =>\n  (await {_SCRIPT}).show({{ ...part, data: part.data[0] }});",
     isolate_styles=False,
 )
-
-
-class _Yielding(NoProgress):
-    """Lets a waiting request of the visitor run first, after each token."""
-
-    def wrote(self, count: int, token: str) -> None:
-        session.current()
 
 
 def draw(
@@ -82,7 +75,7 @@ def _translations(source: Source, now: State, sentences: tuple[str, ...], asks: 
         try:
             found[i] = runs.text_of(asked)
             if found[i] is None and asks:
-                found[i], asks = runs.text_of(asked, _Yielding()), False
+                found[i], asks = runs.text_of(asked, Yielding()), False
         except ValueError:
             found[i] = "…"
     return found

@@ -41,7 +41,7 @@ def show(opened: Opened) -> None:
             run_export(scene)
 
     shown = {*opened.kinds, "controls", "next"}
-    notice = st.empty()
+    better.tell(opened)
     scene = Scene(
         HOME,
         opened,
@@ -51,10 +51,9 @@ def show(opened: Opened) -> None:
         tuple(stop for stop in TOUR if stop[0] in shown),
         largest=LARGEST,
         strips=lambda now: Strips(shades=measuring.shaded(opened, now)),
+        due=lambda: better.due(opened),
     )
     explorer(scene)
-    with notice:
-        better.tell(opened)
 
 
 def _explained(opened: Opened) -> tuple[str, str]:
