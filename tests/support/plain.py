@@ -44,7 +44,10 @@ class Plain:
     def forward(self, change=None, scale=None, source=None, target=None, seen=None) -> Doubles:
         """(steps, pieces) logits; ``change`` makes the output of a head, ``scale`` lengthens embeddings."""
         seen = {} if seen is None else seen
-        ids = {"encoder": source or self.source, "decoder": [self.config.bos_id, *(target or self.target)[:-1]]}
+        ids = {
+            "encoder": source or self.source,
+            "decoder": [self.config.bos_id, *(target or self.target)[:-1]],
+        }
         memory = None
         for side in ids:
             tokens = self.state["embedding.weight"][ids[side]] * np.sqrt(self.config.d_model)
@@ -63,7 +66,9 @@ class Plain:
                     seen[side, layer, "units"], update = units, self.linear(f"{place}.outer", units)
                 else:
                     kind = "cross" if name == "cross_attention" else side
-                    update = self.attend((kind, layer), place, read, memory if kind == "cross" else read, change, seen)
+                    update = self.attend(
+                        (kind, layer), place, read, memory if kind == "cross" else read, change, seen
+                    )
                 x = x + update if self.pre else self.normed(f"{place}_residual.norm", x + update)
                 seen[side, layer, name] = entered, read, update, x
             memory = seen[side, "end"] = self.normed(f"{side}.final_norm", x) if self.pre else x
@@ -110,7 +115,9 @@ class Plain:
 
     def matrix(self, kind: str, layer: int, which: str, head: int) -> Doubles:
         """(d_model, d_head) W_Q, W_K or W_V of a head, or its (d_head, d_model) of W_O."""
-        place = f"{SIDES[kind]}.layers.{layer}.{'cross' if kind == 'cross' else 'self'}_attention.{which}_proj"
+        place = (
+            f"{SIDES[kind]}.layers.{layer}.{'cross' if kind == 'cross' else 'self'}_attention.{which}_proj"
+        )
         own, weight = slice(head * self.size, (head + 1) * self.size), self.state[f"{place}.weight"]
         return weight[:, own].T if which == "out" else weight[own].T
 
@@ -148,7 +155,10 @@ class Plain:
     def onward(self, part: Doubles, side: str, at: int, number: int, reader=None) -> Doubles:
         """A part of the stream as it is read, with the σ of the run in every LayerNorm on its way."""
         for layer, name in self.sublayers(side)[number:]:
-            place, (entered, _, update, _) = f"{side}.layers.{layer}.{name}_residual.norm", self.seen[side, layer, name]
+            place, (entered, _, update, _) = (
+                f"{side}.layers.{layer}.{name}_residual.norm",
+                self.seen[side, layer, name],
+            )
             if (layer, name) == reader:
                 return self.normed(place, part, entered[at]) if self.pre else part
             part = part if self.pre else self.normed(place, part, (entered + update)[at])
