@@ -1,7 +1,7 @@
 """Every measure and picture a second time, by the formulas in NumPy; and what is forged must be noticed.
 
-A row of `TABLE` has what the package gives, the same numbers from `plain.Plain`, a Transformer in float64, and
-forgeries of what the package gives, each of which the comparison must refuse.
+A row of `TABLE` has what the package gives, the same from `second_ways`, which rest on a Transformer in
+float64 (`plain`), and forgeries of what the package gives, each of which the comparison must refuse.
 """
 
 from __future__ import annotations
@@ -12,43 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import second_ways as second
 from plain import Doubles, norm, softmax
-from plain_measures import (
-    HEAD,
-    LAYER,
-    POINTS,
-    STEP,
-    Bench,
-    half,
-    in_order,
-    in_row,
-    lengths,
-    plain_attribution,
-    plain_by_source,
-    plain_carried,
-    plain_compared,
-    plain_distances,
-    plain_effect,
-    plain_effect_map,
-    plain_integral,
-    plain_keys,
-    plain_lens,
-    plain_mean,
-    plain_on_difference,
-    plain_products,
-    plain_resting,
-    plain_rewired,
-    plain_roles,
-    plain_rows,
-    plain_scores,
-    plain_words,
-    plain_zeroing,
-    product,
-    ranks,
-    shares,
-    slopes,
-    together,
-)
+from second_ways import HEAD, LAYER, POINTS, STEP, Bench
 
 import lenses
 from lenses.circuits.sinks import sink
@@ -71,9 +37,6 @@ def bench(request, tokenizer) -> Bench:
     return Bench(request.param, tokenizer)
 
 
-# --- the second ways ----------------------------------------------------------------------------------------
-
-
 def carried(b: Bench, kind: str, head: int = HEAD) -> Doubles:
     found = lenses.carried(b.model, b.run, kind, LAYER, head)
     return np.vstack([found.norms, found.values, 0 * found.values + found.bias])
@@ -82,7 +45,7 @@ def carried(b: Bench, kind: str, head: int = HEAD) -> Doubles:
 def attribution(b: Bench, step: int = STEP, against: int | None = -1) -> list[float]:
     against = b.rival if against == -1 else against
     found = lenses.attribution(b.model, b.run, step, b.token, against=against)
-    return [found.total, *in_order(zip(found.writers, found.values, strict=True))]
+    return [found.total, *second.in_order(zip(found.writers, found.values, strict=True))]
 
 
 def score_parts(b: Bench, kind: str, head: int = HEAD, query: int = STEP, key: int = 1) -> Doubles:
@@ -128,14 +91,10 @@ def distances(b: Bench, kind: str, head: int = HEAD) -> Doubles:
 
 def lens(b: Bench, kind: str, step: int = STEP) -> list[list[float]]:
     rows, _ = logit_lens.logit_lens(b.model, b.run, step, 3)
+    best = [[(each.probability, each.token_id / 1e4) for each in row.best] for row in rows]
     return [
-        [
-            row.chosen,
-            1 / row.rank,
-            *(each.probability for each in row.best),
-            *(e.token_id / 1e4 for e in row.best),
-        ]
-        for row in rows
+        [row.chosen, 1 / row.rank, *np.ravel(np.transpose(each))]
+        for row, each in zip(rows, best, strict=True)
     ]
 
 
@@ -211,7 +170,7 @@ def effects(way: str, other: str) -> Row:
     common = (*ORDER, SIGN, OTHER)
     return Row(
         lambda b, k, h=HEAD: effect(b, k, h, way),
-        lambda b, k: plain_effect(b, k, way),
+        lambda b, k: second.effect(b, k, way),
         common,
         forged,
         limit=1e-2,
@@ -222,7 +181,11 @@ def roots(b: Bench) -> float:
     return float(np.sqrt(b.plain.size))
 
 
-SELF, CROSS, DECODER = ("encoder", "decoder"), ("cross",), ("decoder", "cross")
+def pair(b: Bench, kind: str) -> tuple[Doubles, Doubles]:
+    return b.head(kind).weights[HEAD].ravel(), b.head(kind).scores[HEAD].ravel()
+
+
+CROSS, DECODER = ("cross",), ("decoder", "cross")
 TABLE: dict[str, Row] = {
     "weights": Row(
         lambda b, k, h=HEAD: b.run.map(k, LAYER, h).weights,
@@ -251,12 +214,12 @@ TABLE: dict[str, Row] = {
     ),
     "carried": Row(
         carried,
-        plain_carried,
+        second.carried,
         (*ORDER, OTHER),
         {
             "weights squared": lambda b, k, x: np.vstack([x[:-2] * b.head(k).weights[HEAD], x[-2:]]),
             "b_V inside": lambda b, k, x: np.vstack(
-                [b.head(k).weights[HEAD] * norm(lengths(b, k, HEAD, biased=True)), x[-2:]]
+                [b.head(k).weights[HEAD] * norm(second.lengths(b, k, HEAD, biased=True)), x[-2:]]
             ),
         },
     ),
@@ -266,19 +229,19 @@ TABLE: dict[str, Row] = {
                 b.run.map(k, LAYER, HEAD), lenses.carried(b.model, b.run, k, LAYER, HEAD)
             ).weights
         ),
-        lambda b, k: plain_carried(b, k)[:-2] / plain_carried(b, k)[:-2].sum(1, keepdims=True),
+        lambda b, k: second.carried(b, k)[:-2] / second.carried(b, k)[:-2].sum(1, keepdims=True),
         ORDER,
-        {"over the queries": lambda b, k, x: plain_carried(b, k)[:-2] / plain_carried(b, k)[:-2].sum(0)},
+        {"over the queries": lambda b, k, x: second.carried(b, k)[:-2] / second.carried(b, k)[:-2].sum(0)},
     ),
     "carried together": Row(
         lambda b, k: lenses.carried_together(b.model, b.run, k, LAYER),
-        lambda b, k: norm(sum(together(b, k))),
+        lambda b, k: norm(sum(second.together(b, k))),
         ORDER,
-        {"lengths added": lambda b, k, x: sum(norm(each) for each in together(b, k))},
+        {"lengths added": lambda b, k, x: sum(norm(each) for each in second.together(b, k))},
     ),
     "attribution": Row(
         lambda b, k: attribution(b),
-        lambda b, k: plain_attribution(b),
+        lambda b, k: second.attribution(b),
         (*ORDER, SIGN),
         {
             "one token alone": lambda b, k, x: attribution(b, against=None),
@@ -288,7 +251,7 @@ TABLE: dict[str, Row] = {
     ),
     "attribution by key": Row(
         lambda b, k: lenses.attribution(b.model, b.run, *b.asked).keys[AttentionKind(k)],
-        lambda b, k: plain_keys(b, k),
+        lambda b, k: second.keys(b, k),
         (CELL, EXCHANGED, SIGN),
         {
             "layers reversed": lambda b, k, x: np.flip(x, 0),
@@ -298,14 +261,14 @@ TABLE: dict[str, Row] = {
     ),
     "by source": Row(
         lambda b, k: lenses.by_source(b.model, b.run, *b.asked),
-        lambda b, k: plain_by_source(b),
+        lambda b, k: second.by_source(b),
         (*ORDER, SIGN),
-        {"b_V inside": lambda b, k, x: plain_keys(b, k).sum((0, 1))},
+        {"b_V inside": lambda b, k, x: second.keys(b, k).sum((0, 1))},
         CROSS,
     ),
     "score parts": Row(
         score_parts,
-        lambda b, k: plain_scores(b, k, STEP, 1),
+        lambda b, k: second.scores(b, k, STEP, 1),
         (*ORDER, ROWS, SIGN, SCALED, OTHER),
         {"of another key": lambda b, k, x: score_parts(b, k, key=0)},
     ),
@@ -314,14 +277,14 @@ TABLE: dict[str, Row] = {
     "effect mean": effects("mean", "hidden"),
     "map of effects": Row(
         effect_map,
-        plain_effect_map,
+        second.effect_map,
         (*ORDER, OTHER),
         {"shares of the row": lambda b, k, x: [x[0], np.abs(x[0]) / np.abs(x[0]).sum(1, keepdims=True)]},
         limit=1e-2,
     ),
     "on difference": Row(
         lambda b, k: lenses.on_difference(b.translator, b.run, STEP, b.rival),
-        plain_on_difference,
+        second.on_difference,
         (*ORDER, SIGN),
         {
             "of log p alone": lambda b, k, x: [
@@ -341,9 +304,9 @@ TABLE: dict[str, Row] = {
     ),
     "word effect": Row(
         lambda b, k: lenses.word_effect(b.translator, b.run, k, "mean"),
-        lambda b, k: plain_words(b, k, "mean"),
+        lambda b, k: second.words(b, k, "mean"),
         (*ORDER, ROWS, SIGN),
-        {"of the first piece": lambda b, k, x: plain_words(b, k, "mean", 1)},
+        {"of the first piece": lambda b, k, x: second.words(b, k, "mean", 1)},
         ("encoder", "cross"),
         2e-3,
     ),
@@ -351,13 +314,13 @@ TABLE: dict[str, Row] = {
         lambda b, k, h=HEAD: lenses.rewired(
             b.translator, b.run, k, LAYER, h, uniform(b.run.mask(k, LAYER, h))[None]
         )[0],
-        plain_rewired,
+        second.rewired,
         (*ORDER, SIGN, OTHER),
         limit=2e-3,
     ),
     "gradient × input": Row(
         lambda b, k: saliency(b, integrated=False),
-        lambda b, k: slopes(b),
+        lambda b, k: second.slopes(b),
         (*ORDER, SIGN),
         {"integrated instead": lambda b, k, x: saliency(b, integrated=True)},
         CROSS,
@@ -365,7 +328,7 @@ TABLE: dict[str, Row] = {
     ),
     "integrated gradients": Row(
         lambda b, k: saliency(b, integrated=True),
-        lambda b, k: plain_integral(b),
+        lambda b, k: second.integral(b),
         (*ORDER, SIGN),
         {},
         CROSS,
@@ -373,89 +336,89 @@ TABLE: dict[str, Row] = {
     ),
     "shares of a block": Row(
         lambda b, k: lenses.alti(b.model, b.run).blocks[AttentionKind(k)][LAYER],
-        shares,
+        second.shares,
         (*ORDER, ROWS),
         {
             "squares": lambda b, k, x: x**2 / (x**2).sum(1, keepdims=True),
-            "of another layer": lambda b, k, x: shares(b, k, 0),
+            "of another layer": lambda b, k, x: second.shares(b, k, 0),
         },
     ),
     "alti": Row(
         lambda b, k: np.hstack([(found := lenses.alti(b.model, b.run)).source, found.prefix]),
-        lambda b, k: product(b, lambda kind, layer: shares(b, kind, layer)),
+        lambda b, k: second.product(b, lambda kind, layer: second.shares(b, kind, layer)),
         (*ORDER, ROWS),
         {
-            "a layer forgotten": lambda b, k, x: product(b, lambda kind, layer: shares(b, kind, layer), 1),
+            "a layer forgotten": lambda b, k, x: second.product(
+                b, lambda kind, layer: second.shares(b, kind, layer), 1
+            ),
             "prefix first": lambda b, k, x: np.roll(x, len(x), 1),
         },
         CROSS,
     ),
     "rollout": Row(
         lambda b, k: np.hstack(lenses.rollout(b.run)),
-        lambda b, k: product(b, lambda kind, layer: half(b, kind, layer)),
+        lambda b, k: second.product(b, lambda kind, layer: second.half(b, kind, layer)),
         (*ORDER, ROWS),
-        {"less residual": lambda b, k, x: product(b, lambda kind, layer: half(b, kind, layer, 0.4))},
+        {
+            "less residual": lambda b, k, x: second.product(
+                b, lambda kind, layer: second.half(b, kind, layer, 0.4)
+            )
+        },
         CROSS,
     ),
     "value zeroing": Row(
         lambda b, k: lenses.value_zeroing(b.model, b.run, k, LAYER),
-        plain_zeroing,
+        second.zeroing,
         (*ORDER, ROWS),
         {"shares of the row": lambda b, k, x: x / x.sum(1, keepdims=True)},
         limit=1e-3,
     ),
     "agreement": Row(
-        lambda b, k: [lenses.agreement(b.head(k).weights[HEAD], b.head(k).scores[HEAD], draws=0).value],
-        lambda b, k: [
-            np.corrcoef(*(ranks(each[HEAD]) for each in (b.head(k).weights, b.head(k).scores)))[0, 1]
-        ],
+        lambda b, k: [lenses.agreement(*pair(b, k), draws=0).value],
+        lambda b, k: [np.corrcoef(*map(second.ranks, pair(b, k)))[0, 1]],
         (CELL, SIGN),
-        {
-            "of the numbers": lambda b, k, x: [
-                np.corrcoef(b.head(k).weights[HEAD].ravel(), b.head(k).scores[HEAD].ravel())[0, 1]
-            ]
-        },
+        {"of the numbers": lambda b, k, x: [np.corrcoef(*pair(b, k))[0, 1]]},
         CROSS,
     ),
     "statistics of rows": Row(
         of_rows,
-        lambda b, k: [rows for _, rows in sorted(plain_rows(b, k).items())],
+        lambda b, k: [rows for _, rows in sorted(second.statistics_of_rows(b, k).items())],
         (*ORDER, ROWS, OTHER),
         {
-            "entropy in nats": lambda b, k, x: in_row(b, k, x, "entropy", lambda row: row * np.log(5)),
-            "distances with their sign": lambda b, k, x: in_row(b, k, x, "mean_distance", np.negative),
+            "entropy in nats": lambda b, k, x: second.in_row(b, k, x, "entropy", lambda row: row * np.log(5)),
+            "distances with their sign": lambda b, k, x: second.in_row(b, k, x, "mean_distance", np.negative),
         },
     ),
     "mean entropy": Row(
         lambda b, k: means(b, k)["entropy"],
-        lambda b, k: plain_mean(b, k, "entropy"),
+        lambda b, k: second.mean(b, k, "entropy"),
         (CELL, EXCHANGED, ROWS),
     ),
     "roles": Row(
         lambda b, k, h=HEAD: [
             each[LAYER, h] for _, each in sorted(strengths(means(b, k), AttentionKind(k)).items())
         ],
-        plain_roles,
+        second.roles,
         (CELL, EXCHANGED),
     ),
-    "distances": Row(distances, plain_distances, (*ORDER, OTHER)),
+    "distances": Row(distances, second.distances, (*ORDER, OTHER)),
     "logit lens": Row(
         lens,
-        plain_lens,
+        second.lens,
         (CELL, EXCHANGED, ROWS),
         {"of another step": lambda b, k, x: lens(b, k, STEP - 1)},
         CROSS,
     ),
-    "sink": Row(resting, plain_resting, (CELL, EXCHANGED, OTHER)),
+    "sink": Row(resting, second.resting, (CELL, EXCHANGED, OTHER)),
     "spread of q·k": Row(
         products,
-        plain_products,
+        second.products,
         (CELL, EXCHANGED, OTHER),
         {"divided by √d": lambda b, k, x: [x[0], x[0] / roots(b), *x[2:]]},
     ),
     "two runs": Row(
         compared,
-        plain_compared,
+        second.compared,
         (*ORDER, ROWS, SIGN),
         {"KL turned round": lambda b, k, x: compared(b, k, turned=True) * [[-1], [1]]},
         CROSS,
@@ -483,4 +446,5 @@ def test_the_formulas_give_the_same_and_notice_what_is_forged(bench: Bench, name
 
 def test_every_measure_has_a_row():
     source = Path(__file__).read_text()
-    assert [name for name in lenses.__all__ if name[0].islower() and f"lenses.{name}(" not in source] == []
+    measures = [name for name in lenses.__all__ if name[0].islower() and name != "source_words"]
+    assert [name for name in measures if f"lenses.{name}(" not in source] == []

@@ -28,7 +28,7 @@ def norm(vectors: Doubles, axis: int = -1) -> Doubles:
 
 
 class Plain:
-    """A Transformer with LayerNorm and ReLU: sections 3.1 to 3.5, rotary positions, and any bias of scores."""
+    """A Transformer with LayerNorm and ReLU: sections 3.1 to 3.5, rotary positions, biases of scores."""
 
     def __init__(self, translator: Translator, run: Translation) -> None:
         self.config, self.run = translator.config, run
@@ -90,7 +90,7 @@ class Plain:
         return self.linear(f"{name}.out_proj", output.swapaxes(0, 1).reshape(len(read), -1))
 
     def bias(self, kind: str, layer: int, query: Doubles, keys: int) -> Doubles | float:
-        """q_i · a_{j−i} / √d_k (Shaw et al. 2018); of T5 what the run recorded, which distances alone decide."""
+        """q_i · a_{j−i} / √d_k (Shaw et al. 2018); of T5 what was recorded, which only distances decide."""
         rows = query.shape[1]
         if self.config.positions == "shaw" and kind != "cross":
             away = (np.arange(keys) - np.arange(rows)[:, None]).clip(-16, 16) + 16

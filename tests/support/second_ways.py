@@ -1,4 +1,4 @@
-"""Every measure by its formula, from the arrays of `plain.Plain` alone; `b` is a bench, layers and heads are constants."""
+"""Every measure by its formula, from the arrays of `plain.Plain`, for one layer, head and step of a bench."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def lengths(b: Bench, kind: str, head: int, biased: bool = False) -> Doubles:
     return (b.head(kind).value[head] if biased else found) @ b.plain.matrix(kind, LAYER, "out", head)
 
 
-def plain_carried(b: Bench, kind: str) -> Doubles:
+def carried(b: Bench, kind: str) -> Doubles:
     sizes, w_o = norm(lengths(b, kind, HEAD)), b.plain.matrix(kind, LAYER, "out", HEAD)
     bias = b.head(kind).value[HEAD][0] @ w_o - lengths(b, kind, HEAD)[0]
     return np.vstack([b.head(kind).weights[HEAD] * sizes, sizes, 0 * sizes + norm(bias)])
@@ -76,7 +76,7 @@ def in_order(parts: Iterable[tuple[Any, Any]]) -> list[float]:
     return [float(number) for _, number in sorted((str(tuple(writer)), number) for writer, number in parts)]
 
 
-def plain_attribution(b: Bench) -> list[float]:
+def attribution(b: Bench) -> list[float]:
     bias = b.plain.state.get("output_bias", np.zeros(len(b.plain.embedding)))
     found = {
         name: each @ b.direction for name, each in b.plain.written("decoder", STEP).items() if len(name) == 3
@@ -85,14 +85,14 @@ def plain_attribution(b: Bench) -> list[float]:
     return [b.plain.logits[STEP, b.token] - b.plain.logits[STEP, b.rival], *in_order(found.items())]
 
 
-def plain_keys(b: Bench, kind: str) -> Doubles:
+def keys(b: Bench, kind: str) -> Doubles:
     """(layers, heads, keys)"""
     name, heads = "cross_attention" if kind == "cross" else "self_attention", range(b.run.config.n_heads)
     found = b.plain.written("decoder", STEP)
     return np.array([[found[name, i, head, "keys"] @ b.direction for head in heads] for i in b.layers(kind)])
 
 
-def plain_by_source(b: Bench) -> Doubles:
+def by_source(b: Bench) -> Doubles:
     found = np.zeros(len(b.plain.source))
     for number, (layer, name) in enumerate(b.plain.sublayers("decoder")):
         for head in range(b.run.config.n_heads) if name == "cross_attention" else ():
@@ -103,7 +103,7 @@ def plain_by_source(b: Bench) -> Doubles:
     return found
 
 
-def plain_scores(b: Bench, kind: str, query: int, key: int) -> Doubles:
+def scores(b: Bench, kind: str, query: int, key: int) -> Doubles:
     """(queries' writers, keys' writers); biases of W_Q and W_K belong to the first."""
     name = "cross_attention" if kind == "cross" else "self_attention"
     ends = []
@@ -127,9 +127,7 @@ def plain_scores(b: Bench, kind: str, query: int, key: int) -> Doubles:
     return ends[0] @ ends[1].T / np.sqrt(b.plain.size)
 
 
-def plain_effect(
-    b: Bench, kind: str, way: str, rows: Iterable[int] = (1, 2), on_all: bool = False
-) -> Doubles:
+def effect(b: Bench, kind: str, way: str, rows: Iterable[int] = (1, 2), on_all: bool = False) -> Doubles:
     mask, found = b.head(kind).mask, np.full(b.head(kind).mask.shape, np.nan)
     for row, key in np.argwhere(mask):
         if row in rows:
@@ -138,12 +136,12 @@ def plain_effect(
     return found[list(rows)]
 
 
-def plain_effect_map(b: Bench, kind: str) -> Doubles:
-    found = plain_effect(b, kind, "hidden", on_all=kind == "encoder")
+def effect_map(b: Bench, kind: str) -> Doubles:
+    found = effect(b, kind, "hidden", on_all=kind == "encoder")
     return np.stack([found, np.nan_to_num(np.abs(found)) / max(0.1, np.nanmax(np.abs(found)))])
 
 
-def plain_on_difference(b: Bench, kind: str) -> Doubles:
+def on_difference(b: Bench, kind: str) -> Doubles:
     found = []
     for key in range(len(b.plain.source)):
         moved = b.plain.forward(partial(without, kind=kind, keys=(key,), way="hidden")) - b.plain.logits
@@ -151,12 +149,12 @@ def plain_on_difference(b: Bench, kind: str) -> Doubles:
     return np.array(found)
 
 
-def plain_words(b: Bench, kind: str, way: str, pieces: int | None = None) -> Doubles:
+def words(b: Bench, kind: str, way: str, pieces: int | None = None) -> Doubles:
     words = [tuple(word.indices)[:pieces] for word in lenses.source_words(b.run)]
     return np.stack([b.plain.effect(kind, word, way) for word in words], 1)
 
 
-def plain_rewired(b: Bench, kind: str) -> Doubles:
+def rewired(b: Bench, kind: str) -> Doubles:
     def change(place, weights, value, mask):
         if place == (kind, LAYER):
             weights = weights.copy()
@@ -184,7 +182,7 @@ def slopes(b: Bench, share: float = 1.0) -> Doubles:
     return np.array(found)
 
 
-def plain_integral(b: Bench) -> Doubles:
+def integral(b: Bench) -> Doubles:
     nodes, weights = np.polynomial.legendre.leggauss(POINTS)
     thirds = (nodes + 1) / 2
     return sum(w / 2 * 3 * root**2 * slopes(b, root**3) for root, w in zip(thirds, weights, strict=True))
@@ -231,7 +229,7 @@ def half(b: Bench, kind: str, layer: int, own: float = 0.5) -> Doubles:
     )
 
 
-def plain_zeroing(b: Bench, kind: str) -> Doubles:
+def zeroing(b: Bench, kind: str) -> Doubles:
     whole, found = b.plain.seen[SIDES[kind], LAYER, "feed_forward"][3], []
     for key in range(len(b.head(kind).sources)):
         seen: dict[Any, Any] = {}
@@ -241,7 +239,7 @@ def plain_zeroing(b: Bench, kind: str) -> Doubles:
     return np.stack(found, 1)
 
 
-def plain_rows(b: Bench, kind: str, layer: int = LAYER, head: int = HEAD) -> dict[str, list[float]]:
+def statistics_of_rows(b: Bench, kind: str, layer: int = LAYER, head: int = HEAD) -> dict[str, list[float]]:
     """Every statistic of every row, from the definitions."""
     keys, found = b.run.labels(kind).keys, {}
     words = [number for number, group in enumerate(reading_groups(keys)) for _ in group.indices]
@@ -284,19 +282,24 @@ def plain_rows(b: Bench, kind: str, layer: int = LAYER, head: int = HEAD) -> dic
 
 
 def in_row(b: Bench, kind: str, x: Doubles, name: str, change: Callable[[Doubles], Doubles]) -> Doubles:
-    at = sorted(plain_rows(b, kind)).index(name)
+    at = sorted(statistics_of_rows(b, kind)).index(name)
     return np.vstack([x[:at], change(x[at])[None], x[at + 1 :]])
 
 
-def plain_mean(b: Bench, kind: str, name: str) -> Doubles:
+def mean(b: Bench, kind: str, name: str) -> Doubles:
     rows = [
-        [plain_rows(b, kind, i, head)[name] for head in range(b.run.config.n_heads)] for i in b.layers(kind)
+        [statistics_of_rows(b, kind, i, head)[name] for head in range(b.run.config.n_heads)]
+        for i in b.layers(kind)
     ]
     return np.nanmean(rows, -1)
 
 
-def plain_roles(b: Bench, kind: str) -> Doubles:
-    mean = {name: np.nanmean(rows) for name, rows in plain_rows(b, kind).items() if not np.isnan(rows).all()}
+def roles(b: Bench, kind: str) -> Doubles:
+    mean = {
+        name: np.nanmean(rows)
+        for name, rows in statistics_of_rows(b, kind).items()
+        if not np.isnan(rows).all()
+    }
     found = {
         "previous token": mean["previous"] / 0.5,
         "first or last": max(mean["first"], mean.get("last", 0)) / 0.5,
@@ -308,7 +311,7 @@ def plain_roles(b: Bench, kind: str) -> Doubles:
     return np.array([found[name] for name in sorted(found)])
 
 
-def plain_distances(b: Bench, kind: str) -> Doubles:
+def distances(b: Bench, kind: str) -> Doubles:
     place, found = b.head(kind), np.zeros((2, 2 * FAR + 1))
     for row, key in np.argwhere(place.mask):
         if (count := place.mask[row].sum()) > 1:
@@ -316,7 +319,7 @@ def plain_distances(b: Bench, kind: str) -> Doubles:
     return found / found.sum(1, keepdims=True)
 
 
-def plain_lens(b: Bench, kind: str) -> list[list[float]]:
+def lens(b: Bench, kind: str) -> list[list[float]]:
     found, chosen = [], b.plain.target[STEP]
     for layer in range(-1, len(b.layers("decoder"))):
         stream = (
@@ -331,7 +334,7 @@ def plain_lens(b: Bench, kind: str) -> list[list[float]]:
     return found
 
 
-def plain_resting(b: Bench, kind: str) -> list[float]:
+def resting(b: Bench, kind: str) -> list[float]:
     place, at = b.head(kind), 0 if kind == "decoder" else len(b.plain.source) - 1
     side, name = ("encoder", "feed_forward") if kind == "cross" else (kind, "self_attention")
     layer, which = (len(b.layers(side)) - 1, 3) if kind == "cross" else (LAYER, 0)
@@ -350,7 +353,7 @@ def plain_resting(b: Bench, kind: str) -> list[float]:
     return [rests, *ratios, (b.plain.base - b.plain.log_probs(change=change)).mean()]
 
 
-def plain_products(b: Bench, kind: str) -> list[float]:
+def products(b: Bench, kind: str) -> list[float]:
     place = b.head(kind)
     every = [
         q @ k for q, row in zip(place.query[HEAD], place.mask, strict=True) for k in place.key[HEAD][row]
@@ -358,7 +361,7 @@ def plain_products(b: Bench, kind: str) -> list[float]:
     return [np.var(every), np.var(every) / b.plain.size, place.query[HEAD].var(), place.key[HEAD].var()]
 
 
-def plain_compared(b: Bench, kind: str) -> Doubles:
+def compared(b: Bench, kind: str) -> Doubles:
     p, q = (
         log_softmax(b.plain.forward(each))
         for each in (None, lambda *at: without(*at, "cross", (0, 1, 2), "hidden"))
