@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from explorer.lenses.heads.profile import FAR, LEAST
+from explorer.lenses.heads.profile import LEAST
 from explorer.lenses.heads.survey import Line, Survey, Surveyor
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
@@ -41,21 +41,6 @@ def rows(runs: list[Translation], kind: AttentionKind, head: tuple[int, int]):
         for query, (weights, mask) in enumerate(zip(view.weights, view.mask, strict=True)):
             if mask.sum() > 1:
                 yield number, query, weights.astype(float), mask
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_distances_and_what_even_weights_give(
-    runs: list[Translation], survey: Survey, kind: AttentionKind
-) -> None:
-    found, even = np.zeros(2 * FAR + 1), np.zeros(2 * FAR + 1)
-    for _, query, weights, mask in rows(runs, kind, (1, 2)):
-        for key in np.flatnonzero(mask):
-            bar = min(max(query - key, -FAR), FAR) + FAR
-            found[bar] += weights[key]
-            even[bar] += 1 / mask.sum()
-    profile = survey.profiles[kind]
-    np.testing.assert_allclose(profile.distances[1, 2], found / found.sum(), atol=1e-5)
-    np.testing.assert_allclose(profile.chance[1], even / even.sum(), atol=1e-5)
 
 
 @pytest.mark.parametrize("by", ["weight", "lift"])

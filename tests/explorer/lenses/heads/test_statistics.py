@@ -9,7 +9,6 @@ from explorer.lenses.heads.statistics import Keys, content_pieces, row_statistic
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator
 from transformer.text.function_words import ENGLISH
-from transformer.trace.heads import output_projections
 
 SEEN = np.ones((3, 4), dtype=bool)
 TOKENS = ("▁the", ",", "▁cat", "</s>")
@@ -49,22 +48,6 @@ def test_a_pattern_is_recognised(columns: list[int], name: str, expected: list[f
     assert found == pytest.approx(expected, nan_ok=True)
 
 
-def test_statistics_are_those_of_their_formulas() -> None:
-    rng = np.random.default_rng(3)
-    weights = rng.dirichlet([0.4] * 4, size=(2, 4)).astype(np.float32)
-    found = row_statistics(weights, np.ones((4, 4), dtype=bool), Keys.of(TOKENS, own=True))
-    for head, row in np.ndindex(2, 4):
-        line = weights[head, row]
-        assert found["entropy"][head, row] == pytest.approx(
-            -sum(w * np.log(w) for w in line) / np.log(4), 1e-5
-        )
-        distance = sum(w * abs(row - key) for key, w in enumerate(line))
-        assert found["mean_distance"][head, row] == pytest.approx(distance, 1e-5)
-        assert found["peak"][head, row] == line.max()
-        assert found["content_mass"][head, row] == pytest.approx(line[2])
-        assert found["same_word"][head, row] == (line.argmax() == row)
-
-
 def test_even_weights_have_entropy_one_over_the_visible_keys() -> None:
     mask = np.tril(np.ones((3, 3), dtype=bool))
     weights = (mask / mask.sum(-1, keepdims=True))[None].astype(np.float32)
@@ -91,26 +74,6 @@ def test_content_words_are_neither_function_words_nor_punctuation_nor_marks() ->
     tokens = ("▁The", "▁ti", "red", ".", "▁don", "'", "t", "▁7", "</s>")
     content = [token for token, found in zip(tokens, content_pieces(tokens, ENGLISH), strict=True) if found]
     assert content == ["▁ti", "red", "▁7"]
-
-
-@pytest.mark.parametrize("kind", AttentionKind)
-def test_the_contribution_is_the_length_of_what_a_head_writes(
-    translator: Translator, kind: AttentionKind
-) -> None:
-    traced = translator.force("one two three", "eins zwei")
-    totals = sentence_totals(traced, kind, output_projections(translator.model))
-    decoder = translator.model.decoder.layers[0]
-    attention = {
-        "encoder": translator.model.encoder.layers[0].self_attention,
-        "decoder": decoder.self_attention,
-        "cross": decoder.cross_attention,
-    }[kind]
-    record, size = traced.attention.layers[kind][0], translator.config.d_head
-    for head in range(translator.config.n_heads):
-        part = attention.out_proj.weight[:, head * size : (head + 1) * size]
-        rows = [(part @ record.output[head, row]).norm().item() for row in range(record.shape[1])]
-        rows = rows[1:] if kind is AttentionKind.DECODER else rows
-        assert totals.means()["contribution"][0, head] == pytest.approx(np.mean(rows), 1e-4)
 
 
 def test_every_statistic_has_a_definition(translator: Translator) -> None:

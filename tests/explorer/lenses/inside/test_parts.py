@@ -131,14 +131,6 @@ def test_the_last_row_of_the_logit_lens_is_the_model_s_distribution(model, trace
         assert rows[-1].rank == 1
 
 
-def test_rows_of_the_lens_are_final_norm_and_output_matrix_on_each_stream(model, traced):
-    rows, _ = logit_lens.logit_lens(model.model, traced, 1)
-    stream = traced.residual("decoder", 0, "feed_forward").output[1]
-    expected = model.model.logits(model.model.decoder.final_norm(stream)).softmax(-1)
-    for guess in rows[1].best:
-        assert guess.probability == pytest.approx(float(expected[guess.token_id]), abs=1e-5)
-
-
 def test_a_lens_of_another_step_fails_its_check(model, traced):
     steps = (traced.steps[1], traced.steps[0], *traced.steps[2:])
     _, checks = logit_lens.logit_lens(model.model, replace(traced, steps=steps), 0)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from explorer.lenses.measures.carried import carried
-from explorer.lenses.measures.effect import Cut, Effects, effect
+from explorer.lenses.measures.effect import effect
 from explorer.lenses.measures.maps import LEAST, ON_ALL, carried_map, effect_in, effect_map, shares
 from transformer import Capture, Window
-from transformer.model.sites import AttentionKind
 
 
 @pytest.fixture(scope="module")
@@ -39,17 +38,6 @@ def test_effects_in_a_window_are_those_of_the_whole_map(translator, run, kind):
     np.testing.assert_allclose(found, effect(translator, run, kind, 1, 2)[1:4, :2], atol=1e-5)
 
 
-def test_effects_in_the_encoder_add_up_the_changes_of_all_tokens(translator, run):
-    found = effect_in(translator, run, "encoder", 1, 2, Window(2, 4, 1, 3), "zeroed")
-    for query in range(2, 4):
-        for key in range(1, 3):
-            cut = Cut(AttentionKind.ENCODER, (key,), "zeroed", 1, 2, query)
-            (row,) = Effects(translator, run).of([(cut,)])
-            assert found[query - 2, key - 1] == pytest.approx(float(row.abs().sum()), abs=1e-5)
-    view = effect_map(run.map("encoder", 1, 2, Window(2, 4, 1, 3)), found)
-    assert view.measure == ON_ALL
-
-
 def test_colours_are_shares_of_the_largest_effect_and_small_effects_stay_pale(run):
     view = run.map("decoder", 0, 0)
     effects = np.where(view.mask, np.float32(0), np.float32(np.nan))
@@ -58,5 +46,6 @@ def test_colours_are_shares_of_the_largest_effect_and_small_effects_stay_pale(ru
     assert found.weights[1, 0] == 1
     assert found.weights[2, 1] == 0.5
     assert found.weights[~view.mask].sum() == 0
+    assert effect_map(run.map("encoder", 0, 0), effects).measure == ON_ALL
     pale = effect_map(view, effects / 100)
     assert pale.weights.max() == pytest.approx(0.02 / LEAST)

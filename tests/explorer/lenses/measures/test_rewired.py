@@ -28,14 +28,6 @@ def changed(run, change) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_uniform_weights_are_the_intervention_s(run, kind: str):
-    model, translation = run
-    maps = uniform(translation.mask(kind, 1, 2))[None]
-    expected = changed(run, interventions.ablate(kind, 1, 2, by="uniform"))
-    np.testing.assert_allclose(rewired(model, translation, kind, 1, 2, maps)[0], expected, atol=2e-4)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_one_row_of_other_weights_is_that_row_set(run, kind: str):
     model, translation = run
     random = np.random.default_rng(3)

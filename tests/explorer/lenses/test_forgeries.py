@@ -1,0 +1,450 @@
+"""Every measure and picture a second time, by the formulas in NumPy; and what is forged must be noticed.
+
+A row of `TABLE` has what the package gives, the same from `second_ways`, which rest on a Transformer in
+float64 (`plain`), and forgeries of what the package gives, each of which the comparison must refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import second_ways as second
+from plain import Doubles, norm, softmax
+from second_ways import HEAD, LAYER, POINTS, STEP, Bench
+
+from explorer import lenses
+from explorer.lenses.circuits.sinks import sink
+from explorer.lenses.heads import statistics
+from explorer.lenses.heads.profile import Profiler
+from explorer.lenses.heads.roles import strengths
+from explorer.lenses.inside import logit_lens, spread
+from explorer.lenses.measures import maps
+from explorer.lenses.measures.rewired import uniform
+from transformer import Window, interventions
+from transformer.model.sites import AttentionKind
+from transformer.trace.heads import output_projections
+
+MODELS = ("pre rotary", "pre shaw", "post t5", "en-de")
+KINDS = ("encoder", "decoder", "cross")
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def bench(request, tokenizer) -> Bench:
+    return Bench(request.param, tokenizer)
+
+
+def carried(b: Bench, kind: str, head: int = HEAD) -> Doubles:
+    found = lenses.carried(b.model, b.run, kind, LAYER, head)
+    return np.vstack([found.norms, found.values, 0 * found.values + found.bias])
+
+
+def attribution(b: Bench, step: int = STEP, against: int | None = -1) -> list[float]:
+    against = b.rival if against == -1 else against
+    found = lenses.attribution(b.model, b.run, step, b.token, against=against)
+    return [found.total, *second.in_order(zip(found.writers, found.values, strict=True))]
+
+
+def score_parts(b: Bench, kind: str, head: int = HEAD, query: int = STEP, key: int = 1) -> Doubles:
+    found = lenses.score_parts(b.model, b.run, (kind, LAYER, head), query, key)
+    rows, columns = (np.argsort([str(tuple(each)) for each in side]) for side in (found.queries, found.keys))
+    return found.values[rows][:, columns]
+
+
+def effect(b: Bench, kind: str, head: int, way: Any) -> Doubles:
+    step = STEP if kind == "encoder" else None
+    return lenses.effect(b.translator, b.run, kind, LAYER, head, way, step=step, rows=[1, 2])[[1, 2]]
+
+
+def effect_map(b: Bench, kind: str, head: int = HEAD) -> Doubles:
+    window = Window(1, 3, 0, len(b.run.labels(kind).keys))
+    found = maps.effect_in(b.translator, b.run, kind, LAYER, head, window)
+    view = maps.effect_map(b.run.map(kind, LAYER, head, window), found)
+    return np.stack([view.measured, view.weights])
+
+
+def saliency(b: Bench, integrated: bool) -> Doubles:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lenses.measures.gradients.POINTS", POINTS)
+        found = lenses.saliency(b.translator, b.run, STEP, b.token, b.rival, integrated)
+    return np.concatenate([found.source, found.prefix])
+
+
+def of_rows(b: Bench, kind: str, head: int = HEAD) -> Doubles:
+    rows = statistics.HeadsOfKind.of(b.run, AttentionKind(kind), output_projections(b.model)).rows
+    return np.stack([rows[name][LAYER, head] for name in sorted(rows)])
+
+
+def means(b: Bench, kind: str) -> dict[str, Doubles]:
+    return statistics.sentence_totals(b.run, AttentionKind(kind)).means()
+
+
+def distances(b: Bench, kind: str, head: int = HEAD) -> Doubles:
+    profiler, labels = Profiler(len(b.layers(kind)), b.run.config.n_heads), b.run.labels(kind)
+    profiler.add(statistics.HeadsOfKind.of(b.run, AttentionKind(kind)), labels.queries, labels.keys)
+    found = profiler.profile({}, np.zeros(0), {})
+    return np.stack([found.distances[LAYER, head], found.chance[LAYER]])
+
+
+def lens(b: Bench, kind: str, step: int = STEP) -> list[list[float]]:
+    rows, _ = logit_lens.logit_lens(b.model, b.run, step, 3)
+    best = [[(each.probability, each.token_id / 1e4) for each in row.best] for row in rows]
+    return [
+        [row.chosen, 1 / row.rank, *np.ravel(np.transpose(each))]
+        for row, each in zip(rows, best, strict=True)
+    ]
+
+
+def resting(b: Bench, kind: str, head: int = HEAD) -> list[float]:
+    found = sink(b.translator, [b.run], (AttentionKind(kind), LAYER, head))
+    return [found.weight, found.value, found.stream, found.lost]
+
+
+def products(b: Bench, kind: str, head: int = HEAD) -> list[float]:
+    found = spread.product_spread(b.run.attention.layer(kind, LAYER), head)
+    return [found.products, found.divided, found.query, found.key]
+
+
+def compared(b: Bench, kind: str, turned: bool = False) -> Doubles:
+    changed = b.translator.force(
+        b.run.source_text, b.run.text, interventions=[interventions.hide(key) for key in (0, 1, 2)]
+    )
+    found = lenses.compare_runs(*((changed, b.run) if turned else (b.run, changed)))
+    return np.stack([found.delta_log_p, found.kl])
+
+
+# --- the table ----------------------------------------------------------------------------------------------
+
+
+def neighbours(x: Doubles, axis: int = -1) -> Doubles:
+    """Exchanges the two neighbours that differ most."""
+    x = np.moveaxis(x.copy(), axis, -1)
+    at = np.unravel_index(np.nanargmax(np.abs(np.diff(x, axis=-1))), np.diff(x, axis=-1).shape)
+    here, there = at, (*at[:-1], at[-1] + 1)
+    x[here], x[there] = x[there], x[here]
+    return np.moveaxis(x, -1, axis)
+
+
+def one_cell(x: Doubles) -> Doubles:
+    x, known = x.copy(), np.argwhere(np.isfinite(x))
+    x[tuple(known[len(known) // 2])] += 0.02 * np.nanmax(np.abs(x))
+    return x
+
+
+Forge = Callable[[Bench, str, Doubles], Any]
+CELL, EXCHANGED, ROWS = "one cell altered", "neighbours exchanged", "rows exchanged"
+REVERSED, SIGN, SCALED, OTHER = "reversed", "sign turned", "scaled by √d", "of another head"
+COMMON: dict[str, Forge] = {
+    CELL: lambda b, k, x: one_cell(x),
+    EXCHANGED: lambda b, k, x: neighbours(x),
+    ROWS: lambda b, k, x: neighbours(x, 0),
+    REVERSED: lambda b, k, x: np.flip(x, -1),
+    SIGN: lambda b, k, x: -x,
+    SCALED: lambda b, k, x: x * np.sqrt(b.plain.size),
+}
+ORDER = (CELL, EXCHANGED, REVERSED)
+
+
+class Row(NamedTuple):
+    """A measure: what the package gives, the same by the formulas, and what must be noticed."""
+
+    result: Callable[..., Any]  # of a bench, a kind, and for some a head
+    plain: Callable[[Bench, str], Any]
+    common: tuple[str, ...] = ORDER
+    forged: dict[str, Forge] = {}  # noqa: RUF012
+    kinds: tuple[str, ...] = KINDS
+    limit: float = 1e-4  # share of the largest number
+
+    def forge(self, name: str, b: Bench, kind: str, result: Doubles) -> Doubles:
+        """What somebody would draw in the place of the result."""
+        if name == OTHER:
+            return np.asarray(self.result(b, kind, 0), float)
+        return np.asarray((COMMON | self.forged)[name](b, kind, result), float)
+
+
+def effects(way: str, other: str) -> Row:
+    forged: dict[str, Forge] = {f"{other} instead": lambda b, k, x: effect(b, k, HEAD, other)}
+    common = (*ORDER, SIGN, OTHER)
+    return Row(
+        lambda b, k, h=HEAD: effect(b, k, h, way),
+        lambda b, k: second.effect(b, k, way),
+        common,
+        forged,
+        limit=1e-2,
+    )
+
+
+def roots(b: Bench) -> float:
+    return float(np.sqrt(b.plain.size))
+
+
+def pair(b: Bench, kind: str) -> tuple[Doubles, Doubles]:
+    return b.head(kind).weights[HEAD].ravel(), b.head(kind).scores[HEAD].ravel()
+
+
+CROSS, DECODER = ("cross",), ("decoder", "cross")
+TABLE: dict[str, Row] = {
+    "weights": Row(
+        lambda b, k, h=HEAD: b.run.map(k, LAYER, h).weights,
+        lambda b, k: b.head(k).weights[HEAD],
+        (*ORDER, ROWS, OTHER),
+        {
+            "not divided by √d": lambda b, k, x: x ** roots(b) / (x ** roots(b)).sum(1, keepdims=True),
+            "normalised over the queries": lambda b, k, x: x / x.sum(0),
+        },
+    ),
+    "masked weights": Row(
+        lambda b, k: b.run.map(k, 0, HEAD).weights,
+        lambda b, k: b.head(k, 0).weights[HEAD],
+        (),
+        {
+            "the mask forgotten": lambda b, k, x: softmax(b.head(k, 0).scores[HEAD]),
+            "the mask after the softmax": lambda b, k, x: np.tril(softmax(b.head(k, 0).scores[HEAD])),
+            "a mask of zeros": lambda b, k, x: softmax(np.tril(b.head(k, 0).scores[HEAD])),
+        },
+        ("decoder",),
+    ),
+    "scores": Row(
+        lambda b, k, h=HEAD: b.run.attention.scores(k, LAYER, h),
+        lambda b, k: b.head(k).scores[HEAD],
+        (*ORDER, ROWS, SIGN, SCALED, OTHER),
+    ),
+    "carried": Row(
+        carried,
+        second.carried,
+        (*ORDER, OTHER),
+        {
+            "weights squared": lambda b, k, x: np.vstack([x[:-2] * b.head(k).weights[HEAD], x[-2:]]),
+            "b_V inside": lambda b, k, x: np.vstack(
+                [b.head(k).weights[HEAD] * norm(second.lengths(b, k, HEAD, biased=True)), x[-2:]]
+            ),
+        },
+    ),
+    "shares carried": Row(
+        lambda b, k: (
+            maps.carried_map(
+                b.run.map(k, LAYER, HEAD), lenses.carried(b.model, b.run, k, LAYER, HEAD)
+            ).weights
+        ),
+        lambda b, k: second.carried(b, k)[:-2] / second.carried(b, k)[:-2].sum(1, keepdims=True),
+        ORDER,
+        {"over the queries": lambda b, k, x: second.carried(b, k)[:-2] / second.carried(b, k)[:-2].sum(0)},
+    ),
+    "carried together": Row(
+        lambda b, k: lenses.carried_together(b.model, b.run, k, LAYER),
+        lambda b, k: norm(sum(second.together(b, k))),
+        ORDER,
+        {"lengths added": lambda b, k, x: sum(norm(each) for each in second.together(b, k))},
+    ),
+    "attribution": Row(
+        lambda b, k: attribution(b),
+        lambda b, k: second.attribution(b),
+        (*ORDER, SIGN),
+        {
+            "one token alone": lambda b, k, x: attribution(b, against=None),
+            "the step before": lambda b, k, x: attribution(b, STEP - 1),
+        },
+        CROSS,
+    ),
+    "attribution by key": Row(
+        lambda b, k: lenses.attribution(b.model, b.run, *b.asked).keys[AttentionKind(k)],
+        lambda b, k: second.keys(b, k),
+        (CELL, EXCHANGED, SIGN),
+        {
+            "layers reversed": lambda b, k, x: np.flip(x, 0),
+            "heads exchanged": lambda b, k, x: neighbours(x, 1),
+        },
+        DECODER,
+    ),
+    "by source": Row(
+        lambda b, k: lenses.by_source(b.model, b.run, *b.asked),
+        lambda b, k: second.by_source(b),
+        (*ORDER, SIGN),
+        {"b_V inside": lambda b, k, x: second.keys(b, k).sum((0, 1))},
+        CROSS,
+    ),
+    "score parts": Row(
+        score_parts,
+        lambda b, k: second.scores(b, k, STEP, 1),
+        (*ORDER, ROWS, SIGN, SCALED, OTHER),
+        {"of another key": lambda b, k, x: score_parts(b, k, key=0)},
+    ),
+    "effect hidden": effects("hidden", "zeroed"),
+    "effect zeroed": effects("zeroed", "mean"),
+    "effect mean": effects("mean", "hidden"),
+    "map of effects": Row(
+        effect_map,
+        second.effect_map,
+        (*ORDER, OTHER),
+        {"shares of the row": lambda b, k, x: [x[0], np.abs(x[0]) / np.abs(x[0]).sum(1, keepdims=True)]},
+        limit=1e-2,
+    ),
+    "on difference": Row(
+        lambda b, k: lenses.on_difference(b.translator, b.run, STEP, b.rival),
+        second.on_difference,
+        (*ORDER, SIGN),
+        {
+            "of log p alone": lambda b, k, x: [
+                b.plain.effect(k, (key,), "hidden")[STEP] for key in range(len(x))
+            ]
+        },
+        CROSS,
+        2e-3,
+    ),
+    "left out": Row(
+        lambda b, k: lenses.Effects(b.translator, b.run).left_out([1]),
+        lambda b, k: b.plain.log_probs(source=[*b.plain.source[:1], *b.plain.source[2:]]) - b.plain.base,
+        (*ORDER, SIGN),
+        {"hidden instead": lambda b, k, x: b.plain.effect(k, (1,), "hidden")},
+        CROSS,
+        2e-3,
+    ),
+    "word effect": Row(
+        lambda b, k: lenses.word_effect(b.translator, b.run, k, "mean"),
+        lambda b, k: second.words(b, k, "mean"),
+        (*ORDER, ROWS, SIGN),
+        {"of the first piece": lambda b, k, x: second.words(b, k, "mean", 1)},
+        ("encoder", "cross"),
+        2e-3,
+    ),
+    "rewired": Row(
+        lambda b, k, h=HEAD: lenses.rewired(
+            b.translator, b.run, k, LAYER, h, uniform(b.run.mask(k, LAYER, h))[None]
+        )[0],
+        second.rewired,
+        (*ORDER, SIGN, OTHER),
+        limit=2e-3,
+    ),
+    "gradient × input": Row(
+        lambda b, k: saliency(b, integrated=False),
+        lambda b, k: second.slopes(b),
+        (*ORDER, SIGN),
+        {"integrated instead": lambda b, k, x: saliency(b, integrated=True)},
+        CROSS,
+        5e-3,
+    ),
+    "integrated gradients": Row(
+        lambda b, k: saliency(b, integrated=True),
+        lambda b, k: second.integral(b),
+        (*ORDER, SIGN),
+        {},
+        CROSS,
+        5e-3,
+    ),
+    "shares of a block": Row(
+        lambda b, k: lenses.alti(b.model, b.run).blocks[AttentionKind(k)][LAYER],
+        second.shares,
+        (*ORDER, ROWS),
+        {
+            "squares": lambda b, k, x: x**2 / (x**2).sum(1, keepdims=True),
+            "of another layer": lambda b, k, x: second.shares(b, k, 0),
+        },
+    ),
+    "alti": Row(
+        lambda b, k: np.hstack([(found := lenses.alti(b.model, b.run)).source, found.prefix]),
+        lambda b, k: second.product(b, lambda kind, layer: second.shares(b, kind, layer)),
+        (*ORDER, ROWS),
+        {
+            "a layer forgotten": lambda b, k, x: second.product(
+                b, lambda kind, layer: second.shares(b, kind, layer), 1
+            ),
+            "prefix first": lambda b, k, x: np.roll(x, len(x), 1),
+        },
+        CROSS,
+    ),
+    "rollout": Row(
+        lambda b, k: np.hstack(lenses.rollout(b.run)),
+        lambda b, k: second.product(b, lambda kind, layer: second.half(b, kind, layer)),
+        (*ORDER, ROWS),
+        {
+            "less residual": lambda b, k, x: second.product(
+                b, lambda kind, layer: second.half(b, kind, layer, 0.4)
+            )
+        },
+        CROSS,
+    ),
+    "value zeroing": Row(
+        lambda b, k: lenses.value_zeroing(b.model, b.run, k, LAYER),
+        second.zeroing,
+        (*ORDER, ROWS),
+        {"shares of the row": lambda b, k, x: x / x.sum(1, keepdims=True)},
+        limit=1e-3,
+    ),
+    "agreement": Row(
+        lambda b, k: [lenses.agreement(*pair(b, k), draws=0).value],
+        lambda b, k: [np.corrcoef(*map(second.ranks, pair(b, k)))[0, 1]],
+        (CELL, SIGN),
+        {"of the numbers": lambda b, k, x: [np.corrcoef(*pair(b, k))[0, 1]]},
+        CROSS,
+    ),
+    "statistics of rows": Row(
+        of_rows,
+        lambda b, k: [rows for _, rows in sorted(second.statistics_of_rows(b, k).items())],
+        (*ORDER, ROWS, OTHER),
+        {
+            "entropy in nats": lambda b, k, x: second.in_row(b, k, x, "entropy", lambda row: row * np.log(5)),
+            "distances with their sign": lambda b, k, x: second.in_row(b, k, x, "mean_distance", np.negative),
+        },
+    ),
+    "mean entropy": Row(
+        lambda b, k: means(b, k)["entropy"],
+        lambda b, k: second.mean(b, k, "entropy"),
+        (CELL, EXCHANGED, ROWS),
+    ),
+    "roles": Row(
+        lambda b, k, h=HEAD: [
+            each[LAYER, h] for _, each in sorted(strengths(means(b, k), AttentionKind(k)).items())
+        ],
+        second.roles,
+        (CELL, EXCHANGED),
+    ),
+    "distances": Row(distances, second.distances, (*ORDER, OTHER)),
+    "logit lens": Row(
+        lens,
+        second.lens,
+        (CELL, EXCHANGED, ROWS),
+        {"of another step": lambda b, k, x: lens(b, k, STEP - 1)},
+        CROSS,
+    ),
+    "sink": Row(resting, second.resting, (CELL, EXCHANGED, OTHER)),
+    "spread of q·k": Row(
+        products,
+        second.products,
+        (CELL, EXCHANGED, OTHER),
+        {"divided by √d": lambda b, k, x: [x[0], x[0] / roots(b), *x[2:]]},
+    ),
+    "two runs": Row(
+        compared,
+        second.compared,
+        (*ORDER, ROWS, SIGN),
+        {"KL turned round": lambda b, k, x: compared(b, k, turned=True) * [[-1], [1]]},
+        CROSS,
+        2e-3,
+    ),
+}
+CASES = [(name, kind) for name, row in TABLE.items() for kind in row.kinds]
+
+
+def same(drawn: Doubles, expected: Doubles, limit: float) -> bool:
+    """Whether all numbers agree, and none is one in one of the two alone."""
+    if drawn.shape != expected.shape or (np.isfinite(drawn) != np.isfinite(expected)).any():
+        return False
+    return bool(np.nanmax(np.abs(drawn - expected)) <= limit * np.nanmax(np.abs(expected)))
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_the_formulas_give_the_same_and_notice_what_is_forged(bench: Bench, name: str, kind: str):
+    row = TABLE[name]
+    result, plain = (np.asarray(way(bench, kind), float) for way in (row.result, row.plain))
+    np.testing.assert_allclose(result, plain, rtol=0, atol=row.limit * np.nanmax(np.abs(plain)))
+    forged = {each: row.forge(each, bench, kind, result) for each in (*row.common, *row.forged)}
+    assert [each for each, drawn in forged.items() if same(drawn, plain, row.limit)] == []
+
+
+def test_every_measure_has_a_row():
+    source = Path(__file__).read_text()
+    measures = [name for name in lenses.__all__ if name[0].islower() and name != "source_words"]
+    assert [name for name in measures if f"lenses.{name}(" not in source] == []
