@@ -36,7 +36,7 @@ LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
 RUNS = declare("translations", 64, held)
 TEXTS = declare("translations of sentences", 4096)
-_BETTERED = declare("what a beam finds", 256, asked=False)
+_BETTERED = declare("what a beam finds", 256)
 _followed: WeakKeyDictionary[Translation, dict[Head, Sequence[int]]] = WeakKeyDictionary()
 
 

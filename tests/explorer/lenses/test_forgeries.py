@@ -68,7 +68,7 @@ def effect_map(b: Bench, kind: str, head: int = HEAD) -> Doubles:
 
 def saliency(b: Bench, integrated: bool) -> Doubles:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lenses.measures.gradients.POINTS", POINTS)
+        patch.setattr("explorer.lenses.measures.gradients.POINTS", POINTS)
         found = lenses.saliency(b.translator, b.run, STEP, b.token, b.rival, integrated)
     return np.concatenate([found.source, found.prefix])
 
