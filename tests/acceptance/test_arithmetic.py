@@ -24,7 +24,7 @@ def base(text: str = TEXT) -> Any:
 
 def forced(change: Any) -> Any:
     run = translator("en-de").force(TEXT, base().target_tokens, interventions=[change])
-    assert (run.audit().passed, run.log_probs != base().log_probs) == (True, True)
+    assert run.log_probs != base().log_probs
     return run
 
 
@@ -146,12 +146,14 @@ IN_HEADS = [
 def test_a_change_in_a_head_is_what_its_equation_says(
     place: Any, change: Any, part: str, equation: Any
 ) -> None:
-    own, view = base().head(*place), forced(change).head(*place)
+    run, own = forced(change), base().head(*place)
+    view = run.head(*place)
     near(getattr(view, part), equation(own))
     if part in ("mask", "scores"):
         near(view.weights, softmax(view.scores, view.mask))
     if part != "output":
         near(view.output, view.weights @ view.value)
+    assert run.audit().passed, run.audit()
 
 
 def queries(layer: int) -> Any:
@@ -190,7 +192,9 @@ PATCHES = [
 @pytest.mark.parametrize(("change", "look", "equation"), IN_STACKS)
 def test_a_change_of_a_stack_is_what_its_equation_says(change: Any, look: Any, equation: Any) -> None:
     expected = equation(np.float64(surface.entered(base())("encoder")))
-    near(look(forced(change) if change else base()), expected, 1e-3, 2e-3)
+    run = forced(change) if change else base()
+    near(look(run), expected, 1e-3, 2e-3)
+    assert run.audit().passed, run.audit()
 
 
 @pytest.mark.parametrize(("place", "look"), PATCHES)
@@ -198,6 +202,7 @@ def test_a_patch_puts_in_what_the_other_run_held(place: Any, look: Any) -> None:
     run = forced(do.patch(place, do.run(OTHER, base(OTHER).target_ids), {1: 0, 3: 2}))
     other = look(base(OTHER))
     near(look(run), put(np.asarray(look(base())), {1: other[0], 3: other[2]}))
+    assert run.audit().passed, run.audit()
 
 
 def test_tokens_are_chosen_forbidden_begun_edited_and_dropped() -> None:

@@ -120,8 +120,13 @@ def test_a_view_is_described_accessible_and_taken_home(visitor: Callable[..., An
     assert [url for url in asked if url.startswith("http")] == []
 
 
-def test_hostile_text_is_shown_as_text_and_runs_nothing(visitor: Callable[..., Any]) -> None:
+def test_hostile_text_is_shown_as_text_and_runs_nothing(visitor: Callable[..., Any], tmp_path: Path) -> None:
     tab, errors = visitor(), []
     tab.on("pageerror", lambda error: errors.append(str(error)))
     typed(tab, HOSTILE, ("source", "<"), ("source", "="))
+    page = saved(tab, "Living page", tmp_path)
+    assert (tab.evaluate("'hacked' in window"), errors) == (False, [])
+    tab.goto(page.as_uri())
+    tab.wait_for_selector(surface.VIEW)
+    assert HOSTILE[:40] in tab.inner_text("body") + tab.title()
     assert (tab.evaluate("'hacked' in window"), errors) == (False, [])
