@@ -12,7 +12,7 @@ from explorer.app.server.source import Source
 from explorer.app.server.stores import declare, kept
 from explorer.lenses.heads.roles import surveyed
 from transformer.exports.maps import MappedRun, load_maps
-from transformer.storage.description import model_digests
+from transformer.storage.description import model_digests, read_heads
 from transformer.storage.files import read_json
 
 T = TypeVar("T")
@@ -66,6 +66,13 @@ def _directory(source: Source) -> Path:
     if source.path is None:
         raise KeyError(source.name)
     return source.path
+
+
+def damaged_heads(source: Source) -> tuple[str, ...]:
+    """That the file of heads beside a model is damaged, in a sentence; empty if it is not."""
+    with suppress(OSError, ValueError, KeyError):
+        return read_heads(_directory(source), source.config)[1]
+    return ()
 
 
 def roles(source: Source) -> dict[str, list[list[str]]]:

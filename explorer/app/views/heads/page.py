@@ -10,6 +10,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.controls import inform, panel, part, pickers, plain, refusal, refusals
+from explorer.app.server import measured
 from explorer.app.server.background.run import BackgroundRun, stays
 from explorer.app.server.background.surveys import named, run_of, shipped
 from explorer.app.server.source import Source
@@ -88,6 +89,8 @@ def _ask(run: BackgroundRun[Survey]) -> None:
 def _unasked(source: Source, run: BackgroundRun[Survey], now: State) -> None:
     """Draws the survey that came with the model, and offers to read the sentences here."""
     known, damaged = None, True
+    for note in measured.damaged_heads(source):
+        inform(note)
     with refusals():
         known, damaged = shipped(source), False
     if known is not None:
