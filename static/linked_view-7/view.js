@@ -71,12 +71,16 @@ class View {
     const rebuilt = elsewhere || `${this.spec.plots}` !== `${data.plots}`;
     if (rebuilt) this.build(parentElement, data);
     this.spec = data;
-    const changed = this.hear(data);
-    const recoloured = this.recolour();
-    if (rebuilt || changed || recoloured) this.draw();
-    else if (data.awaited && this.root.dataset.ready === "true") this.tellPainted();
+    const news = [rebuilt, this.hear(data), this.recolour()];
+    if (news.includes(true)) this.draw();
+    else if (data.awaited) this.tellDrawn();
     if (untold) this.tellSoon();
     return () => this.host === parentElement && this.leave();
+  }
+
+  // Tells a server that waits for the picture, if it is there already.
+  tellDrawn() {
+    if (this.root.dataset.ready === "true") this.tellPainted();
   }
 
   // Takes the server's cursor, and returns whether there is something to draw.

@@ -169,8 +169,8 @@ function say(node, lines) {
 }
 
 // What the page shows without its scripts: its title, and its texts with single spaces.
-function shown() {
-  const texts = ["title", ".stMain"].map((part) => document.querySelector(part).textContent);
+function pageTexts() {
+  const texts = ["title", ".stMain"].map((found) => document.querySelector(found).textContent);
   return texts.map((text) => text.replace(/[\t\n\f\r ]+/g, " ").replace(/^ | $/g, ""));
 }
 
@@ -184,7 +184,7 @@ function check(packed, [title, texts]) {
 }
 
 async function open() {
-  const [packed, read] = [[...document.querySelectorAll("script[data-sha256]")], shown()];
+  const [packed, read] = [[...document.querySelectorAll("script[data-sha256]")], pageTexts()];
   try {
     const runs = await Promise.all(packed.map((each) => unpacked(each.textContent)));
     document.documentElement.classList.add("living");
