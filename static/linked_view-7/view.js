@@ -72,7 +72,7 @@ class View {
     if (rebuilt) this.build(parentElement, data);
     this.spec = data;
     const news = [rebuilt, this.hear(data), this.recolour()];
-    if (news.includes(true)) this.draw();
+    if (news.some(Boolean)) this.draw();
     else if (data.awaited) this.tellDrawn();
     if (untold) this.tellSoon();
     return () => this.host === parentElement && this.leave();
