@@ -19,14 +19,19 @@ CODE = [
     path
     for room in ROOMS
     for path in sorted((ROOT / room).rglob("*.py"))
-    if path.name not in {"typed.py", "progress.py"}  # signs that are replaced; a bar for a terminal
+    if path.name not in {"typed.py", "sentences.py", "cells.py", "progress.py"}
 ]
+"""But for those whose signs are only read, and a bar for a terminal."""
 DATA = [
     path
     for pattern in ("assets/lessons/**/*.json", "assets/**/studies/*.json", "static/page-*/glossary.json")
     for path in sorted(ROOT.glob(pattern))
 ]
-SCRIPTS = [path for path in sorted((ROOT / "static").rglob("*.js")) if "plotly" not in path.name]
+SCRIPTS = [
+    path
+    for path in sorted((ROOT / "static").rglob("*.js"))
+    if "plotly" not in path.name and path.name not in {"paragraph.js", "numbers.js"}  # signs that are read
+]
 NOT_WRITTEN = {"▁", "🏻", "🏿"}
 """The word mark of pieces, which becomes a gap, and the ends of a range of emoji."""
 NO_PICTURE = {"Zs", "Cf", "Cs", "Cc"}

@@ -5,12 +5,10 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
-from urllib.request import urlopen
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -32,9 +30,10 @@ def visitor() -> Iterator[Callable[..., Any]]:
         url = f"127.0.0.1:{probe.getsockname()[1]}"
     line = [sys.executable, "-m", "streamlit", "run", surface.HOME, "--server.headless=true"]
     line += ["--server.address=127.0.0.1", f"--server.port={url[10:]}", "--server.fileWatcherType=none"]
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with (
         sync_playwright() as playwright,
-        subprocess.Popen(line, cwd=surface.ROOT, env=dict(os.environ)) as server,
+        subprocess.Popen(line, cwd=surface.ROOT, env=env, stdout=subprocess.PIPE, text=True) as server,
     ):
         browser = playwright.chromium.launch(executable_path=surface.CHROMIUM, args=["--no-sandbox"])
         expect.set_options(timeout=60_000)
@@ -46,12 +45,7 @@ def visitor() -> Iterator[Callable[..., Any]]:
             tab.wait_for_selector(surface.VIEW)
             return tab
 
-        for _ in range(300):
-            try:
-                urlopen(f"http://{url}").close()
-                break
-            except OSError:
-                time.sleep(0.2)
+        assert any(url in said for said in server.stdout), "the server ended"
         yield opened
         browser.close()
         server.terminate()

@@ -95,7 +95,8 @@ def test_the_linear_map_is_held_against_all_positions_in_both_precisions():
     found = words(at).replace("\\", "")
     assert "moves every position by 17" in found
     assert "4,079 positions" in found
-    errors = re.search(r"dimensions: (\S+) in float64, (\S+) with", found)
+    plain = found.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")).replace(" × 10", "e")
+    errors = re.search(r"dimensions: (\S+) in float64, (\S+) with", plain)
     double, single = map(float, errors.groups())
     assert double <= 1e-9
     assert single <= 1e-6

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 from app_pages import charts, run, said, words
-from remade import write_log
 
 from explorer.app.server import models
 from explorer.app.views.training.history import table
@@ -24,6 +23,18 @@ from transformer.training.runs.stated import stated_options
 PAGE = "pages/training.py"
 TEXT = "one two three"
 OWN = "eins drei zwei"
+
+
+def write_log(path: Path) -> Path:
+    """The log of a short run."""
+    lines = [
+        {"step": step, "loss": 9 / step, "learning_rate": step / 10, "gradient_norm": 1.0, "tokens": step}
+        for step in range(1, 6)
+    ]
+    lines[-1] |= {"valid_loss": 2.0, "bleu": 30.0, "bleu_sentences": 4}
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return path
+
 
 opened = partial(run, PAGE, model="random", text=TEXT, target=OWN)
 

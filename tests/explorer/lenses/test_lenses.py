@@ -94,7 +94,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
 
 
 def test_the_package_alone_does_not_load_pytorch():
-    code = "import sys; import lenses; print('torch' in sys.modules)"
+    code = "import sys; import explorer.lenses; print('torch' in sys.modules)"
     root = Path(__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

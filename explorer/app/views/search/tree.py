@@ -133,7 +133,7 @@ def table(tree: SearchTree) -> Table:
 
 def divisor(offset: int) -> str:
     """Divisor of Σ log p, for a k of the score."""
-    return f"(({offset} + |y|) ÷ {offset + 1})ᵅ" if offset else "|y|ᵅ"
+    return f"(({offset} + |y|) ÷ {offset + 1})^α" if offset else "|y|^α"
 
 
 def score(tree: SearchTree) -> str:

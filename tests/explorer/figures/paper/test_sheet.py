@@ -199,6 +199,6 @@ def test_a_legend_takes_the_lines_that_its_texts_need(monkeypatch: pytest.Monkey
 
 
 def test_matplotlib_is_not_imported_before_a_figure_is_asked_for() -> None:
-    code = "import sys, ui.maps.run_export; print('matplotlib' in sys.modules)"
+    code = "import sys, explorer.app.maps.run_export; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
