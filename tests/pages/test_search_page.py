@@ -80,7 +80,7 @@ def test_beam_and_length_penalty_come_from_the_address_and_from_their_sliders():
 def test_the_form_of_the_score_comes_from_the_address_and_from_its_control_and_is_named():
     at = opened(decode="beam-3", penalty="0.6", length_offset="5")
     tree = tree_of(3, length_penalty=0.6, length_offset=5)
-    assert "score with ((5 + |y|) ÷ 6)^α, α = 0.6" in at.dataframe[0].value
+    assert "score with ((5 + |y|) ÷ 6) to the power α, α = 0.6" in at.dataframe[0].value
     assert hypotheses(at)[: len(tree.hypotheses)] == [
         models.find("random").translator().text(tree.token_ids(i)) for i in tree.hypotheses
     ]

@@ -133,7 +133,7 @@ def table(tree: SearchTree) -> Table:
 
 def divisor(offset: int) -> str:
     """Divisor of Σ log p, for a k of the score."""
-    return f"(({offset} + |y|) ÷ {offset + 1})^α" if offset else "|y|^α"
+    return f"(({offset} + |y|) ÷ {offset + 1}) to the power α" if offset else "|y| to the power α"
 
 
 def score(tree: SearchTree) -> str:
