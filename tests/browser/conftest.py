@@ -44,7 +44,7 @@ ARGUMENTS = [
     # Pages are short-lived: optimising their scripts takes a fifth of the time of these tests.
     "--js-flags=--no-opt --no-maglev",
 ]
-OWN_FILE = re.compile(rf'File "{re.escape(str(ROOT))}/(app\.py|pages/|ui/|linked/|figures/|transformer/)')
+OWN_FILE = re.compile(rf'File "{re.escape(str(ROOT))}/(app\.py|pages/|explorer/|transformer/)')
 PATIENCE = 90_000
 STILL = """addEventListener("DOMContentLoaded", () => {
   const sheet = new CSSStyleSheet();
