@@ -16,7 +16,6 @@ export class Strips {
     this.drawn = strips;
     this.chips = { source: [], target: [] };
     this.root.replaceChildren(...this.view.spec.strips.map((side) => this.strip(side, strips)));
-    if (strips.glossed) this.root.append(element("p", "lv-glossed", strips.glossed));
     return true;
   }
 
@@ -25,7 +24,10 @@ export class Strips {
     const look = { role: "group", "aria-label": `${name} tokens`, dir: strips.direction[side] };
     const line = element("div", `lv-strip lv-strip-${side}`, undefined, look);
     line.append(element("span", "lv-side", name), ...strips[side].map((chip) => this.chip(side, chip)));
-    if (side === "target") for (const chip of this.chips.target.slice(0, strips.given)) give(chip);
+    if (side === "target") {
+      for (const chip of this.chips.target.slice(0, strips.given)) give(chip);
+      if (strips.glossed) line.append(element("span", "lv-glossed", strips.glossed));
+    }
     return line;
   }
 
@@ -86,7 +88,7 @@ function darken(chip, share, title) {
   chip.title = title;
 }
 
-// A word under a target word; the line under the strips says what such words are.
+// A word under a target word; a line beside them says what such words are.
 function glossed({ text, origin }) {
   const node = element("small", "lv-gloss", text);
   if (origin !== "example") node.title = `from the ${origin}`;

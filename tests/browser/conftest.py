@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -146,10 +146,16 @@ class Visitor:
         page = self.page
         page.mouse.move(5, 5)  # type: ignore[attr-defined]
         self.until("document.querySelectorAll('.hoverlayer .hovertext').length === 0")
-        page.mouse.move(*self.centre(plot, row, column))  # type: ignore[attr-defined]
-        place = f"[data-plot={plot}] .hoverlayer .hovertext"
-        page.wait_for_selector(place, timeout=PATIENCE)  # type: ignore[attr-defined]
-        return " ".join(page.eval_on_selector(place, "e => e.textContent").split())  # type: ignore[attr-defined]
+        place = page.locator(f"[data-plot={plot}] .hoverlayer .hovertext").first  # type: ignore[attr-defined]
+        for _ in range(
+            PATIENCE // 1_000
+        ):  # a map drawn again says nothing until a hand moves
+            x, y = self.centre(plot, row, column)
+            for nudge in (0, 1):
+                page.mouse.move(x + nudge, y)  # type: ignore[attr-defined]
+            with suppress(playwright_api.TimeoutError):
+                return " ".join(place.text_content(timeout=1_000).split())
+        raise TimeoutError(f"The map {plot} says nothing of row {row}, column {column}.")
 
     def centre(self, plot: str, row: int, column: int) -> tuple[float, float]:
         """The middle of a cell of a map, in px of the page."""

@@ -184,7 +184,7 @@ def table(visitor: Visitor, name: str, path: Path) -> tuple[str, str, list[dict[
     visitor.page.locator(f".st-key-export-{name} button").first.click(timeout=PATIENCE)
     box = visitor.page.locator("[data-testid=stPopoverBody]").filter(has_text="CSV")
     box.wait_for(timeout=PATIENCE)
-    file = io.StringIO(download(visitor, box, "CSV", path).read_text())
+    file = io.StringIO(download(visitor, box, "CSV", path).read_text("utf-8-sig"))
     visitor.page.keyboard.press("Escape")
     (caption,), (provenance,) = islice(csv.reader(file), 2)
     return caption, provenance, list(csv.DictReader(file))

@@ -109,8 +109,10 @@ _STYLE = """
   /* These lines take room that was empty, so that nothing moves when they come. */
   .stMainBlockContainer:has(.lv-home)
     [data-testid="stLayoutWrapper"]:has(> :is(.st-key-changed, .st-key-better)) {
-    margin-block: -.55rem -21px;
+    margin-block: -.55rem -24px;
   }
+  .stVerticalBlock .stVerticalBlock:has(> * > .st-key-better),
+  [data-testid="stLayoutWrapper"]:has(> * > * > .st-key-better) { display: contents; }
   .stMainBlockContainer:has(.st-key-sections):has(.st-key-above) {
     [data-testid="stLayoutWrapper"]:has(> .st-key-changed) {
       width: calc(100% - 16rem); margin: -2.3rem 0 5px 16rem;
