@@ -147,9 +147,7 @@ class Visitor:
         page.mouse.move(5, 5)  # type: ignore[attr-defined]
         self.until("document.querySelectorAll('.hoverlayer .hovertext').length === 0")
         place = page.locator(f"[data-plot={plot}] .hoverlayer .hovertext").first  # type: ignore[attr-defined]
-        for _ in range(
-            PATIENCE // 1_000
-        ):  # a map drawn again says nothing until a hand moves
+        for _ in range(PATIENCE // 1_000):  # a map drawn again says nothing until a hand moves
             x, y = self.centre(plot, row, column)
             for nudge in (0, 1):
                 page.mouse.move(x + nudge, y)  # type: ignore[attr-defined]
