@@ -16,7 +16,7 @@ from transformer.text.words import SPACE, Group, in_bytes, unknown_piece
 
 BLANKS = "\u2800\u3164\u115f\u1160\uffa0"
 """Blanks that Unicode counts among signs and letters."""
-_JOINERS = "\u200c\u200d"
+JOINERS = "\u200c\u200d"
 _PLAIN_SCRIPTS = ("LATIN", "GREEK", "CYRILLIC")
 PLAIN = {
     **dict.fromkeys("‘’‚‛′‹›ʼ`´", "'"),
@@ -93,7 +93,7 @@ def clean(text: str) -> str:
 
 def read(text: str, lacks: Callable[[str], bool] = lambda _: False) -> Read:
     """Cleans a text; ``lacks`` says for which typographic characters a vocabulary has no piece."""
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.isprintable() and PLAIN.keys().isdisjoint(text):
         words = text.split()
         return Read(" ".join(words), tuple(range(len(words))))
     typed = without_surrogates(text).split()
@@ -107,23 +107,28 @@ def _visible(word: str) -> str:
     """A word in NFC, with spaces for control characters, and without characters that draw nothing."""
     kept = ""
     for char in word:
-        if unicodedata.category(char) == "Cc" or char in BLANKS:
+        if is_blank(char):
             kept += " "
-        elif char in _JOINERS:
-            kept += char * _shapes(kept[-1:])
-        elif not _draws_nothing(char):
+        elif char in JOINERS:
+            kept += char * shapes(kept[-1:])
+        elif not draws_nothing(char):
             kept += char
     return unicodedata.normalize("NFC", kept)
 
 
-def _shapes(before: str) -> bool:
+def is_blank(char: str) -> bool:
+    """True for control characters and signs that look like a space."""
+    return unicodedata.category(char) == "Cc" or char in BLANKS
+
+
+def shapes(before: str) -> bool:
     """True if a joiner after this character shapes what is drawn: in emoji, and in scripts that join."""
     if not before or unicodedata.category(before)[0] not in "LMS":
         return False
     return not unicodedata.name(before, "").startswith(_PLAIN_SCRIPTS)
 
 
-def _draws_nothing(char: str) -> bool:
+def draws_nothing(char: str) -> bool:
     """True for format characters (Cf), variation selectors and the combining grapheme joiner."""
     return unicodedata.category(char) == "Cf" or char == "\u034f" or 0xFE00 <= ord(char) <= 0xFE0F
 

@@ -1,0 +1,37 @@
+"""What a page needs to clean a typed text as `transformer.text.typed` does: its constants, and sets of characters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from transformer.text import typed
+
+_SURROGATES = range(0xD800, 0xE000)
+
+
+@cache
+def typing_tables() -> dict[str, Any]:
+    """The tables of `static/engine-1/cleaning.js`, for JSON.
+
+    A set of characters is written as lengths: how many are left out, how many are in it, in turns.
+    """
+    return {
+        "spaces": _lengths(str.isspace),
+        "blank": _lengths(typed.is_blank),
+        "hidden": _lengths(typed.draws_nothing),
+        "shaping": _lengths(typed.shapes),
+        "joiners": typed.JOINERS,
+        "plain": typed.PLAIN,
+    }
+
+
+def _lengths(contains: Callable[[str], bool]) -> list[int]:
+    lengths, inside = [0], False
+    for code in range(0x110000):
+        if (code not in _SURROGATES and contains(chr(code))) != inside:
+            inside = not inside
+            lengths.append(0)
+        lengths[-1] += 1
+    return lengths if inside else lengths[:-1]
