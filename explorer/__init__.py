@@ -6,6 +6,7 @@
     t = translator.translate("The old house is not for sale.")
     show(t, translator)                                  # in a notebook
     Path("run.html").write_text(page(t, translator), encoding="utf-8")
+    Path("live.html").write_text(live("assets/models/en-de"), encoding="utf-8")  # translates what one types
 
 A name is imported when it is first asked for (PEP 562): `explorer.figures` needs no PyTorch.
 """
@@ -16,14 +17,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from explorer.linked.live import LiveError, live
     from explorer.linked.living.notebook import Shown, show
     from explorer.linked.living.page import PageError, page
 
-_HOMES = {"PageError": "page", "Shown": "notebook", "page": "page", "show": "notebook"}
-__all__ = ["PageError", "Shown", "page", "show"]
+_HOMES = {
+    "LiveError": "live",
+    "PageError": "living.page",
+    "Shown": "living.notebook",
+    "live": "live",
+    "page": "living.page",
+    "show": "living.notebook",
+}
+__all__ = ["LiveError", "PageError", "Shown", "live", "page", "show"]
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'explorer' has no attribute {name!r}")
-    return getattr(import_module(f"explorer.linked.living.{_HOMES[name]}"), name)
+    return getattr(import_module(f"explorer.linked.{_HOMES[name]}"), name)

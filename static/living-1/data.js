@@ -26,7 +26,7 @@ const near = (level) => Math.floor((1000 * (Math.max(level, 1) - 1) + 127) / 254
 const weight = ({ levels, beside }, i) => (near(levels[i]) + (beside ? beside[i] - 128 : 0)) / 1000;
 
 // A feed whose figure has its cells: colour levels (rows × columns), and numbers of every cell.
-function filled(feed, levels, bytes, shape) {
+export function filled(feed, levels, bytes, shape) {
   const figure = JSON.parse(feed.figure);
   figure.data[0].z = written(levels, "u1", shape.slice(0, 2));
   figure.data[0].customdata = written(bytes, "f4", shape);

@@ -117,8 +117,8 @@ def written(
         if number and why_not(each, measures, model.measure is not None):
             own = ()  # the run beside may be one that cannot be measured
         ends = f"-{number + 1}" if number else ""
-        parts.append(_side(each, model, place, heads * (not number), name, ends, (own, reasons), pair))
-    title = _safe(" | ".join(" → ".join(_texts(each))[: 120 // len(sides)] for each, _ in sides))
+        parts.append(side(each, model, place, heads * (not number), name, ends, (own, reasons), pair))
+    title = safe(" | ".join(" → ".join(_texts(each))[: 120 // len(sides)] for each, _ in sides))
     shown = "\n".join(side for side, _ in parts)
     return _FRAME.format(
         policy=html.escape(POLICY),
@@ -137,7 +137,7 @@ def _script(name: str, data: str, place: str, title: str, shown: str) -> str:
     """The data of a run, with the hash of all that is shown: title, place, the texts of the page, numbers."""
     hashed = "\n".join((_one_space(title), place, _one_space(shown), data))
     digest = hashlib.sha256(hashed.encode()).hexdigest()
-    attributes = f'id="{name}" data-sha256="{digest}" data-place="{_safe(place)}"'
+    attributes = f'id="{name}" data-sha256="{digest}" data-place="{safe(place)}"'
     return f'<script type="text/plain" {attributes}>{data}</script>'
 
 
@@ -150,7 +150,7 @@ def _texts(run: Translation) -> list[str]:
     return [text for text in (run.source_text * bool(run.source_tokens), run.text) if text]
 
 
-def _side(
+def side(
     run: Translation,
     known: Known,
     place: str,
@@ -188,11 +188,11 @@ def _side(
     arrays = [array for kind in kinds.values() for array in kind.arrays]
     data = base64.b64encode(packed.packed(values, arrays)).decode()
     lines = {
-        what: "\n".join(f'<p dir="auto">{_safe(text)}</p>' for text in said.get(what, ()))
+        what: "\n".join(f'<p dir="auto">{safe(text)}</p>' for text in said.get(what, ()))
         for what in ("about", "texts", "changes", "proof")
     }
     head = (
-        f'<h2 class="living-name">{_safe(name)}<span id="end{number}" role="status"></span></h2>\n'
+        f'<h2 class="living-name">{safe(name)}<span id="end{number}" role="status"></span></h2>\n'
         if name
         else ""
     )
@@ -225,7 +225,7 @@ def _reason(run: Translation, known: Known, step: int) -> str:
         raise PageError(str(error)) from error
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """A text as HTML; what UTF-8 cannot write becomes a question mark, and zeros are left out."""
     return html.escape(text.encode("utf-8", "replace").decode().replace("\0", ""))
 

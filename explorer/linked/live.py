@@ -1,0 +1,221 @@
+"""A model as one HTML file in which it translates: the reader's browser runs it, without server or network."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import html
+import json
+import re
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import transformer
+from explorer.linked.living import scripts
+from explorer.linked.living.known import Known
+from explorer.linked.living.page import POLICY, safe, side
+from explorer.linked.typing_tables import typing_tables
+from explorer.linked.view.examples import Example, read_examples
+from transformer import Translation, Translator, load_translator
+from transformer.decode.rules import FREE
+from transformer.model.config import TransformerConfig
+from transformer.storage.description import CARD_FILE, EXAMPLES_FILE, read_card
+from transformer.storage.files import CheckpointError
+from transformer.text.vocabulary import Tokenizer
+from transformer.training.runs.stated import stated_task
+from transformer.training.toys.tasks import toy_data
+
+WEIGHTS, PIECES = "model.safetensors", "tokenizer.model"
+MOST = 128
+"""Most tokens a side of what the page translates."""
+REFERENCES = 8
+"""Runs of the Python package that the page repeats."""
+ENTRY, ENGINE = "live-1/live.js", "engine-1/engine.js"
+_OFF = ", {name} is off: its output is 0, so these weights reach nothing."
+_USUAL = (
+    "He lives in a big white house.",
+    "The woman who wrote the book is my sister.",
+    "I have never seen such a beautiful garden.",
+    "Where did you buy these shoes?",
+    "The old house is not for sale.",
+    "We will meet at the station tomorrow.",
+    "She gave her brother a book about birds.",
+    "Nobody knows why the train was late.",
+)
+
+
+class LiveError(ValueError):
+    """A model cannot run in a browser."""
+
+
+def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = False) -> str:
+    """One HTML file in which a model translates what its reader types, with every head.
+
+    Args:
+        directory: The model's directory, as this package saves it.
+        texts: Sentences to start from; the first is on the screen while the model loads, and the page compares
+            itself with the first eight as Python runs them. By default the examples beside the model, sequences
+            of the task that it learned, or English sentences.
+        folder: Leaves the weights and the tokenizer out: the page fetches them from beside itself.
+
+    Raises:
+        LiveError: The model is recurrent, a language model, or of another family; or no text is short enough.
+        CheckpointError: The directory holds no model.
+    """
+    path = Path(directory)
+    model = load_translator(path, "cpu")
+    if why := why_not(model, path):
+        raise LiveError(why)
+    examples = _examples(path, texts)
+    runs = [(each, run) for each in examples if (run := _short(model, each["text"])) is not None][:REFERENCES]
+    if not runs:
+        raise LiveError(f"No text to start from has at most {MOST} tokens a side.")
+    known = Known.of(model, path)
+    first = runs[0][1]
+    _, data = side(first, known, "", "", "", "", ((), ()), {})
+    shown = {
+        "config": json.loads((path / "config.json").read_text("utf-8")),
+        "tables": typing_tables(),
+        "kernel": base64.b64encode((scripts.static() / "engine-1/kernel.wasm").read_bytes()).decode(),
+        "examples": [each for each, _ in runs],
+        "references": [_reference(model, run) for _, run in runs],
+        "off": _OFF,
+    }
+    files = [] if folder else [_held(name, (path / name).read_bytes()) for name in (WEIGHTS, PIECES)]
+    connect = "connect-src 'self'; " * folder
+    policy = POLICY.replace("script-src 'unsafe-inline'", "script-src 'unsafe-inline' 'wasm-unsafe-eval'")
+    return _FRAME.format(
+        policy=html.escape(f"{connect}worker-src blob:; {policy}"),
+        title=safe(f"{model.name} translates in this page"),
+        style="\n".join((scripts.style(), (scripts.static() / "live-1/live.css").read_text("utf-8"))),
+        about=safe(_about(model, known, path)),
+        texts="\n".join(f'<p dir="auto">{safe(text)}</p>' for text in (first.source_text, first.text)),
+        proof=safe(_proof(model, known)),
+        data=data,
+        page=json.dumps(shown, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        files="\n".join(files),
+        engine=_script(ENGINE),
+        script=_script(ENTRY),
+    )
+
+
+def why_not(model: Translator, directory: Path) -> str:
+    """Why a model cannot run in a browser, in one sentence; empty if it can."""
+    if not isinstance(model.config, TransformerConfig):
+        return "This page runs Transformers; this model is recurrent."
+    own = isinstance(model.tokenizer, Tokenizer) and model.rules == FREE and not model.config.languages
+    if not own or not all((directory / name).is_file() for name in (WEIGHTS, PIECES)):
+        return "This page runs models as this package saves them; this one is of another family."
+    return ""
+
+
+def _examples(directory: Path, texts: Sequence[str]) -> list[dict[str, str]]:
+    """Sentences to start from, with labels."""
+    found: Sequence[Example] = ()
+    with suppress(CheckpointError):
+        found = read_examples(directory / EXAMPLES_FILE) if not texts else ()
+    if found:
+        return [{"label": each.label, "text": each.text} for each in found]
+    task = stated_task(read_card(directory)) if (directory / CARD_FILE).is_file() else None
+    own = [pair.source for pair in toy_data(*task).valid[:REFERENCES]] if task else _USUAL
+    return [{"label": text if len(text) < 24 else f"{text[:22]}…", "text": text} for text in texts or own]
+
+
+def _short(model: Translator, text: str) -> Translation | None:
+    if len(model.ids(text)) >= MOST:
+        return None
+    run = model.translate(text)
+    return run if len(run.target_tokens) <= MOST else None
+
+
+def _reference(model: Translator, run: Translation) -> dict[str, Any]:
+    """What the page compares itself with: ids, log-probabilities, and a row of weights of each kind."""
+    rows = []
+    for kind, (layers, heads) in run.config.sizes.items():
+        weights = run.weights(kind, layers - 1, heads - 1)
+        row = len(weights) // 2
+        rows.append((kind, layers - 1, heads - 1, row, [round(float(each), 7) for each in weights[row]]))
+    return {
+        "text": run.source_text,
+        "source": [*model.ids(run.source_text), model.config.eos_id],
+        "ids": run.target_ids,
+        "logs": [round(step.log_prob, 6) for step in run.steps],
+        "rows": rows,
+    }
+
+
+def _about(model: Translator, known: Known, directory: Path) -> str:
+    card = read_card(directory) if (directory / CARD_FILE).is_file() else ""
+    names = re.findall(r"^licen[cs]e(?:_name)?: *(.+)$", card, re.M)
+    licence = f" Licence of the weights: {names[-1]}." if names else ""
+    size = (directory / WEIGHTS).stat().st_size / 1e6
+    languages = f" ({known.languages})" * bool(known.languages)
+    return f"The model {model.name}{languages} runs in this page: {size:.1f} MB of weights, no network.{licence}"
+
+
+def _proof(model: Translator, known: Known) -> str:
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return f"{model.name} · weights SHA-256 {known.sha256} · attention-explorer {transformer.__version__} · {today}"
+
+
+def _held(name: str, content: bytes) -> str:
+    """A file as a part of the page that no browser shows."""
+    zipped = base64.b64encode(zlib.compress(content, 9)).decode()
+    return f'<script type="text/plain" id="{name}">{zipped}</script>'
+
+
+@cache
+def _script(entry: str) -> str:
+    return scripts.joined(scripts.static(), entry, scripts.REPLACED)
+
+
+_FRAME = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{style}
+</style>
+</head>
+<body>
+<main class="stMain"><div class="stVerticalBlock"><div class="living-side">
+<div id="about" class="living-about"><p>{about}</p></div>
+<form id="ask" class="live-ask">
+<input name="text" aria-label="Sentence to translate" maxlength="2000" autocomplete="off" dir="auto">
+<button>Translate</button>
+</form>
+<div class="live-line"><span>Try:</span><span id="examples" class="live-line"></span>
+<details class="live-own"><summary>Use your own translation</summary>
+<form id="own" class="live-ask">
+<input name="target" aria-label="Your own translation" maxlength="2000" autocomplete="off" dir="auto">
+<button>Use it</button>
+</form></details></div>
+<p id="status" role="status">The model is loading.</p>
+<div id="texts" class="living-texts">
+{texts}
+</div>
+<div id="changes" class="living-changes"></div>
+<div id="view"></div>
+<section id="heads" class="living-heads" aria-label="All heads"></section>
+<footer class="living-proof">
+<div id="proof"><p>{proof}</p></div>
+<p id="digest" role="status">Not yet compared with the Python package.</p>
+</footer>
+</div></div></main>
+<script type="text/plain" id="run" data-place="">{data}</script>
+<script type="application/json" id="page">{page}</script>
+{files}
+<script type="text/plain" id="engine">{engine}</script>
+<script type="module">
+{script}
+</script>
+</body>
+</html>
+"""
