@@ -1,4 +1,4 @@
-"""The command line: `python -m explorer page`, `align` and `survey`."""
+"""The command line: `python -m explorer page`, `live`, `align` and `survey`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from explorer.lenses.commands import align, survey
+    from explorer.linked import live_command
     from explorer.linked.living import command as page
 
     parser = Parser(prog="python -m explorer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for each in (page, align, survey):
+    for each in (page, live_command, align, survey):
         each.add_command(subparsers)
     return parser
 

@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,7 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
     _, data = side(first, known, "", "", "", "", ((), ()), {})
     shown = {
         "config": json.loads((path / "config.json").read_text("utf-8")),
+        "forbidden": [token for (token,) in model.rules.forbidden],
         "tables": typing_tables(),
         "kernel": base64.b64encode((scripts.static() / "engine-1/kernel.wasm").read_bytes()).decode(),
         "examples": [each for each, _ in runs],
@@ -107,7 +109,10 @@ def why_not(model: Translator, directory: Path) -> str:
     """Why a model cannot run in a browser, in one sentence; empty if it can."""
     if not isinstance(model.config, TransformerConfig):
         return "This page runs Transformers; this model is recurrent."
-    own = isinstance(model.tokenizer, Tokenizer) and model.rules == FREE and not model.config.languages
+    free = replace(model.rules, forbidden=()) == FREE and all(
+        len(each) == 1 for each in model.rules.forbidden
+    )
+    own = isinstance(model.tokenizer, Tokenizer) and free and not model.config.languages
     if not own or not all((directory / name).is_file() for name in (WEIGHTS, PIECES)):
         return "This page runs models as this package saves them; this one is of another family."
     return ""
@@ -154,7 +159,9 @@ def _about(model: Translator, known: Known, directory: Path) -> str:
     licence = f" Licence of the weights: {names[-1]}." if names else ""
     size = (directory / WEIGHTS).stat().st_size / 1e6
     languages = f" ({known.languages})" * bool(known.languages)
-    return f"The model {model.name}{languages} runs in this page: {size:.1f} MB of weights, no network.{licence}"
+    return (
+        f"The model {model.name}{languages} runs in this page: {size:.1f} MB of weights, no network.{licence}"
+    )
 
 
 def _proof(model: Translator, known: Known) -> str:

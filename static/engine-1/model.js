@@ -289,8 +289,9 @@ export class Model {
     let total = 0;
     for (let i = 0; i < logits.length; i += 1) total += Math.exp(logits[i] - logits[best[0]]);
     const log = (id) => logits[id] - logits[best[0]] - Math.log(total);
-    const id = given ?? best[0];
-    return { id, log: log(id), best, logs: best.map(log) };
+    const barred = best.map((each) => Boolean(this.config.forbidden?.includes(each)));
+    const id = given ?? best[barred.indexOf(false)];
+    return { id, log: log(id), best, logs: best.map(log), barred };
   }
 }
 

@@ -88,6 +88,7 @@ class Live extends Living {
   constructor(run, page, engine) {
     super(run, "", []);
     this.all.push(this);
+    this.switches.root.remove(); // a run of the browser is shown as it was recorded
     Object.assign(this, { stored: run, page, engine, badge: NOT_YET, number: 0, off: [], target: "", asked: null });
     [this.text] = run.said.texts;
     const [form, own] = [part("ask", ""), part("own", "")];
@@ -204,8 +205,8 @@ async function open() {
   await new Promise((go) => requestAnimationFrame(() => setTimeout(go))); // the picture first
   const engine = new Engine(await started());
   const [weights, tokenizer] = await Promise.all([file("model.safetensors"), file("tokenizer.model")]);
-  const { config, tables } = page;
-  const load = { config, tables, weights, tokenizer, kernel: bytesOf(page.kernel) };
+  const { config, tables, forbidden } = page;
+  const load = { config: { ...config, forbidden }, tables, weights, tokenizer, kernel: bytesOf(page.kernel) };
   page.slow = await engine.ask({ load }, [weights.buffer]);
   living.engine = engine;
   const hash = location.hash;

@@ -171,9 +171,12 @@ export class BrowserRun {
   stripsFeed() {
     const { source, reads, predicts } = this.tokens;
     const quoted = { source: source.map(quote), reads: reads.map(quote), predicts: predicts.map(quote) };
-    const { tour } = this.stored.shown.strips;
+    const usual = this.stored.shown.strips;
+    if (`${quoted.source} ${quoted.predicts}` === `${usual.names.source} ${usual.names.predicts}`) {
+      return { ...usual, trace: this.spec.trace }; // with the words under its words
+    }
     return {
-      ...this.stored.shown.strips,
+      ...usual,
       trace: this.spec.trace,
       steps: predicts.length,
       names: quoted,
@@ -182,16 +185,16 @@ export class BrowserRun {
       source: chips(source),
       target: chips(predicts),
       direction: { source: direction(source), target: direction(predicts) },
-      tour: tour.map((stop) => ({ ...stop, step: stop.step === null ? null : 0 })),
+      tour: usual.tour.map((stop) => ({ ...stop, step: stop.step === null ? null : 0 })),
     };
   }
 
   // The candidates of each step; the chosen token is always among them.
   next() {
-    const steps = this.found.steps.map(({ id, log, best, logs, names: tokens }, i) => {
-      if (best.includes(id)) return { logs, tokens, chosen: best.indexOf(id) };
+    const steps = this.found.steps.map(({ id, log, best, logs, names: tokens, barred }, i) => {
+      if (best.includes(id)) return { logs, tokens, chosen: best.indexOf(id), barred };
       const last = best.length - 1;
-      return { logs: [...logs.slice(0, last), log], tokens: [...tokens.slice(0, last), this.found.predicts[i]], chosen: last };
+      return { logs: [...logs.slice(0, last), log], tokens: [...tokens.slice(0, last), this.found.predicts[i]], chosen: last, barred };
     });
     const logs = Float32Array.from(steps.flatMap((step) => step.logs));
     const { next } = this.stored.shown;
@@ -203,11 +206,12 @@ export class BrowserRun {
       ids: [],
       tried: [],
       names: steps.map(({ tokens }) => tokens.map(quote)),
-      shares: steps.map((step) => step.logs.map((log) => percent(Math.exp(log)))),
+      shares: steps.map((step) => step.logs.map((log, i) => share(log, step.barred[i] && i !== step.chosen))),
       logs: written(new Uint8Array(logs.buffer), "f4", [steps.length, steps[0].logs.length]),
       chosen: steps.map(({ chosen }) => chosen),
     };
   }
 }
 
+const share = (log, barred) => (barred ? "barred" : percent(Math.exp(log)));
 const singles = (count) => Array.from({ length: count }, (_, i) => [i, i + 1]);
