@@ -37,8 +37,6 @@ _SMALL = {"size": 11}
 _NEVER = 0.2
 """Place of a count of 0 on a logarithmic axis."""
 _LEFT = 66
-_POWERS = {"dtick": 1, "exponentformat": "none", "separatethousands": True}
-"""Ticks of a logarithmic axis: powers of ten, written out."""
 
 
 def looks(names: Iterable[str]) -> dict[str, tuple[str, str]]:
