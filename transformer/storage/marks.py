@@ -18,7 +18,7 @@ DIGESTS = "digests"
 
 
 def measured(directory: Path, name: str) -> dict[str, Any] | None:
-    """Content of a file measured on a model; None if absent or another model's; CheckpointError if damaged."""
+    """Content of a file beside a model; None if absent or another model's; CheckpointError if damaged."""
     path = directory / name
     if not path.is_file():
         return None
