@@ -32,7 +32,7 @@ ROOMS = {
     "explorer.lenses": (
         *("inside", "words", "measures", "targets", "circuits", "what_if", "heads", "commands"),
     ),
-    "explorer.figures": ("base", "maps", "paper", "pages"),
+    "explorer.figures": ("base", "maps", "pages"),
     "explorer.linked": ("view", "living"),
     "explorer.app": ("address", "server", "controls", "shell", "maps", "views"),
 }

@@ -1,4 +1,4 @@
-// The run in the file: texts of every head, and their cells as bytes (`linked/living/packed.py` writes both).
+// The run in the file: texts of every head, and their cells as bytes (`explorer/linked/living/packed.py` writes both).
 
 import { bytesOf } from "../linked_view-7/values.js";
 import { merged, read } from "./reading.js";

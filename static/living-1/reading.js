@@ -1,5 +1,5 @@
 // Maps in words and without special tokens: weights are summed over the pieces of a key and averaged over those of a
-// query (`lenses/words/reading.py`), and said as `figures/base/captions.py` says them.
+// query (`explorer/lenses/words/reading.py`), and said as `explorer/figures/base/captions.py` says them.
 
 const [RESTS_FROM, ASIDE_FROM, STRONGEST] = [0.5, 0.005, 5];
 

@@ -23,16 +23,6 @@ CLEAR = """[...document.querySelectorAll(".st-key-shifted .textpoint text")]
   .every((each) => getComputedStyle(each).opacity === "1" && each.style.fillOpacity !== "0.2")"""
 
 
-POINT = """step => {
-  const chart = document.querySelector(".st-key-adam .js-plotly-plot"), layout = chart._fullLayout;
-  chart.scrollIntoView({ block: "center" });
-  const line = chart._fullData.at(-1), box = chart.getBoundingClientRect();
-  return [box.left + layout._size.l + layout.xaxis.l2p(step),
-    box.top + layout.yaxis3._offset + layout.yaxis3.l2p(line.y[step - 1])];
-}"""
-"""A point of the last line, in px of the page."""
-
-
 def opened(visitor: Visitor, **params: str) -> None:
     visitor.painted("training", **{"model": "random", "text": TEXT, "target": OWN, **params})
 

@@ -51,7 +51,6 @@ OUT_OF_RANGE = {
     "key": "1e9",
     "layer": "99",
 }
-WITHOUT_PIECES = {"findings", "heads", "open_file", "train_here", "glossary", "lessons", "paper"}
 EVERYTHING_WRONG = {
     "step": "nan",
     "source": ["1", "x"],

@@ -17,7 +17,6 @@ PAIRS = {
     "en-de": "English → German",
     "en-pt": "English → Portuguese",
 }
-NEWS = "The prosecutor's indictment alleged embezzlement of subsidies earmarked for dairy cooperatives."
 
 
 @pytest.fixture(autouse=True)

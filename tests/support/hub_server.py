@@ -5,7 +5,6 @@ Faults are set by what they spoil: the name of a file, or ``api`` for the descri
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import re
@@ -22,8 +21,6 @@ LARGE = (".safetensors", ".bin", ".spm", ".model")
 """Files that the Hub keeps as large ones (LFS)."""
 _API = re.compile(r"/api/models/([^/]+/[^/]+)(?:/revision/(.+))?")
 _RESOLVE = re.compile(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
-_WRITE = re.compile(r"/api/models/([^/]+/[^/]+)/(preupload|commit)/(.+)")
-_BATCH = re.compile(r"/([^/]+/[^/]+)\.git/info/lfs/objects/batch")
 
 
 def git_hash(content: bytes) -> str:
@@ -82,7 +79,6 @@ class HubServer(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.storage = f"http://localhost:{self.server_address[1]}/storage"
         self.repositories: dict[str, Repository] = {}
-        self.uploads: dict[str, bytes] = {}
         self.faults: dict[str, str] = {}
         self.sizes: dict[str, int] = {}
         self.requests: list[tuple[str, str]] = []
@@ -140,24 +136,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(404)
 
     do_HEAD = do_GET  # noqa: N815
-
-    def do_POST(self) -> None:
-        path, body = self._path(), self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if path == "/api/repos/create":
-            self._create(json.loads(body))
-        elif path == "/api/validate-yaml":
-            self._answer({"errors": [], "warnings": []})
-        elif match := _BATCH.fullmatch(path):
-            self._batch(json.loads(body))
-        elif match := _WRITE.fullmatch(path):
-            self._write(match[1], match[2], match[3], body)
-        else:
-            self._refuse(404)
-
-    def do_PUT(self) -> None:
-        content = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.uploads[self._path().rpartition("/")[2]] = content
-        self._answer({})
 
     def _path(self) -> str:
         path = unquote(urlsplit(self.path).path)
@@ -299,48 +277,3 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(bytes(2**20))
         except OSError:
             pass
-
-    def _create(self, values: dict[str, Any]) -> None:
-        if "Authorization" not in self.headers:
-            self._refuse(401)
-            return
-        name = f"{values['organization']}/{values['name']}"
-        if name in self.server.repositories:
-            self._answer({"error": "exists", "url": f"{self.server.url}/{name}"}, 409)
-            return
-        self.server.repositories[name] = Repository(private=values.get("visibility") == "private")
-        self._answer({"url": f"{self.server.url}/{name}"})
-
-    def _batch(self, values: dict[str, Any]) -> None:
-        objects = [
-            {**each, "actions": {"upload": {"href": f"{self.server.url}/upload/{each['oid']}"}}}
-            for each in values["objects"]
-        ]
-        self._answer({"transfer": "basic", "objects": objects})
-
-    def _write(self, name: str, what: str, revision: str, body: bytes) -> None:
-        if what == "preupload":
-            files = [
-                {
-                    "path": each["path"],
-                    "uploadMode": "lfs" if each["path"].endswith(LARGE) else "regular",
-                    "shouldIgnore": False,
-                }
-                for each in json.loads(body)["files"]
-            ]
-            self._answer({"files": files})
-            return
-        repository = self.server.repositories[name]
-        before = repository.commits.get(repository.branches.get(revision, ""), {})
-        commit = repository.commit(before | self._committed(body), revision)
-        self._answer({"commitUrl": f"{self.server.url}/{name}/commit/{commit}", "commitOid": commit})
-
-    def _committed(self, body: bytes) -> dict[str, bytes]:
-        files = {}
-        for line in map(json.loads, body.splitlines()):
-            value = line["value"]
-            if line["key"] == "file":
-                files[value["path"]] = base64.b64decode(value["content"])
-            elif line["key"] == "lfsFile":
-                files[value["path"]] = self.server.uploads[value["oid"]]
-        return files

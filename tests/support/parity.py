@@ -44,6 +44,7 @@ class Pair:
     source: tuple[int, ...]  # the reference's ids of it
     start: int  # id of the token that the decoder reads first
     first: int | None = None  # id of the token that the output begins with
+    tokenizer: Any = None  # the reference's
 
     @property
     def rows(self) -> torch.Tensor:
@@ -61,7 +62,7 @@ def largest(ours: Any, theirs: torch.Tensor) -> float:
 def check_forward(pair: Pair, target: str) -> Translation:
     """Ids, logits, encoder output, every attention, and the audit."""
     forced = pair.translator.force(pair.text, target, capture=Capture(residual=True))
-    assert (*pair.translator.ids(pair.text), 2) == pair.source
+    assert (*pair.translator.ids(pair.text), pair.translator.config.eos_id) == pair.source
     if pair.first is not None:
         assert forced.steps[0].token_id == pair.first
     read = torch.tensor([[pair.start, *(step.token_id for step in forced.steps[:-1])]])
@@ -94,6 +95,8 @@ def check_greedy(pair: Pair, least: int = 2) -> Translation:
     written = [step.token_id for step in ours.steps]
     assert sure > least
     assert written[:sure] == expected.sequences[0, 1:].tolist()[:sure]
+    for step, logits in list(zip(ours.steps, expected.logits, strict=False))[begun:sure]:
+        assert step.log_prob == pytest.approx(float(logits[0].log_softmax(-1)[step.token_id]), abs=NEAR)
     assert ours.attention.audit().passed
     (other,) = pair.translator.hypotheses([pair.text], beam_size=1)
     assert list(other.token_ids) == written
@@ -107,7 +110,8 @@ def check_beam(pair: Pair, limit: int = 19) -> None:
     ours = pair.translator.translate(pair.text, beam_size=4)
     if scores[0] - scores[1] > MARGIN:
         written = expected.sequences[0, 1:].tolist()
-        end = written.index(2) + 1 if 2 in written else len(written)
+        eos = pair.translator.config.eos_id
+        end = written.index(eos) + 1 if eos in written else len(written)
         assert [step.token_id for step in ours.steps] == written[:end]
     request = TranslationRequest(pair.translator.model, pair.rows)
     (found,) = finish(beam_search(request, limit, 4, pair.translator.rules_for(pair.text)))

@@ -102,3 +102,36 @@ def built(ours: Json, path: Path) -> TransformerConfig:
         raise CheckpointError(f"{path} describes no usable model: {error}") from error
     check_parameters(path, config)
     return config
+
+
+FIELDS: dict[str, tuple[str, Any]] = {
+    "d_model": ("d_model", 1024),
+    "d_ff": ("encoder_ffn_dim", 4096),
+    "decoder_d_ff": ("decoder_ffn_dim", 4096),
+    "n_heads": ("encoder_attention_heads", 16),
+    "n_encoder_layers": ("encoder_layers", 12),
+    "n_decoder_layers": ("decoder_layers", 12),
+    "dropout": ("dropout", 0.1),
+    "max_positions": ("max_position_embeddings", 1024),
+}
+"""Maps our field to that of Marian's and fairseq's relatives and the default of all of their references."""
+FAIRSEQ = FIELDS | {
+    "pad_id": ("pad_token_id", 1),
+    "bos_id": ("decoder_start_token_id", 2),
+    "eos_id": ("eos_token_id", 2),
+}
+
+
+def config_of(
+    values: Json,
+    path: Path,
+    fields: dict[str, tuple[str, Any]],  # maps our field to theirs and its default
+    required: dict[str, object],  # entries whose other values would mean another architecture
+    activation: str,  # the default
+    choices: Json,  # what all of the family have in common
+) -> TransformerConfig:
+    """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or unsupported."""
+    require(values, required, path)
+    require_pairs(values, PAIRS, path)
+    named = one_of(values, "activation_function", activation, ACTIVATIONS, "activation", path)
+    return built(taken(values, fields) | choices | {"activation": named}, path)

@@ -299,19 +299,6 @@ class Translator(Answering[EncoderDecoder]):
 
         return next(self.answered(answer))
 
-    def with_means(self, means: HeadMeans) -> Translator:
-        """The same translator with mean outputs of its heads, such as ``what_if.averages`` measures."""
-        return Translator(
-            self.model,
-            self.tokenizer,
-            name=self.name,
-            heads=self.heads,
-            card=self.card,
-            rules=self.rules,
-            notes=self.notes,
-            means=means,
-        )
-
     def translate_all(
         self, texts: Sequence[str], beam_size: int | None = None, max_length: int | None = None
     ) -> list[str]:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import cast
-
-import yaml  # type: ignore[import-untyped]
-from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from transformer.model.config import ModelConfig, RecurrentConfig, TransformerConfig
 from transformer.model.network import Network, count_parameters
-from transformer.storage.header import CardError, parse, wrong_fields
+from transformer.storage.header import CardError, parse
 
 _MOST_LETTERS = 300
 """The most characters of a name or a number among the results."""
@@ -60,60 +55,6 @@ def _score(dataset: object, metric: dict[str, object]) -> Score | None:
     except ValueError:
         return None
     return Score(texts[0], texts[1], number, texts[3]) if math.isfinite(number) else None
-
-
-def opened(card: str) -> ModelCard:
-    """A card whose header can be changed; CardError if it cannot be read."""
-    wrong = wrong_fields(parse(card))
-    if wrong:
-        raise CardError(f"The card’s {' and '.join(wrong)} cannot be read: not of the kind it should be.")
-    try:
-        return ModelCard(card, ignore_metadata_errors=True)
-    except (yaml.YAMLError, ArithmeticError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CardError("The card’s header, between the two --- lines, is not valid YAML.") from error
-
-
-@dataclass(frozen=True)
-class Result:
-    """One result to write into a card's header."""
-
-    type: str  # short name of the test data on the Hub
-    dataset: str  # their full name
-    metric: str  # "bleu" or "chrf"
-    value: float  # the result
-    how: str  # how it was measured, such as "sacreBLEU, greedy"
-
-
-def with_results(
-    card: str,  # the card; it must begin with a header
-    name: str,  # name of the model
-    results: Sequence[Result],  # the results, those on the same data one after the other
-) -> str:
-    """A card whose YAML header (``model-index``) holds these results alone; CardError if it is damaged."""
-    found = opened(card)
-    data = cast(ModelCardData, found.data)
-    data.model_name = name
-    data.eval_results = [
-        EvalResult(
-            task_type="translation",
-            dataset_type=each.type,
-            dataset_name=each.dataset,
-            metric_type=each.metric,
-            metric_value=each.value,
-            metric_name=each.how,
-        )
-        for each in results
-    ]
-    return str(found)
-
-
-def with_section(card: str, name: str, text: str) -> str:
-    """A card with this markdown between the two comments of a section, which is added if it is missing."""
-    start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    section = f"{start}\n{text}\n{end}"
-    if start not in card:
-        return f"{card.rstrip()}\n\n{section}\n"
-    return re.sub(f"{re.escape(start)}.*?{re.escape(end)}", lambda _: section, card, flags=re.DOTALL)
 
 
 def paragraph(card: str, heading: str) -> str:

@@ -20,8 +20,6 @@ HEADS_FILE = "heads.json"
 SURVEY_FILE = "survey.npz"
 HISTORY_FILE = "history.json"
 EXAMPLES_FILE = "examples.json"
-MEASURED = (*(HEADS_FILE, SURVEY_FILE, HISTORY_FILE, EXAMPLES_FILE),)
-"""The files, JSON but for the survey, that measurements of a model, or of its training, write beside it."""
 MEANS_FILE = "means.safetensors"
 Digests = dict[str, str]
 """SHA-256 by file."""

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from transformer.storage.files import CheckpointError
@@ -17,7 +16,6 @@ from transformer.storage.files import CheckpointError
 MULTIPLIER = ".multiplier"
 """Ending that the name of a matrix's multipliers adds to that of the matrix."""
 MOST = 127
-_KINDS = {"I8": "8 bits", "F16": "float16", "BF16": "bfloat16"}
 _FEW = 4
 """The smallest number of a matrix that was already stored in 8 bits is taken to be below this."""
 
@@ -25,7 +23,7 @@ _FEW = 4
 def packed(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Weights as a file holds them: matrices in 8 bits, vectors in float16 or, if that loses, in float32.
 
-    A matrix that comes from 8 bits with one multiplier, as Firefox's do, is stored without a loss.
+    A matrix that comes from 8 bits with one multiplier is stored without a loss.
     CheckpointError if a weight is not finite.
     """
     stored: dict[str, Tensor] = {}
@@ -44,16 +42,6 @@ def packed(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         numbers = (weight * _beside(multiplier, weight)).round().clamp(-MOST, MOST)
         stored[name], stored[name + MULTIPLIER] = numbers.to(torch.int8).contiguous(), multiplier
     return stored
-
-
-def stored_as(path: Path) -> str:
-    """The form of the matrices in a safetensors file, such as ``8 bits`` or ``float16``."""
-    try:
-        with safe_open(path, framework="np") as file:
-            kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is damaged ({error}).") from error
-    return next((name for kind, name in _KINDS.items() if kind in kinds), "float32")
 
 
 def _common(weight: Tensor) -> Tensor | None:

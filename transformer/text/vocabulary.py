@@ -20,8 +20,6 @@ from transformer.text.typed import PiecedText
 from transformer.text.words import EOS, NO_PIECE, UNK
 
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
-N_SPECIAL_PIECES = 4
-N_BYTE_PIECES = 256
 
 
 _FEWEST = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")

@@ -73,12 +73,6 @@ def starts_word(piece: str) -> bool:
     return piece.startswith(SPACE)
 
 
-def byte_of(piece: str) -> int | None:
-    """The value of a byte piece such as `<0xE2>`; None for any other piece."""
-    match = _BYTE_PIECE.fullmatch(piece)
-    return int(match[1], 16) if match else None
-
-
 def in_bytes(piece: str) -> bool:
     """True if a piece spells bytes of a character, as `<0xE2>` or `▁<0xE2><0x80>`."""
     return unknown_text(piece) is None and _BYTE_PIECE.search(piece) is not None

@@ -284,14 +284,6 @@ class AttentionTrace(Brief):
         contributions: Array = (trace.weights(head, window) * trace.value_norms[head, keys]).numpy()
         return contributions
 
-    def mask_changes(self, kind: AttentionKind | str, layer: int) -> tuple[BoolArray, BoolArray] | None:
-        """(queries, keys) cells that interventions lifted, and those that they hid; None without any."""
-        trace = self.layer(kind, layer)
-        if trace.changes is None or not trace.changes.masks:
-            return None
-        own, used = trace.own_mask(), trace.mask()
-        return (used & ~own).numpy(), (own & ~used).numpy()
-
     def labels(self, kind: AttentionKind | str) -> HeadLabels | None:
         """The tokens along the maps of a kind, as they were read and written; None if they are not known."""
         if not self.tokens:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer.model.sites import Side
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import PAD_ID, SPECIAL_IDS, SpecialIds, Tokenizer, Vocabulary
+from transformer.text.vocabulary import PAD_ID, SPECIAL_IDS, SpecialIds, Tokenizer
 from transformer.training.data import pad
 
 POOL_PAIRS = 200_000
@@ -118,15 +118,6 @@ def encode_pairs(
     source, target = ([array("i", ids) for ids in tokenizer.encode_all(side)] for side in sides)
     kept = None if weights is None else array("f", weights)
     return EncodedPairs(source, target, kept, special=tokenizer.special)
-
-
-def forced_pairs(
-    pairs: Sequence[SentencePair], vocabulary: Vocabulary, special: SpecialIds = SPECIAL_IDS
-) -> EncodedPairs:
-    """Pairs as the ids of any vocabulary, to run targets through a model."""
-    source = [array("i", vocabulary.cut(pair.source).ids) for pair in pairs]
-    target = [array("i", vocabulary.cut_target(pair.target).ids) for pair in pairs]
-    return EncodedPairs(source, target, special=special)
 
 
 def make_batch(data: EncodedPairs, rows: Sequence[int]) -> Batch:

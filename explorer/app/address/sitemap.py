@@ -261,14 +261,9 @@ PAGES: dict[str, Page] = {
 VIEWS = tuple(dict.fromkeys(view for page in PAGES.values() for view in (*page.sections, *page.ways)))
 """What an address may say that a page shows."""
 
-RESEARCH = (
-    "findings",
-    "open_file",
-)
+RESEARCH = ("findings", "open_file")
 """Places of their own door: the switches of their pages leave them out."""
-TOGETHER = {
-    "cross_attention": ("Heads", ":material/grid_view:"),
-}
+TOGETHER = {"cross_attention": ("Heads", ":material/grid_view:")}
 """Names and icons of entries with several pages, by their first one."""
 DOORS = (
     Door("Learn", "from a map to its meaning", ((LESSONS,), ("paper",), ("glossary",))),
@@ -289,12 +284,8 @@ DOORS = (
         "Models",
         "train, and tell apart",
         (
-            ("positions",),
-            ("train_here",),
-            ("training",),
-            ("whole_model",),
-            ("language_model",),
-            ("recurrent",),
+            *(("positions",), ("train_here",), ("training",)),
+            *(("whole_model",), ("language_model",), ("recurrent",)),
         ),
     ),
     Door("Research", "what was measured, and runs of your own", (RESEARCH,), folded=True),

@@ -90,13 +90,12 @@ def slide(
     take: Take = None,  # as in `choose`
     *,
     ends: tuple[Any, Any] | None = None,  # the smallest and the largest value; None: those of the address
-    step: Any = None,  # between two values; None: that of the address
     **more: Any,  # other arguments of `st.slider`
 ) -> None:
     """Lets the visitor choose a number."""
     kind = KINDS.get(name, TEXT)
     low, high = ends or kind.ends or (0, 1)
-    st.slider(label, low, high, value, step or kind.step, **control(name, value, take), **more)
+    st.slider(label, low, high, value, kind.step, **control(name, value, take), **more)
 
 
 def examples(

@@ -12,7 +12,7 @@ from explorer.app.controls import plain
 from explorer.app.controls.export import file_name, provenance, sentence_of
 from explorer.app.maps.looking import Looks
 from explorer.figures.base import captions, labels, style
-from explorer.figures.paper.sheet import INCH, Form, sheet
+from explorer.figures.maps.paper import INCH, Form, sheet
 from explorer.lenses.words.reading import ReadView
 
 _KEY, _MOST = "export.paper", 12

@@ -9,9 +9,8 @@ from pathlib import Path
 import streamlit as st
 from huggingface_hub import constants
 
-from explorer.app.server import memory
 from transformer.hub import cache
-from transformer.hub.files import Offer, size
+from transformer.hub.files import Offer
 from transformer.hub.settings import ALLOWED_VARIABLE, Hub, HubError, StoppedError, UnreachableError, is_name
 
 AT_ONCE = 2
@@ -217,22 +216,6 @@ class Desk:
             download = self._downloads.setdefault(key, Download(question.offer, self._turns))
         question.download = download
         download.wait(visitor)
-
-    def fetch_at_once(self, visitor: str, name: str) -> None:
-        """Asks the Hub for a model, and fetches it if it fits into memory; blocks until the Hub answers."""
-        self.ask(visitor, name)
-        if self._questions[visitor].problem:
-            self.ask_again(visitor)
-        question = self._questions[visitor]
-        if question.is_open:
-            question.ask()
-        if question.offer is None or question.problem:
-            return
-        needed, free = question.offer.loaded_nbytes, memory.available()
-        if needed > free:
-            question.problem = f"{name} needs {size(needed)} of memory, but only {size(free)} is free here."
-        else:
-            self.fetch(visitor)
 
 
 @st.cache_resource(show_spinner=False)

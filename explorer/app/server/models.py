@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -184,12 +183,6 @@ def leave_gpu() -> None:
     """Lets every model in memory compute on the CPU, since the GPU has no memory left."""
     for home in (_residents(), _resident_twins()):
         home.leave_gpu()
-
-
-def residents() -> Callable[[], int]:
-    """Counts the models in memory whenever it is called, in any thread."""
-    homes = _residents(), _resident_twins()
-    return lambda: sum(map(len, homes))
 
 
 @st.cache_resource(show_spinner=False)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
 
 from explorer.app.server import runs
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
-from explorer.app.server.stores import Size, declare, held, kept
+from explorer.app.server.stores import Decorator, Size, held, remembered
 from explorer.linked.view import Gloss, WordAlignment, glossed, tell
 from explorer.linked.view.examples import Example, claim_step
 from explorer.linked.view.glosses import meant
 from transformer.interventions import InterventionError
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
-
-P = ParamSpec("P")
-V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -79,24 +73,9 @@ class Opened:
 def per_run(
     entries: int,  # most values that are kept
     size: Size = None,  # the bytes of a value, if they are bounded, too
-) -> Callable[[Callable[Concatenate[Opened, P], V]], Callable[Concatenate[Opened, P], V]]:
-    """Keeps what a function of a sentence and of hashable values returns, for the same run of the sentence.
-
-    What merely listens, such as a progress bar, is given by keyword, and is no part of the key.
-    """
-
-    def keep(make: Callable[Concatenate[Opened, P], V]) -> Callable[Concatenate[Opened, P], V]:
-        sort = declare(f"{make.__module__}.{make.__name__}", entries, size)
-
-        @wraps(make)
-        def found(opened: Opened, /, *of: P.args, **listens: P.kwargs) -> V:
-            key = (opened.asked, id(opened.translation), *of)
-            value: V = kept(sort).get(key, lambda: make(opened, *of, **listens))
-            return value
-
-        return found
-
-    return keep
+) -> Decorator[Opened]:
+    """Keeps what a function of a sentence and of hashable values returns, for the same run of it."""
+    return remembered(lambda opened: (opened.asked, id(opened.translation)), entries, size)
 
 
 @per_run(64)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import transformer
 from explorer.app.server.language.writer import LanguageWriter
-from explorer.app.server.stores import Model, Size, declare, kept
+from explorer.app.server.stores import Decorator, Model, Size, remembered
 from transformer.model.config import ModelConfig
 from transformer.model.sites import Head
 
 FILE = "imported: "
 """How the names of files begin; no model's does."""
 NEEDS_MODEL = "This needs the model, which an imported file does not hold: choose a model on the left."
-P = ParamSpec("P")
-V = TypeVar("V")
 _USUAL = ("eng_", "__en__", "en_"), ("deu_", "__de__", "de_", "<2de>")
 """How the pieces of English and German begin."""
 
@@ -171,21 +167,6 @@ class Source(ABC):
 def per_model(
     entries: int,  # most values that are kept
     size: Size = None,  # the bytes of a value, if they are bounded, too
-) -> Callable[[Callable[Concatenate[Source, P], V]], Callable[Concatenate[Source, P], V]]:
-    """Keeps what a function of a model and of hashable values returns, until the model is loaded again.
-
-    What merely listens, such as a progress bar, is given by keyword, and is no part of the key.
-    """
-
-    def keep(make: Callable[Concatenate[Source, P], V]) -> Callable[Concatenate[Source, P], V]:
-        sort = declare(f"{make.__module__}.{make.__name__}", entries, size)
-
-        @wraps(make)
-        def found(source: Source, /, *of: P.args, **listens: P.kwargs) -> V:
-            key = (source.name, id(source.load()), *of)
-            value: V = kept(sort).get(key, lambda: make(source, *of, **listens))
-            return value
-
-        return found
-
-    return keep
+) -> Decorator[Source]:
+    """Keeps what a function of a model and of hashable values returns, until the model is loaded again."""
+    return remembered(lambda source: (source.name, id(source.load())), entries, size)

@@ -7,7 +7,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 import streamlit as st
@@ -26,6 +27,8 @@ MOST_BYTES = 512 * 2**20
 _NODE = 400
 """Bytes that a node of a search's tree takes, about."""
 V = TypeVar("V")
+P = ParamSpec("P")
+S = TypeVar("S")
 Key = tuple[str, str, int]
 """Name, directory and modification time of a model."""
 Model: TypeAlias = "transformer.Translator | LanguageWriter"
@@ -134,6 +137,35 @@ def declare(sort: str, entries: int, size: Size = None) -> str:
 def kept(sort: str) -> Recent[Any]:
     """The values of one sort that all visitors share."""
     return Recent(*_declared[sort])
+
+
+class Decorator(Protocol[S]):
+    """What `remembered` returns: it decorates functions of a subject and of hashable values."""
+
+    def __call__(self, make: Callable[Concatenate[S, P], V], /) -> Callable[Concatenate[S, P], V]: ...
+
+
+def remembered(
+    key: Callable[[S], tuple[Hashable, ...]],  # what tells one state of a subject from another
+    entries: int,  # most values that are kept
+    size: Size = None,  # the bytes of a value, if they are bounded, too
+) -> Decorator[S]:
+    """Keeps what a function of a subject and of hashable values returns, as long as the key is the same.
+
+    What merely listens, such as a progress bar, is given by keyword, and is no part of the key.
+    """
+
+    def decorate(make: Callable[Concatenate[S, P], V]) -> Callable[Concatenate[S, P], V]:
+        sort = declare(f"{make.__module__}.{make.__name__}", entries, size)
+
+        @wraps(make)
+        def found(subject: S, /, *of: P.args, **listens: P.kwargs) -> V:
+            value: V = kept(sort).get((*key(subject), *of), lambda: make(subject, *of, **listens))
+            return value
+
+        return found
+
+    return decorate
 
 
 class NoRoomError(ValueError):

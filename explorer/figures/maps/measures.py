@@ -146,7 +146,7 @@ def share_bars(
     return style.figure(style.spec([*bars, marks], layout))
 
 
-def part_bars(names: Sequence[str], values: np.ndarray, unit: str = "nats") -> go.Figure:
+def part_bars(names: Sequence[str], values: np.ndarray) -> go.Figure:
     """Parts of a sum as bars, from the top, with their numbers."""
     values = values.astype(np.float32)
     texts = [labels.number(value, "+.2f") for value in values.tolist()]
@@ -160,14 +160,12 @@ def part_bars(names: Sequence[str], values: np.ndarray, unit: str = "nats") -> g
         "cliponaxis": False,
         "textfont": {"size": 10},
         "marker": {"color": [style.POSITIVE if value > 0 else style.NEGATIVE for value in values.tolist()]},
-        "hovertext": [
-            labels.escape(f"{name}: {each} {unit}") for name, each in zip(names, texts, strict=True)
-        ],
+        "hovertext": [labels.escape(f"{name}: {each} nats") for name, each in zip(names, texts, strict=True)],
         "hoverinfo": "text",
     }
     room = 1.25 * max(float(np.abs(values).max(initial=0.0)), 1e-3)
     layout = {
-        "xaxis": {"title": {"text": unit}, "range": [-room, room], "zeroline": True},
+        "xaxis": {"title": {"text": "nats"}, "range": [-room, room], "zeroline": True},
         "yaxis": axis([labels.escape(name) for name in names], "left", 11),
         "height": 24 * len(names) + 56,
         "margin": {"l": 20 + 7 * max(map(len, names), default=20), "t": 8, "r": 8, "b": 44},

@@ -37,8 +37,6 @@ _SMALL = {"size": 11}
 _NEVER = 0.2
 """Place of a count of 0 on a logarithmic axis."""
 _LEFT = 66
-_POWERS = {"dtick": 1, "exponentformat": "none", "separatethousands": True}
-"""Ticks of a logarithmic axis: powers of ten, written out."""
 
 
 def looks(names: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -180,7 +178,6 @@ def dots(
     title: str,  # the measured quantity
     named: Callable[[str], str],  # what people call a twin
     digits: int = 1,  # after the point of the written value
-    unit: str = "",  # written after it
 ) -> go.Figure:
     """One dot with its interval for each twin, one below the other, with the value beside it."""
     names = list(values)
@@ -200,7 +197,7 @@ def dots(
             ],
             "line": {"width": 2, "color": colours},
         },
-        "hovertemplate": f"%{{x:.{digits}f}}{unit} (%{{customdata}})<extra></extra>",
+        "hovertemplate": f"%{{x:.{digits}f}} (%{{customdata}})<extra></extra>",
         "customdata": [f"95 %: {cell.low:.{digits}f} to {cell.high:.{digits}f}" for cell in cells],
     }
     high = max(cell.high for cell in cells)
@@ -210,7 +207,7 @@ def dots(
         "mode": "text",
         "x": [cell.high for cell in cells],
         "y": list(range(len(names))),
-        "text": [f"\u2003{cell.value:.{digits}f}{unit}" for cell in cells],
+        "text": [f"\u2003{cell.value:.{digits}f}" for cell in cells],
         "textposition": "middle right",
         "textfont": {"size": 10},
         "cliponaxis": False,
@@ -225,10 +222,10 @@ def dots(
     return _plot([dot, written], x, y, height=62 + 26 * len(names), margin=around)
 
 
-def token_norms(tokens: Sequence[str], norms: Mapping[str, np.ndarray], title: str) -> go.Figure:
+def token_norms(tokens: Sequence[str], norms: Mapping[str, np.ndarray]) -> go.Figure:
     """Norms token by token: one curve for each part of the sum."""
     axis = style.token_axis(labels.ticks(tokens)) | {"tickangle": -60, "automargin": False}
-    figure = lines(list(range(len(tokens))), norms, ("", title), height=270)
+    figure = lines(list(range(len(tokens))), norms, ("", "norm"), height=270)
     figure.update_traces(mode="lines+markers", marker={"size": 5}, hovertemplate="%{y:.2f}")
     figure.update_layout(xaxis=axis, yaxis={"rangemode": "tozero"}, margin=margin(30) | {"b": 70})
     return figure

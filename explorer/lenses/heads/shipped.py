@@ -145,8 +145,3 @@ def _checked(found: Profile, size: Head, lines: int) -> Profile:
     if not fits:
         raise ValueError("Its arrays do not fit.")
     return found
-
-
-def is_brief(directory: Path) -> bool:
-    """True if a model has a survey without lists of tokens and sentences."""
-    return "--brief" in (measured(directory, SURVEY_FILE) or {}).get("command", "")

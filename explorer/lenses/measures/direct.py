@@ -106,10 +106,3 @@ def _bias(model: Network, kind: AttentionKind, layer: int, directions: Tensor) -
     attention, (rows, _) = multi_head(model, kind, layer), output_rows(model, kind, layer)
     values = shift(attention.v_proj).detach().double().cpu().view(len(rows), 1, -1) @ rows
     return values[:, 0] @ directions.T
-
-
-def read_through(model: Network, kind: AttentionKind, layer: int, directions: Tensor) -> Tensor:
-    """(heads, n, d_model) what each direction reads of the stream of a key, through W_V and W_O of a head."""
-    attention, (rows, _) = multi_head(model, kind, layer), output_rows(model, kind, layer)
-    weight = attention.v_proj.weight.detach().double().cpu().view(*rows.shape[:2], -1)
-    return (directions @ rows.transpose(1, 2)) @ weight

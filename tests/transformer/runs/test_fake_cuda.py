@@ -125,7 +125,6 @@ def test_a_language_model_reads_and_writes(tokenizer: Tokenizer):
         generator = TextGenerator(moved(model, mode), tokenizer)
         generator.generate("one two", max_length=9, capture=WHOLE).attention.audit()
         generator.force(TEXT, capture=WHOLE)
-        generator.generate_all(["one", TEXT], max_length=20)
         log_probs(generator, ["one", TEXT])
         lenses.copying(generator.model)
 

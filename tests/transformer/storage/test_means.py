@@ -42,8 +42,6 @@ def test_a_model_with_means_can_be_ablated_by_them_and_one_without_says_so(direc
     output = changed.attention.layer("cross", 0).output[0]
     assert (output == means.outputs["cross"][0, 0]).all()
     assert changed.attention.audit().passed
-    again = translator.with_means(means).translate(sentence, max_length=3, interventions=[change])
-    assert again.log_probs == changed.log_probs
 
 
 def test_means_of_other_weights_are_not_used(directory):

@@ -4,7 +4,6 @@ import pytest
 
 from transformer.text.vocabulary import Tokenizer
 from transformer.text.words import (
-    byte_of,
     character_groups,
     find_word,
     is_special,
@@ -33,8 +32,6 @@ def test_a_piece_reads_without_its_mark(piece: str, text: str) -> None:
 def test_special_and_byte_pieces_are_known() -> None:
     assert is_special("<s>")
     assert not is_special("▁<s>")
-    assert byte_of("<0xE2>") == 0xE2
-    assert byte_of("▁<0xE2>") is None
     assert starts_word("▁a")
     assert not starts_word("a")
 

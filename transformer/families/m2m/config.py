@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from transformer.families.published import (
-    ACTIVATIONS,
-    PAIRS,
-    Json,
-    built,
-    one_of,
-    require,
-    require_pairs,
-    taken,
-)
+from transformer.families.published import FAIRSEQ, Json, config_of
 from transformer.model.config import TransformerConfig
 
-FIELDS: dict[str, tuple[str, Any]] = {
+FIELDS = FAIRSEQ | {
     "vocab_size": ("vocab_size", 128_112),
-    "d_model": ("d_model", 1024),
-    "d_ff": ("encoder_ffn_dim", 4096),
-    "decoder_d_ff": ("decoder_ffn_dim", 4096),
-    "n_heads": ("encoder_attention_heads", 16),
-    "n_encoder_layers": ("encoder_layers", 12),
-    "n_decoder_layers": ("decoder_layers", 12),
-    "dropout": ("dropout", 0.1),
     "scaled_embeddings": ("scale_embedding", True),
-    "max_positions": ("max_position_embeddings", 1024),
-    "pad_id": ("pad_token_id", 1),
-    "bos_id": ("decoder_start_token_id", 2),
-    "eos_id": ("eos_token_id", 2),
 }
 """Maps our field to their name and the reference's default, used if config.json lacks the entry."""
 
@@ -48,7 +27,4 @@ CHOICES: Json = {"norm": "pre", "sine_layout": "inclusive", "first_position": 2,
 
 def m2m_config(values: Json, path: Path) -> TransformerConfig:
     """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or unsupported."""
-    require(values, REQUIRED, path)
-    require_pairs(values, PAIRS, path)
-    activation = one_of(values, "activation_function", "relu", ACTIVATIONS, "activation", path)
-    return built(taken(values, FIELDS) | CHOICES | {"activation": activation}, path)
+    return config_of(values, path, FIELDS, REQUIRED, "relu", CHOICES)

@@ -5,16 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from transformer.families.bart.config import FIELDS
-from transformer.families.published import (
-    ACTIVATIONS,
-    PAIRS,
-    Json,
-    built,
-    one_of,
-    require,
-    require_pairs,
-    taken,
-)
+from transformer.families.published import Json, config_of
 from transformer.model.config import TransformerConfig
 from transformer.storage.files import CheckpointError
 
@@ -48,7 +39,4 @@ def mbart_config(values: Json, path: Path) -> TransformerConfig:
     """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or unsupported."""
     if values.get("tokenizer_class") in _OLD_TOKENIZERS or values.get("vocab_size") == 250_027:
         raise CheckpointError(OLD.format(path.parent))
-    require(values, REQUIRED, path)
-    require_pairs(values, PAIRS, path)
-    activation = one_of(values, "activation_function", "gelu", ACTIVATIONS, "activation", path)
-    return built(taken(values, FIELDS) | CHOICES | {"activation": activation}, path)
+    return config_of(values, path, FIELDS, REQUIRED, "gelu", CHOICES)

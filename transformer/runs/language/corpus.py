@@ -40,18 +40,6 @@ def log_probs(
     return found
 
 
-@torch.inference_mode()
-def piece_log_probs(
-    generator: TextGenerator,  # the model
-    ids: NDArray[np.int64],  # (sequences, n), each from the start token on
-    changes: Sequence[Intervention] = (),  # changes of heads that hold in every sequence
-) -> NDArray[np.float64]:
-    """(sequences, n − 1) natural log of the probability of each id but the first, after those before it."""
-    rows = torch.as_tensor(ids, device=generator.device)
-    found = _logits(generator, rows[:, :-1], changes).log_softmax(-1)
-    return found.gather(2, rows[:, 1:, None])[..., 0].double().cpu().numpy()
-
-
 def _logits(generator: TextGenerator, read: Tensor, changes: Sequence[Intervention]) -> Tensor:
     """(batch, length) ids → (batch, length, vocab_size), with changes that need nothing computed first."""
     model = generator.model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,7 @@ from torch import Tensor
 from transformer.decode.request import Continuation, numbers
 from transformer.decode.rules import FREE, SearchRules
 from transformer.decode.sampling import Sampling
-from transformer.decode.search import decode, most_probable
 from transformer.decode.steering import steered
-from transformer.decode.steps import Hypothesis, finish
 from transformer.hub.sources import open_model
 from transformer.interventions import Choose, Intervention, InterventionError, OtherRun, Prefix, Setting
 from transformer.interventions.checking import as_interventions
@@ -212,35 +210,6 @@ class TextGenerator(Answering[LanguageModel]):
         def answer() -> Iterator[Generation]:
             call = TextCall(self.equipment, changes, as_hooks(hooks), count, count, prompt)
             yield Run(call, capture).forced(whole)
-
-        return next(self.answered(answer))
-
-    def generate_all(
-        self, prompts: Sequence[str], max_length: int = LENGTH, sample: Sampling | None = None
-    ) -> list[str]:
-        """Continues many prompts without capture, in batches of prompts of equal length.
-
-        Raises:
-            InputError: A prompt is too long.
-            ValueError: ``max_length`` is out of range.
-        """
-        rows = [(self.config.bos_id, *self.ids(prompt)) for prompt in prompts]
-        texts = [""] * len(rows)
-        for length in sorted(set(map(len, rows))):
-            self._check_length(max_length, length - 1)
-            same = [place for place, row in enumerate(rows) if len(row) == length]
-            choose = most_probable if sample is None else sample.chooser()
-            found = self._continued([rows[place] for place in same], max_length - length + 1, choose)
-            for place, hypothesis in zip(same, found, strict=True):
-                texts[place] = self._wording.text((*rows[place][1:], *hypothesis.token_ids))
-        return texts
-
-    def _continued(
-        self, rows: Sequence[Sequence[int]], most: int, choose: Callable[[Tensor], Tensor]
-    ) -> Sequence[Hypothesis]:
-        def answer() -> Iterator[Sequence[Hypothesis]]:
-            request = Continuation(self.model, torch.tensor(rows, device=self.device))
-            yield finish(decode(request, most, choose, self.rules))
 
         return next(self.answered(answer))
 

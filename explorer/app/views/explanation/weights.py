@@ -109,7 +109,6 @@ _EQUAL = 0.01
 """Nats within which two effects add up."""
 _SINK, _SHORT = 0.3, 0.5
 """A sink has at least this weight on a value shorter than this share of the head's median."""
-_CURSORS = {"encoder": "source"}
 _MOST, _LITTLE, _NOTHING = 0.5, 0.05, 0.005
 """A share of the weight that is most of it, and effects in nats that are little and none."""
 

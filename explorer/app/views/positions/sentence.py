@@ -62,7 +62,7 @@ def _input(opened: Opened, side: Side) -> None:
     where = f"{side}{more} · {translation.model}, {title(translation.config.positions)} positions"
     panel(
         "norms",
-        lambda: token_norms(tokens[shown], {name: _norms(part) for name, part in parts.items()}, "norm"),
+        lambda: token_norms(tokens[shown], {name: _norms(part) for name, part in parts.items()}),
         f"Norms of the input of the first layer of the {where}",
         alt="; ".join(f"{name}: {_norms(part).mean():.2f} on average" for name, part in parts.items()),
         audit=audit,

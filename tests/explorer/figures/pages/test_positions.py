@@ -79,7 +79,7 @@ def test_vectors_of_tokens_share_a_scale_and_have_their_tokens_as_rows():
 
 
 def test_norms_of_tokens_stand_at_their_tokens():
-    drawn = token_norms(("▁a", "<b>"), {"encoding": np.array([1.0, 2.0])}, "norm")
+    drawn = token_norms(("▁a", "<b>"), {"encoding": np.array([1.0, 2.0])})
     assert tuple(drawn.layout.xaxis.ticktext) == ("a", "&lt;b&gt;")
     np.testing.assert_allclose(drawn.data[0].y, [1, 2])
 

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +13,9 @@ from typing import Any
 import pytest
 import torch
 from marian_models import reference, reference_tokenizer, write_marian
+from parity import MARGIN, Pair, check_forward, check_greedy, largest
 
-from transformer import AttentionKind, Capture, Translation, Translator, load_translator
+from transformer import AttentionKind, Translation, load_translator
 from transformer.decode.beam import beam_search
 from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
@@ -26,8 +26,6 @@ from transformer.model import packed
 ROOT = Path(__file__).parents[4]
 TEXT = "the cat sat on a hat with two red dogs ."
 TARGET = "die Katze und zwei Hunde"
-MARGIN = 1e-3
-"""If the reference prefers a token by less than this, either choice is right."""
 
 CASES: dict[str, dict[str, Any]] = {
     "swish": {},
@@ -47,21 +45,10 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Pair:
-    """The same directory, opened by this package and by the reference."""
-
-    directory: Path
-    translator: Translator
-    model: Any
-    tokenizer: Any
-
-    def source(self, text: str = TEXT) -> torch.Tensor:
-        return torch.tensor([self.tokenizer(text).input_ids])
-
-
 def open_pair(directory: Path) -> Pair:
-    return Pair(directory, load_translator(directory), reference(directory), reference_tokenizer(directory))
+    translator, tokenizer = load_translator(directory), reference_tokenizer(directory)
+    ids, start = tuple(tokenizer(TEXT).input_ids), translator.config.bos_id
+    return Pair(translator, reference(directory), TEXT, ids, start, tokenizer=tokenizer)
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -69,58 +56,19 @@ def pair(request, tmp_path_factory):
     return open_pair(write_marian(tmp_path_factory.mktemp("marian"), **CASES[request.param]))
 
 
-def largest(ours, theirs):
-    return float((torch.as_tensor(ours) - theirs).abs().max())
-
-
 def test_logits_encoder_output_and_every_attention_are_the_reference_s(pair):
-    forced = pair.translator.force(TEXT, TARGET, capture=Capture(residual=True))
-    read = torch.tensor([[pair.translator.config.bos_id, *(step.token_id for step in forced.steps[:-1])]])
-    with torch.no_grad():
-        expected = pair.model(input_ids=pair.source(), decoder_input_ids=read, output_attentions=True)
-        assert largest(pair.translator.model(pair.source(), read), expected.logits) <= 1e-4
-    last = pair.translator.config.n_encoder_layers - 1
-    memory = forced.residual("encoder", last, "feed_forward").output
-    assert largest(memory, expected.encoder_last_hidden_state[0]) <= 1e-4
-    theirs = {
-        AttentionKind.ENCODER: expected.encoder_attentions,
-        AttentionKind.DECODER: expected.decoder_attentions,
-        AttentionKind.CROSS: expected.cross_attentions,
-    }
-    for kind, layers in theirs.items():
-        assert len(forced.attention.layers[kind]) == len(layers)
-        for layer, weights in enumerate(layers):
-            assert largest(forced.attention.weights(kind, layer), weights[0]) <= 1e-4
-    assert forced.attention.audit().passed
-
-
-def first_close(scores):
-    """The first step at which the reference hardly prefers its token, or the number of steps."""
-    for place, row in enumerate(scores):
-        best, second = row[0].topk(2).values.tolist()
-        if best - second < MARGIN:
-            return place
-    return len(scores)
+    check_forward(pair, TARGET)
 
 
 def test_greedy_search_writes_what_the_reference_writes(pair):
-    options = {"num_beams": 1, "do_sample": False, "output_logits": True, "return_dict_in_generate": True}
-    expected = pair.model.generate(pair.source(), **options)
-    sure = first_close(expected.logits)
-    ours = pair.translator.translate(TEXT, beam_size=1)
-    written = [step.token_id for step in ours.steps]
-    assert sure > 2
-    assert written[:sure] == expected.sequences[0, 1:].tolist()[:sure]
-    for step, logits in zip(ours.steps[:sure], expected.logits, strict=False):
-        assert step.log_prob == pytest.approx(float(logits[0].log_softmax(-1)[step.token_id]), abs=1e-4)
-    assert ours.attention.audit().passed
+    check_greedy(pair)
 
 
 @pytest.mark.parametrize("beam_size", [None, 2, 5])
 def test_a_beam_finds_what_the_reference_s_finds_with_its_score(pair, beam_size):
     options = {} if beam_size is None else {"num_beams": beam_size}
     expected = pair.model.generate(
-        pair.source(), return_dict_in_generate=True, output_scores=True, num_return_sequences=2, **options
+        pair.rows, return_dict_in_generate=True, output_scores=True, num_return_sequences=2, **options
     )
     scores = expected.sequences_scores.tolist()
     ours = pair.translator.translate(TEXT, beam_size=beam_size)
@@ -129,7 +77,7 @@ def test_a_beam_finds_what_the_reference_s_finds_with_its_score(pair, beam_size)
         assert ours.text == pair.tokenizer.decode(expected.sequences[0], skip_special_tokens=True)
     assert ours.method == f"beam-{beam_size or 4}"
     assert ours.attention.audit().passed
-    request = TranslationRequest(pair.translator.model, pair.source())
+    request = TranslationRequest(pair.translator.model, pair.rows)
     (found,) = finish(beam_search(request, 19, beam_size or 4, pair.translator.rules))
     assert found.score == pytest.approx(scores[0], abs=1e-4)
 
@@ -170,12 +118,12 @@ GREEDY_RULES = [
 def test_the_rules_of_generation_config_are_kept_as_the_reference_keeps_them(tmp_path, name, num_beams):
     rules = {"max_length": 14, "num_beams": num_beams, "forced_eos_token_id": 0} | RULES[name]
     pair = open_pair(write_marian(tmp_path, seed=2, generation=rules))
-    expected = pair.model.generate(pair.source(), return_dict_in_generate=True, output_scores=True)
+    expected = pair.model.generate(pair.rows, return_dict_in_generate=True, output_scores=True)
     ours = pair.translator.translate(TEXT)
     assert [step.token_id for step in ours.steps] == _until_end(expected.sequences[0, 1:].tolist())
     assert ours.method == ("greedy" if num_beams == 1 else "beam-3")
     if num_beams > 1:
-        request = TranslationRequest(pair.translator.model, pair.source())
+        request = TranslationRequest(pair.translator.model, pair.rows)
         (found,) = finish(beam_search(request, 13, num_beams, pair.translator.rules))
         assert found.score == pytest.approx(float(expected.sequences_scores[0]), abs=1e-4)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from parity import Pair, check_beam, check_forward, check_greedy, largest
 from safetensors.torch import load_file, save_file
 from t5_models import PREFIX, reference, reference_tokenizer, write_t5
 
@@ -18,10 +18,7 @@ from explorer.lenses.inside.logit_lens import logit_lens
 from explorer.lenses.inside.parts import feed_forward_part, final_norm_part, norm_part
 from explorer.lenses.measures.gradients import saliency
 from explorer.lenses.measures.stream import UnmeasuredError
-from transformer import AttentionKind, Capture, Translator, load_translator
-from transformer.decode.beam import beam_search
-from transformer.decode.request import TranslationRequest
-from transformer.decode.steps import finish
+from transformer import AttentionKind, Capture, load_translator
 from transformer.exports.npz import load_trace, save_trace
 from transformer.model.encodings.biases import t5_buckets
 from transformer.model.sites import Sublayer
@@ -30,8 +27,6 @@ from transformer.storage.files import CheckpointError
 
 TEXT = f"{PREFIX}the cat sleeps in the old house while two dogs ran over the hills ."
 TARGET = "die Katze schläft und das Haus ist klein"
-MARGIN = 1e-3
-"""If the reference prefers a token by less than this, either choice is right."""
 
 CASES: dict[str, dict[str, Any]] = {
     "relu, tied": {},
@@ -48,84 +43,27 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Pair:
-    """The same directory, opened by this package and by the reference."""
-
-    directory: Path
-    translator: Translator
-    model: Any
-    tokenizer: Any
-
-    def source(self, text: str = TEXT) -> torch.Tensor:
-        return torch.tensor([self.tokenizer(text).input_ids])
-
-    def generate(self, **options: Any) -> Any:
-        """The reference's search; its cache has no room for a decoder deeper than the encoder."""
-        return self.model.generate(
-            self.source(), use_cache=False, return_dict_in_generate=True, do_sample=False, **options
-        )
+def open_pair(directory: Path) -> Pair:
+    translator, tokenizer = load_translator(directory), reference_tokenizer(directory)
+    ids, start = tuple(tokenizer(TEXT).input_ids), translator.config.bos_id
+    return Pair(translator, reference(directory), TEXT, ids, start, tokenizer=tokenizer)
 
 
 @pytest.fixture(scope="module", params=CASES)
 def pair(request, tmp_path_factory):
-    directory = write_t5(tmp_path_factory.mktemp("t5"), **CASES[request.param])
-    return Pair(directory, load_translator(directory), reference(directory), reference_tokenizer(directory))
-
-
-def largest(ours, theirs):
-    return float((torch.as_tensor(ours) - theirs).abs().max())
+    return open_pair(write_t5(tmp_path_factory.mktemp("t5"), **CASES[request.param]))
 
 
 def test_logits_encoder_output_and_every_attention_are_the_reference_s(pair):
-    forced = pair.translator.force(TEXT, TARGET, capture=Capture(residual=True))
-    read = torch.tensor([[pair.translator.config.bos_id, *(step.token_id for step in forced.steps[:-1])]])
-    with torch.no_grad():
-        expected = pair.model(input_ids=pair.source(), decoder_input_ids=read, output_attentions=True)
-        assert largest(pair.translator.model(pair.source(), read), expected.logits) <= 1e-4
-        memory = pair.translator.model.encode(pair.source())
-    assert largest(memory, expected.encoder_last_hidden_state) <= 1e-4
-    theirs = {
-        AttentionKind.ENCODER: expected.encoder_attentions,
-        AttentionKind.DECODER: expected.decoder_attentions,
-        AttentionKind.CROSS: expected.cross_attentions,
-    }
-    for kind, layers in theirs.items():
-        assert len(forced.attention.layers[kind]) == len(layers)
-        for layer, weights in enumerate(layers):
-            assert largest(forced.attention.weights(kind, layer), weights[0]) <= 1e-4
-    assert forced.attention.audit().passed
-
-
-def first_close(scores):
-    """The first step at which the reference hardly prefers its token, or the number of steps."""
-    for place, row in enumerate(scores):
-        best, second = row[0].topk(2).values.tolist()
-        if best - second < MARGIN:
-            return place
-    return len(scores)
+    check_forward(pair, TARGET)
 
 
 def test_greedy_search_writes_what_the_reference_writes(pair):
-    expected = pair.generate(num_beams=1, output_logits=True)
-    sure = first_close(expected.logits)
-    ours = pair.translator.translate(TEXT, beam_size=1)
-    assert sure > 2
-    assert [step.token_id for step in ours.steps][:sure] == expected.sequences[0, 1:].tolist()[:sure]
-    assert ours.attention.audit().passed
+    check_greedy(pair)
 
 
 def test_a_beam_of_four_finds_what_the_reference_s_finds_with_its_score(pair):
-    expected = pair.generate(num_beams=4, output_scores=True, num_return_sequences=2)
-    scores = expected.sequences_scores.tolist()
-    ours = pair.translator.translate(TEXT, beam_size=4)
-    if scores[0] - scores[1] > MARGIN:
-        written = expected.sequences[0, 1:].tolist()
-        end = written.index(1) + 1 if 1 in written else len(written)
-        assert [step.token_id for step in ours.steps] == written[:end]
-    request = TranslationRequest(pair.translator.model, pair.source())
-    (found,) = finish(beam_search(request, 19, 4, pair.translator.rules))
-    assert found.score == pytest.approx(scores[0], abs=1e-4)
+    check_beam(pair)
 
 
 def test_a_padded_batch_is_read_as_the_reference_reads_it(pair):

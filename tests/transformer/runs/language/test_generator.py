@@ -98,12 +98,6 @@ def test_a_forced_text_has_the_probabilities_of_the_generated_one(generator):
         np.testing.assert_allclose(then, now, atol=1e-5)
 
 
-def test_prompts_of_different_lengths_are_continued_in_batches(generator):
-    prompts = ["one", PROMPT, "two three four five", "seven", ""]
-    alone = [generator.generate(prompt, max_length=15, capture=False).text for prompt in prompts]
-    assert generator.generate_all(prompts, max_length=15) == alone
-
-
 def test_log_probabilities_of_many_texts_are_those_of_each(generator):
     texts = ["one two", "three", "four five six seven one two"]
     expected = [sum(generator.force(text, capture=False).log_probs) for text in texts]

@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import matplotlib
@@ -18,6 +19,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontEntry, FontPath, fontManager, get_font
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import Patch, Rectangle
@@ -28,14 +30,13 @@ from explorer.figures.base.quantity import quantity
 from explorer.figures.base.shape import HeadLike, named
 from explorer.figures.maps.export import plain
 from explorer.figures.maps.heatmap import check, masked_blocks, row_tokens
-from explorer.figures.paper.fonts import families, without_truetype
 
 INCH = 2.54
-_PAGE = 690
-"""Greatest height of the maps in pt: a page of a journal."""
+_PAGE, _AIR = 690, 2 / 72
+"""The maps' greatest height in pt, a journal's page; inches left free above and below what is drawn."""
 _GREY, _HATCH = "#606060", "/////"
-_AIR = 2 / 72
-"""Inches above and below what is drawn: a font may reach as high as the box that it is measured by."""
+_FIRST, _NEXT = ("Noto Sans", "DejaVu Sans"), ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans", "Noto")
+"""Families for most texts, the second of which comes with matplotlib; beginnings of others, best first."""
 _DRAWING = threading.Lock()
 """matplotlib's settings belong to the whole process, so one figure is drawn at a time."""
 
@@ -68,13 +69,52 @@ def sheet(
     for view in views:
         check(view)
     fonts, missing = families("".join(name for view in views for side in _names(view) for name in side))
-    with _DRAWING, matplotlib.rc_context(_settings(form, fonts)), warnings.catch_warnings():
+    outlined = [name for name in fonts if not _entries()[name].fname.lower().endswith(".ttf")]
+    lines, data = [plain(each) for each in about], io.BytesIO()
+    metadata = {"Title": "".join(lines[:1])}
+    metadata["Subject" if form.file == "pdf" else "Description"] = "\n".join(lines)
+    with _DRAWING, matplotlib.rc_context(_settings(form, fonts, outlined)), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the notes name the letters without a font
         figure = _grid(views, form)
         step = _lay_out(figure, form)
         _add_legend(figure, views, form)
-        data, height = _saved(figure, form.file, [plain(each) for each in about])
-    return data, height, _notes(step, missing, without_truetype(fonts))
+        drawn = figure.get_tightbbox()
+        page = Bbox([[0, drawn.y0 - _AIR], [figure.get_figwidth(), drawn.y1 + _AIR]])
+        figure.savefig(data, format=form.file, dpi=300, metadata=metadata, bbox_inches=page)
+    notes = (
+        (step > 1, f"Only one label in {step} has room: choose a larger width, or a smaller font."),
+        (missing, f"No font here has {' '.join(missing[:12])}: install the Noto font of the script."),
+        (outlined, f"A PDF holds {' and '.join(outlined)} as Type 3, which some publishers refuse."),
+    )
+    return data.getvalue(), page.height * INCH, [note for holds, note in notes if holds]
+
+
+def families(text: str) -> tuple[list[str], list[str]]:
+    """The fonts that together draw a text, best first, and the letters that none of them has."""
+    variants = set(map(chr, range(0xFE00, 0xFE10)))  # choose between two drawings of the letter before
+    fonts = {letter: _font(letter) for letter in sorted(set(text) - variants) if not letter.isspace()}
+    used = [name for name in _entries() if name in _FIRST or name in fonts.values()]
+    return used, [letter for letter, font in fonts.items() if font is None]
+
+
+@lru_cache(maxsize=20_000)
+def _font(letter: str) -> str | None:
+    """The best family that has a letter."""
+    files = ((name, FontPath(each.fname, each.index)) for name, each in _entries().items())
+    return next((name for name, file in files if get_font(file).get_char_index(ord(letter))), None)
+
+
+@lru_cache(maxsize=1)
+def _entries() -> dict[str, FontEntry]:
+    """The upright, regular font of every installed family, best first."""
+    upright = [each for each in fontManager.ttflist if each.style == "normal"]
+    regular = {each.name: each for each in upright if each.weight in (400, "normal", "regular", "book")}
+    regular.pop("Last Resort High-Efficiency", None)  # draws a frame in place of every letter
+
+    def rank(name: str) -> tuple[bool | str, ...]:
+        return name not in _FIRST, *(not name.startswith(start) for start in _NEXT), name
+
+    return {name: regular[name] for name in sorted(regular, key=rank)}
 
 
 def _names(view: HeadLike) -> tuple[list[str], list[str]]:
@@ -82,7 +122,7 @@ def _names(view: HeadLike) -> tuple[list[str], list[str]]:
     return labels.names(row_tokens(view), 14), labels.names(view.key_tokens, 14)
 
 
-def _settings(form: Form, fonts: list[str]) -> Any:
+def _settings(form: Form, fonts: list[str], outlined: list[str]) -> Any:
     """matplotlib's settings for a sheet."""
     pad = 0.4 * form.letters
     return {
@@ -98,31 +138,26 @@ def _settings(form: Form, fonts: list[str]) -> Any:
         "font.family": [*fonts, "sans-serif"],  # an SVG names them all
         "text.hinting": "no_hinting",  # so that a text is as long in the file as when it is laid out
         "text.parse_math": False,  # a dollar sign does not begin a formula
-        "pdf.fonttype": 3 if without_truetype(fonts) else 42,
+        "pdf.fonttype": 3 if outlined else 42,
         "svg.fonttype": "none",  # text stays text
     }
 
 
 def _grid(views: Sequence[HeadLike], form: Form) -> Figure:
     """The maps side by side; each has room for as many cells as the largest beside it and under it."""
-    count = min(form.columns, len(views))
+    count, kinds = min(form.columns, len(views)), {view.kind for view in views}
     wide = [max(len(view.key_tokens) for view in views[i::count]) for i in range(count)]
     tall = [max(len(view.query_tokens) for view in views[i : i + count]) for i in range(0, len(views), count)]
     figure = Figure((form.width / INCH, _PAGE / 72), dpi=72)  # a dot is a pt
     grid = figure.add_gridspec(len(tall), count, width_ratios=wide, height_ratios=tall)
     for i, view in enumerate(views):
         limits = {"xlim": (0, wide[i % count]), "ylim": (tall[i // count], 0)}
-        axes = figure.add_subplot(grid[i], aspect="equal", frame_on=False, **limits, title=_title(views, i))
+        axes = figure.add_subplot(grid[i], aspect="equal", frame_on=False, **limits)
+        if len(views) > 1:  # the paper's own caption names a single one
+            kind = f"{view.kind} " if len(kinds) > 1 else ""
+            axes.set_title(f"({chr(ord('a') + i)}) {kind}{labels.head_name(view.layer, view.head)}")
         _draw(axes, view, form.scale)
     return figure
-
-
-def _title(views: Sequence[HeadLike], i: int) -> str:
-    """What stands above a map; nothing above a single one, since the paper's own caption names it."""
-    if len(views) == 1:
-        return ""
-    kind = f"{views[i].kind} " if len({view.kind for view in views}) > 1 else ""
-    return f"({chr(ord('a') + i)}) {kind}{labels.head_name(views[i].layer, views[i].head)}"
 
 
 def _draw(axes: Axes, view: HeadLike, scale: str) -> None:
@@ -161,27 +196,22 @@ def _lay_out(figure: Figure, form: Form) -> int:
     if size < min(form.letters, 5):  # too small to read: better some labels than all
         size, step = form.letters, math.ceil(0.95 * form.letters / cell)
     edges: dict[int, float] = {}  # the left edge of each column of maps with their labels
-    for axes in figure.axes:
+    columns = [axes.get_subplotspec().colspan.start for axes in figure.axes]  # type: ignore[union-attr]
+    for axes, column in zip(figure.axes, columns, strict=True):
         for texts in (axes.get_xticklabels(), axes.get_yticklabels()):
             for i, text in enumerate(texts):
                 text.set(fontsize=size, visible=i % step == 0)
         side = axes.yaxis.label.get_window_extent()
         if side.height > axes.bbox.height:
             axes.yaxis.label.set_text("queries")
-        edges[_column(axes)] = min(side.x0, edges.get(_column(axes), side.x0))
-    for axes in figure.axes:
-        x = edges[_column(axes)]
-        title = axes.set_title(axes.get_title("left"), x=(x - axes.bbox.x0) / axes.bbox.width)
-        if title.get_window_extent().x1 > edges.get(_column(axes) + 1, figure.bbox.x1):
+        edges[column] = min(side.x0, edges.get(column, side.x0))
+    for axes, column in zip(figure.axes, columns, strict=True):
+        x = (edges[column] - axes.bbox.x0) / axes.bbox.width
+        title = axes.set_title(axes.get_title("left"), x=x)
+        if title.get_window_extent().x1 > edges.get(column + 1, figure.bbox.x1):
             raise UserWarning("A title is wider than its map: make the figure wider or its letters smaller.")
     figure.align_titles()
     return step
-
-
-def _column(axes: Axes) -> int:
-    place = axes.get_subplotspec()
-    assert place is not None
-    return place.colspan.start
 
 
 def _add_legend(figure: Figure, views: Sequence[HeadLike], form: Form) -> None:
@@ -193,38 +223,11 @@ def _add_legend(figure: Figure, views: Sequence[HeadLike], form: Form) -> None:
     }
     if not all(view.mask.all() for view in views):
         signs["masked"] = Patch(facecolor="white", edgecolor=_GREY, hatch=_HATCH)
-    for columns in range(len(signs), 0, -1):
-        legend = figure.legend(
-            list(signs.values()),
-            list(signs),
-            title=quantity(views[0]).share,
-            loc="upper left",
-            bbox_to_anchor=(0, figure.get_tightbbox().y0 / figure.get_figheight()),
-            ncols=columns,
-            handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
-            handlelength=len(kinds),
-            columnspacing=1,
-            alignment="left",
-        )
+    look: dict[str, Any] = {"title": quantity(views[0]).share, "loc": "upper left", "alignment": "left"}
+    look |= {"bbox_to_anchor": (0, figure.get_tightbbox().y0 / figure.get_figheight()), "columnspacing": 1}
+    look |= {"handler_map": {tuple: HandlerTuple(ndivide=None, pad=0)}, "handlelength": len(kinds)}
+    for columns in range(len(signs), 0, -1):  # as few lines as have room
+        legend = figure.legend(list(signs.values()), list(signs), ncols=columns, **look)
         if legend.get_window_extent().x1 <= figure.bbox.x1:
             break
         legend.remove()
-
-
-def _saved(figure: Figure, file: str, about: Sequence[str]) -> tuple[bytes, float]:
-    """The bytes of a file with the whole width of a figure, and its height in cm."""
-    drawn, data = figure.get_tightbbox(), io.BytesIO()
-    page = Bbox([[0, drawn.y0 - _AIR], [figure.get_figwidth(), drawn.y1 + _AIR]])
-    told = {"Title": "".join(about[:1]), "Subject" if file == "pdf" else "Description": "\n".join(about)}
-    figure.savefig(data, format=file, dpi=300, metadata=told, bbox_inches=page)
-    return data.getvalue(), page.height * INCH
-
-
-def _notes(step: int, missing: Sequence[str], outlined: Sequence[str]) -> list[str]:
-    """What the visitor should know about a figure."""
-    told = (
-        (step > 1, f"Only one label in {step} has room: choose a larger width, or a smaller font."),
-        (missing, f"No font here has {' '.join(missing[:12])}: install the Noto font of the script."),
-        (outlined, f"A PDF holds {' and '.join(outlined)} as Type 3, which some publishers refuse."),
-    )
-    return [note for holds, note in told if holds]

@@ -1,1 +1,0 @@
-"""Figures for a paper: true vector PDF and SVG, and PNG, drawn by matplotlib."""
