@@ -1,0 +1,201 @@
+"""A page in which the model runs: opened from the disk, in a frame, under a strict policy, beside its files."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import re
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import waiting
+
+from explorer.__main__ import main
+from explorer.linked.live import live
+from transformer import Translator, load_translator
+from transformer.interventions import ablate
+
+from .conftest import ROOT, VIEWPORT, Visitor
+from .test_accessibility import AXE, RULES
+from .test_living import Reader, choose, said
+
+MODEL = ROOT / "assets/models/positions/sinusoidal"
+TEXTS = ("He lives in a big white house.", "The woman who wrote the book is my sister.")
+HOSTILE = "<script>hacked=1</script><img src=x onerror=hacked=1> </script><!-- \u202e &amp;"
+Open = Callable[..., Visitor]
+
+
+@pytest.fixture(scope="module")
+def model() -> Translator:
+    return load_translator(MODEL, "cpu")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("live") / "live.html"
+    path.write_text(live(MODEL, TEXTS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def opened(chromium: object) -> Iterator[Open]:
+    """Opens such a page, and waits until it is compared; nothing may go wrong, nothing else be asked for."""
+    made: list[tuple[Visitor, list[str], str]] = []
+
+    def open_page(address: str, compared: bool = True, **options: Any) -> Visitor:
+        tab = chromium.new_page(**{"viewport": VIEWPORT, **options})  # type: ignore[attr-defined]
+        asked: list[str] = []
+        tab.on("request", lambda request: asked.append(request.url))
+        visitor = Reader(tab, "")
+        tab.on("console", lambda told: visitor.errors.append(told.text) if told.type == "error" else None)
+        made.append((visitor, asked, address.partition("#")[0].rpartition("/")[0]))
+        tab.goto(address)
+        if compared:
+            visitor.until("document.documentElement.dataset.engine === 'ready'")
+        return visitor
+
+    yield open_page
+    for visitor, asked, folder in made:
+        visitor.page.close()  # type: ignore[attr-defined]
+        assert visitor.errors == []
+        assert [url for url in asked if not url.startswith((folder, "blob:", "data:", "about:"))] == []
+
+
+def ask(visitor: Visitor, text: str) -> None:
+    visitor.page.get_by_label("Sentence to translate").fill(text)  # type: ignore[attr-defined]
+    visitor.page.keyboard.press("Enter")  # type: ignore[attr-defined]
+
+
+def shows(visitor: Visitor, text: str) -> None:
+    """Waits until a translation is on the screen."""
+    waiting.until(lambda: visitor.page.locator("#texts p").last.inner_text() == text)  # type: ignore[attr-defined]
+    visitor.ready()
+
+
+def test_a_typed_sentence_is_translated_here_as_python_translates_it(
+    opened: Open, written: Path, model: Translator
+) -> None:
+    visitor = opened(written.as_uri())
+    tab: Any = visitor.page
+    told = tab.inner_text("#digest")
+    assert re.search(r"compared here with 2 runs .* weights \d\.\de-\d, log p \d\.\de-\d", told)
+    run = model.translate("We saw the old bridge near the river.")
+    ask(visitor, run.source_text)
+    shows(visitor, run.text)
+    assert visitor.chips("source")[:-1] == run.source_text.replace(".", " .").split()
+    assert visitor.count() == f"step 1 of {len(run.steps)}"
+    choose(visitor, "cross", 1, 2)
+    weights, scores = run.map("cross", 1, 2).weights, run.map("cross", 1, 2).scores
+    tab.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
+    tab.mouse.move(*visitor.centre("cross", 2, 3))
+    tip = said(visitor)
+    assert f"weight {weights[2, 3]:.3f} · score before the mask {scores[2, 3]:.2f}" in tip.replace("−", "-")
+    assert "cross=2.3" in tab.url
+    assert "text=We+saw" in tab.url
+
+
+def test_a_head_is_switched_off_and_an_own_translation_is_read(
+    opened: Open, written: Path, model: Translator
+) -> None:
+    visitor = opened(f"{written.as_uri()}#text=Where+is+the+key%3F&cross=2.1&step=3")
+    tab: Any = visitor.page
+    shows(visitor, model.translate("Where is the key?").text)
+    assert visitor.count().startswith("step 3 of")
+    tab.click("[data-plot=cross] [data-act=off]")
+    run = model.translate("Where is the key?", interventions=[ablate("cross", 1, 0)])
+    waiting.until(lambda: tab.inner_text("#changes") == "Off: cross, layer 2, head 1.")
+    shows(visitor, run.text)
+    assert "is off: its output is 0" in tab.inner_text(".lv-sentence")
+    title = tab.locator("[data-plot=next] .lv-runner.lv-chosen").get_attribute("title")
+    step = run.steps[min(2, len(run.steps) - 1)]
+    assert float(re.search(r"log-probability (-[\d.]+)", title)[1]) == pytest.approx(step.log_prob, abs=2e-2)  # type: ignore[index]
+    assert "off=cross.1.0" in tab.url
+    tab.get_by_text("Use your own translation").click()
+    tab.get_by_label("Your own translation").fill("Wo ist der Schlüssel?")
+    tab.keyboard.press("Enter")
+    shows(visitor, "Wo ist der Schlüssel?")
+    assert "your translation, not the model's" in tab.inner_text("[data-plot=next]")
+
+
+def test_what_cannot_be_translated_is_refused_and_what_is_there_stays(opened: Open, written: Path) -> None:
+    visitor = opened(written.as_uri())
+    tab: Any = visitor.page
+    before = tab.inner_text("#texts")
+    for text, says in (("  ", "is empty"), ("two " * 200, "this page takes at most 128")):
+        ask(visitor, text)
+        waiting.until(lambda says=says: says in tab.inner_text("#status"))
+        assert tab.inner_text("#texts") == before
+    ask(visitor, HOSTILE)
+    waiting.until(lambda: "script" in tab.inner_text("#texts p >> nth=0"))
+    visitor.ready()
+    assert tab.evaluate("typeof hacked") == "undefined"
+    assert tab.locator("#view script, #view img, #texts img, #texts script").count() == 0
+
+
+def test_a_page_of_a_hostile_sentence_and_name_stays_whole(opened: Open, tmp_path: Path) -> None:
+    name = tmp_path / '"><img src=x onerror=hacked=1>'
+    shutil.copytree(MODEL, name)
+    path = tmp_path / "hostile.html"
+    path.write_text(live(name, [HOSTILE]), encoding="utf-8")
+    tab: Any = opened(path.as_uri()).page
+    assert tab.evaluate("typeof hacked") == "undefined"
+    assert "onerror=hacked" in tab.inner_text("#about")
+    assert tab.locator("img").count() == 0
+
+
+@pytest.mark.parametrize("how", ["sandboxed", "no WebAssembly", "no worker"])
+def test_it_runs_where_less_is_allowed(opened: Open, written: Path, tmp_path: Path, how: str) -> None:
+    page = written.read_text("utf-8")
+    if how == "sandboxed":
+        outside = written.with_name("outside.html")
+        outside.write_text(
+            f'<iframe sandbox="allow-scripts" src="{written.as_uri()}" width=1200 height=800></iframe>'
+        )
+        inside = opened(outside.as_uri(), compared=False).page.frame_locator("iframe")  # type: ignore[attr-defined]
+        waiting.until(lambda: "✓ compared" in inside.locator("#digest").inner_text())
+        return
+    path = tmp_path / "less.html"
+    without = {"no WebAssembly": "&#x27;wasm-unsafe-eval&#x27;", "no worker": "worker-src blob:"}[how]
+    assert without in page
+    path.write_text(
+        page.replace(without, "worker-src 'none'" if how == "no worker" else ""), encoding="utf-8"
+    )
+    visitor = opened(path.as_uri(), compared=False)
+    tab: Any = visitor.page
+    waiting.until(lambda: "✓ compared" in tab.inner_text("#digest"))
+    ask(visitor, TEXTS[1])
+    waiting.until(lambda: TEXTS[1] in tab.inner_text("#texts") and "ms" in tab.inner_text("#status"))
+    assert ("several times slower" in tab.inner_text("#status")) == (how == "no WebAssembly")
+    visitor.errors[:] = [each for each in visitor.errors if "Content Security Policy" not in each]
+
+
+def test_a_folder_serves_the_page_with_its_files_beside_it(opened: Open, tmp_path: Path) -> None:
+    assert (
+        main(["live", "--model", str(MODEL), "--output", str(tmp_path / "space"), "--folder", TEXTS[0]]) == 0
+    )
+    assert sorted(each.name for each in (tmp_path / "space").iterdir()) == [
+        "index.html",
+        "model.safetensors",
+        "tokenizer.model",
+    ]
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "space"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        tab: Any = opened(f"http://127.0.0.1:{server.server_port}/index.html").page
+        assert "✓ compared" in tab.inner_text("#digest")
+        server.shutdown()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_accessible_and_fits_a_phone(opened: Open, written: Path, scheme: str) -> None:
+    tab: Any = opened(written.as_uri(), color_scheme=scheme, bypass_csp=True).page
+    tab.evaluate(AXE.axe_script)
+    found = tab.evaluate("given => axe.run(document, given)", RULES)
+    assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]] == []
+    tab.set_viewport_size({"width": 390, "height": 800})
+    parts = "[...document.querySelectorAll('.stMain, .lv-cell, .live-ask')]"
+    waiting.until(lambda: tab.evaluate(f"{parts}.every(each => each.scrollWidth <= innerWidth)"))
