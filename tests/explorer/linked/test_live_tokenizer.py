@@ -17,8 +17,10 @@ import sentencepiece
 from playwright._impl._driver import compute_driver_executable
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from explorer.figures.base import captions
 from explorer.linked.living.scripts import static
 from explorer.linked.typing_tables import typing_tables
+from explorer.linked.view.strips import chips
 from transformer.text.vocabulary import Tokenizer
 
 ROOT = static().parent
@@ -28,14 +30,20 @@ BPE = {"model_type": "bpe", **SYMBOLS}
 SCRIPT = """
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-const { module, tables, cases } = JSON.parse(readFileSync(0, "utf-8"));
-const { Tokenizer } = await import(pathToFileURL(module));
+const { folder, tables, cases } = JSON.parse(readFileSync(0, "utf-8"));
+const { Tokenizer } = await import(pathToFileURL(`${folder}/tokenizer.js`));
+const { Writing } = await import(pathToFileURL(`${folder}/chips.js`));
+const writing = new Writing(tables);
 const answers = cases.map(({ model, texts, ids }) => {
   try {
     const tokenizer = new Tokenizer(Uint8Array.from(Buffer.from(model, "base64")), tables);
     return {
       special: tokenizer.special,
-      read: texts.map((text) => tokenizer.read(text)),
+      read: texts.map((text) => {
+        const read = tokenizer.read(text);
+        const shown = [...read.pieces, "</s>"];
+        return { ...read, chips: writing.chips(shown), names: shown.map((piece) => writing.name(piece)) };
+      }),
       decoded: ids.map((each) => tokenizer.decode(each)),
     };
   } catch (error) {
@@ -57,8 +65,9 @@ ALPHABETS = (
     "▁ <s> </s> <unk> <unk:a> <0x41> <sep> <b>",
 )
 TEXTS = (
-    "", " ", " \t\n ", "▁", "▁▁ ▁", "a" * 3000, "漢" * 300, "the" * 200, "\ud800", "\ud83d\ude00", "\u0301a", "a\u200b b",
-    "He said: ‘It’s…’ — “no”!", "½ of ﬁve", "´x ¨y", "<script>alert(1)</script>", "x\u200by\u00ad z", "ﷺ", "`it`",
+    "", " ", " \t\n ", "▁", "▁▁ ▁", "a" * 3000, "漢" * 300, "the" * 200, "\ud800", "\ud83d\ude00", "\u0301a",
+    "a\u200b b", "He said: ‘It’s…’ — “no”!", "½ of ﬁve", "´x ¨y", "<script>alert(1)</script>",
+    "x\u200by\u00ad z", "ﷺ", "`it`",
 )  # fmt: skip
 
 
@@ -84,7 +93,7 @@ def in_node(cases: Sequence[tuple[bytes, Sequence[str], Sequence[Sequence[int]]]
     if not Path(node).exists():
         pytest.skip("needs the Node of playwright")
     asked = {
-        "module": str(static() / "engine-1/tokenizer.js"),
+        "folder": str(static() / "engine-1"),
         "tables": typing_tables(),
         "cases": [
             {"model": base64.b64encode(model).decode(), "texts": texts, "ids": ids}
@@ -102,7 +111,9 @@ def read(tokenizer: Tokenizer, text: str) -> dict[str, Any]:
     pieced = tokenizer.cut(text)
     groups = [{"start": group.start, "stop": group.stop, "text": group.text} for group in pieced.groups()]
     lists = {name: list(getattr(pieced, name)) for name in ("ids", "pieces", "words", "unknown", "spelled")}
-    return {"text": pieced.read.text, "plain": list(pieced.read.plain), "groups": groups, **lists}
+    shown = [*pieced.pieces, "</s>"]
+    view = {"chips": chips(shown), "names": [captions.quote(piece) for piece in shown]}
+    return view | {"text": pieced.read.text, "plain": list(pieced.read.plain), "groups": groups, **lists}
 
 
 def mixtures(count: int) -> list[str]:
