@@ -1,8 +1,13 @@
 // Text as typed, made ready for a model: what `transformer/text/typed.py` does, by the tables that Python writes
-// (`explorer/linked/typing_tables.py`).
+// (`explorer/linked/living/typing_tables.py`).
+
+export const SPACE = "▁";
+export const IN_BYTES = /<0x[0-9A-F]{2}>/;
+export const UNKNOWN_PIECE = /^▁?<unk:(.+)>$/su;
+const LONGEST_UNKNOWN = 100;
 
 // A pattern of one character, by the lengths of what is left out and of what is in, in turns.
-function pattern(lengths) {
+export function pattern(lengths) {
   let end = 0;
   let ranges = "";
   for (let i = 0; i < lengths.length; i += 2) {
@@ -47,12 +52,7 @@ export class Cleaner {
   }
 }
 
-const SPACE = "▁";
-const LONGEST_UNKNOWN = 100;
-const IN_BYTES = /<0x[0-9A-F]{2}>/;
-const UNKNOWN_PIECE = /^▁?<unk:.+>$/su;
-
-const characterAt = (text, at) => String.fromCodePoint(text.codePointAt(at));
+export const characterAt = (text, at) => String.fromCodePoint(text.codePointAt(at));
 
 // The name of an unknown piece, with the text for which there is no piece.
 function unknownName(piece, own) {

@@ -1,64 +1,68 @@
 // Splits a text into pieces, by the rules of sentencepiece and from its file, and joins them again.
 //
-//   const tokenizer = new Tokenizer(bytes, tables); // of tokenizer.model; tables of `explorer/linked/typing_tables.py`
+//   const tokenizer = new Tokenizer(bytes, tables); // of tokenizer.model; tables of `living/typing_tables.py`
 //   tokenizer.size, tokenizer.special               // 10000, { pad: 0, bos: 1, eos: 2, unk: 3 }; size for what is not
-//   tokenizer.read(" A  “cat” ")                    // a text as typed:
-//     // { text: 'A "cat"',                         //   as the model reads it
-//     //   ids: [30, 409, 3456, 409],               //   without `</s>`
-//     //   pieces: ["▁A", '▁"', "cat", '"'],        //   what has no piece is `<unk:text>`
-//     //   words: [0, 1, 1, 1],                     //   for each piece, the typed word that it stands in, from 0
-//     //   plain: ["“", "”"],                       //   typographic characters that became plain, each once
-//     //   unknown: [], spelled: [],                //   characters read as unknown, spelled in bytes, each once
-//     //   groups: [{ start: 0, stop: 1, text: "A" }, { start: 1, stop: 4, text: '"cat"' }] }
-//   tokenizer.encode("A cat")                       // ids of a text that has been read
-//   tokenizer.decode(ids)                           // the text of ids; special ids are left out
-//   tokenizer.piece(id)                             // "▁A"; "◌" past the last one
+//   tokenizer.read(" A  ‘cat’ 𝒜")                   // a text as typed:
+//     // { text: "A 'cat' 𝒜",                       //   as the model reads it
+//     //   ids: [356, 264, 409, …],                 //   without `</s>`
+//     //   pieces: ["▁A", "▁", "'", …],             //   what has no piece is `<unk:text>`
+//     //   words: [0, 1, 1, …],                     //   for each piece, the typed word that it stands in, from 0
+//     //   plain: ["‘", "’"],                       //   typographic characters that became plain, each once
+//     //   unknown: [], spelled: ["𝒜"],             //   characters read as unknown, spelled in bytes, each once
+//     //   groups: [{ start: 0, stop: 1, text: "A" }, …] } // the pieces of each typed word
+//   tokenizer.encode("A cat")                       // ids of a text that has been read: [356, 2037]
+//   tokenizer.decode(ids)                           // the text of ids; `<pad>`, `<s>` and `</s>` are left out
+//   tokenizer.piece(356)                            // "▁A"; "◌" past the last one
+//
+// An Error says in one sentence why a file cannot be used.
 
-import { Cleaner, cut } from "./cleaning.js";
+import { Cleaner, SPACE, characterAt, cut } from "./cleaning.js";
+import { Normaliser } from "./normaliser.js";
 
 const [NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE] = [1, 2, 3, 4, 5, 6];
 const [UNIGRAM, BPE] = [1, 2];
 const UNKNOWN_PENALTY = 10;
 const LEAST_BEST = 2 ** -126; // sentencepiece takes no best score below it
-const [SPACE, NO_PIECE, DAMAGED_BYTE] = ["▁", "◌", "\ufffd"];
+const [NO_PIECE, DAMAGED_BYTE] = ["◌", "\ufffd"];
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 const STRICT = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true });
+const SIZES = { 1: 8, 5: 4 }; // of numbers in bytes, by their kind in a message
 const DAMAGED = "The tokenizer file is damaged or is not a sentencepiece model.";
 
-// The fields of a protobuf message: numbers, and bytes where a field holds a text or a message.
-function* fields(bytes) {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+// Calls `take` with number and value of each field of a protobuf message: numbers, and bytes for all that has a length.
+function fields(bytes, take) {
   let at = 0;
   const varint = () => {
-    for (let value = 0, unit = 1; ; unit *= 128) {
-      const byte = view.getUint8(at);
+    for (let value = 0, unit = 1; at < bytes.length; unit *= 128) {
+      const byte = bytes[at];
       at += 1;
       value += (byte & 127) * unit;
       if (byte < 128) return value;
     }
+    return NaN;
   };
-  const take = (length) => {
-    at += length;
-    if (at > bytes.length) throw new RangeError("a field is cut off");
-    return at - length;
-  };
-  const read = [
-    () => varint(),
-    () => view.getFloat64(take(8), true),
-    () => {
-      const start = take(varint());
-      return bytes.subarray(start, at);
-    },
-    undefined,
-    undefined,
-    () => view.getFloat32(take(4), true),
-  ];
   while (at < bytes.length) {
     const key = varint();
-    yield [Math.floor(key / 8), read[key % 8]()];
+    const number = Math.floor(key / 8);
+    if (key % 8 === 0) take(number, varint());
+    else {
+      const size = key % 8 === 2 ? varint() : SIZES[key % 8];
+      if (!(at + size <= bytes.length)) throw new Error(DAMAGED);
+      at += size;
+      take(number, bytes.subarray(at - size, at));
+    }
   }
 }
+
+// The last value of each field.
+function message(bytes) {
+  const values = [];
+  fields(bytes, (number, value) => (values[number] = value));
+  return values;
+}
+
+const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 
 // The characters that bytes spell; a byte that is no part of one is damaged.
 function charactersOf(bytes) {
@@ -74,103 +78,6 @@ function charactersOf(bytes) {
   return text;
 }
 
-// The last value of each field.
-function message(bytes) {
-  const values = [];
-  for (const [number, value] of fields(bytes)) values[number] = value;
-  return values;
-}
-
-const characterAt = (text, at) => String.fromCodePoint(text.codePointAt(at));
-
-// The distance of a unit of a double array to its children.
-const children = (unit) => (unit >>> 10) << ((unit & 0x200) >> 6);
-
-// The trie of a charsmap, a double array over bytes of UTF-8, and the texts that replace what it finds.
-class Rules {
-  constructor(bytes) {
-    const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-    this.units = new Uint32Array(bytes.slice(4, 4 + size).buffer);
-    this.texts = bytes.subarray(4 + size);
-  }
-
-  text(at) {
-    return DECODER.decode(this.texts.subarray(at, this.texts.indexOf(0, at)));
-  }
-
-  // The replacement of the longest key with which the text goes on, and the end of the key; undefined if there is none.
-  longest(text, start) {
-    const { units } = this;
-    let [node, value, end] = [children(units[0]), -1, start];
-    for (let at = start; at < text.length; ) {
-      const char = characterAt(text, at);
-      at += char.length;
-      for (const byte of ENCODER.encode(char)) {
-        node ^= byte;
-        if ((units[node] & 0x800000ff) !== byte) return end > start ? [this.text(value), end] : undefined;
-        const leaf = units[node] & 0x100;
-        node ^= children(units[node]);
-        if (leaf) [value, end] = [units[node] & 0x7fffffff, at];
-      }
-    }
-    return end > start ? [this.text(value), end] : undefined;
-  }
-}
-
-// What a text becomes before it is split: by the rules of a model, user-defined symbols excepted.
-class Normaliser {
-  constructor(spec, symbols, suffix = 0) {
-    const [, , map, dummy = 1, trims = 1, escapes = 1] = spec;
-    Object.assign(this, { symbols, trims, dummy, before: dummy && !suffix, behind: dummy && suffix });
-    Object.assign(this, { space: escapes ? SPACE : " ", rules: map?.length ? new Rules(map) : undefined });
-  }
-
-  // What the text becomes from a place on, and the end of what becomes so.
-  next(text, start) {
-    const symbol = this.symbols.find((each) => text.startsWith(each, start));
-    if (symbol) return [symbol, start + symbol.length];
-    const char = characterAt(text, start);
-    return this.rules?.longest(text, start) ?? [char, start + char.length];
-  }
-
-  // Where the text begins without spaces before it.
-  beginning(text) {
-    let at = 0;
-    while (this.trims && at < text.length) {
-      const [part, end] = this.next(text, at);
-      if (part !== " ") break;
-      at = end;
-    }
-    return at;
-  }
-
-  // The text, and for each of its places, and for its end, the place in the text as it was.
-  normalise(text) {
-    let [at, out, spaced] = [this.beginning(text), "", this.trims];
-    const origins = [];
-    const add = (part) => {
-      out += part.replaceAll(" ", this.space);
-      while (origins.length < out.length) origins.push(at);
-    };
-    if (at === text.length) return { out, origins };
-    if (this.before) add(" ");
-    while (at < text.length) {
-      const [part, end] = this.next(text, at);
-      const kept = spaced ? part.replace(/^ +/, "") : part;
-      add(kept);
-      if (kept) spaced = this.trims && kept.endsWith(" ");
-      at = end;
-    }
-    while (this.trims && out.endsWith(this.space)) {
-      out = out.slice(0, -1);
-      at = origins[out.length];
-      origins.length = out.length;
-    }
-    if (this.behind) add(" ");
-    return { out, origins: [...origins, at] };
-  }
-}
-
 export class Tokenizer {
   constructor(bytes, tables) {
     this.cleaner = new Cleaner(tables);
@@ -184,10 +91,10 @@ export class Tokenizer {
   open(bytes) {
     Object.assign(this, { names: [], scores: [], types: [], ids: new Map(), reserved: new Map(), longest: 0 });
     const specs = [[], [], [], [], [], []];
-    for (const [number, value] of fields(bytes)) {
+    fields(bytes, (number, value) => {
       if (number === 1) this.add(value);
-      else specs[number] = message(value);
-    }
+      else if (number in specs) specs[number] = message(value);
+    });
     const [, , trainer, normaliser, , denormaliser] = specs;
     const { 3: model = UNIGRAM, 24: suffix, 35: fallback, 44: unknownText } = trainer;
     if (model > BPE) {
@@ -219,13 +126,13 @@ export class Tokenizer {
   }
 
   add(bytes) {
-    const [, text, score = 0, type = NORMAL] = message(bytes);
+    const [, text, score, type = NORMAL] = message(bytes);
     const name = STRICT.decode(text);
     const matched = type === NORMAL || type === USER_DEFINED || type === UNUSED;
     (matched ? this.ids : this.reserved).set(name, this.size);
     if (matched) this.longest = Math.max(this.longest, name.length);
     this.names.push(name);
-    this.scores.push(score);
+    this.scores.push(score ? viewOf(score).getFloat32(0, true) : 0);
     this.types.push(type);
   }
 
@@ -243,7 +150,7 @@ export class Tokenizer {
     return this.names.length;
   }
 
-  // The parts of a text, with their ids, that a unigram model finds likeliest. Sums have 32 bits, or ties end otherwise.
+  // The parts of a text, with their ids, that a unigram model finds likeliest. Sums have 32 bits: so are ties found.
   likeliest(text) {
     const [best, starts, ids] = [new Float32Array(text.length + 1), new Int32Array(text.length + 1).fill(-1), []];
     const offer = (start, end, id, score) => {
@@ -263,8 +170,8 @@ export class Tokenizer {
       if (!alone) offer(start, next, this.special.unk, Math.fround(best[start] + this.unknownScore));
     }
     const parts = [];
-    for (let end = text.length; end > 0; end = starts[end]) parts.unshift([text.slice(starts[end], end), ids[end]]);
-    return parts;
+    for (let end = text.length; end > 0; end = starts[end]) parts.push([text.slice(starts[end], end), ids[end]]);
+    return parts.toReversed();
   }
 
   // The parts of a text, with their ids, when a BPE model has merged its pairs, the best one first. Pieces that are not

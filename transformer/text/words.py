@@ -32,9 +32,10 @@ _JOINER = "\u200d"
 _SKIN_TONES = "".join(map(chr, range(0x1F3FB, 0x1F400)))
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 _UNKNOWN_PIECE = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
-_LANGUAGE = re.compile(
+LANGUAGE = re.compile(
     r">>[^\s<>]+<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|<2[a-z]{2,3}(_[A-Za-z]+)?>"
 )
+"""A piece that names a language."""
 _LONGEST_UNKNOWN = 100
 
 
@@ -54,7 +55,7 @@ class Group:
 
 def is_language(piece: str) -> bool:
     """True if a piece names a language: `>>fra<<`, `__fr__`, `fra_Latn`, `fr_XX`, `<2fr>`."""
-    return _LANGUAGE.fullmatch(piece) is not None
+    return LANGUAGE.fullmatch(piece) is not None
 
 
 @lru_cache(4096)

@@ -53,6 +53,7 @@ def test_only_what_a_vocabulary_lacks_becomes_plain() -> None:
     found = read("It’s – “old”", lambda character: character in "’“”")
     assert found.text == 'It\'s – "old"'
     assert found.plain == ("’", "“", "”")
+    assert read("`a` b", "`".__eq__).text == "'a' b"  # of plain letters, too
 
 
 def test_words_are_numbered_as_they_were_typed() -> None:

@@ -1,19 +1,20 @@
-"""What a page needs to clean a typed text as `transformer.text.typed` does: its constants, and sets of characters."""
+"""What a page needs to read a text and write its pieces as Python does: constants, sets of characters."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from transformer.text import typed
+from transformer.text import typed, words
 
 _SURROGATES = range(0xD800, 0xE000)
 
 
 @cache
 def typing_tables() -> dict[str, Any]:
-    """The tables of `static/engine-1/cleaning.js`, for JSON.
+    """The tables of `static/engine-1/cleaning.js` and `chips.js`, for JSON.
 
     A set of characters is written as lengths: how many are left out, how many are in it, in turns.
     """
@@ -22,6 +23,8 @@ def typing_tables() -> dict[str, Any]:
         "blank": _lengths(typed.is_blank),
         "hidden": _lengths(typed.draws_nothing),
         "shaping": _lengths(typed.shapes),
+        "digits": _lengths(str.isdigit),
+        "special": "|".join([*map(re.escape, sorted(words.SPECIAL_PIECES)), words.LANGUAGE.pattern]),
         "joiners": typed.JOINERS,
         "plain": typed.PLAIN,
     }

@@ -1,0 +1,110 @@
+// Pieces as they are written for people, and as the strips of the linked view want them: what
+// `explorer/figures/base/labels.py` and `explorer/linked/view/strips.py` do.
+//
+//   const writing = new Writing(tables);            // of `explorer/linked/living/typing_tables.py`
+//   writing.chips(["▁A", "▁cat", "s", "</s>"])      // [{ text: "A", first: 0, last: 0, gap: true, … }, …]
+//   writing.name("▁cat")                            // "cat", as titles say it
+
+import { IN_BYTES, SPACE, UNKNOWN_PIECE, pattern } from "./cleaning.js";
+
+const [VISIBLE_SPACE, JOINED, LONGEST] = ["◦", "‿", 24];
+const BYTE = /<0x([0-9A-F]{2})>/g;
+const HIDDEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
+const ENCODER = new TextEncoder();
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
+
+const unknownText = (piece) => UNKNOWN_PIECE.exec(piece)?.[1];
+const inBytes = (piece) => unknownText(piece) === undefined && IN_BYTES.test(piece);
+const bare = (piece) => (piece.startsWith(SPACE) ? piece.slice(1) : piece);
+
+// What a piece spells, with its `▁`.
+function bytesOf(piece) {
+  const unknown = unknownText(piece);
+  if (unknown !== undefined) return [...ENCODER.encode((piece.startsWith(SPACE) ? SPACE : "") + unknown)];
+  return piece.split(BYTE).flatMap((part, i) => (i % 2 ? [Number.parseInt(part, 16)] : [...ENCODER.encode(part)]));
+}
+
+// True if bytes end before their last character does; its lead byte says how many it has.
+function isCut(bytes) {
+  const back = 1 + bytes.slice(-3).toReversed().findIndex((byte) => byte < 0x80 || byte >= 0xc0);
+  const lead = back ? bytes.at(-back) : 0;
+  return lead >= 0xc0 && 2 + (lead >= 0xe0) + (lead >= 0xf0) > back;
+}
+
+// First and last place of the pieces of each character, and what they spell; only bytes are joined.
+function characters(pieces) {
+  const found = [];
+  for (let first = 0, last = 0; first < pieces.length; first = last + 1) {
+    last = first;
+    let bytes = inBytes(pieces[first]) ? bytesOf(pieces[first]) : [];
+    while (last + 1 < pieces.length && isCut(bytes)) {
+      const next = bytesOf(pieces[last + 1]);
+      if (next[0] < 0x80 || next[0] >= 0xc0) break;
+      [bytes, last] = [[...bytes, ...next], last + 1];
+    }
+    const text = DECODER.decode(Uint8Array.from(bytes)).replaceAll(SPACE, " ").trim() || VISIBLE_SPACE;
+    found.push({ first, last, text: last > first ? text : pieces[first] });
+  }
+  return found;
+}
+
+function shorten(text) {
+  const letters = Array.from(text);
+  return letters.length > LONGEST ? `${letters.slice(0, LONGEST).join("")}…` : text;
+}
+
+const numberOf = (char) => `U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
+
+// A character for a byte, or its code.
+const codeOf = (_, digits) => {
+  const code = Number.parseInt(digits, 16);
+  return code > 0x20 && code < 0x7f ? String.fromCodePoint(code) : ` 0x${digits} `;
+};
+
+export class Writing {
+  constructor({ digits, spaces, special }) {
+    Object.assign(this, { digits: pattern(digits), spaces: pattern(spaces) });
+    this.special = new RegExp(`^(${special})$`, "u");
+  }
+
+  display(piece) {
+    const unknown = unknownText(piece);
+    if (this.special.test(piece)) return piece;
+    if (unknown !== undefined) return `<unk> ${unknown}`;
+    const text = bare(piece);
+    if (inBytes(piece)) return text.replace(BYTE, codeOf).split(/\s+/u).filter(Boolean).join(" ");
+    if (!text) return piece ? VISIBLE_SPACE : "◌";
+    if (Array.from(text).every((char) => this.spaces.test(char))) return VISIBLE_SPACE.repeat(text.length);
+    return text.replaceAll(SPACE, VISIBLE_SPACE).replace(HIDDEN, numberOf);
+  }
+
+  // Marked if it begins without a space, with a digit or with a letter of two cases.
+  marked(piece) {
+    const [first = ""] = piece;
+    const joined = this.digits.test(first) || first.toLowerCase() !== first.toUpperCase();
+    return (joined && !this.special.test(piece) ? JOINED : "") + this.display(piece);
+  }
+
+  name(piece) {
+    return shorten(this.marked(piece));
+  }
+
+  chips(pieces) {
+    const found = characters(pieces);
+    const spaced = found.some(({ text }) => text.startsWith(SPACE));
+    const names = found.map(({ text }, i) => (spaced && i ? this.marked(text) : this.display(text)));
+    const count = (name, end) => names.slice(0, end).filter((each) => each === name).length;
+    return found.map(({ first, last }, i) => {
+      const special = this.special.test(pieces[first]);
+      return {
+        text: shorten(names[i]),
+        first,
+        last,
+        gap: special || pieces[first].startsWith(SPACE),
+        special: special || unknownText(pieces[first]) !== undefined,
+        index: count(names[i]) > 1 ? count(names[i], i + 1) : null,
+        gloss: null,
+      };
+    });
+  }
+}
