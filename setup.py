@@ -16,5 +16,6 @@ setup(
         SCRIPTS,
     ],
     package_dir={SCRIPTS: "static"},
-    package_data={SCRIPTS: ["*-*/*.js", "*-*/*.css"]},  # and not plotly.js, which only the app needs
+    # not plotly.js, which only the app needs
+    package_data={SCRIPTS: ["*-*/*.js", "*-*/*.css", "*-*/*.wasm"]},
 )

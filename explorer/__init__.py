@@ -17,15 +17,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from explorer.linked.live import LiveError, live
+    from explorer.linked.live.page import LiveError, live
     from explorer.linked.living.notebook import Shown, show
     from explorer.linked.living.page import PageError, page
 
 _HOMES = {
-    "LiveError": "live",
+    "LiveError": "live.page",
     "PageError": "living.page",
     "Shown": "living.notebook",
-    "live": "live",
+    "live": "live.page",
     "page": "living.page",
     "show": "living.notebook",
 }

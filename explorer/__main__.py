@@ -16,12 +16,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from explorer.lenses.commands import align, survey
-    from explorer.linked import live_command
+    from explorer.linked.live import command as live
     from explorer.linked.living import command as page
 
     parser = Parser(prog="python -m explorer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for each in (page, live_command, align, survey):
+    for each in (page, live, align, survey):
         each.add_command(subparsers)
     return parser
 

@@ -33,7 +33,7 @@ ROOMS = {
         *("inside", "words", "measures", "targets", "circuits", "what_if", "heads", "commands"),
     ),
     "explorer.figures": ("base", "maps", "pages"),
-    "explorer.linked": ("view", "living"),
+    "explorer.linked": ("view", "living", "live"),
     "explorer.app": ("address", "server", "controls", "shell", "maps", "views"),
 }
 """The rooms of each package, ground first: a file imports from its own room and those before it."""

@@ -1,13 +1,14 @@
 // Pieces as they are written for people, and as the strips of the linked view want them: what
 // `explorer/figures/base/labels.py` and `explorer/linked/view/strips.py` do.
 //
-//   const writing = new Writing(tables);            // of `explorer/linked/living/typing_tables.py`
+//   const writing = new Writing(tables);            // of `explorer/linked/live/typing_tables.py`
 //   writing.chips(["▁A", "▁cat", "s", "</s>"])      // [{ text: "A", first: 0, last: 0, gap: true, … }, …]
 //   writing.name("▁cat")                            // "cat", as titles say it
 
 import { IN_BYTES, SPACE, UNKNOWN_PIECE, pattern } from "./cleaning.js";
 
 const [VISIBLE_SPACE, JOINED, LONGEST] = ["◦", "‿", 24];
+const SMALL = "₀₁₂₃₄₅₆₇₈₉";
 const BYTE = /<0x([0-9A-F]{2})>/g;
 const HIDDEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
 const ENCODER = new TextEncoder();
@@ -48,9 +49,22 @@ function characters(pieces) {
   return found;
 }
 
-function shorten(text) {
+function shorten(text, most = LONGEST) {
   const letters = Array.from(text);
-  return letters.length > LONGEST ? `${letters.slice(0, LONGEST).join("")}…` : text;
+  return letters.length > most ? `${letters.slice(0, most).join("")}…` : text;
+}
+
+const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;" };
+
+// A text for a figure, as Python escapes it for plotly.js.
+export const escaped = (text) => text.replace(/[&<>#]/g, (sign) => ESCAPES[sign]);
+
+const RIGHT = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u;
+
+// `rtl` if most letters run from right to left.
+export function direction(pieces) {
+  const letters = Array.from(pieces.join("")).filter((char) => /\p{L}/u.test(char));
+  return letters.filter((char) => RIGHT.test(char)).length > letters.length / 2 ? "rtl" : "ltr";
 }
 
 const numberOf = (char) => `U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
@@ -60,6 +74,9 @@ const codeOf = (_, digits) => {
   const code = Number.parseInt(digits, 16);
   return code > 0x20 && code < 0x7f ? String.fromCodePoint(code) : ` 0x${digits} `;
 };
+
+// A number as an index of a name.
+const small = (index) => Array.from(`${index ?? ""}`, (digit) => SMALL[digit]).join("");
 
 export class Writing {
   constructor({ digits, spaces, special }) {
@@ -89,20 +106,31 @@ export class Writing {
     return shorten(this.marked(piece));
   }
 
+  // The texts of a sequence, marked if they are not whole words, and the place of each among equal ones, from 1.
+  numbered(texts) {
+    const spaced = texts.some((text) => text.startsWith(SPACE));
+    const names = texts.map((text, i) => (spaced && i ? this.marked(text) : this.display(text)));
+    const count = (name, end) => names.slice(0, end).filter((each) => each === name).length;
+    return names.map((name, i) => ({ name, index: count(name) > 1 ? count(name, i + 1) : null }));
+  }
+
+  // Names of tokens with their index; cut after `most` letters.
+  names(tokens, most = Infinity) {
+    return this.numbered(tokens).map(({ name, index }) => shorten(name, most) + small(index));
+  }
+
   chips(pieces) {
     const found = characters(pieces);
-    const spaced = found.some(({ text }) => text.startsWith(SPACE));
-    const names = found.map(({ text }, i) => (spaced && i ? this.marked(text) : this.display(text)));
-    const count = (name, end) => names.slice(0, end).filter((each) => each === name).length;
-    return found.map(({ first, last }, i) => {
+    return this.numbered(found.map(({ text }) => text)).map(({ name, index }, i) => {
+      const { first, last } = found[i];
       const special = this.special.test(pieces[first]);
       return {
-        text: shorten(names[i]),
+        text: shorten(name),
         first,
         last,
         gap: special || pieces[first].startsWith(SPACE),
         special: special || unknownText(pieces[first]) !== undefined,
-        index: count(names[i]) > 1 ? count(names[i], i + 1) : null,
+        index,
         gloss: null,
       };
     });

@@ -3,6 +3,7 @@
 
 import { unpacked } from "../living-1/data.js";
 import { Living, part } from "../living-1/shown.js";
+import { Writing } from "../engine-1/chips.js";
 import { element } from "../linked_view-7/dom.js";
 import { bytesOf } from "../linked_view-7/values.js";
 import { BrowserRun } from "./run.js";
@@ -90,6 +91,7 @@ class Live extends Living {
     this.all.push(this);
     this.switches.root.remove(); // a run of the browser is shown as it was recorded
     Object.assign(this, { stored: run, page, engine, badge: NOT_YET, number: 0, off: [], target: "", asked: null });
+    this.writing = new Writing(page.tables);
     [this.text] = run.said.texts;
     const [form, own] = [part("ask", ""), part("own", "")];
     form.addEventListener("submit", (event) => this.submit(event, { text: form.elements.text.value, target: "" }));
@@ -141,7 +143,7 @@ class Live extends Living {
   replace(found, same) {
     this.found = found;
     this.number += 1;
-    this.run = new BrowserRun(this.stored, found, { number: this.number, badge: this.badge, off: this.page.off });
+    this.run = new BrowserRun(this.stored, found, { number: this.number, badge: this.badge, off: this.page.off, writing: this.writing });
     if (!same) this.at = { step: 0, source: null };
     this.at.step = Math.min(this.at.step, this.steps - 1);
     this.drawTiles("");

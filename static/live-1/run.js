@@ -4,9 +4,9 @@
 import { filled, written } from "../living-1/data.js";
 import { pooled } from "../living-1/heads.js";
 import { percent, told } from "../living-1/reading.js";
-import { chips, direction, escaped, isSpecial, names, quote, ticks } from "./names.js";
+import { direction, escaped } from "../engine-1/chips.js";
 
-const [SIDE, AROUND, GAP] = [760, 104, 0.12]; // px of a map and around its cells; of a tile, the share of the gap beside it
+const [SIDE, AROUND, GAP, LETTERS] = [760, 104, 0.12, 12]; // px of a map and around its cells; of a tile, the share of the gap beside it; of a label
 const ROWS = { encoder: "source", decoder: "reads", cross: "predicts" };
 const COLUMNS = { encoder: "source", decoder: "reads", cross: "source" };
 const FORCED = "your translation, not the model's";
@@ -14,13 +14,12 @@ const FORCED = "your translation, not the model's";
 const level = (weight) => 1 + Math.round(254 * Math.min(Math.max(weight, 0), 1));
 
 // The labels of an axis, as many as there is room for; `longest`: cells of the longer side.
-function axis(usual, tokens, longest, range) {
+function axis(usual, texts, longest, range) {
   const pitch = (SIDE - AROUND) / longest;
   const size = [12, 10].find((font) => pitch >= 0.9 * font) ?? 8;
   const every = Math.ceil((0.75 * size) / pitch);
-  const places = tokens.map((_, i) => i).filter((i) => i % every === 0);
-  const texts = ticks(tokens);
-  return { ...usual, tickvals: places, ticktext: places.map((i) => texts[i]), tickfont: { size }, range };
+  const places = texts.map((_, i) => i).filter((i) => i % every === 0);
+  return { ...usual, tickvals: places, ticktext: places.map((i) => escaped(texts[i])), tickfont: { size }, range };
 }
 
 // The cells behind a causal mask, row by row.
@@ -56,9 +55,9 @@ function regrid(figure, [layers, heads], [high, wide]) {
 export class BrowserRun {
   // `stored` is the run that Python wrote; `found` what the engine says; `badge` what is known of the engine; `off` how
   // a sentence ends for a head that is off.
-  constructor(stored, found, { number, badge, off }) {
+  constructor(stored, found, { number, badge, off, writing }) {
     const trace = `${stored.spec.trace}-${number}`;
-    Object.assign(this, { stored, found, badge, offText: off, spec: { ...stored.spec, trace } });
+    Object.assign(this, { stored, found, badge, writing, offText: off, spec: { ...stored.spec, trace } });
     this.tokens = { source: found.source.pieces, reads: found.reads, predicts: found.predicts };
     this.kinds = Object.fromEntries(Object.entries(found.kinds).map((each) => [each[0], this.kind(...each)]));
     this.shown = { strips: this.stripsFeed(), next: this.next() };
@@ -78,9 +77,10 @@ export class BrowserRun {
 
   names(name) {
     const { reads, predicts } = this.tokens;
-    const [read, written_] = [names(reads), names(predicts)];
-    const rows = name === "encoder" ? names(this.tokens.source).map((each) => `query ${each}`) : null;
-    const columns = names(this.tokens[COLUMNS[name]]).map((each) => `key ${each}`);
+    const { writing } = this;
+    const [read, written_] = [writing.names(reads), writing.names(predicts)];
+    const rows = name === "encoder" ? writing.names(this.tokens.source).map((each) => `query ${each}`) : null;
+    const columns = writing.names(this.tokens[COLUMNS[name]]).map((each) => `key ${each}`);
     return { rows: rows ?? read.map((each, i) => `reads ${each}, predicts ${written_[i]}`), columns };
   }
 
@@ -121,11 +121,11 @@ export class BrowserRun {
     const keys = tokens[COLUMNS[name]];
     const [weights, levels] = [this.weights(name, head), this.levels(name, head)];
     const opening = feed.sentences[0][0];
-    const special = Object.fromEntries([...keys.entries()].filter(([, token]) => isSpecial(token)));
+    const special = Object.fromEntries([...keys.entries()].filter(([, token]) => this.writing.special.test(token)));
     feed.sentences = [[this.offText.replace("{name}", `head ${head[1] + 1} of layer ${head[0] + 1}`)]];
-    const openings = tokens[ROWS[name]].map((token) => [opening, quote(token)]);
+    const openings = tokens[ROWS[name]].map((token) => [opening, this.writing.name(token)]);
     const aside = Array.from({ length: shape[0] }, () => 0);
-    Object.assign(feed, told({ weights, levels, aside }, { openings, keys: keys.map(quote), special }, feed));
+    Object.assign(feed, told({ weights, levels, aside }, { openings, keys: keys.map((token) => this.writing.name(token)), special }, feed));
     feed.figure = JSON.stringify(this.figure(name, head, JSON.parse(feed.figure)));
     const numbers = Float32Array.from({ length: 2 * weights.length }, (_, i) =>
       i % 2 ? this.numbers(name, head, "scores")[i >> 1] : weights[i >> 1],
@@ -150,8 +150,8 @@ export class BrowserRun {
     const [rows, columns] = [this.tokens[ROWS[name]], this.tokens[COLUMNS[name]]];
     const { layout, data } = figure;
     const longest = Math.max(rows.length, columns.length);
-    layout.xaxis = axis(layout.xaxis, columns, longest, [-0.5, columns.length - 0.5]);
-    layout.yaxis = axis(layout.yaxis, rows, longest, [rows.length - 0.5, -0.5]);
+    layout.xaxis = axis(layout.xaxis, this.writing.names(columns, LETTERS), longest, [-0.5, columns.length - 0.5]);
+    layout.yaxis = axis(layout.yaxis, this.writing.names(rows, LETTERS), longest, [rows.length - 0.5, -0.5]);
     for (const each of layout.annotations) each.text = each.text.replace(/layer \d+/, `layer ${layer + 1}`);
     figure.data = name === "decoder" && rows.length > 1 ? [data[0], hatched(data[1], rows.length)] : [data[0]];
     return figure;
@@ -170,7 +170,8 @@ export class BrowserRun {
 
   stripsFeed() {
     const { source, reads, predicts } = this.tokens;
-    const quoted = { source: source.map(quote), reads: reads.map(quote), predicts: predicts.map(quote) };
+    const quote = (tokens) => tokens.map((token) => this.writing.name(token));
+    const quoted = { source: quote(source), reads: quote(reads), predicts: quote(predicts) };
     const usual = this.stored.shown.strips;
     if (`${quoted.source} ${quoted.predicts}` === `${usual.names.source} ${usual.names.predicts}`) {
       return { ...usual, trace: this.spec.trace }; // with the words under its words
@@ -182,8 +183,8 @@ export class BrowserRun {
       names: quoted,
       glossed: "",
       claim: null,
-      source: chips(source),
-      target: chips(predicts),
+      source: this.writing.chips(source),
+      target: this.writing.chips(predicts),
       direction: { source: direction(source), target: direction(predicts) },
       tour: usual.tour.map((stop) => ({ ...stop, step: stop.step === null ? null : 0 })),
     };
@@ -205,7 +206,7 @@ export class BrowserRun {
       caption: `${next.caption.split(" · ")[0]} · ${origin}`,
       ids: [],
       tried: [],
-      names: steps.map(({ tokens }) => tokens.map(quote)),
+      names: steps.map(({ tokens }) => tokens.map((token) => this.writing.name(token))),
       shares: steps.map((step) => step.logs.map((log, i) => share(log, step.barred[i] && i !== step.chosen))),
       logs: written(new Uint8Array(logs.buffer), "f4", [steps.length, steps[0].logs.length]),
       chosen: steps.map(({ chosen }) => chosen),

@@ -1,4 +1,4 @@
-"""A page in which the model runs: opened from the disk, in a frame, under a strict policy, beside its files."""
+"""A page in which the model runs: from the disk, in a frame, under a strict policy, beside its files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import waiting
 
 from explorer.__main__ import main
-from explorer.linked.live import live
+from explorer.linked.live.page import live
 from transformer import Translator, load_translator
 from transformer.interventions import ablate
 

@@ -28,6 +28,7 @@ from explorer.figures import next_token
 from explorer.figures.base import captions, labels
 from explorer.figures.maps.export import marked
 from explorer.lenses.words.reading import ReadView
+from explorer.linked.live.page import live, why_not
 from explorer.linked.living.kinds import MOST, WHOLE
 from transformer.runs.translation import Translation
 
@@ -133,6 +134,17 @@ def _frame(look: HeadSelection, feed: Mapping[str, Any], count: int) -> int | No
     return next((i for i, (start, stop) in enumerate(spans) if start <= position < stop), None)
 
 
+def _translates(opened: Opened) -> bool:
+    """Whether the model can run in a browser."""
+    source = opened.source
+    return bool(
+        source.path is not None
+        and source.has_model
+        and opened.translation.source_tokens
+        and not why_not(source.translator(), source.path)
+    )
+
+
 def _run(opened: Opened, now: State) -> None:
     """The whole run as files; NPZ holds a source and a target."""
     run, name = opened.translation, file_name(opened.asked.text, opened.translation.model)
@@ -147,6 +159,9 @@ def _run(opened: Opened, now: State) -> None:
     if len(sentences) > 1 and now.sentence != AS_ONE:
         every = partial(living_pages, opened, now, sentences, app)
         files[f"All {len(sentences)} sentences"] = "zip", "application/zip", every
+    path, translates = opened.source.path, _translates(opened)
+    if path is not None and translates:
+        files["A page that translates"] = "live.html", "text/html", lambda: live(path).encode()
     longest = max(len(run.source_tokens), len(run.target_tokens))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("This run")
@@ -165,6 +180,8 @@ def _run(opened: Opened, now: State) -> None:
         page += f"; it holds runs of at most {MOST:,} tokens a side."
     else:
         page += "; in a run as long as this, only the heads shown here are whole." if longest > WHOLE else "."
+    if translates:
+        page += " In a page that translates, the model itself runs in its reader's browser."
     if "zip" in {suffix for suffix, *_ in files.values()}:
         page += " The ZIP file has a living page of each sentence, and an index of them."
     if not run.source_tokens:

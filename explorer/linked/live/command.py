@@ -26,7 +26,7 @@ def add_command(commands: Any) -> None:
 
 
 def _write(arguments: argparse.Namespace) -> int:
-    from explorer.linked.live import PIECES, WEIGHTS, live
+    from explorer.linked.live.page import PIECES, WEIGHTS, live
 
     path, folder = Path(arguments.output), arguments.folder
     page = live(arguments.model, arguments.texts, folder=folder).encode()

@@ -1,4 +1,4 @@
-"""The model of the page that translates, in Node, against the Python package: tokens, numbers, heads that are off."""
+"""The model of the page that translates, in Node, against Python: tokens, numbers, heads that are off."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 import torch
 from playwright._impl._driver import compute_driver_executable
 
-from explorer.linked.live import LiveError, live
+from explorer.linked.live.page import LiveError, live
 from explorer.linked.living.scripts import static
 from transformer import Translation, Translator, load_translator
 from transformer.interventions import ablate
@@ -54,7 +54,8 @@ import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 const { engine, cases } = JSON.parse(readFileSync(0, "utf-8"));
 const of = (name) => import(pathToFileURL(`${engine}/${name}`));
-const [{ tensorsOf }, { Memory }, { Model }] = await Promise.all(["tensors.js", "matrix.js", "model.js"].map(of));
+const modules = ["tensors.js", "matrix.js", "model.js"].map(of);
+const [{ tensorsOf }, { Memory }, { Model }] = await Promise.all(modules);
 const packed = (numbers) => Buffer.from(numbers.buffer).toString("base64");
 for (const { path, forbidden, kernel, runs } of cases) {
   const config = { ...JSON.parse(readFileSync(`${path}/config.json`)), forbidden };

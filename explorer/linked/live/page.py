@@ -1,4 +1,4 @@
-"""A model as one HTML file in which it translates: the reader's browser runs it, without server or network."""
+"""A model as one HTML file in which it translates: the reader's browser runs it, without a server."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import transformer
+from explorer.linked.live.typing_tables import typing_tables
 from explorer.linked.living import scripts
 from explorer.linked.living.known import Known
 from explorer.linked.living.page import POLICY, safe, side
-from explorer.linked.typing_tables import typing_tables
 from explorer.linked.view.examples import Example, read_examples
 from transformer import Translation, Translator, load_translator
 from transformer.decode.rules import FREE
@@ -58,9 +58,9 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
 
     Args:
         directory: The model's directory, as this package saves it.
-        texts: Sentences to start from; the first is on the screen while the model loads, and the page compares
-            itself with the first eight as Python runs them. By default the examples beside the model, sequences
-            of the task that it learned, or English sentences.
+        texts: Sentences to start from; the first opens, and the page compares itself with the first eight as
+            Python runs them. By default the examples beside the model, sequences of the task that it learned,
+            or English sentences.
         folder: Leaves the weights and the tokenizer out: the page fetches them from beside itself.
 
     Raises:
@@ -166,7 +166,8 @@ def _about(model: Translator, known: Known, directory: Path) -> str:
 
 def _proof(model: Translator, known: Known) -> str:
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return f"{model.name} · weights SHA-256 {known.sha256} · attention-explorer {transformer.__version__} · {today}"
+    version = f"attention-explorer {transformer.__version__}"
+    return f"{model.name} · weights SHA-256 {known.sha256} · {version} · {today}"
 
 
 def _held(name: str, content: bytes) -> str:

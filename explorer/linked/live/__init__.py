@@ -1,0 +1,1 @@
+"""Page in which a model runs in its reader's browser."""
