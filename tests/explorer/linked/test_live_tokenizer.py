@@ -53,7 +53,7 @@ ALPHABETS = (
     "\x00\x01\t\n\r\x1c\x85\xa0\u2003\u2028\u3000 \x7f \ud800\udc00\udfff\ud83d \ude00\ufffd\U0010ffff\ue000",
 )
 TEXTS = ("", " ", " \t\n ", "▁", "▁▁ ▁", "a" * 3000, "l" * 32, "漢" * 300, "\ud83d\ude00", "`it`", "a `b` é")
-SYMBOLS = {"user_defined_symbols": ["<sep>", "<b>", "ab"]}
+SYMBOLS = {"user_defined_symbols": ["<sep>", "<b>", "ab", "①"]}
 BPE = {"model_type": "bpe", **SYMBOLS}
 
 
@@ -68,7 +68,8 @@ def trained(options: dict[str, Any], unused: int = 0) -> bytes:
     return bytes(model.SerializeToString())
 
 
-AS_TYPED = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False, **SYMBOLS}
+AS_TYPED = {"normalization_rule_name": "identity", **SYMBOLS}
+AS_TYPED |= {"remove_extra_whitespaces": False, "add_dummy_prefix": False}
 IN_BYTES = {"byte_fallback": True, "unk_surface": "<?>", "pad_id": 3, **SYMBOLS}
 MODELS: dict[str, Callable[[], bytes]] = {
     "en-de": (ASSETS / "models/en-de/tokenizer.model").read_bytes,
