@@ -47,13 +47,18 @@ class Engine {
     return memory ? "" : SLOW;
   }
 
+  // Most tokens a side.
+  get most() {
+    return Math.min(MOST, this.model.config.max_positions ?? MOST);
+  }
+
   // The pieces of a text as the model reads it, with the end token.
   cut(text, what) {
-    const { eos_id: eos = 2, max_positions: positions = 2048 } = this.model.config;
+    const { eos_id: eos = 2 } = this.model.config;
     const read = this.tokenizer.read(text);
-    const [count, most] = [read.ids.length + 1, Math.min(MOST, positions)];
+    const count = read.ids.length + 1;
     if (count === 1) throw new Refused(`The ${what} is empty; type a sentence.`);
-    if (count > most) throw new Refused(`The ${what} has ${count} tokens; this page takes at most ${most}.`);
+    if (count > this.most) throw new Refused(`The ${what} has ${count} tokens; this page takes at most ${this.most}.`);
     return { ...read, ids: [...read.ids, eos], pieces: [...read.pieces, END] };
   }
 
@@ -62,15 +67,17 @@ class Engine {
     if (!quiet) this.asked = id;
     const source = this.cut(text, "text");
     const given = target ? this.cut(target, "translation") : null;
-    const { max_positions: positions = 2048 } = this.model.config;
-    const limit = Math.min(Math.floor(1.5 * source.ids.length) + 10, MOST, positions);
+    const limit = Math.min(Math.floor(1.5 * source.ids.length) + 10, this.most);
+    const start = performance.now();
     const heard = async (steps) => {
       if (!quiet) this.tell({ id, writes: this.text(steps) });
       await turn();
       return quiet || this.asked === id;
     };
     const run = await this.model.translate({ ids: source.ids, given: given?.ids, off, limit }, heard);
-    if (run) this.send(id, { ...run, source, off, forced: Boolean(given) }, given?.pieces);
+    if (!run) return;
+    const ms = performance.now() - start;
+    this.send(id, { ...run, source, off, forced: Boolean(given), ms }, given?.pieces);
   }
 
   // Gives a run to the page, with the names of all its tokens.

@@ -7,11 +7,13 @@ import { floatsOf } from "./tensors.js";
 
 const [BEST, SLICE] = [10, 12]; // candidates that a step keeps; milliseconds between two looks at what else is asked
 
+const SERIES = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592];
+
 // The error function (Abramowitz and Stegun, 7.1.26; to 1.5e-7).
 function erf(x) {
   const t = 1 / (1 + 0.3275911 * Math.abs(x));
-  const sum = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592].reduce((all, each) => all * t + each, 0);
-  return Math.sign(x) * (1 - sum * t * Math.exp(-x * x));
+  const series = SERIES.reduce((all, each) => all * t + each, 0);
+  return Math.sign(x) * (1 - series * t * Math.exp(-x * x));
 }
 
 const ACTIVATIONS = {
@@ -39,7 +41,11 @@ function norm({ norm_by: by, norm_epsilon: epsilon = 1e-5 }, tensors, name) {
   };
 }
 
-const sum = (x, y) => x.map((each, i) => each + y[i]);
+function sum(x, y) {
+  const found = new Float32Array(x.length);
+  for (let i = 0; i < x.length; i += 1) found[i] = x[i] + y[i];
+  return found;
+}
 
 // Keys and values that an attention reads; they grow with the steps. `weights` has a row for each query that looked.
 class Seen {
@@ -119,8 +125,8 @@ class Attention {
 
   gather(output, at, weights, values, head) {
     const { heads, wide } = this;
-    for (const [key, weight] of weights.entries()) {
-      const from = (key * heads + head) * wide;
+    for (let key = 0, from = head * wide; key < weights.length; key += 1, from += heads * wide) {
+      const weight = weights[key];
       for (let i = 0; i < wide; i += 1) output[at + i] += weight * values[from + i];
     }
   }
@@ -141,8 +147,8 @@ class Attention {
 }
 
 function softmax(row) {
-  const most = row.reduce((a, b) => Math.max(a, b), -Infinity);
-  let total = 0;
+  let [most, total] = [-Infinity, 0];
+  for (let i = 0; i < row.length; i += 1) most = Math.max(most, row[i]);
   for (let i = 0; i < row.length; i += 1) total += row[i] = Math.exp(row[i] - most);
   for (let i = 0; i < row.length; i += 1) row[i] /= total;
 }
@@ -272,8 +278,12 @@ export class Model {
   // What every head of every layer did, by kind.
   recorded(source, target) {
     const { encoder, decoder } = this.stacks;
-    const kinds = { encoder: [encoder, source, "own"], decoder: [decoder, target, "own"], cross: [decoder, target, "cross"] };
-    const found = Object.entries(kinds).map(([kind, [{ layers }, all, part]]) => {
+    const kinds = [
+      ["encoder", encoder, source, "own"],
+      ["decoder", decoder, target, "own"],
+      ["cross", decoder, target, "cross"],
+    ];
+    const found = kinds.map(([kind, { layers }, all, part]) => {
       const shape = [all[0][part].queries.length, all[0][part].count];
       const each = layers.map((layer, i) => layer[part].recorded(all[i][part]));
       return [kind, { size: [layers.length, this.config.n_heads], shape, layers: each }];
@@ -298,12 +308,13 @@ export class Model {
 // The places of the largest numbers, largest first.
 function largest(numbers, count) {
   const best = [];
-  for (let i = 0; i < numbers.length; i += 1) {
-    if (best.length === count && numbers[i] <= numbers[best[count - 1]]) continue;
+  for (let i = 0, least = -Infinity; i < numbers.length; i += 1) {
+    if (numbers[i] <= least) continue;
     let at = best.length;
     while (at > 0 && numbers[i] > numbers[best[at - 1]]) at -= 1;
     best.splice(at, 0, i);
     if (best.length > count) best.pop();
+    if (best.length === count) least = numbers[best[count - 1]];
   }
   return best;
 }

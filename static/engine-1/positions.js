@@ -7,8 +7,8 @@ const [BASE, REACH, BUCKETS, FARTHEST] = [10000, 16, 32, 128];
 
 const clamp = (value, reach) => Math.min(Math.max(value, -reach), reach);
 
-// PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i + 1) = cos(…) (Vaswani et al. 2017, section 3.5). "halves" has all
-// sines first; "inclusive" too, with another last wavelength.
+// PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i + 1) = cos(…) (Vaswani et al. 2017, section 3.5). "halves" has
+// all sines first; "inclusive" too, with another last wavelength.
 function sinusoidal({ d_model: d, sine_layout: layout, first_position: start }) {
   const half = Math.ceil(d / 2);
   const period = layout === "inclusive" ? Math.max(1, d - 2) : d;

@@ -1,10 +1,12 @@
 // Weights from a safetensors file: eight bytes with the length of a JSON head, the head, the numbers.
 
+const shorts = (bytes) => new Uint16Array(bytes.slice().buffer);
+
 const READERS = {
   I8: (bytes) => new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length),
   F32: (bytes) => new Float32Array(bytes.slice().buffer),
-  F16: (bytes) => Float32Array.from(new Uint16Array(bytes.slice().buffer), half),
-  BF16: (bytes) => new Float32Array(Uint32Array.from(new Uint16Array(bytes.slice().buffer), (each) => each << 16).buffer),
+  F16: (bytes) => Float32Array.from(shorts(bytes), half),
+  BF16: (bytes) => new Float32Array(Uint32Array.from(shorts(bytes), (each) => each << 16).buffer),
 };
 
 // A number of 16 bits: a sign, five bits of a power of two, ten bits of the number before it.

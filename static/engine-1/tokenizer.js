@@ -1,14 +1,14 @@
 // Splits a text into pieces, by the rules of sentencepiece and from its file, and joins them again.
 //
-//   const tokenizer = new Tokenizer(bytes, tables); // of tokenizer.model; tables of `living/typing_tables.py`
+//   const tokenizer = new Tokenizer(bytes, tables); // of tokenizer.model; tables of `live/typing_tables.py`
 //   tokenizer.size, tokenizer.special               // 10000, { pad: 0, bos: 1, eos: 2, unk: 3 }; size for what is not
-//   tokenizer.read(" A  ‘cat’ 漢")                   // a text as typed:
-//     // { text: "A 'cat' 漢",                       //   as the model reads it
+//   tokenizer.read(" A  ‘cat’ Ж")                   // a text as typed:
+//     // { text: "A 'cat' Ж",                       //   as the model reads it
 //     //   ids: [356, 264, 409, …],                 //   without `</s>`
 //     //   pieces: ["▁A", "▁", "'", …],             //   what has no piece is `<unk:text>`
 //     //   words: [0, 1, 1, …],                     //   for each piece, the typed word that it stands in, from 0
 //     //   plain: ["‘", "’"],                       //   typographic characters that became plain, each once
-//     //   unknown: [], spelled: ["漢"],             //   characters read as unknown, spelled in bytes, each once
+//     //   unknown: [], spelled: ["Ж"],             //   characters read as unknown, spelled in bytes, each once
 //     //   groups: [{ start: 0, stop: 1, text: "A" }, …] } // the pieces of each typed word
 //   tokenizer.encode("A cat")                       // ids of a text that has been read: [356, 2037]
 //   tokenizer.decode(ids)                           // the text of ids; `<pad>`, `<s>` and `</s>` are left out

@@ -1,5 +1,5 @@
-// A page that translates: the model runs in the reader's browser. The first picture is a run that Python wrote; behind it
-// the engine loads, repeats runs of the Python package, and says how far it is from them. No network.
+// A page that translates: the model runs in the reader's browser. The first picture is a run that Python wrote; behind
+// it the engine loads, repeats runs of the Python package, and says how far it is from them. No network.
 
 import { unpacked } from "../living-1/data.js";
 import { Living, part } from "../living-1/shown.js";
@@ -9,12 +9,15 @@ import { bytesOf } from "../linked_view-7/values.js";
 import { BrowserRun } from "./run.js";
 
 const MOST_APART = 1e-3;
-const NOT_YET = { passed: true, text: "… not yet compared", title: "The runs of the Python package are being repeated." };
+const REPEATS = "The runs of the Python package are being repeated.";
+const NOT_YET = { passed: true, text: "… not yet compared", title: REPEATS };
 const TOO_OLD = "This browser is too old to run the model; any browser from 2023 on can.";
 
 // What a script tag holds, unzipped.
 async function heldBy(name) {
-  const zipped = new Blob([bytesOf(part(name, "").textContent)]).stream();
+  const node = part(name, "");
+  const zipped = new Blob([bytesOf(node.textContent)]).stream();
+  node.remove(); // its text takes as much room as the model
   return new Uint8Array(await new Response(zipped.pipeThrough(new DecompressionStream("deflate"))).arrayBuffer());
 }
 
@@ -74,7 +77,8 @@ class Engine {
 
 const apart = (one, other) => Math.max(...one.map((each, i) => Math.abs(each - other[i])));
 
-// The largest differences between a run of the engine and the same one of the Python package; infinite if tokens differ.
+// The largest differences between a run of the engine and the same one of the Python package; infinite if tokens
+// differ.
 function differences(run, { source, ids, logs, rows }) {
   if (`${run.source.ids}` !== `${source}` || `${run.ids}` !== `${ids}`) return { logs: Infinity, weights: Infinity };
   const weights = rows.map(([kind, layer, head, row, own]) => {
@@ -118,7 +122,6 @@ class Live extends Living {
     part("ask", "").elements.text.value = asked.text;
     this.asked = asked;
     if (!this.engine) return;
-    const begun = performance.now();
     try {
       const found = await this.engine.ask(asked, [], (text) => this.say(`Writing: ${text}`));
       if (this.asked !== asked) return;
@@ -126,8 +129,8 @@ class Live extends Living {
       Object.assign(this, { text: asked.text, target: asked.target, off: asked.off });
       this.replace(found, same);
       const cut = found.cut ? " It was cut at the limit of this page, so it is incomplete." : "";
-      const ms = Math.max(1, Math.round(performance.now() - begun));
-      this.say(`${found.predicts.length} tokens in ${ms} ms, in this browser.${cut}${this.page.slow}`);
+      const ms = Math.max(1, Math.round(found.ms));
+      this.say(`${found.predicts.length} tokens in ${ms} ms, in this browser.${cut} ${this.page.slow}`);
     } catch (error) {
       if (this.asked === asked) this.say(error.message, true);
     }
@@ -143,7 +146,8 @@ class Live extends Living {
   replace(found, same) {
     this.found = found;
     this.number += 1;
-    this.run = new BrowserRun(this.stored, found, { number: this.number, badge: this.badge, off: this.page.off, writing: this.writing });
+    const { number, badge, writing } = this;
+    this.run = new BrowserRun(this.stored, found, { number, badge, writing, off: this.page.off });
     if (!same) this.at = { step: 0, source: null };
     this.at.step = Math.min(this.at.step, this.steps - 1);
     this.drawTiles("");
@@ -166,8 +170,8 @@ class Live extends Living {
   }
 
   get more() {
-    const said = { text: this.text, ...(this.target && { target: this.target }), ...(this.off.length && { off: this.off }) };
-    return `&${new URLSearchParams(said)}`;
+    const { text, target, off } = this;
+    return `&${new URLSearchParams({ text, ...(target && { target }), ...(off.length && { off }) })}`;
   }
 
   // What an address asks for beyond a place; null if it is the stored run.
@@ -187,7 +191,8 @@ class Live extends Living {
     const most = (what) => Math.max(...found.map((each) => each[what]));
     const passed = most("logs") <= MOST_APART && most("weights") <= MOST_APART;
     const largest = `weights ${most("weights").toExponential(1)}, log p ${most("logs").toExponential(1)}`;
-    const title = `Computed in your browser by the textbook formula; compared here with ${found.length} runs of the Python package: largest difference ${largest}.`;
+    const runs = `compared here with ${found.length} runs of the Python package: largest difference ${largest}`;
+    const title = `Computed in your browser by the textbook formula; ${runs}.`;
     this.badge = { passed, text: passed ? "✓ compared" : "✗ differs", title };
     part("digest", "").textContent = `${this.badge.text}: ${title}`;
     part("digest", "").classList.toggle("lv-failed", !passed);

@@ -1,12 +1,13 @@
-// A run of the browser's engine, with what the view of a living page asks of a run. What does not depend on the sentence
-// (colours, titles, choice of heads) is that of the run which Python wrote into the page.
+// A run of the browser's engine, with what the view of a living page asks of a run. What does not depend on the
+// sentence (colours, titles, choice of heads) is that of the run which Python wrote into the page.
 
 import { filled, written } from "../living-1/data.js";
 import { pooled } from "../living-1/heads.js";
 import { percent, told } from "../living-1/reading.js";
 import { direction, escaped } from "../engine-1/chips.js";
 
-const [SIDE, AROUND, GAP, LETTERS] = [760, 104, 0.12, 12]; // px of a map and around its cells; of a tile, the share of the gap beside it; of a label
+// Px of a map, and around its cells; the share of a tile that is the gap beside it; letters of a label.
+const [SIDE, AROUND, GAP, LETTERS] = [760, 104, 0.12, 12];
 const ROWS = { encoder: "source", decoder: "reads", cross: "predicts" };
 const COLUMNS = { encoder: "source", decoder: "reads", cross: "source" };
 const FORCED = "your translation, not the model's";
@@ -72,16 +73,17 @@ export class BrowserRun {
     const joined = each[0] * each[1] > 1 ? `each cell is the maximum over ${each.join("×")} cells · ` : "";
     const parts = tiles.caption.split(" · ");
     const caption = `${parts[0]} · ${joined}${this.badge.text} · ${parts.at(-1)}`;
-    return { size, shape, shared: { choice: shared.choice, names: this.names(name) }, tiles: { ...tiles, figure, caption } };
+    const of = { choice: shared.choice, names: this.names(name) };
+    return { size, shape, shared: of, tiles: { ...tiles, figure, caption } };
   }
 
   names(name) {
     const { reads, predicts } = this.tokens;
     const { writing } = this;
-    const [read, written_] = [writing.names(reads), writing.names(predicts)];
+    const [read, next] = [writing.names(reads), writing.names(predicts)];
     const rows = name === "encoder" ? writing.names(this.tokens.source).map((each) => `query ${each}`) : null;
     const columns = writing.names(this.tokens[COLUMNS[name]]).map((each) => `key ${each}`);
-    return { rows: rows ?? read.map((each, i) => `reads ${each}, predicts ${written_[i]}`), columns };
+    return { rows: rows ?? read.map((each, i) => `reads ${each}, predicts ${next[i]}`), columns };
   }
 
   // The numbers of a head: its part of what the engine recorded.
@@ -110,7 +112,8 @@ export class BrowserRun {
     const { shape } = this.kinds[name];
     const { spec, tokens, badge, found } = this;
     const off = found.off.includes([name, ...head].join("."));
-    const feed = { ...this.stored.kinds[name].shared, ...this.head(name, head), name, view: spec.view, trace: spec.trace };
+    const { shared } = this.stored.kinds[name];
+    const feed = { ...shared, ...this.head(name, head), name, view: spec.view, trace: spec.trace };
     const sides = this.names(name);
     const hover = { rows: sides.rows.map(escaped), columns: sides.columns.map(escaped) };
     const changes = found.off.length;
@@ -118,14 +121,12 @@ export class BrowserRun {
     Object.assign(feed, { names: sides, hover: { ...feed.hover, ...hover }, off, acts: ["off", "png", "svg"] });
     Object.assign(feed, { spans: { rows: singles(shape[0]), columns: singles(shape[1]) } });
     feed.badge = { ...badge, text: badge.text + changed };
-    const keys = tokens[COLUMNS[name]];
     const [weights, levels] = [this.weights(name, head), this.levels(name, head)];
-    const opening = feed.sentences[0][0];
-    const special = Object.fromEntries([...keys.entries()].filter(([, token]) => this.writing.special.test(token)));
-    feed.sentences = [[this.offText.replace("{name}", `head ${head[1] + 1} of layer ${head[0] + 1}`)]];
+    const [[opening]] = feed.sentences;
+    feed.sentences = [[this.offText.replace("{name}", phrase(head))]];
     const openings = tokens[ROWS[name]].map((token) => [opening, this.writing.name(token)]);
     const aside = Array.from({ length: shape[0] }, () => 0);
-    Object.assign(feed, told({ weights, levels, aside }, { openings, keys: keys.map((token) => this.writing.name(token)), special }, feed));
+    Object.assign(feed, told({ weights, levels, aside }, { openings, ...this.keys(name) }, feed));
     feed.figure = JSON.stringify(this.figure(name, head, JSON.parse(feed.figure)));
     const numbers = Float32Array.from({ length: 2 * weights.length }, (_, i) =>
       i % 2 ? this.numbers(name, head, "scores")[i >> 1] : weights[i >> 1],
@@ -133,11 +134,18 @@ export class BrowserRun {
     return filled(feed, levels, new Uint8Array(numbers.buffer), [...shape, 2]);
   }
 
+  // The keys of a kind as sentences name them, and those that are no text.
+  keys(name) {
+    const tokens = this.tokens[COLUMNS[name]];
+    const special = [...tokens.entries()].filter(([, token]) => this.writing.special.test(token));
+    return { keys: tokens.map((token) => this.writing.name(token)), special: Object.fromEntries(special) };
+  }
+
   // What names the head: title, caption, choice.
   head(name, [layer, head]) {
     const { title, caption, choice } = this.stored.kinds[name].shared;
-    const { heads } = this.stored.place;
-    const first = `${heads[name]}` === `${[layer, head]}` ? "This head" : `Head ${heads[name][1] + 1} of layer ${heads[name][0] + 1}`;
+    const usual = this.stored.place.heads[name];
+    const first = `${usual}` === `${[layer, head]}` ? "This head" : phrase(usual).replace("h", "H");
     return {
       head: [layer, head],
       title: title.replace(/L\d+ H\d+$/, `L${layer + 1} H${head + 1}`),
@@ -195,7 +203,8 @@ export class BrowserRun {
     const steps = this.found.steps.map(({ id, log, best, logs, names: tokens, barred }, i) => {
       if (best.includes(id)) return { logs, tokens, chosen: best.indexOf(id), barred };
       const last = best.length - 1;
-      return { logs: [...logs.slice(0, last), log], tokens: [...tokens.slice(0, last), this.found.predicts[i]], chosen: last, barred };
+      const [kept, written_] = [logs.slice(0, last), tokens.slice(0, last)];
+      return { logs: [...kept, log], tokens: [...written_, this.found.predicts[i]], chosen: last, barred };
     });
     const logs = Float32Array.from(steps.flatMap((step) => step.logs));
     const { next } = this.stored.shown;
@@ -215,4 +224,5 @@ export class BrowserRun {
 }
 
 const share = (log, barred) => (barred ? "barred" : percent(Math.exp(log)));
+const phrase = ([layer, head]) => `head ${head + 1} of layer ${layer + 1}`;
 const singles = (count) => Array.from({ length: count }, (_, i) => [i, i + 1]);

@@ -32,6 +32,7 @@ KINDS = {
     "decoder": "pages/decoder_self_attention.py",
     "cross": "pages/cross_attention.py",
 }
+TRANSLATES = "A page that translates"
 OFF = do.ablate("cross", 0, 1)
 
 
@@ -116,7 +117,7 @@ def captions(at: AppTest) -> str:
 def test_a_figure_for_a_paper_says_what_it_shows_and_is_one_click_away():
     at = for_a_paper("pages/cross_attention.py", model="copy", text=CASES["copy"].sentence, cross="1.2")
     assert not at.exception
-    assert [button.label for button in at.download_button] == ["Save PDF", "NPZ", "Living page"]
+    assert [button.label for button in at.download_button] == ["Save PDF", "NPZ", "Living page", TRANSLATES]
     told = captions(at)
     for part in ("Cross-attention · layer 1 · head 2", "copy", "✓ verified", CASES["copy"].sentence, "8.5 ×"):
         assert part in told, part
@@ -146,7 +147,7 @@ def test_a_figure_of_no_head_or_without_room_is_answered_in_one_sentence():
 
 def test_the_whole_run_is_offered_as_npz_and_living_page():
     at = opened("pages/cross_attention.py", step="2")
-    assert [button.label for button in at.download_button] == ["HTML", "NPZ", "Living page"]
+    assert [button.label for button in at.download_button] == ["HTML", "NPZ", "Living page", TRANSLATES]
 
 
 def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
