@@ -6,8 +6,8 @@
     python benchmarks/firefox.py file:///tmp/live.html    # of `python -m explorer live`
 
 Prints for each page the seconds until it is at rest, its exceptions, and by how much it is wider than the
-window; then the step before a click, after it, and after a key. Of a page that translates: how it compares with
-Python, and a sentence. The exit status is 1 if something failed.
+window; then the step before a click, after it, and after a key. Of a page that translates: how it compares
+with Python, and a sentence. The exit status is 1 if something failed.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ const main = document.querySelector("[data-testid=stMain]");
 return [document.querySelectorAll("[data-testid=stException]").length, main.scrollWidth - main.clientWidth];
 """
 STEP = "return document.querySelector('.lv-count').textContent;"
-RIGHT = "\ue014"
-"""The right arrow key, in the protocol's code."""
+RIGHT, ENTER = "\ue014", "\ue007"
+"""Keys, in the protocol's codes."""
 
 
 def settled(browser: Any, seconds: float = 60) -> float:
@@ -85,7 +85,7 @@ def check_live(browser: Any, address: str) -> bool:
     print(f"{time.monotonic() - start:.1f} s: {digest.text}")
     box = browser.find_element("name", "text")
     box.clear()
-    box.send_keys("The old bridge is near the river.\n")
+    box.send_keys("The old bridge is near the river." + ENTER)
     texts = browser.find_element("id", "texts")
     while "bridge" not in texts.text or "tokens in" not in status.text:
         time.sleep(0.02)

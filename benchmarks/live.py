@@ -3,9 +3,9 @@
     python benchmarks/live.py [--model assets/models/en-de] [--repeats 9]
 
 Prints the page's size, the time from opening the file to a compared engine, the memory of its process,
-and for sentences of about 9 and 33 tokens the time of a token and of the whole sentence in Chromium, with the SIMD
-kernel and in plain JavaScript, and from Enter to the painted view. The reference is the package's translation
-without capture, in one thread; the fastest of all repeats counts.
+and for sentences of about 9 and 33 tokens the time of a token and of the whole sentence in Chromium, with
+the SIMD kernel and in plain JavaScript, and from Enter to the painted view. The reference is the package's
+translation without capture, in one thread; the fastest of all repeats counts.
 """
 
 from __future__ import annotations
