@@ -75,7 +75,10 @@ class Engine {
       return quiet || this.asked === id;
     };
     const run = await this.model.translate({ ids: source.ids, given: given?.ids, off, limit }, heard);
-    if (!run) return;
+    if (!run) {
+      this.tell({ id, run }); // another sentence took its place
+      return;
+    }
     const ms = performance.now() - start;
     this.send(id, { ...run, source, off, forced: Boolean(given), ms }, given?.pieces);
   }

@@ -82,7 +82,7 @@ def test_a_typed_sentence_is_translated_here_as_python_translates_it(
     visitor = opened(written.as_uri())
     tab: Any = visitor.page
     told = tab.inner_text("#digest")
-    assert re.search(r"compared here with 2 runs .* weights \d\.\de-\d, log p \d\.\de-\d", told)
+    assert re.search(r"compared here with 8 runs .* weights \d\.\de-\d, log p \d\.\de-\d", told)
     run = model.translate("We saw the old bridge near the river.")
     ask(visitor, run.source_text)
     shows(visitor, run.text)
@@ -129,6 +129,11 @@ def test_what_cannot_be_translated_is_refused_and_what_is_there_stays(opened: Op
         ask(visitor, text)
         waiting.until(lambda says=says: says in tab.inner_text("#status"))
         assert tab.inner_text("#texts") == before
+    long = "The old house is near the river and the new house is on the hill, but nobody lives there now."
+    for text in (long, "We like music."):
+        ask(visitor, text)
+    waiting.until(lambda: tab.locator("#texts p").first.inner_text() == "We like music.")
+    visitor.ready()
     ask(visitor, HOSTILE)
     waiting.until(lambda: "script" in tab.inner_text("#texts p >> nth=0"))
     visitor.ready()

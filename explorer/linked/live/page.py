@@ -72,19 +72,21 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
     if why := why_not(model, path):
         raise LiveError(why)
     examples = _examples(path, texts)
-    runs = [(each, run) for each in examples if (run := _short(model, each["text"])) is not None][:REFERENCES]
+    runs = {each: run for each in examples if (run := _short(model, each)) is not None}
     if not runs:
         raise LiveError(f"No text to start from has at most {MOST} tokens a side.")
     known = Known.of(model, path)
-    first = runs[0][1]
+    first, *others = runs.values()
+    more = (_short(model, each) for each in _USUAL[: REFERENCES - len(runs)])
+    references = [first, *others, *filter(None, more)][:REFERENCES]
     _, data = side(first, known, "", "", "", "", ((), ()), {})
     shown = {
         "config": json.loads((path / "config.json").read_text("utf-8")),
         "forbidden": [token for (token,) in model.rules.forbidden],
         "tables": typing_tables(),
         "kernel": base64.b64encode((scripts.static() / "engine-1/kernel.wasm").read_bytes()).decode(),
-        "examples": [each for each, _ in runs],
-        "references": [_reference(model, run) for _, run in runs],
+        "examples": [{"label": examples[text], "text": text} for text in runs],
+        "references": [_reference(model, run) for run in references],
         "off": _OFF,
     }
     files = [] if folder else [_held(name, (path / name).read_bytes()) for name in (WEIGHTS, PIECES)]
@@ -118,16 +120,16 @@ def why_not(model: Translator, directory: Path) -> str:
     return ""
 
 
-def _examples(directory: Path, texts: Sequence[str]) -> list[dict[str, str]]:
-    """Sentences to start from, with labels."""
+def _examples(directory: Path, texts: Sequence[str]) -> dict[str, str]:
+    """Sentences to start from, with their labels."""
     found: Sequence[Example] = ()
     with suppress(CheckpointError):
         found = read_examples(directory / EXAMPLES_FILE) if not texts else ()
     if found:
-        return [{"label": each.label, "text": each.text} for each in found]
+        return {each.text: each.label for each in found}
     task = stated_task(read_card(directory)) if (directory / CARD_FILE).is_file() else None
     own = [pair.source for pair in toy_data(*task).valid[:REFERENCES]] if task else _USUAL
-    return [{"label": text if len(text) < 24 else f"{text[:22]}…", "text": text} for text in texts or own]
+    return {text: text if len(text) < 24 else f"{text[:22]}…" for text in texts or own}
 
 
 def _short(model: Translator, text: str) -> Translation | None:
