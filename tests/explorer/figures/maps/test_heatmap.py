@@ -8,7 +8,7 @@ import pytest
 from closed_form import CASES
 from head_views import decoder_view, view
 
-from explorer.figures import heatmap, heatmap_spec, pooled_heatmap, to_json
+from explorer.figures import heatmap, heatmap_spec, to_json
 from explorer.figures.maps.heatmap import hatching, levels, pool
 from transformer.runs.translator import Translator
 
@@ -133,13 +133,6 @@ def test_pooling_keeps_the_largest_weight():
     assert (rows, columns) == (3, 2)
     assert pooled.shape == (44, 35)
     assert pooled[-1, -1] == 200
-
-
-def test_a_long_matrix_says_that_it_is_pooled():
-    weights = np.full((200, 200), 1 / 200, np.float32)
-    figure = pooled_heatmap(weights, np.ones_like(weights, dtype=bool), "encoder")
-    assert figure.layout.title.text == "maximum over 4×4 cells"
-    assert max(figure.data[0].z.shape) <= 64
 
 
 def test_plain_values_and_figure_are_the_same():
