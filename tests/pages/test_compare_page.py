@@ -219,13 +219,6 @@ def test_long_texts_are_compared_whole_and_drawn_in_windows(against: str):
     assert sum(len(json.dumps(spec)) for spec in charts(at)) < 600_000
 
 
-@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "</s> <pad> #000001", "‮ %{x} $x$"])
-def test_hostile_texts_are_shown_as_text(text: str):
-    at = run(PAGE, model="random", text="one two", against="sentence", other=text)
-    for spec in charts(at):
-        assert "<script" not in json.dumps(spec)
-
-
 CHANGED = do.write_text([do.scale("encoder", 0, 0, 0.0), do.hide(1)])
 
 

@@ -119,13 +119,6 @@ def test_a_long_text_is_drawn_in_windows_that_say_so():
     assert sum(len(each.proto.spec) for each in at.get("plotly_chart")) < 1_000_000
 
 
-@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "</s> <pad> #000001", "‮ %{x} $\\frac$"])
-def test_hostile_sentences_are_shown_as_text(text: str):
-    at = run(PAGE, model="random", text=text, view="batch", mask="zero", sentences=text + "\none")
-    for spec in charts(at).values():
-        assert "<script" not in json.dumps(spec)
-
-
 def test_both_conventions_of_the_triangle_and_the_shift_are_told():
     told = words(run(PAGE))
     assert "*j* > *i* are masked: the upper triangle" in told
