@@ -182,12 +182,6 @@ def test_choosing_another_way_of_comparing_is_in_the_address():
     assert not at.exception
 
 
-@pytest.mark.parametrize("value", ["x", "untrained-"])
-def test_an_unreadable_comparison_is_named(value: str):
-    at = run(PAGE, against=value)
-    assert "could not be read" in " ".join(each.value for each in at.info).replace("\\", "")
-
-
 def test_an_unknown_model_gets_one_sentence():
     at = run(PAGE, against="model-../x")
     assert len(at.error) == 1

@@ -101,12 +101,6 @@ def test_a_batch_of_blank_lines_is_the_usual_one():
     assert "3 sentences ×" in words(at)
 
 
-@pytest.mark.parametrize("params", [{"mask": "x"}, {"kind": "y"}, {"member": "z", "view": "batch"}], ids=str)
-def test_values_that_mean_nothing_are_named(params: dict[str, str]):
-    at = run(PAGE, **params)
-    assert "could not be read" in " ".join(each.value for each in at.info).replace("\\", "")
-
-
 def test_a_member_beyond_the_batch_becomes_the_last():
     at = run(PAGE, view="batch", sentences="one\ntwo three", member="9")
     assert "sentence 2 of the batch" in words(at)

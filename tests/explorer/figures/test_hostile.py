@@ -44,9 +44,9 @@ FIGURES: dict[str, Callable[[], Any]] = {
 
 
 def texts(part: Any) -> list[str]:
-    """All texts of a figure but the names of its colours."""
+    """All texts of a figure but its colours, and what it carries for other programs."""
     if isinstance(part, dict):
-        looks = ("color", "fillcolor", "bgcolor", "colorscale", "hovertemplate", "texttemplate")
+        looks = ("color", "fillcolor", "bgcolor", "colorscale", "hovertemplate", "texttemplate", "meta")
         return [text for key, each in part.items() if key not in looks for text in texts(each)]
     if isinstance(part, Sequence) and not isinstance(part, str):
         return [text for each in part for text in texts(each)]
