@@ -161,6 +161,7 @@ def _draw(views: Sequence[HeadLike], form: Form) -> tuple[Figure, int]:
     place: dict[str, Any] = {"location": "bottom", "aspect": 40, "fraction": 0.03, "pad": 0.01, "ticks": []}
     bars = [figure.colorbar(ScalarMappable(cmap=_ramp(kind)), ax=maps, **place) for kind in kinds]
     for bar in bars:
+        assert bar.solids is not None
         bar.solids.set(edgecolor="face", rasterized=False)  # as the cells
     bars[0].set_ticks(shares, labels=texts)  # it stands lowest
     hatched = "" if all(view.mask.all() for view in views) else "\nhatched: masked"
