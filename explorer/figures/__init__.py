@@ -14,12 +14,12 @@ In a notebook, without a network:
 
 from __future__ import annotations
 
-from explorer.figures.base.bars import next_token, next_token_spec, row_bars, row_bars_spec
+from explorer.figures.base.bars import next_token, next_token_spec, row_bars_spec
 from explorer.figures.base.style import to_json
 from explorer.figures.maps.heatmap import heatmap, heatmap_spec
 from explorer.figures.maps.lines import lines
-from explorer.figures.maps.overview import Tile, overview, overview_spec
-from explorer.figures.maps.pooled import pooled_heatmap, pooled_spec
+from explorer.figures.maps.overview import Tile, overview_spec
+from explorer.figures.maps.pooled import pooled_spec
 from explorer.figures.maps.strongest import strongest
 
 __all__ = [
@@ -29,11 +29,8 @@ __all__ = [
     "lines",
     "next_token",
     "next_token_spec",
-    "overview",
     "overview_spec",
-    "pooled_heatmap",
     "pooled_spec",
-    "row_bars",
     "row_bars_spec",
     "strongest",
     "to_json",

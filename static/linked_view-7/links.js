@@ -200,9 +200,11 @@ export class StrongestCell extends Head(Cell) {
     const { rows, columns } = data.names;
     const heading = { query: row < 0 ? data.absent : `${rows[row]}: its keys` };
     heading.key = column < 0 ? data.absent : `${columns[column]}: its queries`;
-    this.lists[0].replaceChildren(...this.list(heading.query, this.keysOf(row), "key"));
+    const keys = (j) => ({ weight: this.weight(row, j), act: () => this.pick(-1, j) });
+    const queries = (i) => ({ weight: this.weight(i, column), act: () => this.pick(i, -1) });
+    this.lists[0].replaceChildren(...this.list(heading.query, row < 0 ? [] : entriesOf(columns, keys), "key"));
     const side = data.rows === "step" ? "row" : "query";
-    this.lists[1].replaceChildren(...this.list(heading.key, this.queriesOf(column), side));
+    this.lists[1].replaceChildren(...this.list(heading.key, column < 0 ? [] : entriesOf(rows, queries), side));
   }
 
   shade(row, column) {
@@ -212,24 +214,6 @@ export class StrongestCell extends Head(Cell) {
       node.classList.toggle("lv-strong", share > 0.55);
       node.classList.toggle("lv-at", j === column);
     }
-  }
-
-  keysOf(row) {
-    if (row < 0) return [];
-    return this.data.names.columns.map((name, j) => ({
-      name: name.replace(/^key /, ""),
-      weight: this.weight(row, j),
-      act: () => this.pick(-1, j),
-    }));
-  }
-
-  queriesOf(column) {
-    if (column < 0) return [];
-    return this.data.names.rows.map((name, i) => ({
-      name: name.replace(/^query /, ""),
-      weight: this.weight(i, column),
-      act: () => this.pick(i, -1),
-    }));
   }
 
   list(title, entries, side) {
@@ -258,6 +242,11 @@ export class StrongestCell extends Head(Cell) {
     const { column } = this.marked(places, own);
     for (const [j, node] of this.tokens.entries()) node.classList.toggle("lv-hovered", j === column);
   }
+}
+
+// Tokens with what the list says of each and what a click does, without the word that says their side.
+function entriesOf(names, of) {
+  return names.map((name, i) => ({ name: name.replace(/^(key|query) /, ""), ...of(i) }));
 }
 
 function columnWidths() {

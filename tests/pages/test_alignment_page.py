@@ -225,11 +225,3 @@ def test_without_a_measured_error_the_page_claims_none(choice: dict[str, str]):
     at = align(**{"model": "en-de", "text": "one two", **choice})
     assert "show how many are right" in words(at)
     assert "of this head" not in words(at)
-
-
-@pytest.mark.parametrize(
-    "text", ["<script>alert(1)</script>", "</s> <pad> #000001", "‮ %{x} $x$", "日本語 שלום"]
-)
-def test_hostile_words_are_shown_as_text(text: str):
-    at = align(model="random", text=text, pairs="1-1")
-    assert "<script" not in json.dumps(charts(at)[0])

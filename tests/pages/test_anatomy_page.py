@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from app_pages import HOSTILE, array, click_menu, named_charts, run, said, strip, words
+from app_pages import array, click_menu, named_charts, run, said, strip, words
 from closed_form import CASES
 from random_models import random_model
 
@@ -207,15 +206,6 @@ def test_a_bad_address_shows_the_nearest_part(params: dict[str, str]):
     at = run(PAGE, **{"model": "random", **params})
     assert "anatomy-lens" in named_charts(at)
     assert said(at)
-
-
-@pytest.mark.parametrize("part", ["source-embedding", "decoder-cross", "output"])
-def test_hostile_tokens_stay_text(part: str):
-    at = run(PAGE, model="random", text=HOSTILE, part=part)
-    drawn = json.dumps({name: [chart["data"], chart["layout"]] for name, chart in named_charts(at).items()})
-    for hostile in ("<script", "#000001", "\u202e"):
-        assert hostile not in drawn
-    assert "\u202e" not in words(at)
 
 
 def test_what_the_config_says_is_drawn():

@@ -27,22 +27,6 @@ def test_every_linked_page_draws_its_figures_for_one_translation(page: str):
     assert {data["trace"] for data in carried.values()} == {told["trace"]}
 
 
-def test_bad_values_in_the_address_are_named_and_the_nearest_view_is_shown():
-    bad = {"step": ["1", "2"], "source": "1e9", "decoder": "x.y", "view": "sideways", "decode": "beam-x"}
-    at = run(**bad)
-    assert all(name in said(at) for name in bad)
-    assert view(at)["step"] >= 0
-
-
-@pytest.mark.parametrize(
-    "params", [{"step": "999", "encoder": "9.9"}, {"model": "../../etc"}, {"model": "/work"}]
-)
-def test_what_a_model_has_not_is_named_and_the_nearest_is_shown(params: dict[str, str]):
-    at = run(**params)
-    assert view(at)["step"] >= 0
-    assert said(at)
-
-
 OUT_OF_RANGE = {
     "step": "999",
     "source": "1e9",
@@ -51,20 +35,29 @@ OUT_OF_RANGE = {
     "key": "1e9",
     "layer": "99",
 }
-EVERYTHING_WRONG = {
-    "step": "nan",
-    "source": ["1", "x"],
-    "cross": "1",
-    "view": "sideways",
-    "decode": "beam-x",
-    "what_if": "magic",
-    "part": "heart",
-    "d_model": "inf",
-    "pairs": "1-x",
-    "scale": "cubic",
+EVERYTHING_WRONG: dict[str, str | list[str]] = {
+    **{"step": "nan", "source": ["1", "x"], "first": "nan", "node": "x", "member": "z", "dimension": "x"},
+    **{"cross": "1", "kind": "y", "part": "heart", "pairs": "1-x", "swap": "x", "twin_head": "x"},
+    **{
+        "view": "sideways",
+        "mask": "x",
+        "against": "untrained-",
+        "encoding": "circular",
+        "statistic": "beauty",
+    },
+    **{"decode": "beam-99x", "penalty": "99", "temperature": "hot", "top_p": "7", "top_k": "0", "seed": "-3"},
+    **{
+        "draws": "1000",
+        "smoothing": "7",
+        "width": "1e99",
+        "warmup": "-5",
+        "d_model": "inf",
+        "what_if": "magic",
+    },
+    **{"hide": "all", "show": "chord", "links": "mass-x", "window": "65", "more": "x", "scale": "cubic"},
+    **{"rows": "both", "color": "age", "words": "maybe", "what_if": "magic", "statistic": "beauty"},
     "model": "../../etc",
 }
-HOSTILE = "<script>alert(1)</script> </b> {x} %{z} **one** $x$ [a](javascript:1) #000001 \u202eabc two"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -84,15 +77,32 @@ def test_positions_out_of_range_become_the_nearest_on_every_page(page: str):
         assert view(at)["step"] == len(CASES["copy"].target_tokens) - 1
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_hostile_texts_stay_text_on_every_page(page: str):
-    at = run(page, model="random", text=HOSTILE, target=HOSTILE, batch=HOSTILE, other=HOSTILE)
+HOSTILE = "<script>alert(1)</script> </b> </s> {x} %{z} **one** $x$ [a](javascript:1) #000001 \u202eabc two"
+VISITS: list[tuple[str, dict[str, str]]] = [
+    *((page, {}) for page in PAGES),
+    *(
+        ("pages/inside_a_head.py", {"section": "all", "kind": kind, "what_if": "pair"})
+        for kind in HEADS["default"]
+    ),
+    *(("pages/whole_model.py", {"part": part}) for part in ("source-embedding", "decoder-cross", "output")),
+    ("pages/cross_attention.py", {"view": "alignment", "pairs": "1-1"}),
+    ("pages/compare.py", {"against": "sentence"}),
+    ("pages/masks.py", {"view": "batch", "mask": "zero", "sentences": f"{HOSTILE}\none"}),
+    ("pages/positions.py", {"view": "sentence"}),
+]
+"""Every page, and its views that draw typed words in another way."""
+
+
+@pytest.mark.parametrize(("page", "more"), VISITS)
+def test_hostile_texts_stay_text_on_every_page(page: str, more: dict[str, str]):
+    typed = dict.fromkeys(("text", "target", "batch", "other"), HOSTILE)
+    at = run(page, model="random", **typed | more)
     charts = [each.proto.spec for each in at.get("plotly_chart")]
     drawn = [str(feed.get("figure")) for feed in feeds(at).values()]
     pages = [each.proto.body for each in at.get("html")]
     marks = [each.value for each in (*at.markdown, *at.caption, *at.info, *at.error)]
     for shown in (*charts, *drawn, *pages):
-        assert "<script" not in shown
+        assert not [sign for sign in ("<script", "#000001", "\u202e") if sign in shown]
     assert not [mark for mark in marks if "**one**" in mark or "[a](" in mark or "$x$" in mark]
 
 

@@ -163,19 +163,6 @@ def test_statistic_kind_and_head_are_in_the_address() -> None:
     assert at.query_params["encoder"] == "1.2"
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"statistic": "beauty"},
-        {"kind": "sideways"},
-        {"encoder": "9.9"},
-        {"statistic": "next", "kind": "decoder"},
-    ],
-)
-def test_a_bad_address_shows_the_nearest_view(params: dict[str, str]) -> None:
-    assert "The roles" in told(read(**params))
-
-
 def test_sentences_open_the_run_that_was_measured_at_the_row_that_counts() -> None:
     at = read(kind="encoder", encoder="1.2", facet="sentences", sorted_by="entropy")
     links = [each.proto for each in at.get("page_link") if CASES["copy"].sentence in each.proto.label]

@@ -231,13 +231,6 @@ def test_a_twin_that_lacks_the_positions_says_so_and_the_others_go_on():
     assert "300 positions" in " ".join(map(str, at.dataframe[0].value["translation"]))
 
 
-@pytest.mark.parametrize(
-    "text", ["<script>alert(1)</script> $x$ **b** `c`", "\u202eabc one", "#000001 <b>one</b>"]
-)
-def test_hostile_words_are_shown_as_typed(text):
-    run(PAGE, view="sentence", text=text)
-
-
 def test_rotary_starts_at_the_width_of_a_twin_s_head_and_another_encoding_at_that_of_the_twin():
     (width,) = (each for each in run(PAGE, encoding="rotary").slider if each.label == "Width of a head")
     assert width.value == 28

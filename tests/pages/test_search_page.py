@@ -162,20 +162,6 @@ def test_a_long_tree_has_a_window():
     assert charts(at)[0]["layout"]["xaxis"]["ticktext"][0] == "5"
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"penalty": "nan", "node": "x", "temperature": "hot", "top_p": "7", "decode": "beam-99x"},
-        {"penalty": "99", "temperature": "-1", "top_k": "0", "draws": "1000", "seed": "-3"},
-    ],
-    ids=str,
-)
-def test_bad_values_in_the_address_are_named_in_one_sentence(bad: dict[str, str]):
-    at = opened(**bad, view="sampling")
-    assert all(name in said(at).replace("\\", "") for name in bad)
-    assert view(at)
-
-
 def test_a_node_beyond_the_tree_becomes_the_best_output():
     at = opened(node="9999")
     assert f"The tree has {len(tree_of().nodes)} tokens" in said(at)

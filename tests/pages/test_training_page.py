@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from app_pages import charts, run, said, words
+from app_pages import charts, run, words
 
 from explorer.app.server import models
 from explorer.app.views.training.history import table
@@ -227,19 +227,3 @@ def test_a_damaged_history_is_named(logged: Path):
 
 
 # --- bad addresses ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("bad", "view"),
-    [
-        ({"view": "x", "first": "nan", "step": "x"}, {}),
-        ({"smoothing": "7"}, {"view": "loss"}),
-        ({"width": "1000000", "warmup": "1e99"}, {"view": "schedule"}),
-        ({"width": "nan", "warmup": "-5"}, {"view": "schedule"}),
-    ],
-    ids=str,
-)
-def test_bad_values_in_the_address_are_named_in_one_sentence(bad: dict[str, str], view: dict[str, str]):
-    at = opened(**bad, **view)
-    assert all(name in said(at) for name in bad)
-    assert charts(at)

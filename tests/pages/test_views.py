@@ -164,12 +164,6 @@ def test_tiles_take_the_colour_of_a_statistic(statistic: str):
     assert sum("fillcolor" in shape for shape in layout["shapes"]) == len(written)
 
 
-def test_bad_choices_in_the_address_are_named():
-    bad = {"hide": "all", "show": "chord", "links": "mass-x", "window": "65", "more": "x", "scale": ""}
-    told = said(run(PAGES["cross"], **bad, rows="both", color="age", words="maybe"))
-    assert all(name in told.partition("nearest valid values are used")[2] for name in (*bad, "rows", "color"))
-
-
 def test_the_table_has_the_numbers_and_masked_cells_are_empty(app_models: Path):
     from explorer.lenses.words.reading import Reading, read_view
     from transformer import load_translator

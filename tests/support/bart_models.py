@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import random
 import warnings
 from functools import cache
 from pathlib import Path
@@ -12,28 +10,11 @@ from typing import Any
 
 import sentencepiece
 import torch
+from m2m_models import pieces
 from marian_models import spread
 from t5_models import LINES
 
 SIZES = {"d_model": 32, "ffn": 48, "heads": 4, "encoder_layers": 2, "decoder_layers": 3}
-
-
-@cache
-def pieces() -> bytes:
-    """A sentencepiece model (unigram) with sentencepiece's own special pieces."""
-    draw = random.Random(0)
-    words = [word for line in LINES for word in line.split()]
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([*LINES, *(" ".join(draw.choices(words, k=8)) for _ in range(300))]),
-        model_writer=written,
-        model_type="unigram",
-        vocab_size=260,
-        hard_vocab_limit=False,
-        num_threads=1,
-        minloglevel=2,
-    )
-    return written.getvalue()
 
 
 def write_mbart(directory: Path, **options: Any) -> Path:
@@ -41,8 +22,8 @@ def write_mbart(directory: Path, **options: Any) -> Path:
     from transformers import MBartConfig, MBartForConditionalGeneration
 
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "sentencepiece.bpe.model").write_bytes(pieces())
-    count = sentencepiece.SentencePieceProcessor(model_proto=pieces()).get_piece_size()
+    (directory / "sentencepiece.bpe.model").write_bytes(pieces("unigram"))
+    count = sentencepiece.SentencePieceProcessor(model_proto=pieces("unigram")).get_piece_size()
     usual = {"scale_embedding": True, "decoder_start_token_id": 2, "vocab_size": count + 1 + 52 + 1}
     return _write(directory, MBartConfig, MBartForConditionalGeneration, usual, "relu", **options)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 import warnings
@@ -12,7 +11,7 @@ from typing import Any
 
 import sentencepiece
 import torch
-from marian_models import spread
+from marian_models import spread, trained
 from safetensors.torch import load_file, save_file
 from t5_models import LINES
 
@@ -22,21 +21,12 @@ PAIRS = {"m2m": "__en__ __de__", "nllb": "eng_Latn deu_Latn"}
 
 
 @cache
-def pieces() -> bytes:
-    """A sentencepiece model (BPE) with sentencepiece's own special pieces."""
+def pieces(model_type: str = "bpe") -> bytes:
+    """A sentencepiece model with sentencepiece's own special pieces."""
     draw = random.Random(0)
     words = [word for line in LINES for word in line.split()]
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([*LINES, *(" ".join(draw.choices(words, k=8)) for _ in range(300))]),
-        model_writer=written,
-        model_type="bpe",
-        vocab_size=260,
-        hard_vocab_limit=False,
-        num_threads=1,
-        minloglevel=2,
-    )
-    return written.getvalue()
+    lines = [*LINES, *(" ".join(draw.choices(words, k=8)) for _ in range(300))]
+    return trained(lines, model_type=model_type, vocab_size=260)
 
 
 def write_vocabulary(directory: Path, kind: str) -> int:

@@ -6,6 +6,7 @@ import io
 import json
 import random
 import warnings
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,22 +22,22 @@ LANGUAGES = (">>fra<<", ">>spa<<", ">>por<<")
 SIZES = {"d_model": 32, "ffn": 48, "heads": 4, "encoder_layers": 2, "decoder_layers": 3}
 
 
+def trained(lines: Iterable[str], **options: Any) -> bytes:
+    """A sentencepiece model of some lines."""
+    written = io.BytesIO()
+    usual = {"hard_vocab_limit": False, "num_threads": 1, "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_writer=written, **usual | options
+    )
+    return written.getvalue()
+
+
 @cache
 def sentencepiece_model(words: str, seed: int = 0, model_type: str = "unigram") -> bytes:
     """A model of about 80 pieces with sentencepiece's own normalisation, as OPUS-MT's have."""
     draw = random.Random(seed)
     lines = [" ".join(draw.choices(words.split(), k=8)) + " ." for _ in range(300)]
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=written,
-        model_type=model_type,
-        vocab_size=80,
-        hard_vocab_limit=False,
-        num_threads=1,
-        minloglevel=2,
-    )
-    return written.getvalue()
+    return trained(lines, model_type=model_type, vocab_size=80)
 
 
 def pieces_of(model: bytes) -> list[str]:

@@ -103,16 +103,17 @@ def check_greedy(pair: Pair, least: int = 2) -> Translation:
     return ours
 
 
-def check_beam(pair: Pair, limit: int = 19) -> None:
-    """What a beam of four finds, where the reference prefers it by a margin, and its score."""
-    expected = pair.generate(num_beams=4, output_scores=True, num_return_sequences=2)
+def check_beam(pair: Pair, size: int = 4, limit: int = 19) -> Translation:
+    """What a beam finds, where the reference prefers it by a margin, and its score."""
+    expected = pair.generate(num_beams=size, output_scores=True, num_return_sequences=2)
     scores = expected.sequences_scores.tolist()
-    ours = pair.translator.translate(pair.text, beam_size=4)
+    ours = pair.translator.translate(pair.text, beam_size=size)
     if scores[0] - scores[1] > MARGIN:
         written = expected.sequences[0, 1:].tolist()
         eos = pair.translator.config.eos_id
         end = written.index(eos) + 1 if eos in written else len(written)
         assert [step.token_id for step in ours.steps] == written[:end]
     request = TranslationRequest(pair.translator.model, pair.rows)
-    (found,) = finish(beam_search(request, limit, 4, pair.translator.rules_for(pair.text)))
+    (found,) = finish(beam_search(request, limit, size, pair.translator.rules_for(pair.text)))
     assert found.score == pytest.approx(scores[0], abs=NEAR)
+    return ours

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 import warnings
@@ -12,6 +11,7 @@ from typing import Any
 
 import sentencepiece
 import torch
+from marian_models import trained
 from safetensors.torch import load_file, save_file
 
 LINES = (
@@ -32,24 +32,10 @@ PREFIX = "translate English to German: "
 def pieces(seed: int = 0, symbols: tuple[str, ...] = ()) -> bytes:
     """A sentencepiece model of about 120 pieces, its ids in T5's order: padding, end, unknown."""
     draw = random.Random(seed)
-    written = io.BytesIO()
     words = [word for line in LINES for word in line.split()]
     lines = [*LINES, *(" ".join(draw.choices(words, k=8)) for _ in range(300))]
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=written,
-        model_type="unigram",
-        vocab_size=200,
-        hard_vocab_limit=False,
-        pad_id=0,
-        eos_id=1,
-        unk_id=2,
-        bos_id=-1,
-        user_defined_symbols=list(symbols),
-        num_threads=1,
-        minloglevel=2,
-    )
-    return written.getvalue()
+    ids = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    return trained(lines, model_type="unigram", vocab_size=200, user_defined_symbols=list(symbols), **ids)
 
 
 def write_t5(

@@ -34,7 +34,7 @@ Version 2 is the same without changes, and opens too.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -165,7 +165,7 @@ def _starts_as_json(file: IO[bytes]) -> bool:
     return start.lstrip()[:1] == b"{"
 
 
-def load_trace(source: Source, admit: Callable[[Translation], object] = lambda run: None) -> Translation:
+def load_trace(source: Source) -> Translation:
     """Opens a file that ``save_trace`` wrote.
 
     All checks that need no model run again. The difference between the log-probabilities of the replay and of
@@ -173,7 +173,6 @@ def load_trace(source: Source, admit: Callable[[Translation], object] = lambda r
 
     Args:
         source: A path, or an open binary file.
-        admit: Hears of the run before any array is read; its ValueError refuses the file.
 
     Raises:
         TraceFileError: The file is damaged, foreign, too large, or its parts contradict each other.
@@ -187,10 +186,6 @@ def load_trace(source: Source, admit: Callable[[Translation], object] = lambda r
             version, known = str(meta["version"])[:12], " and ".join(map(str, READABLE))
             raise TraceFileError(f"The file has version {version!r}; this package reads versions {known}.")
         run = run_from_dict(meta["run"])
-        try:
-            admit(run)
-        except ValueError as error:
-            raise TraceFileError(str(error)) from error
         arrays = {name: stored.read(name, _TYPES) for name in stored.names() if name != "meta"}
         if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype == np.float32):
             raise TraceFileError("The file holds numbers that are not finite, which no model computes.")

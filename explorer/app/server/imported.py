@@ -83,13 +83,12 @@ def open_file(file_name: str, content: bytes) -> Imported:
     """Opens a file for this visit; if too many are open, the oldest are closed.
 
     Raises:
-        TraceFileError: the file is damaged, foreign or too large; the message says so in one sentence.
+        ValueError: the file is damaged, foreign or too large; the message says so in one sentence.
     """
     digest = hashlib.sha256(content).hexdigest()[:6]
     shown = "".join(map(labels.display, re.sub(r"[\s<>&]+", " ", file_name[-LONGEST:]))).strip()
-    run = transformer.load_trace(
-        io.BytesIO(content), lambda run: hosted.check_texts(run.source_text, run.text)
-    )
+    run = transformer.load_trace(io.BytesIO(content))
+    hosted.check_texts(run.source_text, run.text)
     opened = Imported(f"{FILE}{shown or 'file'} ({digest})")
     if nbytes(run) > LARGEST:
         raise TraceFileError(f"The trace takes more than {LARGEST // 2**20} MiB, the limit for one visit.")

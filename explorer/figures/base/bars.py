@@ -110,19 +110,14 @@ def next_token_spec(steps: Sequence[StepLike], step: int = 0, height: int = styl
     return style.spec([bar], layout, frames)
 
 
-def row_bars(view: HeadLike, row: int = 0, height: int = 200) -> go.Figure:
-    """Draws one row of a head, key by key; the other rows are frames named by their position in the window.
+def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> dict[str, Any]:
+    """One row of a head, key by key; the other rows are frames named by their position in the window.
 
     Args:
         view: the head, over at most 64 keys.
         row: the row of the window that is drawn first (from 0).
         height: in px.
     """
-    return style.figure(row_bars_spec(view, row, height))
-
-
-def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> dict[str, Any]:
-    """The same figure as plain values."""
     names = labels.row_names(view.query_tokens, view.predicted_tokens)
     ends = [f": Σ = {each}" for each in row_sums(view)] if quantity(view).sums else [""] * len(names)
     frames = [_row_frame(i, names[i], weights, ends[i]) for i, weights in enumerate(view.weights)]

@@ -61,8 +61,8 @@ def hidden(view: HeadLike) -> np.ndarray:
     return np.zeros(len(view.query_tokens), dtype=np.float32) if mass is None else np.asarray(mass)
 
 
-class AlternativeLike(Protocol):
-    """One candidate for the next token."""
+class TokenLike(Protocol):
+    """A token that a step chose or could have chosen."""
 
     @property
     def token(self) -> str: ...
@@ -70,19 +70,18 @@ class AlternativeLike(Protocol):
     def token_id(self) -> int: ...
     @property
     def log_prob(self) -> float: ...
+
+
+class AlternativeLike(TokenLike, Protocol):
+    """One candidate for the next token."""
+
     @property
     def excluded(self) -> bool: ...
 
 
-class StepLike(Protocol):
+class StepLike(TokenLike, Protocol):
     """One decode step: the chosen token and the candidates."""
 
-    @property
-    def token(self) -> str: ...
-    @property
-    def token_id(self) -> int: ...
-    @property
-    def log_prob(self) -> float: ...
     @property
     def alternatives(self) -> tuple[AlternativeLike, ...]: ...
 

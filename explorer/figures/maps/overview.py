@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from explorer.figures.base import labels, style
@@ -84,7 +83,7 @@ def _canvas(tiles: Sequence[Sequence[Tile]], gap: int) -> np.ndarray:
     return canvas
 
 
-def overview(
+def overview_spec(
     tiles: Sequence[Sequence[Tile]],
     kind: str,
     selected: tuple[int, int],
@@ -92,7 +91,7 @@ def overview(
     order: Sequence[Sequence[int]] | None = None,
     measure: Measure | None = None,
     width: int = 560,
-) -> go.Figure:
+) -> dict[str, Any]:
     """Draws every head of a kind in one heatmap and frames the selected head.
 
     A click on a tile gives a point whose `customdata` is (layer, head), from 0.
@@ -106,19 +105,6 @@ def overview(
         measure: a statistic that colours a strip under each tile.
         width: in px; the height follows from the number of layers.
     """
-    return style.figure(overview_spec(tiles, kind, selected, notes, order, measure, width))
-
-
-def overview_spec(
-    tiles: Sequence[Sequence[Tile]],
-    kind: str,
-    selected: tuple[int, int],
-    notes: Mapping[tuple[int, int], str] | None = None,
-    order: Sequence[Sequence[int]] | None = None,
-    measure: Measure | None = None,
-    width: int = 560,
-) -> dict[str, Any]:
-    """The same figure as plain values."""
     rows, columns = tiles[0][0].values.shape
     plain = order is None and measure is None
     gap = max(1, round((GAP if plain else 3 * GAP) * max(rows, columns)))

@@ -5,33 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.figures.base import style
 from explorer.figures.maps.heatmap import LARGEST, levels, pool
 
 
-def pooled_heatmap(
+def pooled_spec(
     weights: np.ndarray, mask: np.ndarray, kind: str, size: int = style.SIZE, scale: str = "linear"
-) -> go.Figure:
-    """Draws a long matrix as an overview: each cell is the largest weight among the cells it stands for.
+) -> dict[str, Any]:
+    """A long matrix as an overview: each cell is the largest weight among the cells it stands for.
 
     Args:
         weights: attention weights (queries, keys) of any length.
         mask: True where the query may attend (queries, keys).
         kind: encoder, decoder or cross.
-        size: width and height in px.
+        size: width and height in px; the axes count queries and keys from 1.
         scale: one of `style.SCALES`.
     """
-    figure = style.figure(pooled_spec(weights, mask, kind, size, scale))
-    figure.update_layout(title={"text": pooled_note(weights), "font": {"size": 12}}, margin={"t": 70})
-    return figure
-
-
-def pooled_spec(
-    weights: np.ndarray, mask: np.ndarray, kind: str, size: int = style.SIZE, scale: str = "linear"
-) -> dict[str, Any]:
-    """The same figure as plain values; its axes count queries and keys from 1."""
     pooled, rows, columns = pool(levels(weights, mask, scale), LARGEST)
     cells = {
         "type": "heatmap",

@@ -105,11 +105,12 @@ def saliency(
         "decoder": embedding_trace(run, "decoder").tokens[: step + 1],
     }
     rows = torch.tensor([ids], device=translator.device), torch.tensor([read], device=translator.device)
+    logits = _Logits(model, own, rows, token, against)
     shares, weights = _line() if integrated else _ONE
-    observer = _Leaves()
-    along = _gradients(model, own, rows, (token, against), shares, observer, tell)
+    along = logits.gradients(shares, tell)
     source, prefix = (weights @ each for each in along)
-    ends = [_end(model, own, rows, (token, against), share, observer) for share in (0.0, 1.0)]
+    with torch.no_grad():
+        ends = [float(logits.of(logits.leaves(torch.tensor([share])))[0]) for share in (0.0, 1.0)]
     checks: tuple[Check, ...] = ()
     if integrated:
         missed = abs(float(source.sum() + prefix.sum()) - (ends[1] - ends[0]))
@@ -119,8 +120,6 @@ def saliency(
     return Saliency(read_only(source), read_only(prefix), ends[1], audit, (first, second), at, by)
 
 
-Asked = tuple[int, int | None]
-"""The token, and the one that it is compared with."""
 _ONE = torch.ones(1), torch.ones(1)
 """The end of the line alone: gradient × input."""
 _COMPLETE = "The gradients sum to the change of the logits from embeddings of zeros: a total, not its parts."
@@ -134,55 +133,39 @@ def _line() -> tuple[Tensor, Tensor]:
     return torch.tensor(shares, dtype=torch.float32), torch.tensor(weights, dtype=torch.float32)
 
 
-def _gradients(
-    model: Transformer,
-    own: dict[Side, Tensor],
-    rows: tuple[Tensor, Tensor],
-    asked: Asked,
-    shares: Tensor,
-    observer: _Leaves,
-    tell: Tell,
-) -> list[Tensor]:
-    """Gradient · embedding at every point and token of each side, (points, length)."""
-    device, longest = rows[0].device, max(len(each) for each in own.values())
-    parts: list[list[Tensor]] = [[] for _ in own]
-    size = max(1, MOST_TOKENS // longest)
-    for some in torch.split(shares, size):
-        leaves: dict[Side, Tensor] = {
-            side: (some[:, None, None] * each).to(device).requires_grad_() for side, each in own.items()
-        }
-        with torch.enable_grad():
-            ends = _difference(model, leaves, rows, asked, observer)
-            found = torch.autograd.grad(ends.sum(), list(leaves.values()))
-        tell(float(some[-1]) ** (1 / 3))
-        for kept, each, tokens in zip(parts, found, own.values(), strict=True):
-            kept.append((each.cpu() * tokens).sum(-1))
-    return [torch.cat(each) for each in parts]
+@dataclass(frozen=True, eq=False)
+class _Logits:
+    """z_A − z_B of the last row, or z_A, as a function of the token embeddings."""
 
+    model: Transformer
+    embeddings: dict[Side, Tensor]  # (length, d_model), the model's own
+    rows: tuple[Tensor, Tensor]  # ids of source and prefix
+    token: int
+    against: int | None
 
-def _end(
-    model: Transformer,
-    own: dict[Side, Tensor],
-    rows: tuple[Tensor, Tensor],
-    asked: Asked,
-    share: float,
-    observer: _Leaves,
-) -> float:
-    leaves: dict[Side, Tensor] = {side: (share * each)[None].to(rows[0].device) for side, each in own.items()}
-    with torch.no_grad():
-        return float(_difference(model, leaves, rows, asked, observer)[0])
+    def leaves(self, shares: Tensor) -> dict[Side, Tensor]:
+        """(points, length, d_model) shares of the embeddings, on the model's device."""
+        device = self.rows[0].device
+        return {side: (shares[:, None, None] * each).to(device) for side, each in self.embeddings.items()}
 
+    def of(self, leaves: dict[Side, Tensor]) -> Tensor:
+        """(points,) differences of logits."""
+        observer, count = _Leaves(), len(leaves["encoder"])
+        observer.leaves = leaves
+        memory = self.model.encode(self.rows[0].expand(count, -1), observer=observer)
+        features = self.model.decode(self.rows[1].expand(count, -1), memory, observer=observer)[:, -1]
+        logits = self.model.logits(features).float()
+        return logits[:, self.token] - (0 if self.against is None else logits[:, self.against])
 
-def _difference(
-    model: Transformer,
-    leaves: dict[Side, Tensor],
-    rows: tuple[Tensor, Tensor],
-    asked: Asked,
-    observer: _Leaves,
-) -> Tensor:
-    """(points,) z_A − z_B of the last row."""
-    observer.leaves, count = leaves, len(leaves["encoder"])
-    memory = model.encode(rows[0].expand(count, -1), observer=observer)
-    features = model.decode(rows[1].expand(count, -1), memory, observer=observer)[:, -1]
-    logits, (token, against) = model.logits(features).float(), asked
-    return logits[:, token] if against is None else logits[:, token] - logits[:, against]
+    def gradients(self, shares: Tensor, tell: Tell) -> list[Tensor]:
+        """Gradient · embedding at every point and token of each side, (points, length)."""
+        parts: list[list[Tensor]] = [[] for _ in self.embeddings]
+        size = max(1, MOST_TOKENS // max(len(each) for each in self.embeddings.values()))
+        for some in torch.split(shares, size):
+            leaves = {side: each.requires_grad_() for side, each in self.leaves(some).items()}
+            with torch.enable_grad():
+                found = torch.autograd.grad(self.of(leaves).sum(), list(leaves.values()))
+            tell(float(some[-1]) ** (1 / 3))
+            for part, each, tokens in zip(parts, found, self.embeddings.values(), strict=True):
+                part.append((each.cpu() * tokens).sum(-1))
+        return [torch.cat(each) for each in parts]

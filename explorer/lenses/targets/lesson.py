@@ -20,7 +20,6 @@ class Position:
     token_id: int  # its id
     loss: float  # −log p of that piece, in nats
     guess: str  # the most probable piece
-    guess_id: int  # its id
     share: float  # its probability, from 0 to 1
 
 
@@ -67,7 +66,7 @@ def lesson(translator: Translator, text: str, target: Sequence[int]) -> Training
     losses = -log_probs[range(len(target)), list(target)]
     best, guesses = log_probs.max(-1)
     read, tokens, guessed = (translator.pieces(ids) for ids in (shifted, target, guesses.tolist()))
-    columns = (*(read, tokens, target, losses.tolist()), *(guessed, guesses.tolist(), best.exp().tolist()))
+    columns = (read, tokens, target, losses.tolist(), guessed, best.exp().tolist())
     free = translator.translate(text, beam_size=1, capture=False)
     positions = tuple(Position(*each) for each in zip(*columns, strict=True))
     return TrainingView(positions, features, free.target_tokens, free.target_ids)

@@ -52,7 +52,6 @@ def test_every_figure_of_a_head_can_be_written_as_one_page_that_needs_no_network
     drawn = (
         figures.heatmap(view),
         figures.lines([view]),
-        figures.row_bars(view),
         figures.next_token(translation.steps),
     )
     for figure in drawn:

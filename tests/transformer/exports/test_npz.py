@@ -268,17 +268,6 @@ def test_a_bomb_is_refused_before_it_is_unpacked(saved: Path, options: Any, mess
         load_trace(repacked(saved, **options))
 
 
-def test_a_run_that_is_not_wanted_is_refused_before_its_arrays_are_read(saved: Path) -> None:
-    def refuse(run: Any) -> None:
-        raise ValueError(f"{run.source_text} is too long")
-
-    repacked(saved, extra=b"no array")
-    with pytest.raises(TraceFileError, match="damaged"):
-        load_trace(saved)
-    with pytest.raises(TraceFileError, match="one two three is too long"):
-        load_trace(saved, refuse)
-
-
 def test_what_was_not_recorded_or_was_changed_by_hand_is_not_saved(translator, tmp_path):
     with pytest.raises(NotCapturedError):
         save_trace(translator.translate("one", capture=False), tmp_path / "none.npz")

@@ -166,7 +166,12 @@ def _token_picker(tree: SearchTree, chosen: int) -> None:
     }
     with st.container(width=300):
         pickers.choose(
-            "node", "Token of the tree", names, chosen, lambda place: choose(tree, int(place)), texts=True
+            "node",
+            "Token of the tree",
+            names,
+            chosen,
+            lambda place: choose(tree.nodes, int(place)),
+            texts=True,
         )
 
 
@@ -230,4 +235,4 @@ def _ranks(values: Sequence[float]) -> list[int]:
 
 def _choose_row(tree: SearchTree, row: int) -> None:
     if row < len(tree.hypotheses):
-        choose(tree, tree.hypotheses[row])
+        choose(tree.nodes, tree.hypotheses[row])

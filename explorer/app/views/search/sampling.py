@@ -17,6 +17,7 @@ from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Drawing
 from explorer.app.shell import sampling, waiting
 from explorer.app.views.search import node
+from explorer.app.views.search.tree import beside_greedy, choose, node_rows
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.figures.pages.sampling import before_after
@@ -127,15 +128,10 @@ def _picture(
         lambda: _table(draws, seeds),
         seeing=_SEEING,
         formula=_FORMULA,
-        take=lambda place: _choose(draws, place),
+        take=lambda place: choose(draws.nodes, place),
         scrolls=True,
         inked=True,
     )
-
-
-def _choose(draws: Draws, place: int) -> None:
-    if 0 <= place < len(draws.nodes):
-        session.change(node=place, step=draws.nodes[place].step, source=None)
 
 
 def _branches(draws: Draws, seeds: range) -> list[Branch]:
@@ -169,31 +165,13 @@ def _greedy(draws: Draws, greedy: Translation) -> Beside:
         if place is None:
             break
         inside.append(place)
-    notes = [
-        f"{labels.piece(step.token)} · step {labels.count(i)}\ngreedy search; no sample takes it\n"
-        f"log p {labels.number(step.log_prob)}"
-        for i, step in enumerate(greedy.steps)
-    ]
-    outside = slice(len(inside), None)
-    return Beside("greedy search", inside, greedy.target_tokens[outside], notes[outside])
+    log_probs = [each.log_prob for each in greedy.steps]
+    return beside_greedy(greedy.target_tokens, log_probs, inside, "greedy search; no sample takes it")
 
 
 def _table(draws: Draws, seeds: range) -> Table:
-    names = ("node", "step", "token", "token id", "parent", "log p", "sum of log p", "seeds")
-    rows = [
-        (
-            i,
-            each.step,
-            each.token,
-            each.token_id,
-            "" if each.parent is None else each.parent,
-            each.log_prob,
-            each.total,
-            " ".join(str(seeds[sample]) for sample in each.samples),
-        )
-        for i, each in enumerate(draws.nodes)
-    ]
-    return [names, *rows]
+    taken = [" ".join(str(seeds[sample]) for sample in each.samples) for each in draws.nodes]
+    return node_rows(draws.nodes, {"seeds": taken})
 
 
 def _table_of_draws(draws: Draws, seeds: range) -> None:
@@ -210,7 +188,7 @@ def _table_of_draws(draws: Draws, seeds: range) -> None:
         hide_index=True,
         key="search.samples",
         on_select=lambda: session.on_pick(
-            "search.samples", lambda row: _choose(draws, draws.leaf(order[int(row)]))
+            "search.samples", lambda row: choose(draws.nodes, draws.leaf(order[int(row)]))
         ),
         selection_mode="single-row",
         column_config={"Σ log p": st.column_config.NumberColumn(format="%.2f")},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,6 +14,7 @@ from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Beside, Branch, search_tree
 from transformer.decode.tree import NodeState, Output, SearchTree, TreeNode
+from transformer.runs.draws import SharedToken
 from transformer.runs.translation import Translation
 
 _LEGEND = {WON: "the best", KEPT: "kept", LOST: "given up"}
@@ -52,13 +53,7 @@ def picture(
     branches = _branches(tree, text, first)
     greedy = tree.greedy
     inside = tree.along(greedy.token_ids)
-    notes = [
-        f"{labels.piece(token)} · step {labels.count(step)}\ngreedy search, outside the beam\n"
-        f"log p {labels.number(log_prob)}"
-        for step, (token, log_prob) in enumerate(zip(greedy.tokens, greedy.log_probs, strict=True))
-    ]
-    outside = slice(len(inside), None)
-    beside = Beside("greedy search", inside, greedy.tokens[outside], notes[outside])
+    beside = beside_greedy(greedy.tokens, greedy.log_probs, inside, "greedy search, outside the beam")
     if session.silent() is not None:
         branches = [replace(each, fate=KEPT) for each in branches if each.step < _OPENING]
         beside, chosen, first = Beside("greedy search", []), 0, 0
@@ -70,16 +65,42 @@ def picture(
         f"of the output so far, relative to the most probable one · {search.model}",
         lambda: table(tree),
         seeing=seeing,
-        take=lambda place: choose(tree, place),
+        take=lambda place: choose(tree.nodes, place),
         scrolls=True,
         inked=True,
     )
 
 
-def choose(tree: SearchTree, place: int) -> None:
+def choose(nodes: Sequence[TreeNode | SharedToken], place: int) -> None:
     """Takes a node that the visitor clicked, and moves the cursor to its step."""
-    if 0 <= place < len(tree.nodes):
-        session.change(node=place, step=tree.nodes[place].step, source=None)
+    if 0 <= place < len(nodes):
+        session.change(node=place, step=nodes[place].step, source=None)
+
+
+def beside_greedy(
+    tokens: Sequence[str], log_probs: Sequence[float], inside: Sequence[int], outside: str
+) -> Beside:
+    """The greedy output beside a tree: the nodes that it shares, and its other tokens with what they are."""
+    notes = [
+        f"{labels.piece(token)} · step {labels.count(step)}\n{outside}\nlog p {labels.number(log_prob)}"
+        for step, (token, log_prob) in enumerate(zip(tokens, log_probs, strict=True))
+    ]
+    return Beside("greedy search", list(inside), tokens[len(inside) :], notes[len(inside) :])
+
+
+def node_rows(
+    nodes: Sequence[TreeNode | SharedToken],
+    more: Mapping[str, Sequence[object]],  # further columns by their names
+) -> Table:
+    """Every node as a row of numbers, for CSV; programs count from 0."""
+    names = ("node", "step", "token", "token id", "parent", "log p", "sum of log p", *more)
+    rows = [
+        (i, each.step, each.token, each.token_id, "" if each.parent is None else each.parent, each.log_prob)
+        for i, each in enumerate(nodes)
+    ]
+    totals = [each.total for each in nodes]
+    columns = zip(rows, totals, *more.values(), strict=True)
+    return [names, *((*row, total, *last) for row, total, *last in columns)]
 
 
 def _branches(tree: SearchTree, text: Text, first: int) -> list[Branch]:
@@ -111,24 +132,11 @@ def _leaders(tree: SearchTree) -> Iterator[float]:
 
 
 def table(tree: SearchTree) -> Table:
-    """Every node as a row of numbers, for CSV; programs count from 0."""
-    names = ("node", "step", "token", "token id", "parent", "log p", "sum of log p", "score", "state", "won")
-    rows = [
-        (
-            i,
-            each.step,
-            each.token,
-            each.token_id,
-            "" if each.parent is None else each.parent,
-            each.log_prob,
-            each.total,
-            each.score,
-            each.state.value,
-            each.won,
-        )
-        for i, each in enumerate(tree.nodes)
-    ]
-    return [names, *rows]
+    """Every node of the search, for CSV."""
+    nodes = tree.nodes
+    states = [each.state.value for each in nodes]
+    scores, won = [each.score for each in nodes], [each.won for each in nodes]
+    return node_rows(nodes, {"score": scores, "state": states, "won": won})
 
 
 def divisor(offset: int) -> str:

@@ -12,7 +12,7 @@ from explorer.app.server.workshop.plan import OWN, Plan
 from explorer.app.server.workshop.progress import Curves
 from explorer.app.server.workshop.run import TrainingRun
 from explorer.app.shell.fitting import fit_head
-from explorer.figures import Tile, heatmap, overview
+from explorer.figures import Tile, heatmap, overview_spec
 from explorer.figures.base import captions, style
 from explorer.figures.base.bars import percent
 from explorer.figures.maps.heatmap import LARGEST
@@ -151,7 +151,7 @@ def _tiles(shown: Translation, kind: str, head: Head) -> None:
 
     told = f"All heads of {captions.KIND_NAMES[kind].lower()}"
     key = f"training.tiles.{kind}.{site.n_layers}.{len(heads)}"
-    chart(key, overview(found, kind, head, width=_TILES), f"{told}, {shown.model}", choose)
+    chart(key, style.figure(overview_spec(found, kind, head, width=_TILES)), f"{told}, {shown.model}", choose)
     st.caption(plain(f"{told} · {shown.model} · click a tile to open it"))
 
 

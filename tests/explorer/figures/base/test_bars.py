@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from head_views import decoder_view
 
-from explorer.figures import next_token, row_bars
+from explorer.figures import next_token, row_bars_spec
+from explorer.figures.base import style
 from explorer.figures.base.bars import percent
 from transformer.runs.translation import Alternative, DecodeStep
 
@@ -54,7 +55,7 @@ def test_a_token_that_the_search_rules_exclude_says_so_in_place_of_its_probabili
 
 
 def test_the_row_of_the_cursor_says_its_sum_and_both_its_names():
-    figure = row_bars(decoder_view(), row=2)
+    figure = style.figure(row_bars_spec(decoder_view(), row=2))
     assert figure.layout.title.text == "reads w1, predicts w2: Σ = 1.00"
     assert np.allclose(figure.data[0].y, decoder_view().weights[2])
     assert [frame.name for frame in figure.frames] == [str(i) for i in range(6)]

@@ -5,7 +5,6 @@ import numpy as np
 from explorer.figures.base import style
 from explorer.figures.maps.alignment import NAMED, alignment_map, size_for
 
-HOSTILE = ("</s>", "<a href='x'>", "#000001", "&lt;", "%{x}", "$x$", "", "▁")
 WEIGHTS = np.array([[0.9, 0.1, 0.0], [0.0, 0.2, 0.8]], dtype=np.float32)
 
 
@@ -34,14 +33,6 @@ def test_every_cell_answers_a_click():
     assert len(targets.x) == 6
     assert targets.hovertemplate
     assert targets.marker.opacity == 0
-
-
-def test_hostile_words_are_escaped():
-    size = len(HOSTILE)
-    figure = alignment_map(np.eye(size), HOSTILE, HOSTILE, {(0, 0)}, set(), set(), ("rows", "columns"))
-    written = str([figure.data[-1].text, figure.layout.xaxis.ticktext])
-    assert "<a" not in written
-    assert "#000001" not in written
 
 
 def test_colours_and_marks_have_a_legend():

@@ -5,7 +5,6 @@ import pytest
 
 from explorer.figures.maps.difference import difference_map, merged_names, scale_end
 
-HOSTILE = ("</s>", "<a href='x'>", "#000001", "&lt;", "%{x}", "$x$", "", "▁")
 FIRST = np.array([[0.75, 0.25, 0.0], [0.5, 0.5, 0.0]], dtype=np.float32)
 SECOND = np.array([[0.25, 0.25, 0.5], [0.0, 0.0, 0.0]], dtype=np.float32)
 COMPARED = np.array([[True, True, False], [False, False, False]])
@@ -43,18 +42,6 @@ def test_the_scale_ends_at_the_next_tenth(most: float, end: float):
 def test_names_tell_which_side_a_token_is_from():
     pairs = ((0, 0), (1, 1), (2, None), (None, 2))
     assert merged_names(("▁a", "▁b", "c"), ("▁a", "▁x", "</s>"), pairs) == ["a", "b | x", "A: ‿c", "B: </s>"]
-
-
-def test_hostile_tokens_are_escaped():
-    names = merged_names(HOSTILE, HOSTILE, tuple((i, i) for i in range(len(HOSTILE))))
-    size = len(names)
-    everything = np.ones((size, size), bool)
-    figure = difference_map(
-        np.eye(size), np.zeros((size, size)), everything, names, names, np.ones(size), 1, ("", "")
-    )
-    written = str([figure.data[0].text, figure.layout.xaxis.ticktext])
-    assert "<a" not in written
-    assert "#000001" not in written
 
 
 def test_a_map_beyond_64_cells_is_refused():

@@ -82,14 +82,6 @@ def test_the_reverse_lists_the_queries_that_look_at_a_key():
     assert figure.layout.yaxis.ticktext[0].startswith("reads y1")
 
 
-def test_markup_in_tokens_stays_text():
-    view = head([[0.4, 0.6]])
-    view.key_tokens = ("<b>x</b>", "#000001")
-    for figure in (lines([view]), strongest(view, 0)):
-        assert "<b>" not in figure.to_json().replace("\\u003c", "<")
-        assert "#000001" not in figure.to_json()
-
-
 def test_heads_drawn_together_keep_their_own_weights_and_names_in_the_hover():
     first, second = head([[0.9, 0.1]]), head([[0.2, 0.8]], index=1)
     points = [t for t in lines([first, second], mass=None).data if t.mode == "markers"]

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from explorer.figures import Tile, overview
+from explorer.figures import Tile, overview_spec
+from explorer.figures.base import style
 
 
 def tiles(layers: int, heads: int, size: int = 5) -> list[list[Tile]]:
@@ -14,19 +15,19 @@ def tiles(layers: int, heads: int, size: int = 5) -> list[list[Tile]]:
 
 
 def test_all_heads_are_one_heatmap():
-    figure = overview(tiles(3, 8), "cross", (0, 0))
+    figure = style.figure(overview_spec(tiles(3, 8), "cross", (0, 0)))
     assert [trace.type for trace in figure.data] == ["heatmap", "scatter"]
 
 
 def test_rows_are_layers_and_columns_are_heads():
-    figure = overview(tiles(3, 8), "cross", (0, 0))
+    figure = style.figure(overview_spec(tiles(3, 8), "cross", (0, 0)))
     z, targets = figure.data
     for x, y, (layer, head) in zip(targets.x, targets.y, targets.customdata, strict=True):
         assert z.z[round(y), round(x)] == 1 + round(254 * (layer * 8 + head) / 100)
 
 
 def test_the_selected_head_is_framed():
-    figure = overview(tiles(3, 8), "cross", (1, 2))
+    figure = style.figure(overview_spec(tiles(3, 8), "cross", (1, 2)))
     frame = figure.layout.shapes[-1]
     target = figure.data[1]
     place = [tuple(each) for each in target.customdata].index((1, 2))
@@ -44,7 +45,7 @@ def test_tiles_of_long_sentences_are_pooled_to_32():
 
 def test_ordered_heads_keep_their_own_numbers():
     order = [[2, 0, 1], [1, 2, 0]]
-    figure = overview(tiles(2, 3), "cross", (1, 2), order=order)
+    figure = style.figure(overview_spec(tiles(2, 3), "cross", (1, 2), order=order))
     z, targets = figure.data
     for x, y, (layer, head) in zip(targets.x, targets.y, targets.customdata, strict=True):
         assert z.z[round(y), round(x)] == 1 + round(254 * (layer * 3 + head) / 100)

@@ -6,8 +6,6 @@ from head_views import decoder_view, view
 from explorer.figures.maps.heatmap import heatmap
 from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
 
-HOSTILE = ("</s>", "<a href='x'>", "#000001", "&lt;", "%{x}", "$x$", "", "▁")
-
 
 def test_a_mask_is_drawn_with_two_levels_and_its_hidden_part_hatched():
     head = decoder_view()
@@ -67,13 +65,3 @@ def test_maps_that_stand_side_by_side_have_the_same_plot_area():
 def test_bars_stand_at_the_rows_of_a_map_with_more_columns():
     wide = view("cross", ("▁a", "b"), tuple("vwxyz"))
     assert list(leak_bars(wide, np.ones(2), np.zeros(2)).layout.yaxis.range) == [4.5, -0.5]
-
-
-def test_hostile_tokens_are_escaped_everywhere():
-    head = view("encoder", HOSTILE, HOSTILE)
-    grid = padding_grid([HOSTILE], np.ones((1, len(HOSTILE)), bool), 0)
-    bars = leak_bars(head, np.ones(len(HOSTILE)), np.zeros(len(HOSTILE)), 300)
-    for figure in (mask_map(head), score_map(head, head.scores), weight_map(head, head.weights), grid, bars):
-        written = str([*(trace.text for trace in figure.data), figure.layout.yaxis.ticktext])
-        assert "<a" not in written
-        assert "#000001" not in written

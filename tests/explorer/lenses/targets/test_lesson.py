@@ -55,8 +55,8 @@ def test_both_predict_the_same_up_to_the_step_at_which_they_part(translator):
     shown = lesson(translator, TEXT, target_of(translator, OWN))
     parting = shown.parting
     assert parting is not None
-    guesses = [each.guess_id for each in shown.positions[: parting + 1]]
-    assert guesses == list(shown.free_ids[: parting + 1])
+    guesses = [each.guess for each in shown.positions[: parting + 1]]
+    assert guesses == list(shown.free[: parting + 1])
     assert shown.positions[parting].token_id != shown.free_ids[parting]
 
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from parity import Pair, check_beam, check_forward, check_greedy, largest
+from parity import largest
 from safetensors.torch import load_file, save_file
 from t5_models import PREFIX, reference, reference_tokenizer, write_t5
 
-from explorer.lenses import alti, attribution, carried, score_parts
 from explorer.lenses.inside.inside import look_inside
 from explorer.lenses.inside.logit_lens import logit_lens
 from explorer.lenses.inside.parts import feed_forward_part, final_norm_part, norm_part
 from explorer.lenses.measures.gradients import saliency
 from explorer.lenses.measures.stream import UnmeasuredError
 from transformer import AttentionKind, Capture, load_translator
-from transformer.exports.npz import load_trace, save_trace
 from transformer.model.encodings.biases import t5_buckets
 from transformer.model.sites import Sublayer
 from transformer.runs.wording import InputError
@@ -27,52 +23,6 @@ from transformer.storage.files import CheckpointError
 
 TEXT = f"{PREFIX}the cat sleeps in the old house while two dogs ran over the hills ."
 TARGET = "die Katze schläft und das Haus ist klein"
-
-CASES: dict[str, dict[str, Any]] = {
-    "relu, tied": {},
-    "gated, untied": {"feed_forward": "gated-gelu", "tied": False, "seed": 1},
-    "gated, tied": {"feed_forward": "gated-gelu", "seed": 2},
-    "mT5": {"kind": "mt5", "feed_forward": "gated-gelu", "tied": False},
-    "one layer, one wide head": {"num_layers": 1, "num_decoder_layers": 1, "num_heads": 1, "d_kv": 30},
-    "deep encoder, d_kv as in the paper": {"num_layers": 4, "num_decoder_layers": 1, "d_kv": 8},
-    "silu, PyTorch file": {"feed_forward": "gated-silu", "file": "bin"},
-    "shards": {"shards": True},
-    "bfloat16": {"dtype": torch.bfloat16},
-    "float16, PyTorch file, old tables": {"dtype": torch.float16, "file": "bin", "old": True},
-    "every name of the table": {"old": True},
-}
-
-
-def open_pair(directory: Path) -> Pair:
-    translator, tokenizer = load_translator(directory), reference_tokenizer(directory)
-    ids, start = tuple(tokenizer(TEXT).input_ids), translator.config.bos_id
-    return Pair(translator, reference(directory), TEXT, ids, start, tokenizer=tokenizer)
-
-
-@pytest.fixture(scope="module", params=CASES)
-def pair(request, tmp_path_factory):
-    return open_pair(write_t5(tmp_path_factory.mktemp("t5"), **CASES[request.param]))
-
-
-def test_logits_encoder_output_and_every_attention_are_the_reference_s(pair):
-    check_forward(pair, TARGET)
-
-
-def test_greedy_search_writes_what_the_reference_writes(pair):
-    check_greedy(pair)
-
-
-def test_a_beam_of_four_finds_what_the_reference_s_finds_with_its_score(pair):
-    check_beam(pair)
-
-
-def test_a_padded_batch_is_read_as_the_reference_reads_it(pair):
-    texts = [TEXT, "two dogs", f"{PREFIX}birds sang"]
-    batch = pair.tokenizer(texts, padding=True, return_tensors="pt")
-    target = torch.tensor([[0, 3, 4, 5]]).expand(3, -1)
-    with torch.no_grad():
-        expected = pair.model(**batch, decoder_input_ids=target).logits
-        assert largest(pair.translator.model(batch.input_ids, target), expected) <= 1e-4
 
 
 def test_the_buckets_of_distances_are_the_reference_s():
@@ -84,9 +34,9 @@ def test_the_buckets_of_distances_are_the_reference_s():
         assert torch.equal(t5_buckets(distances.clamp(-128, 128), causal=causal), expected)
 
 
-@pytest.fixture(scope="module", params=["relu, tied", "gated, untied"])
+@pytest.fixture(scope="module", params=[{}, {"feed_forward": "gated-gelu", "tied": False, "seed": 1}])
 def run(request, tmp_path_factory):
-    translator = load_translator(write_t5(tmp_path_factory.mktemp("run"), **CASES[request.param]))
+    translator = load_translator(write_t5(tmp_path_factory.mktemp("run"), **request.param))
     return translator, translator.force(TEXT, TARGET, capture=Capture(residual=True))
 
 
@@ -117,53 +67,6 @@ def test_the_parts_of_a_layer_are_proved(run):
         assert each.passed, each
     _, checks = logit_lens(translator.model, forced, 3)
     assert all(each.passed for each in checks)
-
-
-def test_every_measure_sums_to_what_the_model_computed(run):
-    translator, forced = run
-    model, token = translator.model, forced.steps[2].token_id
-    for against in (None, 5):
-        found = attribution(model, forced, 2, token, against)
-        assert found.audit.passed, found.audit
-    shares = alti(model, forced)
-    assert shares.audit.passed, shares.audit
-    for kind in AttentionKind:
-        assert carried(model, forced, kind, 0, 1).audit.passed
-        parts = score_parts(model, forced, (kind, 1, 1), 2, 1)
-        assert parts.audit.passed, parts.audit
-
-
-def test_a_trace_is_saved_and_opened_again(run, tmp_path):
-    translator, forced = run
-    save_trace(forced, tmp_path / "trace.npz", translator.model)
-    opened = load_trace(tmp_path / "trace.npz")
-    assert opened.attention.audit().passed
-    assert opened.config == translator.config
-
-
-REFUSED = {
-    "activation": ({"feed_forward_proj": "relu2"}, "has the feed-forward network 'relu2'"),
-    "buckets": ({"relative_attention_num_buckets": 64}, "relative_attention_num_buckets = 64; only 32"),
-    "an encoder alone": ({"is_encoder_decoder": False}, "is_encoder_decoder = False; only True"),
-    "heads": ({"num_heads": 300}, "n_heads is 300"),
-    "size": ({"d_model": 16_000, "d_ff": 65_000}, "far larger|holds .* numbers|parameters"),
-    "rows": ({"vocab_size": 30}, "pieces with its extra ids, but config.json has 30 rows|has the shape"),
-    "width": ({"d_kv": 7}, "asks for \\(21, 24\\)"),
-    "depth": ({"num_layers": 3}, "lack 8 that config.json asks for"),
-    "fewer layers": ({"num_decoder_layers": 2}, "that config.json does not describe"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_supported_is_named(tmp_path, name):
-    values, message = REFUSED[name]
-    with pytest.raises(CheckpointError, match=message):
-        load_translator(write_t5(tmp_path, config=values))
-
-
-def test_another_kind_of_t5_is_refused_by_name(tmp_path):
-    with pytest.raises(CheckpointError, match="holds a umt5 model of another library"):
-        load_translator(write_t5(tmp_path, config={"model_type": "umt5"}))
 
 
 def test_an_untied_t5_without_its_output_table_is_refused(tmp_path):

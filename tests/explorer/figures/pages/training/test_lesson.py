@@ -37,10 +37,6 @@ def test_wrong_guesses_are_coloured_and_the_parting_is_a_band():
     assert not two_ways(SHORT, ("▁Das",), None).layout.shapes
 
 
-def test_a_token_is_text_and_never_markup():
-    assert "<b>" not in str(two_ways(SHORT, ("<b>",), 0).to_dict()).replace("<br>", "")
-
-
 def test_the_pictures_can_be_exported():
     for figure in (shifted_right(SHORT, 0), two_ways(SHORT, ("▁Das",), None)):
         assert printed(figure, ["caption", "provenance"]).layout.height > figure.layout.height
