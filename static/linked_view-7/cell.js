@@ -45,7 +45,7 @@ export class Cell {
     this.root.classList.toggle("lv-off", Boolean(data.off));
     Object.assign(this, { drawn: data, size: `${room}` });
     this.draw(lib, data, room);
-    if (data.alt) this.describe(data.alt);
+    this.describe();
     return true;
   }
 
@@ -55,14 +55,17 @@ export class Cell {
     return presenting.room ?? stage?.rooms[this.name] ?? [this.root.clientWidth, left];
   }
 
-  describe(text) {
+  // The text alternative, with what it says of the row of the cursor.
+  describe() {
+    const { alt, alts } = this.drawn;
     this.body.setAttribute("role", "group");
-    this.body.setAttribute("aria-label", text);
+    this.body.setAttribute("aria-label", [alt, alts?.[this.row()]].filter(Boolean).join(" "));
   }
 
   follow() {
     if (!this.live) return;
     this.update(this.drawn);
+    if (this.drawn.alts) this.describe();
     if (this.drawn.silent) this.hush();
   }
 

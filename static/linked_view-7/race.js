@@ -48,7 +48,7 @@ export class RaceCell extends Cell {
       this.steps = runners(data, this.whole);
       Object.assign(this, { read: data, shown: null, before: new Map() });
       this.lanes = Array.from({ length: this.most }, () => new Lane(this));
-      this.list = element("div", "lv-race", undefined, { role: "group", "aria-label": "Candidates, best first" });
+      this.list = element("div", "lv-race");
       this.list.append(...this.lanes.map((lane) => lane.root));
       this.body.replaceChildren(this.list);
     }

@@ -73,6 +73,8 @@ def test_the_lists_follow_the_cursor_and_lead_to_other_tokens(visitor: Visitor) 
         assert float(first.inner_text().split()[1]) >= 0.99
         strong = visitor.page.locator(".lv-shaded .lv-strong")
         assert strong.all_text_contents() == [key]
+        bars = visitor.page.locator("[data-plot=row] .lv-body").get_attribute("aria-label") or ""
+        assert key in bars.partition("Largest of ")[2].split(": ")[1]
         visitor.page.keyboard.press("ArrowRight")
         visitor.until(f"document.querySelector('.lv').dataset.painted === '{step + 1}'")
     visitor.page.locator(".lv-shaded .lv-token", has_text="four").click()

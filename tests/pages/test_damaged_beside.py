@@ -13,7 +13,7 @@ from explorer.app.server.background import surveys
 from explorer.lenses.heads.roles import surveyed
 from explorer.lenses.heads.shipped import fingerprint
 from explorer.lenses.words import samples
-from transformer.storage.description import model_digests
+from transformer.storage.description import model_digests, read_header
 from transformer.storage.files import CheckpointError
 from transformer.storage.packed import write_packed
 
@@ -39,6 +39,25 @@ def test_damaged_examples_are_named_and_the_usual_ones_offered(own_models: Path,
     told = words(run("app.py", model="damaged"))
     assert "examples.json beside the model is damaged; remove it, or write it again." in told.replace(
         "\\", ""
+    )
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        'language: ["\\ud800", de]',
+        'license: "\\UFFFFFFFF"',
+        "[" * 30_000,
+        "version https://git-lfs.github.com",
+    ],
+)
+def test_a_damaged_card_ends_no_page_and_is_named(own_models: Path, header: str):
+    shutil.copytree(own_models / "copy", own_models / "damaged")
+    (own_models / "damaged" / "README.md").write_text(f"---\n{header}\n---\n")
+    for page in ("app.py", "pages/heads.py", "pages/training.py", "pages/whole_model.py"):
+        assert not run(page, model="damaged").exception
+    assert read_header(own_models / "damaged").trouble.endswith(
+        ("valid YAML.", "valid YAML with named values.")
     )
 
 

@@ -138,6 +138,23 @@ def test_up_to_four_heads_are_drawn_in_colours_and_styles_of_their_own():
     assert len({head["color"] for head in heads}) == len({head["dash"] for head in heads}) == 4
 
 
+def test_every_cell_has_a_text_alternative_that_says_what_is_drawn_and_what_can_be_done():
+    for show in ("matrix", "lines", "strongest"):
+        at = run(PAGES["cross"], model="random", show=show, cross="2.3", window="16")
+        assert all(feed["alt"] for name, feed in feeds(at).items() if name != "strips")
+    found = feeds(at)
+    tiles = "All heads, 3 layers of 4, as tiles; head 3 of layer 2 is chosen."
+    todo = "Click a tile to open its head, or choose one above."
+    assert found["overview"]["alt"] == f"Cross-attention. {tiles} {todo}"
+    assert found["row"]["alt"] == f"The row of the cursor, as bars: {found['row']['caption']}."
+    frames = json.loads(str(found["row"]["figure"]))["frames"]
+    largest = [array(frame["data"][0]["y"]).max() for frame in frames]
+    names = found["strongest"]["names"]["rows"]
+    for name, value, text in zip(names, largest, found["row"]["alts"], strict=True):
+        assert text.startswith(f"Largest of {name}: ")
+        assert text.split("; ")[0].endswith(f": {value:.2f}")
+
+
 def test_the_controls_write_the_address():
     at = run(PAGES["cross"], model="random", show="lines")
     next(each for each in at.toggle if each.label == "Words").set_value(True).run()

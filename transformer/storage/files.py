@@ -14,7 +14,7 @@ MAX_JSON_BYTES = MAX_VOCABULARY_BYTES = 16 * 2**20
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 """Names of the files of weights, whole or as the stems of shards."""
 MAX_SHARDS = 256
-_POINTER = b"version https://git-lfs"
+POINTER = b"version https://git-lfs"
 _DEEPEST = 32
 """Objects and lists within one another in a JSON file of a model."""
 
@@ -62,7 +62,7 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
 def check_pointer(path: Path) -> None:
     """CheckpointError if a file is a pointer that Git LFS left in the place of the file."""
     with suppress(OSError), path.open("rb") as file:
-        if file.read(len(_POINTER)) == _POINTER:
+        if file.read(len(POINTER)) == POINTER:
             raise CheckpointError(f"{path} is a pointer of Git LFS; run git lfs pull.")
 
 
@@ -97,6 +97,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} is not a file.")
     if path.is_file() and path.stat().st_size > MAX_JSON_BYTES:
         raise CheckpointError(f"{path} is larger than 16 MiB, which is too large for a JSON file of a model.")
+    check_pointer(path)
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         check_values(values)

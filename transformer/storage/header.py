@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
+from transformer.storage.files import check_values
+
 MOST_CHARACTERS = 2**16
 """The longest header that is read; one of 64 KiB takes half a second."""
 _TEXTS = {"license": 100, "license_name": 200, "good_at": 200, "guided_alignment": 500}
@@ -69,9 +71,10 @@ def parse(card: str) -> dict[str, Any]:
         raise CardError(f"The card’s header has more than {MOST_CHARACTERS:,} characters, so it is not read.")
     try:
         found = yaml.load(block[1], Loader=_Plain)
+        check_values(found)
     except CardError:
         raise
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise CardError("The card’s header, between the two --- lines, is not valid YAML.") from error
     if not isinstance(found or {}, dict):
         raise CardError("The card’s header, between the two --- lines, is not valid YAML with named values.")

@@ -85,7 +85,8 @@ def feed(look: HeadSelection, now: State) -> TilesFeed:
         opened.trace,
         figure,
         kind,
-        f"All heads, {layers} layer{'s' * (layers != 1)} of {heads}",
+        (layers, heads),
+        look.head,
         " · ".join(parts),
         legend,
     )

@@ -10,7 +10,7 @@ from explorer.app.maps import all_heads, display, measuring
 from explorer.app.maps.looking import HeadSelection
 from explorer.app.maps.run_export import caption_of
 from explorer.figures import lines, row_bars_spec, strongest
-from explorer.figures.base import labels
+from explorer.figures.base import captions, labels
 from explorer.figures.base.quantity import quantity
 from explorer.figures.maps.lines import links
 from explorer.lenses.words.reading import ReadView
@@ -49,6 +49,7 @@ def feeds(
         "The row of the cursor",
         "",
         f"{quantity(view).share} of one row, from 0 to 1",
+        captions.row_summaries(view),
         230,
         view.rows,
     )

@@ -196,6 +196,17 @@ def summary(view: HeadLike, links: int = 5) -> str:
     return f"{title}: {rows} queries by {keys} keys. Strongest links: {strongest or 'none'}."
 
 
+def row_summaries(view: HeadLike, links: int = 3) -> list[str]:
+    """Every row in words, with its largest values: the text alternatives of its bars."""
+    names = labels.row_names(view.query_tokens, view.predicted_tokens), labels.key_names(view.key_tokens)
+    largest = np.argsort(-view.weights, axis=1, kind="stable")[:, :links]
+    values = (
+        "; ".join(f"{names[1][j]}: {row[j]:.2f}" for j in order if row[j] > 0)
+        for row, order in zip(view.weights, largest, strict=True)
+    )
+    return [f"Largest of {name}: {found or 'none'}." for name, found in zip(names[0], values, strict=True)]
+
+
 def window_note(
     window: object,  # the part that is drawn
     # number of queries and keys of the whole matrix; if None, a side of 64 or more counts as a part

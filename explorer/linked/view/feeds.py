@@ -182,6 +182,7 @@ def lines_feed(
         **feed,
         "title": feed["title"] + others,
         "caption": f"{feed['caption']} · {chosen}, thickness = {feed['quantity']}",
+        "alt": f"As lines: {' '.join(map(captions.summary, views))}",
         "labels": tick_names(first),
         "values": style.packed(first.weights),
         "links": [
@@ -246,7 +247,8 @@ def whole_feed(
         "about": "the frame marks the part drawn in full; to move the frame, click or move the cursor",
         "caption": f"{pooled_note(weights)} · {weights.shape[0]} queries, {weights.shape[1]} keys · "
         f"{colour_note(scale)}",
-        "alt": f"Overview of the whole matrix, {pooled_note(weights)}",
+        "alt": f"{captions.KIND_NAMES[kind]}, the whole matrix: {weights.shape[0]} queries by "
+        f"{weights.shape[1]} keys, {pooled_note(weights)}. A click moves the part that is drawn in full.",
         "largest": 330,
     }
 
@@ -258,6 +260,7 @@ def bars_feed(
     title: str,  # name of the figure
     about: str,  # second line, with the placeholders `{reads}`, `{predicts}`, `{source}`
     caption: str,  # what the figure shows
+    alts: Sequence[str],  # every frame in words
     height: int | None = None,  # in px; None for the same as the width
     # the tokens that each frame stands for; None if each frame stands for one token
     places: Sequence[Group] | None = None,
@@ -271,6 +274,8 @@ def bars_feed(
         "title": title,
         "about": about,
         "caption": caption,
+        "alt": f"{title}, as bars: {caption}.",
+        "alts": alts,
         "height": height,
         "largest": 360,
         "spans": None if places is None else spans(places),
@@ -296,6 +301,7 @@ def race_feed(
         "title": "Next token",
         "about": "after reading “{reads}”",
         "caption": caption,
+        "alt": f"Candidates for the next token, best first{'; click one to continue with it' * bool(ids)}.",
         "names": [[labels.piece(token) for token, *_ in row] for row in rows],
         "shares": list(map(chances, steps)),
         "logs": style.packed(logs),
@@ -309,11 +315,13 @@ def overview_feed(
     trace: str,
     figure: dict[str, Any],
     kind: str,
-    title: str,
+    size: tuple[int, int],  # number of layers and of heads
+    head: Head,  # the chosen head
     caption: str,
     legend: dict[str, Any] | None = None,
 ) -> TilesFeed:
     """The grid of all heads of a kind, with tiles that can be clicked."""
+    title = f"All heads, {size[0]} layer{'s' * (size[0] != 1)} of {size[1]}"
     return {
         "draw": "tiles",
         "trace": trace,
@@ -323,6 +331,8 @@ def overview_feed(
         "title": title,
         "about": "",
         "caption": caption,
+        "alt": f"{captions.KIND_NAMES[kind]}. {title}, as tiles; {labels.head_phrase(*head)} is chosen. "
+        "Click a tile to open its head, or choose one above.",
         "height": figure["layout"]["height"],
         "legend": legend,
     }

@@ -55,13 +55,18 @@ class StripsFeed(TypedDict):
 
 
 class CellFeed(TypedDict):
-    """Base of every cell of the view: its way of drawing, its translation, and its texts."""
+    """Base of every cell of the view: its way of drawing, its translation, and its texts.
+
+    `alt` is the text alternative of the picture, `alts` what it adds for each row of the cursor.
+    """
 
     draw: Draw
     trace: str
     title: str
     about: str
     caption: str
+    alt: str
+    alts: NotRequired[Sequence[str]]
 
 
 class HeadFeed(CellFeed):
@@ -78,7 +83,6 @@ class HeadFeed(CellFeed):
     absent: str
     notes: dict[int, str]
     off: NotRequired[bool]  # whether the head is switched off in this run
-    alt: str
     legend: dict[str, Any] | None
     quantity: str
     limit: str
@@ -141,7 +145,6 @@ class WholeFeed(CellFeed):
     columns: str
     spans: dict[str, Spans]
     figure: str
-    alt: str
     largest: int
 
 

@@ -19,9 +19,9 @@ def silenced(feed: Mapping[str, Any], choices: Sequence[str]) -> dict[str, Any]:
     said = {**feed, "silent": True, **_SILENT.get(feed["draw"], _figure)(feed, choices)}
     if "sentences" in feed:
         said |= {"sentences": [[LATER]] * len(feed["sentences"]), "notes": {}}
-    return said | (
-        {"alt": f"{feed['title']}: the numbers are shown after your answer"} if "alt" in feed else {}
-    )
+    if "alt" in feed:
+        said |= {"alt": f"{feed['title']}: the numbers are shown after your answer", "alts": ()}
+    return said
 
 
 def _figure(feed: Mapping[str, Any], _choices: Sequence[str]) -> dict[str, Any]:

@@ -57,9 +57,12 @@ def test_a_field_of_another_kind_or_length_is_left_out_and_named(lines: str, nam
         ("[" * 400, "not valid YAML"),
         ("? [a]\n: b", "not valid YAML"),
         ("a: \x00", "not valid YAML"),
+        ('license: "\\ud800"', "not valid YAML"),
+        ('language: "\\UFFFFFFFF"', "not valid YAML"),
+        ("\n".join(f"{' ' * i}a:" for i in range(40)), "not valid YAML"),
         ("a: " + "x" * MOST_CHARACTERS, "more than 65,536 characters"),
     ],
-    ids=range(6),
+    ids=range(9),
 )
 def test_a_header_that_cannot_be_read_is_refused_in_a_sentence(lines: str, says: str):
     with pytest.raises(CardError, match=says):

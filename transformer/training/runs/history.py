@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from transformer.storage.description import HISTORY_FILE, WEIGHTS_FILE, model_digests
 from transformer.storage.directory import step_of
-from transformer.storage.files import write_json
+from transformer.storage.files import check_values, write_json
 from transformer.storage.marks import DIGESTS, measured_as
 from transformer.storage.typed import typed
 from transformer.text.pairs import DataError, read_lines
@@ -26,6 +27,8 @@ WINDOW = 100
 """A smoothed value is a mean over one WINDOW-th of the run around its step."""
 _STEP = ("step", "loss", "smoothed_loss", "learning_rate", "gradient_norm", "smoothed_gradient_norm")
 _EVALUATED = ("step", "valid_loss", "valid_loss_average", "bleu")
+_LOGGED = ("loss", "learning_rate", "gradient_norm")
+_SOMETIMES = ("tokens", "seconds", "exact", "bleu_sentences", *_EVALUATED[1:])
 Floats = NDArray[np.float64]
 
 
@@ -47,6 +50,12 @@ class History:
         for table, names in ((self.training, _STEP), (self.evaluations, _EVALUATED)):
             if len({len(table[name]) for name in names}) != 1:
                 raise ValueError("The lists of a table are not equally long.")
+            if len(table["step"]) > POINTS or any(a >= b for a, b in pairwise((0, *table["step"]))):
+                raise ValueError("The steps are too many, or not in order.")
+        if not self.training["step"] or min(self.steps, self.window, self.bleu_sentences or 1) < 1:
+            raise ValueError("Something is counted that is not there.")
+        if self.bleu_sentences is None and self.measured("bleu"):
+            raise ValueError("Nothing says on how many sentences BLEU was measured.")
 
     def measured(self, name: str) -> list[tuple[int, float]]:
         """The evaluations that measured something: steps and values."""
@@ -61,7 +70,7 @@ def read_log(
     """The lines of a run's log in order, without a half-written last one; DataError if it is none."""
     found, lines = list[dict[str, Any]](), list(read_lines(path))
     for number, line in lines:
-        values = _values(line)
+        values = log_line(line)
         if values is None and number == len(lines):
             break
         if values is None or (found and values["step"] <= found[-1]["step"]):
@@ -73,14 +82,15 @@ def read_log(
     return found
 
 
-def _values(line: str) -> dict[str, Any] | None:
+def log_line(line: str | bytes) -> dict[str, Any] | None:
+    """A line of a log; None if it is none."""
     try:
         values = json.loads(line)
-        numbers = [values[name] for name in ("loss", "learning_rate", "gradient_norm")]
-        is_step = type(values["step"]) is int and values["step"] > 0
-        typed(tuple[float, ...], numbers)
-        return values if is_step else None
-    except (ValueError, KeyError, TypeError, RecursionError):
+        check_values(values)
+        typed(tuple[float, float, float], [values[name] for name in _LOGGED])
+        typed(tuple[float, ...], [values[name] for name in _SOMETIMES if values.get(name) is not None])
+        return values if type(values["step"]) is int and values["step"] > 0 else None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
@@ -101,7 +111,7 @@ def thinned(log: Sequence[Mapping[str, Any]]) -> History:
     training = {name: [_short(column[i]) for i in kept] for name, column in columns.items()}
     valid = [each for each in log if each.get("valid_loss") is not None]
     evaluations = {name: [_short(valid[i].get(name)) for i in _spread(len(valid))] for name in _EVALUATED}
-    counts = [each["bleu_sentences"] for each in valid if each.get("bleu") is not None]
+    counts = [each.get("bleu_sentences") for each in valid if each.get("bleu") is not None]
     return History(log[-1]["step"], window, training, evaluations, counts[-1] if counts else None)
 
 

@@ -18,6 +18,7 @@ from explorer.app.address.state import KINDS
 from explorer.lenses.what_if.questions.question import KINDS as ATTENTION
 from explorer.lenses.what_if.questions.question import Question
 from transformer.model.config import ModelConfig
+from transformer.storage.files import POINTER
 from transformer.text.typed import without_surrogates
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -234,7 +235,10 @@ def read(path: Path) -> Lesson:
         LessonError: The file is no lesson; all that is wrong is named, with lines.
     """
     try:
-        return _read(path, path.stat().st_mtime_ns)
+        modified = path.stat().st_mtime_ns
+        if not path.is_file():
+            raise LessonError(path, [(1, "this is no file.")])
+        return _read(path, modified)
     except OSError as error:
         raise LessonError(path, [(1, f"the file cannot be read: {error.strerror}.")]) from error
 
@@ -250,7 +254,9 @@ def _read(path: Path, _modified: int) -> Lesson:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
-        raise LessonError(path, [(line, "this is not JSON in UTF-8.")]) from error
+        pointer = content.startswith(POINTER)
+        why = "is a pointer of Git LFS; run git lfs pull." if pointer else "is not JSON in UTF-8."
+        raise LessonError(path, [(line, f"this {why}")]) from error
     reader = _Reader(text)
     reader.halves(given)
     if reader.wrong:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +32,8 @@ class Table:
         return f"{count} file{'s' * (count != 1)} read. {self.hardest}".strip()
 
 
-def table(files: Iterable[tuple[str, bytes]]) -> Table:
-    """The table of files of progress, by name and content; who typed no name is called as the file is."""
+def table(files: Iterable[tuple[str, bytes | None]]) -> Table:
+    """The table of files of progress, by name and content (None: cannot be read); a student may be named."""
     known = {**every()[0], **checks()}
     students: list[tuple[str, progress.Notes]] = []
     wrong: list[str] = []
@@ -40,6 +41,9 @@ def table(files: Iterable[tuple[str, bytes]]) -> Table:
         if count == MOST_STUDENTS:
             wrong.append(f"Only the first {MOST_STUDENTS} files are read.")
             break
+        if content is None:
+            wrong.append(f"{file}: this file cannot be read.")
+            continue
         try:
             notes, unread = progress.read(content)
         except progress.ProgressError as error:
@@ -97,7 +101,10 @@ def of_folder(folder: Path) -> Table:
     return table((shown(path.name), _content(path)) for path in paths)
 
 
-def _content(path: Path) -> bytes:
-    """A file, or so much of it that `read` says it is too large."""
-    with path.open("rb") as file:
-        return file.read(progress.MOST_BYTES + 1)
+def _content(path: Path) -> bytes | None:
+    """A file, or so much of it that `read` says it is too large; None if it is none that can be read."""
+    with suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(progress.MOST_BYTES + 1)
+    return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from explorer.app.server.uploads import read_upload
+from transformer.storage.files import write_atomically
 from transformer.text.kinds import check_fields, one_of, whole
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
 from transformer.text.typed import clean
@@ -108,7 +109,7 @@ class Pairs:
         """
         for name, pairs in ((TRAIN_FILE, self.train), (VALID_FILE, self.valid)):
             text = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
-            (folder / name).write_text(text, encoding="utf-8")
+            write_atomically(folder / name, text.encode())
 
 
 def own_pairs(name: str, content: bytes) -> Pairs:

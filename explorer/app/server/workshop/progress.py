@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from transformer.training.runs.history import log_line
 
 POINTS = 300
 """Most points of a curve."""
@@ -61,11 +61,9 @@ class Log:
         return whole.splitlines()
 
     def _take(self, line: bytes) -> None:
-        try:
-            values: dict[str, Any] = json.loads(line)
-            step, loss = int(values["step"]), float(values["loss"])
-        except (ValueError, KeyError, TypeError):
+        if (values := log_line(line)) is None:
             return
+        step, loss = values["step"], float(values["loss"])
         self._loss.append((step, loss))
         self._seconds += float(values.get("seconds") or 0)
         losses = [

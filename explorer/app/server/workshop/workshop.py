@@ -18,7 +18,7 @@ from explorer.app.server import catalogue
 from explorer.app.server.workshop.limits import Limits, closed
 from explorer.app.server.workshop.plan import Pairs, Plan, example
 from explorer.app.server.workshop.run import MB, PLAN_FILE, RUN, TrainingOrder, TrainingRun
-from transformer.storage.description import CARD_FILE
+from transformer.storage.description import CARD_FILE, WEIGHTS_FILE
 from transformer.storage.files import write_atomically
 from transformer.storage.lock import claimed
 from transformer.text.pairs import DataError
@@ -73,7 +73,7 @@ class Workshop:
                 self._check_free(limits)
                 self._begin(TrainingRun(asked, self._folder / RUN, visitor), limits, pairs)
             except OSError as error:
-                raise ValueError(f"The run cannot begin: {error.strerror or error}.") from error
+                raise ValueError(f"The run cannot begin: {_reason(error)}.") from error
 
     def _check_free(self, limits: Limits) -> None:
         if self.run is not None and not self.run.told:
@@ -81,6 +81,11 @@ class Workshop:
         self._folder.mkdir(parents=True, exist_ok=True)
         if not self._is_alone():
             raise ValueError("Another server trains in the same folder of models; wait until it has ended.")
+        if self.run is None and (self._folder / RUN / RUN / WEIGHTS_FILE).exists():
+            raise ValueError(
+                f"The model of an earlier run is still here, but its {PLAN_FILE} is damaged; whoever runs "
+                f"this server can move {FOLDER}/{RUN} away."
+            )
         shutil.rmtree(self._folder / RUN, ignore_errors=True)
         self.run = None
         if self._used() > limits.disk_mb * MB:
@@ -141,7 +146,7 @@ class Workshop:
                 os.replace(run.directory, self._models / name)
                 shutil.rmtree(run.folder, ignore_errors=True)
             except OSError as error:
-                raise ValueError(f"The model cannot be kept: {error.strerror or error}.") from error
+                raise ValueError(f"The model cannot be kept: {_reason(error)}.") from error
             self.run = None
 
     def _check_name(self, name: str) -> None:
@@ -182,6 +187,11 @@ class Workshop:
         return sum(_size(folder) for folder in (self._folder, *kept))
 
 
+def _reason(error: OSError) -> str:
+    """The system's words, without the server's paths."""
+    return getattr(error.__cause__, "strerror", None) or error.strerror or str(error).rstrip(".")
+
+
 def _size(folder: Path) -> int:
     total = 0
     for path in folder.rglob("*"):
@@ -196,9 +206,9 @@ def _finish(run: TrainingRun, name: str) -> None:
     """Turns the directory of a run into a model's: its name on its card, its history, no state to resume."""
     card = run.directory / CARD_FILE
     if card.is_file():
-        text = card.read_text(encoding="utf-8").replace(f"\n# {RUN}\n", f"\n# {name}\n")
+        text = os.fsdecode(card.read_bytes()).replace(f"\n# {RUN}\n", f"\n# {name}\n")
         text = text.replace(f"--output {RUN} ", f"--output models/{name} ").replace(" --obey-input", "")
-        write_atomically(card, text.encode())
+        write_atomically(card, os.fsencode(text))
     if (run.directory / LOG_FILE).is_file():
         command = f"python -m transformer train --output models/{name}"
         with suppress(DataError):  # stopped before its first step

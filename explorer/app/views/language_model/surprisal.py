@@ -103,6 +103,7 @@ def show(opened: Opened, run: Generation) -> None:
 
 
 def _bits(opened: Opened, run: Generation) -> BarsFeed:
+    names = labels.names(run.target_tokens)
     return linked_view.bars_feed(
         opened.trace,
         bits_spec(run.target_tokens, run.surprisals),
@@ -110,6 +111,7 @@ def _bits(opened: Opened, run: Generation) -> BarsFeed:
         "Surprisal",
         "of “{predicts}”, after “{reads}”",
         f"bits of each token, given those before it · the text above is shaded from 0 to {LARGEST:.0f} bits",
+        [f"{name}: {bits:.2f} bits." for name, bits in zip(names, run.surprisals, strict=True)],
         190,
     )
 

@@ -31,7 +31,7 @@ def test_every_way_of_drawing_has_its_class_in_the_script():
 
 
 def test_a_feed_says_how_it_is_drawn(view: ReadView, solved: Translator):
-    bars = bars_feed("abc", next_token_spec(solved.translate("one").steps), "step", "", "", "")
+    bars = bars_feed("abc", next_token_spec(solved.translate("one").steps), "step", "", "", "", [])
     feeds = [map_feed("abc", view), lines_feed("abc", [view], [[]], ""), strongest_feed("abc", view), bars]
     assert [feed["draw"] for feed in feeds] == ["map", "lines", "strongest", "bars"]
 

@@ -113,7 +113,23 @@ def test_steps_after_that_of_the_weights_belong_to_another_model(model: Path, tm
         ("nonsense\nnonsense\n", "not a line of a training log"),
         ('{"step": 2}\n{"step": 3}\n', "not a line of a training log"),
         (json.dumps(line(2)) + "\n" + json.dumps(line(1)) + "\n", "not a line of a training log"),
-        (json.dumps(line(1)).replace("0.001", "NaN") + "\n" + json.dumps(line(2)) + "\n", "not a line"),
+        *(
+            (
+                json.dumps(line(1) | {name: 0}).replace(f'"{name}": 0', f'"{name}": {value}') + "\n{}\n",
+                "not a line",
+            )
+            for name, value in (
+                ("loss", "NaN"),
+                ("loss", "1" + "0" * 400),
+                ("tokens", '"7"'),
+                ("valid_loss", "[1]"),
+                ("bleu", "Infinity"),
+                ("step", "true"),
+                ("note", '"\\ud800"'),
+                ("note", "[" * 40 + "]" * 40),
+                ("note", "[" * 50_000),
+            )
+        ),
     ],
 )
 def test_what_is_no_log_is_refused_with_its_line(lines: str, reason: str, tmp_path: Path):
@@ -141,7 +157,32 @@ BROKEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a text for a number": lambda values: values["training"]["loss"].__setitem__(0, "1"),
     "a short column": lambda values: values["evaluations"]["bleu"].pop(),
     "a list for a table": lambda values: values.update(training=[]),
+    "no point": lambda values: [column.clear() for column in values["training"].values()],
+    "more points than are ever written": lambda values: [
+        column.__imul__(POINTS) for column in values["evaluations"].values()
+    ],
+    "steps out of order": lambda values: values["training"]["step"].reverse(),
+    "a step before the first": lambda values: values["evaluations"]["step"].__setitem__(0, 0),
+    "means over nothing": lambda values: values.update(window=0),
+    "BLEU of no sentences": lambda values: values.update(bleu_sentences=None),
 }
+WRITTEN = {
+    "{": "not valid JSON",
+    '{"steps": NaN}': "not valid JSON",
+    '{"steps": 1' + "0" * 400 + "}": "not valid JSON",
+    '{"command": "\\ud800"}': "not valid JSON",
+    "[" * 100_000: "not valid JSON",
+    "[]": "not a JSON object",
+    " " * (2**24 + 1): "larger than 16 MiB",
+    "version https://git-lfs.github.com/spec/v1\n": "a pointer of Git LFS; run git lfs pull",
+}
+
+
+@pytest.mark.parametrize("content", WRITTEN, ids=WRITTEN.values())
+def test_what_is_no_history_is_refused_in_one_sentence(content: str, tmp_path: Path):
+    (tmp_path / HISTORY_FILE).write_text(content)
+    with pytest.raises(CheckpointError, match=f"{WRITTEN[content]}[^.]*[.]$"):
+        read_history(tmp_path)
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -156,12 +156,42 @@ def test_what_is_wrong_in_a_step_is_named_with_its_line(tmp_path: Path, change: 
     assert all(line >= second - 1 for line, _ in caught.value.found)
 
 
-@pytest.mark.parametrize("content", ["{", "[" * 5_000, "[]", '{"steps": 3}', " " * 100_001, "\ud800"])
+HOSTILE = {
+    "{": "is not JSON in UTF-8",
+    "[" * 5_000: "is not JSON in UTF-8",
+    "\ud800": "is not JSON in UTF-8",
+    "[]": "must be",
+    '{"steps": 3}': "must be",
+    '{"minutes": NaN}': "must be",
+    '{"minutes": 1' + "0" * 400 + "}": "must be",
+    " " * 100_001: "is larger than 100,000 bytes",
+    "version https://git-lfs.github.com/spec/v1\n": "is a pointer of Git LFS; run git lfs pull",
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE)
 def test_hostile_files_are_refused_in_a_sentence(tmp_path: Path, content: str):
     path = tmp_path / "mine.json"
     path.write_bytes(content.encode("utf-8", "surrogatepass"))
-    with pytest.raises(LessonError):
+    with pytest.raises(LessonError, match=f"^mine.json, line 1: [^.]*{HOSTILE[content]}[^\\n]*[.]$"):
         read(path)
+
+
+def test_pipes_folders_and_broken_links_are_no_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(files.FOLDER, str(tmp_path))
+    os.mkfifo(tmp_path / "a.json")
+    (tmp_path / "b.json").mkdir()
+    (tmp_path / "c.json").symlink_to("none")
+    (tmp_path / "d.json").symlink_to("d.json")
+    write(tmp_path / "mine.json", LESSON)
+    lessons, wrong = every()
+    assert "mine" in lessons
+    assert wrong == [
+        "a.json, line 1: this is no file.",
+        "b.json, line 1: this is no file.",
+        "c.json, line 1: the file cannot be read: No such file or directory.",
+        "d.json, line 1: the file cannot be read: Too many levels of symbolic links.",
+    ]
 
 
 def test_a_name_that_no_address_can_hold_is_refused(tmp_path: Path):
@@ -267,6 +297,8 @@ def test_progress_is_read_as_it_was_written():
         "{",
         "[]",
         '{"lessons": 3}',
+        '{"lessons": NaN}',
+        "version https://git-lfs.github.com/spec/v1\n",
         json.dumps({"lessons": {f"l{i}": [] for i in range(201)}}),
         "[" * 100_000,
         " " * 1_000_001,
@@ -292,6 +324,9 @@ def test_damaged_progress_is_refused_or_what_is_left_survives(given: Any):
         ("a b", []),
         ("\ud800", []),
         ("map", [{"step": True}]),
+        ("map", [{"step": float("nan")}]),
+        ("map", [{"step": 10**400}]),
+        ("map", {"step": 1}),
         ("map", [{"step": 1, "right": True}]),
         ("map", [{"step": 1, **NOTE, "reason": "x" * 2_001}]),
         ("map", [{"step": 1, **NOTE, "sentence": "half \ud800"}]),

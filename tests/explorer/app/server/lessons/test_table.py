@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from explorer.app.__main__ import main
 from explorer.app.server.lessons import progress
 from explorer.app.server.lessons.files import find
-from explorer.app.server.lessons.table import Table, table
+from explorer.app.server.lessons.table import Table, of_folder, table
 
 NOTE = {"sentence": "A", "model": "m", "asked": "Q?", "chose": "x", "right": False, "reason": "Because."}
 RIGHT = {**NOTE, "right": True}
@@ -31,6 +32,7 @@ def made() -> Table:
         "ben.json": progress.written(BEN).encode(),
         "bad.json": DAMAGED,
         "half.json": HALF,
+        "lost.json": None,
     }
     return table(files.items())
 
@@ -65,6 +67,7 @@ def test_damaged_files_get_a_sentence_each_and_the_others_count():
     assert found.wrong == (
         "bad.json: this file holds no progress that was saved on this page.",
         "half.json: what it says of masks cannot be read.",
+        "lost.json: this file cannot be read.",
     )
     assert found.told.startswith("3 files read. Most got wrong:")
     assert table([]).told == "0 files read."
@@ -76,6 +79,20 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "bad.json").write_bytes(DAMAGED)
     (tmp_path / "notes.txt").write_text("no file of progress")
     return tmp_path
+
+
+def test_pipes_folders_and_broken_links_end_no_table(folder: Path):
+    os.mkfifo(folder / "b.json")
+    (folder / "c.json").mkdir()
+    (folder / "d.json").symlink_to("none")
+    found = of_folder(folder)
+    assert [row[0] for row in found.rows] == ["=Ana"]
+    assert found.wrong == (
+        "b.json: this file cannot be read.",
+        "bad.json: this file holds no progress that was saved on this page.",
+        "c.json: this file cannot be read.",
+        "d.json: this file cannot be read.",
+    )
 
 
 def test_the_command_prints_the_table_and_names_what_it_cannot_read(

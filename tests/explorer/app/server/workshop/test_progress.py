@@ -9,7 +9,8 @@ from explorer.app.server.workshop.progress import POINTS, Log
 
 
 def line(step: int, **values: float) -> str:
-    return json.dumps({"step": step, "loss": 1 / step, "seconds": 0.5, **values}) + "\n"
+    usual = {"loss": 1 / step, "learning_rate": 1e-3, "gradient_norm": 1.0, "seconds": 0.5}
+    return json.dumps({"step": step, **usual, **values}) + "\n"
 
 
 def test_a_log_that_is_not_there_yet_has_no_points(tmp_path: Path) -> None:
@@ -24,7 +25,8 @@ def test_a_growing_log_is_read_on_and_a_half_written_line_waits(tmp_path: Path) 
     assert (first.step, first.seconds) == (2, 1.0)
     assert (first.valid, first.exact) == (((2, 2.0),), ((2, 0.25),))
     with path.open("a") as file:
-        file.write(line(3)[9:] + "no JSON\n[]\n" + line(4))
+        file.write(line(3)[9:] + "no JSON\n[]\n" + "[" * 50_000 + "\n" + line(4))
+        file.write(line(5, loss=float("inf")) + line(6, seconds="1") + line(7, exact=10**400))
     assert [step for step, _ in log.curves().loss] == [1, 2, 3, 4]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,13 +12,14 @@ from pathlib import Path
 
 import pytest
 from corpus import number_pairs
+from safetensors.numpy import save_file
 from waiting import until
 
 from explorer.app.server import catalogue
 from explorer.app.server.workshop.child import ROOT
 from explorer.app.server.workshop.limits import DISK, MEMORY, MINUTES, NICE, SWITCH
 from explorer.app.server.workshop.plan import OWN, Plan, own_pairs
-from explorer.app.server.workshop.run import TrainingOrder
+from explorer.app.server.workshop.run import PLAN_FILE, TrainingOrder
 from explorer.app.server.workshop.workshop import FOLDER, Workshop
 from transformer import load_translator
 from transformer.text.pairs import SentencePair
@@ -229,3 +231,44 @@ def test_a_model_is_kept_under_a_good_name(left: Workshop, models: Path) -> None
     assert left.run is None
     with pytest.raises(ValueError, match="no run that has ended"):
         left.keep("again")
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"plan": [], "shown": 3}', '{"plan": {"task": "\\ud800"}}', "[" * 50_000]
+)
+def test_a_run_whose_plan_is_damaged_is_not_deleted_for_another(
+    left: Workshop, models: Path, content: str
+) -> None:
+    left.close()
+    (models / FOLDER / "run" / PLAN_FILE).write_text(content)
+    again = Workshop(models)
+    assert again.run is None
+    with pytest.raises(ValueError, match=r"plan\.json is damaged; whoever runs this server can move"):
+        again.start("anna", SMALL)
+    assert (models / FOLDER / "run" / "run" / "model.safetensors").is_file()
+    again.close()
+
+
+def test_a_model_with_a_card_of_any_bytes_and_a_damaged_log_is_kept(left: Workshop, models: Path) -> None:
+    run = models / FOLDER / "run" / "run"
+    save_file({}, run / "model.safetensors")
+    (run / "README.md").write_bytes(b"\n# run\n\xff --output run --obey-input")
+    (run / "log.jsonl").write_bytes(b"\xff\n" + b"[" * 50_000)
+    left.keep("mine")
+    assert (models / "mine" / "README.md").read_bytes() == b"\n# mine\n\xff --output models/mine"
+    assert (models / "mine" / "log.jsonl").is_file()
+
+
+def test_pairs_that_a_full_disk_interrupts_leave_no_half_file_and_begin_no_run(
+    workshop: Workshop, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name.startswith(".train.tsv"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    lines = "\n".join("\t".join(pair) for pair in number_pairs(200)).encode()
+    with pytest.raises(ValueError, match=r"^The run cannot begin: No space left on device\.$"):
+        workshop.start("anna", Plan(task=OWN, steps=100), own_pairs("numbers.tsv", lines))
+    assert workshop.run is None
+    assert {path.name for path in (models / FOLDER / "run").iterdir()} == {PLAN_FILE}
