@@ -50,7 +50,8 @@ class History:
         for table, names in ((self.training, _STEP), (self.evaluations, _EVALUATED)):
             if len({len(table[name]) for name in names}) != 1:
                 raise ValueError("The lists of a table are not equally long.")
-            if len(table["step"]) > POINTS or any(a >= b for a, b in pairwise((0, *table["step"]))):
+            steps = [each or 0 for each in table["step"]]
+            if len(steps) > POINTS or any(a >= b for a, b in pairwise((0, *steps))):
                 raise ValueError("The steps are too many, or not in order.")
         if not self.training["step"] or min(self.steps, self.window, self.bleu_sentences or 1) < 1:
             raise ValueError("Something is counted that is not there.")
