@@ -48,7 +48,7 @@ def visitor() -> Iterator[Callable[..., Any]]:
         assert any(url in said for said in server.stdout), "the server ended"
         yield opened
         browser.close()
-        server.terminate()
+        server.kill()
 
 
 def typed(tab: Any, text: str, *shown: tuple[str, str]) -> None:

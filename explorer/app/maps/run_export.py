@@ -28,7 +28,6 @@ from explorer.figures import next_token
 from explorer.figures.base import captions, labels
 from explorer.figures.maps.export import marked
 from explorer.lenses.words.reading import ReadView
-from explorer.linked.live.page import live, why_not
 from explorer.linked.living.kinds import MOST, WHOLE
 from transformer.runs.translation import Translation
 
@@ -137,12 +136,11 @@ def _frame(look: HeadSelection, feed: Mapping[str, Any], count: int) -> int | No
 def _translates(opened: Opened) -> bool:
     """Whether the model can run in a browser."""
     source = opened.source
-    return bool(
-        source.path is not None
-        and source.has_model
-        and opened.translation.source_tokens
-        and not why_not(source.translator(), source.path)
-    )
+    if source.path is None or not source.has_model or not opened.translation.source_tokens:
+        return False
+    from explorer.linked.live.page import why_not
+
+    return not why_not(source.translator(), source.path)
 
 
 def _run(opened: Opened, now: State) -> None:
@@ -161,6 +159,8 @@ def _run(opened: Opened, now: State) -> None:
         files[f"All {len(sentences)} sentences"] = "zip", "application/zip", every
     path, translates = opened.source.path, _translates(opened)
     if path is not None and translates:
+        from explorer.linked.live.page import live  # PyTorch is there, as the model is
+
         files["A page that translates"] = "live.html", "text/html", lambda: live(path).encode()
     longest = max(len(run.source_tokens), len(run.target_tokens))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -19,7 +19,7 @@ from transformer.training.options import TrainingOptions, learning_rate
 def lesson(target: str, free: str) -> TrainingView:
     """A lesson over letters; each letter is its own id."""
     positions = tuple(
-        Position("<s>", f"▁{letter}", ord(letter), 0.5 * i, f"▁{letter}", ord(letter), 0.9)
+        Position("<s>", f"▁{letter}", ord(letter), 0.5 * i, f"▁{letter}", 0.9)
         for i, letter in enumerate(target)
     )
     free_tokens = tuple(f"▁{letter}" for letter in free)
