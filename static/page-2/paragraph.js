@@ -5,6 +5,7 @@ import { element } from "../linked_view-7/dom.js";
 
 const STYLE = new URL("paragraph.css", import.meta.url);
 const WHOLE = -1;
+const FIRST_WAIT = 4_000; // ms
 const NEXT = { ArrowLeft: -1, ArrowRight: 1 };
 const shown = new WeakMap();
 
@@ -38,7 +39,15 @@ class Paragraph {
     if (translations) this.root.insertBefore(this.translation(), this.root.lastChild);
     this.reveal(text);
     if (focused) this.root.querySelector(".par-sentence[aria-current]")?.focus({ preventScroll: true });
-    if (translations?.includes(null)) this.send("more", true);
+    clearTimeout(this.later);
+    if (translations?.includes(null)) this.ask(FIRST_WAIT);
+  }
+
+  // Asks for one translation more. What another run of the page took away is asked for again, each time later: a slow
+  // server may still be at it, and would begin anew.
+  ask(wait) {
+    this.send("more", true);
+    this.later = setTimeout(() => this.root.isConnected && this.ask(2 * wait), wait);
   }
 
   sentence(text, i, at) {
@@ -119,6 +128,7 @@ class Paragraph {
   }
 
   leave() {
+    clearTimeout(this.later);
     document.removeEventListener("keydown", this.pressed);
   }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from .conftest import PATIENCE, VIEWPORT, Visitor, case_link
 
@@ -53,3 +54,25 @@ def test_a_line_break_in_a_link_is_a_space(visitor: Visitor) -> None:
     visitor.open(model="copy", text="nine\neight stop")
     assert visitor.page.get_by_label("Sentence to translate").input_value() == "nine eight stop"
     assert visitor.chips("source") == ["nine", "eight", "stop", "</s>"]
+
+
+def test_a_translation_that_does_not_come_is_asked_for_again(scripts_alone: object) -> None:
+    page: Any = scripts_alone
+    asked = """async () => {
+      const { show } = await import("/page-2/paragraph.js");
+      const data = { sentences: ["One.", "Two."], translations: ["Eins.", null], at: 0 };
+      window.asked = 0;
+      const part = { parentElement: document.body, setTriggerValue: () => { window.asked += 1 } };
+      window.draw = (translations) => show({ ...part, data: { ...data, translations } });
+      window.draw(data.translations);
+      return window.asked;
+    }"""
+    page.clock.install()
+    assert page.evaluate(asked) == 1
+    page.clock.run_for(4_000)
+    assert page.evaluate("window.asked") == 2
+    page.clock.run_for(8_000)
+    assert page.evaluate("window.asked") == 3
+    page.evaluate("window.draw(['Eins.', 'Zwei.'])")
+    page.clock.run_for(60_000)
+    assert page.evaluate("window.asked") == 3

@@ -41,7 +41,8 @@ def show(opened: Opened) -> None:
             run_export(scene)
 
     shown = {*opened.kinds, "controls", "next"}
-    better.tell(opened)
+    with st.container(key="beam-room"):  # of no height, whether the line has come or not
+        better.tell(opened)
     scene = Scene(
         HOME,
         opened,
