@@ -37,29 +37,16 @@ from explorer.lenses.words.alignment import (  # noqa: E402
     word_weights,
 )
 from transformer import Translator, load_translator  # noqa: E402
-from transformer.model.sites import AttentionKind  # noqa: E402
-from transformer.model.watching.observer import Attended, AttentionInputs, Bystander  # noqa: E402
+from transformer.config import AttentionKind  # noqa: E402
+from transformer.hooks import Hooks  # noqa: E402
 from transformer.runs.translation import Translation  # noqa: E402
 from transformer.text.links import GoldPair, Links, read_gold  # noqa: E402
 from transformer.text.words import word_groups  # noqa: E402
-from transformer.trace.heads import output_projections  # noqa: E402
+from transformer.trace import output_projections  # noqa: E402
 
 CROSS = AttentionKind.CROSS
 Variant = tuple[str, str, str, str]
 """The way, the place, the rows and the rule."""
-
-
-class Free(Bystander):
-    """Replaces the weights of one layer of cross-attention by free ones."""
-
-    def __init__(self, layer: int, logits: torch.Tensor) -> None:
-        self.layer, self.logits = layer, logits
-
-    def attention(self, asked: AttentionInputs) -> Attended:
-        """The output of the free weights in the layer, of the model's own elsewhere."""
-        if asked.kind != CROSS or asked.layer != self.layer:
-            return Attended(asked.fused())
-        return Attended(self.logits.softmax(-1) @ asked.value)
 
 
 def optimised(translator: Translator, run: Translation, layer: int, steps: int, rate: float) -> np.ndarray:
@@ -72,8 +59,10 @@ def optimised(translator: Translator, run: Translation, layer: int, steps: int, 
     start = torch.from_numpy(np.array(run.attention.weights(CROSS, layer)))[None]
     logits = start.clamp_min(1e-4).log().requires_grad_()
     memory = model.encode(source).detach()
+    weights = f"{config.sites[CROSS].sublayer(layer).path}.weights"
     for _ in range(steps):
-        features = model.decode(read, memory, observer=Free(layer, logits))
+        free = logits.softmax(-1)
+        features = model.decode(read, memory, hooks=Hooks((), {weights: [lambda own, at, free=free: free]}))
         loss = torch.nn.functional.cross_entropy(model.logits(features)[0], target[0], reduction="sum")
         (slope,) = torch.autograd.grad(loss, logits)
         logits = (logits.detach() - rate * slope).requires_grad_()

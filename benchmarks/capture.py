@@ -37,13 +37,14 @@ from transformer import (
     Translator,
     load_translator,
 )
+from transformer.audit import audit
 from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
-from transformer.model.network import EncoderDecoder
-from transformer.model.transformer import convert
+from transformer.hooks import Hooks
+from transformer.model import EncoderDecoder
+from transformer.packed import convert
 from transformer.text.pairs import read_pairs
-from transformer.trace.audit import audit
-from transformer.trace.recorder import Recorder
+from transformer.trace import trace_of
 
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
 SHAPE: dict[str, Any] = {
@@ -147,11 +148,11 @@ def retained_bytes(lengths: tuple[int, ...]) -> None:
     layers = SHAPE["n_encoder_layers"] + 2 * SHAPE["n_decoder_layers"]
     first = None
     for n in lengths:
-        recorder = Recorder(Capture())
+        recorder = Hooks(Capture().parts)
         request = TranslationRequest(model, torch.full((1, n), 7), recorder, recorder)
         for _ in decode(request, n):
             pass
-        trace = recorder.trace(audit)
+        trace = trace_of(recorder, model.config, audit)
         assert trace is not None
         first = first or trace.nbytes / n
         weights = 4 * layers * SHAPE["n_heads"] * n * n

@@ -30,7 +30,7 @@ from explorer.lenses.measures.effect import Cut, Effects, effect
 from explorer.lenses.measures.gradients import saliency
 from explorer.lenses.measures.score_parts import score_parts
 from transformer import Capture, Translator, load_translator
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 
 RESULT = Path(tempfile.gettempdir()) / f"lenses-{os.getpid()}"
 MODELS = Path(__file__).resolve().parents[1] / "assets" / "models"

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, ratio, report
 from transformer import AttentionKind, Translator, load_translator
-from transformer.model.layers import DecoderLayer
+from transformer.layers import DecoderLayer
 from transformer.storage.tensors import stored_tensors, weight_files
 
 ROOT = Path(__file__).resolve().parents[1]

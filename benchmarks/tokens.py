@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, report
 from transformer import Translator, load_translator
-from transformer.model.attention import MultiHeadAttention
-from transformer.model.layers import DecoderLayer
+from transformer.attention import MultiHeadAttention
+from transformer.layers import DecoderLayer
 
 MODELS = Path(__file__).resolve().parents[1] / "assets" / "models"
 NAMES = ("en-de", "en-pt")

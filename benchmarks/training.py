@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, report
 from transformer import Transformer, TransformerConfig
-from transformer.model.encodings.positions import sinusoidal_table
+from transformer.encodings import sinusoidal_table
 from transformer.training import objective
 from transformer.training.batches import Batch, EncodedPairs
 from transformer.training.options import Precision, TrainingOptions

@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from transformer import interventions
+    from transformer.config import AttentionKind, LanguageModelConfig, TransformerConfig
     from transformer.decode.sampling import Sampling
     from transformer.exports.npz import load_trace, save_trace
-    from transformer.model.config import LanguageModelConfig, TransformerConfig
-    from transformer.model.language_model import LanguageModel
-    from transformer.model.sites import AttentionKind
-    from transformer.model.transformer import Transformer
-    from transformer.model.watching.hooks import Hook
+    from transformer.hooks import Hooks
+    from transformer.model import LanguageModel, Transformer
     from transformer.runs.language.generation import Generation
     from transformer.runs.language.generator import TextGenerator, load_language_model
     from transformer.runs.translation import Translation
     from transformer.runs.translator import Translator, load_translator
     from transformer.text.vocabulary import Tokenizer
-    from transformer.trace.recorder import Capture
-    from transformer.trace.records import AttentionTrace
-    from transformer.trace.view import HeadView, Window
+    from transformer.trace import AttentionTrace, Capture
+    from transformer.view import HeadView, Window
 
 __version__ = "0.1.0"
 
@@ -34,7 +31,7 @@ __all__ = [
     "Capture",
     "Generation",
     "HeadView",
-    "Hook",
+    "Hooks",
     "LanguageModel",
     "LanguageModelConfig",
     "Sampling",
@@ -53,22 +50,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AttentionKind": "model.sites",
-    "AttentionTrace": "trace.records",
-    "Capture": "trace.recorder",
+    "AttentionKind": "config",
+    "AttentionTrace": "trace",
+    "Capture": "trace",
     "Generation": "runs.language.generation",
-    "HeadView": "trace.view",
-    "Hook": "model.watching.hooks",
-    "LanguageModel": "model.language_model",
-    "LanguageModelConfig": "model.config",
+    "HeadView": "view",
+    "Hooks": "hooks",
+    "LanguageModel": "model",
+    "LanguageModelConfig": "config",
     "Sampling": "decode.sampling",
     "TextGenerator": "runs.language.generator",
     "Tokenizer": "text.vocabulary",
-    "Transformer": "model.transformer",
-    "TransformerConfig": "model.config",
+    "Transformer": "model",
+    "TransformerConfig": "config",
     "Translation": "runs.translation",
     "Translator": "runs.translator",
-    "Window": "trace.view",
+    "Window": "view",
     "load_language_model": "runs.language.generator",
     "load_trace": "exports.npz",
     "load_translator": "runs.translator",

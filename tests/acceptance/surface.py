@@ -33,9 +33,11 @@ distributions, entered, embedded = map(attrgetter, ("distributions", "entered", 
 
 # Arrays of a saved run, and the checks that read them.
 META, REPLAY = "meta", "replay_error"
-QUERY, VALUE, SENT = "cross.1.query", "cross.0.value", "decoder.2.output"
-ASKED, KEY, LATER = "encoder.0.query", "encoder.0.key", "decoder.0.key"
-TOKEN, INPUT, PLACE = "embeddings.encoder.tokens", "embeddings.decoder.input", "embeddings.encoder.positions"
+QUERY, VALUE = "decoder.1.cross_attention.query", "decoder.0.cross_attention.value"
+SENT = "decoder.2.self_attention.heads"
+ASKED, KEY = "encoder.0.self_attention.query", "encoder.0.self_attention.key"
+LATER = "decoder.0.self_attention.key"
+TOKEN, INPUT, PLACE = "encoder.tokens", "decoder.input", "encoder.positions"
 OUTPUTS, EMBEDDINGS, POSITIONS = "outputs", "embeddings", "positions"
 RECORDED = "log-probabilities (as recorded)"
 

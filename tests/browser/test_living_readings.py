@@ -22,7 +22,7 @@ from explorer.linked.view.home import head_map
 from transformer import Translation, Translator, load_translator
 from transformer import interventions as do
 from transformer.runs.retrace import retrace
-from transformer.trace.view import Window
+from transformer.view import Window
 
 from .test_accessibility import AXE, RULES
 from .test_living import Open, opened, said  # noqa: F401

@@ -15,7 +15,7 @@ from explorer.app.address.state import PARTS
 from explorer.app.server import catalogue
 from explorer.app.views.anatomy import page, paper
 from explorer.app.views.anatomy.body import boxes, parts
-from transformer.model.config import TransformerConfig
+from transformer.config import TransformerConfig
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.card import Score, scores
 from transformer.storage.directory import save_checkpoint

@@ -20,8 +20,8 @@ from explorer.lenses.measures.carried import Carried, carried
 from explorer.lenses.measures.effect import Cut, Effects, effect, on_difference
 from explorer.lenses.measures.words import word_effect
 from transformer import Capture, interventions, load_translator
-from transformer.model.sites import AttentionKind
-from transformer.trace.report import AuditReport
+from transformer.config import AttentionKind
+from transformer.view import AuditReport
 
 PAGE = "pages/explanation.py"
 TEXT = "one two three"

@@ -20,7 +20,7 @@ from explorer.app.server.background import surveys
 from explorer.app.server.examples import offered, text_on
 from explorer.app.views.heads import circuits
 from explorer.lenses.heads.survey import Line
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.training.toys.tasks import LETTERS
 
 PAGE = "pages/heads.py"

@@ -10,7 +10,7 @@ from app_pages import PAGES, run, said
 from random_models import random_config, random_language_model
 
 from transformer.decode.request import OverflowedError
-from transformer.model.transformer import Transformer
+from transformer.model import Transformer
 from transformer.runs.translator import load_translator
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer

@@ -10,6 +10,7 @@ from app_pages import LINKED, array, named_charts, run, view
 from closed_form import CASES
 from twins import write_twins
 
+from explorer.app.address.encodings import ENCODINGS
 from explorer.app.server import catalogue, measured
 from explorer.app.server.catalogue import twin_title as title
 from explorer.app.views.positions import together
@@ -17,8 +18,7 @@ from explorer.app.views.positions.tables import turned
 from explorer.figures.base.bars import percent
 from explorer.lenses.what_if.rearranged import encode_moved
 from transformer import load_translator
-from transformer.model.encodings.positions import REGISTRY, sinusoidal_table
-from transformer.model.encodings.table import ENCODINGS
+from transformer.encodings import REGISTRY, sinusoidal_table
 
 PAGE = "pages/positions.py"
 ADDED = {name for name, each in ENCODINGS.items() if each.acts == "embeddings"}

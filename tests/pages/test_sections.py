@@ -12,7 +12,7 @@ from random_models import random_config, random_recurrent, randomised
 from explorer.app.address import sitemap
 from explorer.app.views.language_model import page as language
 from explorer.app.views.what_if import page as what_if
-from transformer.model.transformer import Transformer
+from transformer.model import Transformer
 from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 

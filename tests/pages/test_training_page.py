@@ -13,7 +13,7 @@ from app_pages import charts, run, words
 
 from explorer.app.server import models
 from explorer.app.views.training.history import table
-from transformer.model.config import TransformerConfig
+from transformer.config import TransformerConfig
 from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json

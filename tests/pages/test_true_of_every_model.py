@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from app_pages import run
 
-from transformer.model.config import ModelConfig
-from transformer.model.encodings.table import ENCODINGS
-from transformer.model.sites import AttentionKind
+from explorer.app.address.encodings import ENCODINGS
+from transformer.config import AttentionKind, ModelConfig
 from transformer.storage.description import read_config
 
 ASSETS = Path(__file__).parents[2] / "assets"

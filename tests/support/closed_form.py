@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
+from transformer.config import TransformerConfig
+from transformer.model import Transformer
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import BOS_ID, EOS_ID, Tokenizer
 from transformer.text.words import BOS, EOS

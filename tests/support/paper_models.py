@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transformer.model.config import TransformerConfig
+from transformer.config import TransformerConfig
 
 
 def paper_base(vocab_size: int = 37_000) -> TransformerConfig:

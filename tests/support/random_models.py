@@ -7,10 +7,9 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from transformer.model.config import LanguageModelConfig, RecurrentConfig, TransformerConfig
-from transformer.model.language_model import LanguageModel
-from transformer.model.recurrent import Recurrent
-from transformer.model.transformer import Transformer
+from transformer.config import LanguageModelConfig, RecurrentConfig, TransformerConfig
+from transformer.model import LanguageModel, Transformer
+from transformer.recurrent import Recurrent
 from transformer.runs.translator import Translator
 from transformer.text.vocabulary import Vocabulary
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from random_models import random_config, random_model, random_recurrent
 
-from transformer.model.config import SCORE_RULES
+from transformer.config import SCORE_RULES
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
 

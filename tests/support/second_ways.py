@@ -15,7 +15,7 @@ from explorer import lenses
 from explorer.lenses.heads import statistics
 from explorer.lenses.heads.profile import FAR
 from transformer import Capture
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.runs.translator import Translator, load_translator
 from transformer.text.function_words import is_content
 from transformer.text.words import is_punctuation, is_special, readable, reading_groups

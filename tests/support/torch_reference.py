@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from transformer.model.attention import MultiHeadAttention
-from transformer.model.layers import DecoderLayer, EncoderLayer
-from transformer.model.transformer import Transformer
+from transformer.attention import MultiHeadAttention
+from transformer.layers import DecoderLayer, EncoderLayer
+from transformer.model import Transformer
 
 
 def copy_attention(own: MultiHeadAttention, reference: nn.MultiheadAttention) -> None:

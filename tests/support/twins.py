@@ -7,7 +7,7 @@ from pathlib import Path
 
 from random_models import random_config, random_model
 
-from transformer.model.encodings.positions import REGISTRY
+from transformer.encodings import REGISTRY
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import transformer
-from transformer.model.encodings.positions import REGISTRY
-from transformer.model.encodings.table import ENCODINGS
+from transformer.config import ENCODINGS
+from transformer.encodings import REGISTRY
 
 LIGHT = (
     "transformer",

@@ -20,13 +20,13 @@ from transformer.commands.arguments import (
     warn,
     write,
 )
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.storage.files import write_atomically
 from transformer.storage.packed import write_arrays
 from transformer.text.words import readable
-from transformer.trace.view import HeadView
+from transformer.view import HeadView
 
 CELL_WIDTH = 8
 

@@ -22,8 +22,8 @@ from transformer.commands.training.running import (
     options_of,
     resumes,
 )
-from transformer.model.config import ModelConfig, TransformerConfig, config_from
-from transformer.model.network import Network
+from transformer.config import ModelConfig, TransformerConfig, config_from
+from transformer.model import Network
 from transformer.storage.card import training_card
 from transformer.storage.directory import NETWORKS
 from transformer.text.pairs import DataError, SentencePair, both_sides, read_pairs

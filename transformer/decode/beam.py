@@ -10,6 +10,7 @@ from typing import Protocol
 
 import torch
 
+from transformer.config import ModelConfig
 from transformer.decode.request import DecodeRequest
 from transformer.decode.rules import FREE, SearchRules
 from transformer.decode.steps import (
@@ -23,7 +24,6 @@ from transformer.decode.steps import (
     forced_rows,
     largest,
 )
-from transformer.model.config import ModelConfig
 
 
 @dataclass(frozen=True, eq=False)

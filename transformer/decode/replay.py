@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from transformer.decode.request import numbers
-from transformer.model.network import Cache, EncoderDecoder
-from transformer.model.watching.observer import UNWATCHED, Observer
+from transformer.hooks import Hooks
+from transformer.model import Cache, EncoderDecoder
 
 
 @torch.inference_mode()
@@ -19,13 +19,13 @@ def replay(
     token_ids: Sequence[int],
     *,
     cache: Cache | None = None,
-    observer: Observer = UNWATCHED,
+    hooks: Hooks | None = None,
 ) -> Tensor:
     """(target, vocab_size) log-probabilities at every position of a given output; arguments as ``reread``.
 
     OverflowedError if the model's numbers overflow.
     """
-    features = reread(model, memory, token_ids, cache=cache, observer=observer)
+    features = reread(model, memory, token_ids, cache=cache, hooks=hooks)
     return numbers(model.logits(features).float().log_softmax(-1))
 
 
@@ -37,11 +37,11 @@ def reread(
     *,
     # a new cache, which may already hold the sentence's cross-attention keys and values
     cache: Cache | None = None,
-    observer: Observer = UNWATCHED,  # who watches
+    hooks: Hooks | None = None,  # who watches
 ) -> Tensor:
     """(target, d_model) the decoder's output for a given output, in one teacher-forced pass.
 
     Because of the causal mask, every step gets the same attention as in step-by-step decoding.
     """
     inputs = torch.tensor([[model.config.bos_id, *token_ids[:-1]]], device=memory.device)
-    return model.decode(inputs, memory, cache=cache, observer=observer)[0]
+    return model.decode(inputs, memory, cache=cache, hooks=hooks)[0]

@@ -7,11 +7,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from transformer.model.config import ModelConfig
-from transformer.model.language_model import LanguageModel
-from transformer.model.masks import padding_mask
-from transformer.model.network import EncoderDecoder
-from transformer.model.watching.observer import UNWATCHED, Observer
+from transformer.attention import padding_mask
+from transformer.config import ModelConfig
+from transformer.hooks import Hooks
+from transformer.model import EncoderDecoder, LanguageModel
 
 
 class OverflowedError(ValueError):
@@ -57,8 +56,8 @@ class TranslationRequest:
         self,
         model: EncoderDecoder,  # in ``eval()`` mode; nothing here changes it, so threads may share it
         src_ids: Tensor,  # (batch, source) ids, padded with ``pad_id``
-        observer: Observer = UNWATCHED,  # watches the encoder
-        step_observer: Observer = UNWATCHED,  # watches the decoding steps, or only carries hooks through them
+        observer: Hooks | None = None,  # watches the encoder
+        step_observer: Hooks | None = None,  # watches the decoding steps, or only carries hooks through them
     ) -> None:
         self.model, self.config = model, model.config
         self.step_observer = step_observer
@@ -71,7 +70,7 @@ class TranslationRequest:
     @torch.inference_mode()
     def log_probs(self, token_ids: Tensor) -> Tensor:
         features = self.model.decode(
-            token_ids[:, None], self.memory, self.src_padding, cache=self.cache, observer=self.step_observer
+            token_ids[:, None], self.memory, self.src_padding, cache=self.cache, hooks=self.step_observer
         )
         return numbers(self.model.logits(features[:, -1]).float().log_softmax(-1))
 
@@ -92,7 +91,7 @@ class Continuation:
         self,
         model: LanguageModel,  # in ``eval()`` mode; nothing here changes it, so threads may share it
         prompt_ids: Tensor,  # (batch, given) ids of equal length, each starting with ``bos_id``
-        observer: Observer = UNWATCHED,  # watches the given tokens and the steps
+        observer: Hooks | None = None,  # watches the given tokens and the steps
     ) -> None:
         self.model, self.config, self.observer = model, model.config, observer
         self.cache = model.new_cache()
@@ -100,11 +99,11 @@ class Continuation:
         self.sentences, self.device = len(prompt_ids), prompt_ids.device
         if prompt_ids.shape[1] > 1:
             with torch.inference_mode():
-                model.features(prompt_ids[:, :-1], observer=observer, cache=self.cache)
+                model.features(prompt_ids[:, :-1], hooks=observer, cache=self.cache)
 
     @torch.inference_mode()
     def log_probs(self, token_ids: Tensor) -> Tensor:
-        features = self.model.features(token_ids[:, None], observer=self.observer, cache=self.cache)
+        features = self.model.features(token_ids[:, None], hooks=self.observer, cache=self.cache)
         return numbers(self.model.logits(features[:, -1]).float().log_softmax(-1))
 
     @torch.inference_mode()

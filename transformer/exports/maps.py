@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from transformer.config import AttentionKind
 from transformer.exports.record import named, run_from_dict, run_to_dict
-from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.storage.description import Digests, model_digests
 from transformer.storage.packed import MOST_BYTES, ArrayFile, write_arrays
-from transformer.trace.report import AuditReport, Check
-from transformer.trace.view import Array, BoolArray, HeadMap, Window
+from transformer.view import Array, AuditReport, BoolArray, Check, HeadMap, Window
 
 VERSION = 1
 

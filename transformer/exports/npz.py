@@ -1,40 +1,31 @@
 """Saves and opens a run with its whole trace as one NPZ file, which needs no model to be opened.
 
-Layout, version 3. ``meta`` holds UTF-8 JSON: the run (``transformer.exports.record``), the type that the
-model computed in, the largest difference between the log-probabilities of the decode and of its replay, and
-for each kind the name of the rule that adds a bias to the scores. Every other array is float32, or bool for
-masks; layers count from 0:
+Layout, version 4. ``meta`` holds UTF-8 JSON: the run (``transformer.exports.record``), the type that the
+model computed in, and the largest difference between the log-probabilities of the decode and of its replay.
+Every other array is float32, or bool for masks, and has the name by which hooks know it
+(``transformer.hooks``), without the batch:
 
-* ``encoder.0.query``, ``.key``, ``.value``, ``.output``: (heads, length, d_head), after rotation if any; also
-  ``decoder.…`` and ``cross.…``;
-* ``encoder.0.key_padding``: (keys,), True for tokens; absent if nothing is padded. The causal mask is not
-  stored: the decoder always has it;
-* ``cross.0.score.vector``: (heads, d_head), the vector of additive scores; ``cross.0.centres``: (queries,),
-  where each query of local attention looks. The JSON names the rule, and says how far such a query sees;
-* ``encoder.0.bias.table``: the table of the bias rule (``transformer.model.encodings.biases``);
-* ``encoder.0.value_norms``: (heads, keys) ‖v_j W_O^h‖ with this head's rows of W_O. Multiplied by the weight
-  w_ij, this norm is exactly what key j contributes to the update at query i, ‖w_ij · v_j W_O^h‖, stored in
-  O(n) numbers;
-* ``embeddings.encoder.tokens``, ``.positions``, ``.input``: (length, d_model); also ``embeddings.decoder.…``;
-  and if a norm stands between sum and input, its ``.gain`` and ``.shift`` (d_model,).
+* ``decoder.0.cross_attention.query``, ``.key``, ``.value``, ``.heads``: (heads, length, d_head), after
+  rotation if any; ``.padding``: (keys,), True for tokens, absent if nothing is padded. The causal mask is
+  not stored: the decoder always has it;
+* ``….bias``: the table of the rule by which the config's encoding adds to the scores; ``….vector``:
+  (heads, d_head) of additive scores; ``….centres``: (queries,) where each query of local attention looks;
+* ``….value_norms``: (heads, keys) ‖v_j W_O^h‖ with this head's rows of W_O. Multiplied by the weight w_ij,
+  this norm is exactly what key j contributes to the update at query i, ‖w_ij · v_j W_O^h‖;
+* ``encoder.tokens``, ``.positions``, ``.input``: (length, d_model); and if a norm stands between sum and
+  input, its ``.input.gain`` and ``.input.shift`` (d_model,).
 
-What interventions changed is in the run's JSON, counted from 0 (``transformer.interventions.written``);
-all maps are derived from it. A changed run also has those of these arrays that its changes need:
-
-* ``cross.0.own_output``, ``embeddings.encoder.own_input``: ``output`` and ``input`` before a change;
-* ``change.0``: what the run's first change put in, (heads, d_head) mean outputs or (positions, width) of
-  another run;
-* ``stream.encoder.0.self_attention.stream``, ``.read``, ``.update``, ``.output``: (length, d_model) around
-  every sub-layer, with ``.own_update`` and ``.own_output`` before a change; ``memory.used`` and
-  ``memory.own``: the encoder's output. They are stored if only the stream shows what was changed.
-
-Version 2 is the same without changes, and opens too.
+What interventions changed is in the run's JSON, counted from 0; all maps are derived from it. A changed run
+also has those of these arrays that its changes need: a name with ``.own``, the value before the change;
+``change.0``, what the run's first change put in, (heads, d_head) mean outputs or (positions, width) of
+another run; ``encoder.0.self_attention.read``, ``.output``, ``.stream`` of every sub-layer and
+``encoder.output``, (length, d_model), if only the stream shows what was changed.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -45,7 +36,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.exports.changes import change_arrays, check_positions, read_changes, read_residuals
+from transformer.audit import LOG_PROB_LIMIT, TOKENS, audit
+from transformer.config import ENCODINGS, Place
+from transformer.encodings import bias_rule
+from transformer.equations import audited_tokens
 from transformer.exports.record import (
     TraceFileError,
     in_one_sentence,
@@ -53,27 +47,18 @@ from transformer.exports.record import (
     read_json,
     run_from_dict,
     run_to_dict,
-    whole,
     write_json,
 )
-from transformer.model.config import ModelConfig
-from transformer.model.encodings.biases import BiasRule, rule_from
-from transformer.model.masks import Focus
-from transformer.model.network import Network
-from transformer.model.norms import make_norm, shift
-from transformer.model.scores import ScoreRule, score_rule
-from transformer.model.sites import AttentionKind, Place, Side, Site
+from transformer.hooks import STREAM
+from transformer.interventions import Ablate, HeadOutput, Intervention, NoPositions, Patch
+from transformer.interventions.edits import Change
+from transformer.model import Network
 from transformer.runs.translation import NotCapturedError, Translation
 from transformer.storage.packed import ArrayFile, write_arrays
-from transformer.trace.audit import LOG_PROB_LIMIT, audit
-from transformer.trace.equations import TOKENS, audited_tokens
-from transformer.trace.heads import output_projections
-from transformer.trace.recorder import changed
-from transformer.trace.records import AttentionTrace, EmbeddingTrace, LayerTrace
-from transformer.trace.report import AS_RECORDED, AuditReport, Check
+from transformer.trace import AttentionTrace, output_projections
+from transformer.view import AS_RECORDED, AuditReport, Check
 
-VERSION = 3
-READABLE = (2, 3)
+VERSION = 4
 ONE_MATRIX = "The file is JSON, which holds one matrix and is not opened again: save the run as NPZ."
 MAX_BYTES = 256 * 2**20
 """Most bytes that a file may unpack to."""
@@ -115,19 +100,27 @@ def save_trace(
     trace = translation.attention
     if trace is None:
         raise NotCapturedError("Attention was not recorded; translate with capture=True.")
+    if trace.functions:
+        raise TraceFileError(
+            "Hooks changed this translation, so it cannot be saved as a trace; translate without hooks."
+        )
     if model is not None:
         translation = replace(translation, model_sha256=model_digest(model))
         trace = with_value_norms(trace, model)
-    arrays: Arrays = {"meta": np.frombuffer(write_json(_meta(translation)), np.uint8)}
-    for kind, layer in trace.places:
-        arrays |= _layer_arrays(f"{kind}.{layer}", trace.layer(kind, layer))
-    for side, embedding in trace.embeddings.items():
-        parts = {name: getattr(embedding, name) for name in ("tokens", "positions", "input")}
-        if embedding.norm is not None:
-            norm = embedding.norm
-            parts |= {"gain": norm.weight.float().cpu(), "shift": shift(norm).float().cpu()}
-        arrays |= {f"embeddings.{side}.{name}": part for name, part in _present(parts).items()}
-    arrays |= change_arrays(trace)
+    meta = {
+        "version": VERSION,
+        "run": run_to_dict(translation),
+        "dtype": str(trace.dtype).removeprefix("torch."),
+        "replay_error": max(c.value for c in trace.audit().checks if c.name.startswith("log-probabilities")),
+    }
+    stream = any(value.needs_stream for value in trace.interventions)
+    arrays = {name: each.numpy() for name, each in trace.tensors.items() if stream or not _of_stream(name)}
+    arrays |= {
+        f"change.{i}": c.material.float().numpy()
+        for i, c in enumerate(trace.changes)
+        if c.material is not None
+    }
+    arrays["meta"] = np.frombuffer(write_json(meta), np.uint8)
     if not isinstance(target, Path | str):
         np.savez_compressed(target, allow_pickle=False, **arrays)
         return
@@ -137,15 +130,11 @@ def save_trace(
 
 def with_value_norms(trace: AttentionTrace, model: Network) -> AttentionTrace:
     """The trace with ‖v_j W_O^h‖ of every key, so that ``contributions`` needs no model."""
-    projections = output_projections(model)
-    layers = {
-        kind: tuple(
-            replace(record, value_norms=(record.value @ torch.from_numpy(projections(kind, i))).norm(dim=-1))
-            for i, record in enumerate(records)
-        )
-        for kind, records in trace.layers.items()
-    }
-    return replace(trace, layers=layers)
+    projections, norms = output_projections(model), dict[str, Tensor]()
+    for kind, layer in trace.places:
+        value = trace.layer(kind, layer).value @ torch.from_numpy(projections(kind, layer))
+        norms[f"{trace.config.sites[kind].sublayer(layer).path}.value_norms"] = value.norm(dim=-1)
+    return replace(trace, tensors={**trace.tensors, **norms})
 
 
 @contextmanager
@@ -156,13 +145,6 @@ def _opened(source: Source) -> Iterator[IO[bytes]]:
             yield file
     else:
         yield source
-
-
-def _starts_as_json(file: IO[bytes]) -> bool:
-    """True if the file starts with a JSON object; rewinds the file afterwards."""
-    start = file.read(16)
-    file.seek(0)
-    return start.lstrip()[:1] == b"{"
 
 
 def load_trace(source: Source) -> Translation:
@@ -178,13 +160,14 @@ def load_trace(source: Source) -> Translation:
         TraceFileError: The file is damaged, foreign, too large, or its parts contradict each other.
     """
     with in_one_sentence(), _opened(source) as file:
-        if _starts_as_json(file):
+        start = file.read(16)
+        file.seek(0)
+        if start.lstrip()[:1] == b"{":
             raise TraceFileError(ONE_MATRIX)
         stored = ArrayFile(file, MAX_BYTES)
         meta = read_json(stored.read("meta", (np.uint8,)).tobytes())
-        if meta["version"] not in READABLE:
-            version, known = str(meta["version"])[:12], " and ".join(map(str, READABLE))
-            raise TraceFileError(f"The file has version {version!r}; this package reads versions {known}.")
+        if meta["version"] != VERSION:
+            raise TraceFileError("The file was written by another version of this package.")
         run = run_from_dict(meta["run"])
         arrays = {name: stored.read(name, _TYPES) for name in stored.names() if name != "meta"}
         if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype == np.float32):
@@ -192,170 +175,128 @@ def load_trace(source: Source) -> Translation:
         return _translation(run, meta, arrays)
 
 
-def _meta(translation: Translation) -> dict[str, Any]:
-    trace = translation.attention
-    assert trace is not None
-    if any(trace.layer(*place).replaced_rows is not None for place in trace.places):
-        raise TraceFileError(
-            "Hooks changed this translation, so it cannot be saved as a trace; translate without hooks."
-        )
-    first = {str(kind): records[0].bias for kind, records in trace.layers.items()}
-    return {
-        "version": VERSION,
-        "run": run_to_dict(translation),
-        "dtype": str(trace.dtype).removeprefix("torch."),
-        "replay_error": max(c.value for c in trace.audit().checks if c.name.startswith("log-probabilities")),
-        "bias": {kind: rule.name for kind, rule in first.items() if rule is not None},
-        **_rules({str(kind): records[0] for kind, records in trace.layers.items()}),
-    }
-
-
-def _rules(first: Mapping[str, LayerTrace]) -> dict[str, dict[str, Any]]:
-    """By kind, the name of a rule other than the scaled dot product, and the reach of local attention."""
-    scores = {kind: each.score.name for kind, each in first.items() if each.score.name != "scaled_dot"}
-    reaches = {kind: each.focus.reach for kind, each in first.items() if each.focus is not None}
-    return ({"score": scores} if scores else {}) | ({"reach": reaches} if reaches else {})
-
-
-def _layer_arrays(prefix: str, record: LayerTrace) -> Arrays:
-    names = ("query", "key", "value", "output", "key_padding", "value_norms")
-    parts = _present({name: getattr(record, name) for name in names})
-    if record.bias is not None:
-        parts |= _present({f"bias.{name}": table for name, table in record.bias.arrays().items()})
-    parts |= _present({f"score.{name}": array for name, array in record.score.arrays().items()})
-    if record.focus is not None:
-        parts["centres"] = record.focus.centres.numpy()
-    return {f"{prefix}.{name}": part for name, part in parts.items()}
-
-
-def _present(parts: dict[str, Tensor | None]) -> Arrays:
-    return {name: part.numpy() for name, part in parts.items() if part is not None}
-
-
 def _translation(run: Translation, meta: dict[str, Any], arrays: Arrays) -> Translation:
-    layers = {kind: _layers(site, run, arrays, meta) for kind, site in run.config.sites.items()}
-    embeddings = {
-        side: _embedding(side, len(run.tokens(side)), run.config, arrays) for side in run.config.stacks
-    }
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[meta["dtype"]]
     recorded = Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype])
-
-    check_positions(run, embeddings, _biased(run, layers))
     written = [(step.token, step.token_id) for step in run.steps]
-    kept = Check(TOKENS, float(not audited_tokens(run.interventions, run.source_tokens, written)), 0.0)
-    others = (kept, recorded) if run.interventions else (recorded,)
+    tokens = Check(TOKENS, float(not audited_tokens(run.interventions, run.source_tokens, written)), 0.0)
+    others = (tokens, recorded) if run.interventions else (recorded,)
 
     def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
         return audit(trace, places, basis=run.config).joined(AuditReport(others))
 
-    def read(name: str, shape: tuple[int, ...]) -> Tensor:
-        return _tensor(arrays, name, shape)
-
-    residuals, memory = read_residuals(run, arrays, read)
-    trace = AttentionTrace(layers, embeddings, residuals, dtype, auditor, memory=memory)
-    trace = changed(trace, read_changes(run, arrays, read))
+    changes = tuple(_change(run, i, value, arrays) for i, value in enumerate(run.interventions))
+    _check_names(run, changes, arrays)
+    shapes = _shapes(run)
+    tensors = {
+        name: _tensor(arrays, name, shapes[name.removesuffix(".own")])
+        for name in arrays
+        if name.removesuffix(".own") in shapes
+    }
+    _check_rules(run, tensors)
+    trace = AttentionTrace(tensors, run.config, dtype, auditor, changes)
     return replace(run, notes=tuple(dict.fromkeys((*run.notes, NOTE))), attention=trace)
 
 
-def _biased(run: Translation, layers: Mapping[AttentionKind, Sequence[LayerTrace]]) -> set[Side]:
-    """Sides whose self-attention has a bias in every layer; TraceFileError if only some layers have one."""
-    found = set[Side]()
-    for kind, records in layers.items():
-        have = [record.bias is not None for record in records]
-        if any(have) != all(have):
-            raise TraceFileError(f"The file has a bias in some layers of the {kind} attention only.")
-        if all(have):
-            found.add(run.config.sites[kind].query_side)
-    return found
+def _change(run: Translation, i: int, value: Intervention, arrays: Arrays) -> Change:
+    """A change with what it puts in."""
+    config, name = run.config, f"change.{i}"
+    shape: tuple[int, ...] | None = None
+    if isinstance(value, Ablate) and value.by == "mean":
+        shape = len(value.heads(config.n_heads)), config.d_head
+    if isinstance(value, Patch):
+        width = config.d_head if isinstance(value.place, HeadOutput) else config.d_model
+        length = len(arrays[name]) if value.positions is None else len(value.positions)
+        shape = length, width
+    return Change(value, None if shape is None else _tensor(arrays, name, shape))
 
 
-def _layers(site: Site, run: Translation, arrays: Arrays, meta: dict[str, Any]) -> tuple[LayerTrace, ...]:
-    kind, config = site.kind, run.config
-    bias = meta["bias"].get(str(kind))
-    if meta.get("score", {}).get(str(kind), "scaled_dot") != site.score:
-        raise TraceFileError("The file's rule for scores contradicts its config.")
-    queries, keys = (len(run.tokens(side)) for side in (site.query_side, site.key_side))
-    rows, columns = (config.n_heads, queries, config.d_head), (config.n_heads, keys, config.d_head)
-    if f"{kind}.{site.n_layers - 1}.query" not in arrays:
-        raise TraceFileError(f"The file lacks the {kind} attention that its config promises.")
-    return tuple(
-        LayerTrace(
-            query=_tensor(arrays, f"{kind}.{layer}.query", rows),
-            key=_tensor(arrays, f"{kind}.{layer}.key", columns),
-            value=_tensor(arrays, f"{kind}.{layer}.value", columns),
-            output=_tensor(arrays, f"{kind}.{layer}.output", rows),
-            key_padding=_padding(arrays, f"{kind}.{layer}.key_padding", keys),
-            causal=site.causal,
-            bias=_bias(arrays, f"{kind}.{layer}.bias", bias, config),
-            value_norms=_optional(arrays, f"{kind}.{layer}.value_norms", columns[:2]),
-            own_output=_optional(arrays, f"{kind}.{layer}.own_output", rows),
-            score=_score(arrays, f"{kind}.{layer}.score", site, config),
-            focus=_focus(arrays, f"{kind}.{layer}.centres", queries, meta.get("reach", {}).get(str(kind))),
-        )
-        for layer in range(site.n_layers)
-    )
+def _of_stream(name: str) -> bool:
+    """Whether an array belongs to the residual stream."""
+    return name.removesuffix(".own").rpartition(".")[2] in STREAM
 
 
-def _score(arrays: Arrays, prefix: str, site: Site, config: ModelConfig) -> ScoreRule:
-    found = {key: torch.from_numpy(array) for key, array in _under(arrays, prefix).items()}
-    return score_rule(site.score, found, config.n_heads, config.d_head)
+def _check_names(run: Translation, changes: tuple[Change, ...], arrays: Arrays) -> None:
+    """Raises TraceFileError if arrays are missing that a run has, or are there that it does not name."""
+    stream = any(value.needs_stream for value in run.interventions)
+    materials = {f"change.{i}" for i, each in enumerate(changes) if each.material is not None}
+    for name in arrays:
+        if (name.startswith("change.") and name not in materials) or (_of_stream(name) and not stream):
+            raise TraceFileError(f"The file holds an array {name[:60]} of a change that it does not name.")
+    for kind, site in run.config.sites.items():
+        if f"{site.sublayer(site.n_layers - 1).path}.query" not in arrays:
+            raise TraceFileError(f"The file lacks the {kind} attention that its config promises.")
+    needed = [f"{side}.{part}" for side in run.config.stacks for part in ("tokens", "input")]
+    for site in run.config.sites.values():
+        paths = (site.sublayer(layer).path for layer in range(site.n_layers))
+        needed += [f"{path}.{part}" for path in paths for part in ("query", "key", "value", "heads")]
+        needed += [f"{site.sublayer(0).path}.vector"] * (site.score == "additive")
+    if getattr(run.config, "score", "") == "local":
+        needed.append("decoder.0.cross_attention.centres")
+    if run.config.embedding_norm:
+        needed += [f"{side}.input.{part}" for side in run.config.stacks for part in ("gain", "shift")]
+    if stream:
+        sublayers = [each for stack in run.config.stacks.values() for each in stack.passed()]
+        needed += [f"{each.path}.{part}" for each in sublayers for part in STREAM]
+        needed += ["encoder.output"] * ("encoder" in run.config.stacks)
+    for name in needed:
+        if name not in arrays:
+            raise TraceFileError(f"The file lacks the array {name}.")
 
 
-def _focus(arrays: Arrays, name: str, queries: int, reach: Any) -> Focus | None:
-    if (reach is None) != (name not in arrays):
-        raise TraceFileError("The file's local attention lacks its centres, or how far it reaches.")
-    if reach is None:
-        return None
-    return Focus(_tensor(arrays, name, (queries,)), max(1, whole(reach)))
+def _check_rules(run: Translation, tensors: Mapping[str, Tensor]) -> None:
+    """Raises TraceFileError if positions lack that no change leaves out, or are present although one does."""
+    config, bare = run.config, {each.side for each in run.interventions if isinstance(each, NoPositions)}
+    acts = ENCODINGS[config.positions].acts
+    for side in config.stacks:
+        if (side not in bare and acts == "embeddings") != (f"{side}.positions" in tensors):
+            raise TraceFileError(f"The file's positions of the {side} contradict its config and its changes.")
+    for site in config.sites.values():
+        expected = site.own_keys and acts == "scores" and site.query_side not in bare
+        for layer in range(site.n_layers):
+            table = tensors.get(f"{site.sublayer(layer).path}.bias")
+            if expected != (table is not None):
+                side = site.query_side
+                raise TraceFileError(f"The file's bias in the {side} contradicts its config and its changes.")
+            if table is not None:
+                bias_rule(config.positions, table, config.n_heads, config.d_head)
 
 
-def _under(arrays: Arrays, prefix: str) -> Arrays:
-    return {key.removeprefix(f"{prefix}."): value for key, value in arrays.items() if key.startswith(prefix)}
+def _shapes(run: Translation) -> dict[str, tuple[int | str, ...]]:
+    """By name, the shape that config and tokens of a run require; `bias_rule` checks tables."""
+    config, length = run.config, {side: len(run.tokens(side)) for side in run.config.stacks}
+    heads, shapes = (config.n_heads, config.d_head), dict[str, tuple[int | str, ...]]()
+    for side, n in length.items():
+        stream = (n, config.d_model)
+        shapes |= {f"{side}.{part}": stream for part in ("tokens", "positions", "input", "output")}
+        shapes |= {f"{side}.input.{part}": stream[1:] for part in ("gain", "shift")}
+        for sublayer in config.stacks[side].passed():
+            shapes |= {f"{sublayer.path}.{part}": stream for part in STREAM}
+    for site in config.sites.values():
+        queries, keys = length[site.query_side], length.get(site.key_side, 0)
+        rows, columns = (heads[0], queries, heads[1]), (heads[0], keys, heads[1])
+        for layer in range(site.n_layers):
+            path = site.sublayer(layer).path
+            shapes |= {
+                f"{path}.query": rows,
+                f"{path}.heads": rows,
+                f"{path}.key": columns,
+                f"{path}.value": columns,
+            }
+            shapes |= {
+                f"{path}.padding": (keys,),
+                f"{path}.value_norms": columns[:2],
+                f"{path}.bias": ("any",),
+            }
+            shapes |= {f"{path}.vector": heads, f"{path}.centres": (queries,)}
+    return shapes
 
 
-def _bias(arrays: Arrays, prefix: str, name: Any, config: ModelConfig) -> BiasRule | None:
-    tables = _under(arrays, prefix)
-    if name is None:
-        if tables:
-            raise TraceFileError("The file holds a bias without the name of its rule.")
-        return None
-    if any(table.dtype != np.float32 for table in tables.values()):
-        raise TraceFileError("The file holds a bias of a type other than float32.")
-    named = {key: torch.from_numpy(table) for key, table in tables.items()}
-    return rule_from(str(name)[:40], named, config.n_heads, config.d_head)
-
-
-def _embedding(side: Side, length: int, config: ModelConfig, arrays: Arrays) -> EmbeddingTrace:
-    name, shape, norm = f"embeddings.{side}", (length, config.d_model), None
-    if config.embedding_norm:
-        norm = make_norm(config).requires_grad_(False)
-        norm.weight.copy_(_tensor(arrays, f"{name}.gain", shape[1:]))
-        shift(norm).copy_(_tensor(arrays, f"{name}.shift", shape[1:]))
-    return EmbeddingTrace(
-        tokens=_tensor(arrays, f"{name}.tokens", shape),
-        positions=_optional(arrays, f"{name}.positions", shape),
-        input=_tensor(arrays, f"{name}.input", shape),
-        own_input=_optional(arrays, f"{name}.own_input", shape),
-        norm=norm,
-    )
-
-
-def _optional(arrays: Arrays, name: str, shape: tuple[int, ...]) -> Tensor | None:
-    return _tensor(arrays, name, shape) if name in arrays else None
-
-
-def _tensor(arrays: Arrays, name: str, shape: tuple[int, ...]) -> Tensor:
-    array = arrays[name]
-    if array.shape != shape or array.dtype != np.float32:
+def _tensor(arrays: Arrays, name: str, shape: tuple[int | str, ...]) -> Tensor:
+    array, mask = arrays[name], name.endswith(".padding")
+    if (shape != ("any",) and array.shape != shape) or array.dtype != (np.bool_ if mask else np.float32):
         raise TraceFileError(
-            f"The array {name} has the shape {array.shape}; the file's config requires {shape}."
+            f"The array {name} has the shape {array.shape} and the type {array.dtype}; "
+            f"the file's config requires {shape} of {'bool' if mask else 'float32'}."
         )
     return torch.from_numpy(array)
-
-
-def _padding(arrays: Arrays, name: str, keys: int) -> Tensor | None:
-    if name not in arrays:
-        return None
-    if arrays[name].shape != (keys,) or arrays[name].dtype != np.bool_:
-        raise TraceFileError(f"The array {name} is not a mask of {keys} keys.")
-    return torch.from_numpy(arrays[name])

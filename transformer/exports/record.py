@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from transformer.config import AttentionKind, ModelConfig, config_from
 from transformer.interventions import (
     DropSource,
     EditSource,
@@ -22,12 +23,10 @@ from transformer.interventions import (
     to_json,
 )
 from transformer.interventions.checking import check
-from transformer.model.config import ModelConfig, config_from
-from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Alternative, DecodeStep, Translation
 from transformer.storage.packed import ArraysError
 from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, is_language, raw
-from transformer.trace.view import Window
+from transformer.view import Window
 
 MOST_JSON = 4 * 2**20
 """Most bytes of JSON that this module parses."""

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from transformer.config import TransformerConfig
 from transformer.families.family import every_part
 from transformer.families.pieces import PublishedVocabulary, check_ids
 from transformer.families.published import Json
 from transformer.families.rules import search_rules
 from transformer.families.weights import Stored, check_names, read_weights, table_names, tables
-from transformer.model.config import TransformerConfig
 from transformer.storage.description import read_card, read_heads
 from transformer.storage.directory import Checkpoint
 from transformer.storage.tensors import StoredTensor

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transformer.model.config import ModelConfig, TransformerConfig
+from transformer.config import ModelConfig, TransformerConfig
 from transformer.storage.description import CARD_FILE, HEADS_FILE, Description
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transformer.config import ModelConfig
 from transformer.families.family import Family
-from transformer.model.config import ModelConfig
 from transformer.storage.description import (
     CONFIG_FILE,
     TOKENIZER_FILE,

@@ -13,7 +13,7 @@ from typing import Any
 
 import sentencepiece
 
-from transformer.model.config import TransformerConfig
+from transformer.config import TransformerConfig
 from transformer.storage.files import CheckpointError, check_vocabulary
 from transformer.text import typed
 from transformer.text.typed import PiecedText, without_surrogates

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from transformer.config import ModelConfig, TransformerConfig
 from transformer.families.family import Family
-from transformer.model.config import ModelConfig, TransformerConfig
 from transformer.storage.description import CONFIG_FILE, check_parameters
 from transformer.storage.files import MAX_SHARDS, PYTORCH, SAFETENSORS, CheckpointError, read_json
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from transformer.config import TransformerConfig
 from transformer.decode.rules import SearchRules
-from transformer.model.config import TransformerConfig
 from transformer.storage.files import CheckpointError, read_json
 from transformer.text.kinds import number, whole
 

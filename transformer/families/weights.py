@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
+from transformer.config import TransformerConfig
+from transformer.model import Transformer
 from transformer.storage.directory import empty_model
 from transformer.storage.files import CheckpointError
 from transformer.storage.tensors import StoredTensor, read_tensors

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from transformer.config import ModelConfig
 from transformer.families.registry import family_of, known_names, published_family
 from transformer.hub.settings import HubError
-from transformer.model.config import ModelConfig
 from transformer.storage.description import parameter_count
 from transformer.storage.files import MAX_JSON_BYTES, PYTORCH, SAFETENSORS
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from transformer.model.config import ModelConfig
-from transformer.model.sites import AttentionKind, Side, Site, Sublayer, SublayerName
+from transformer.config import AttentionKind, ModelConfig, Side, Site, Sublayer, SublayerName
 
 Token = int | str
 """A token by its id, or by its piece, such as "▁ist"."""

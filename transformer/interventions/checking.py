@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from transformer.config import AttentionKind
 from transformer.interventions.base import InterventionError, Setting
 from transformer.interventions.masks import Mask
 from transformer.interventions.tokens import Choose, DropSource, EditSource, Prefix
 from transformer.interventions.written import Intervention, few
-from transformer.model.sites import AttentionKind
 
 
 def as_interventions(values: Iterable[Intervention]) -> tuple[Intervention, ...]:

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
+from transformer.config import AttentionKind, Side, Sublayer
 from transformer.interventions.base import PARTS, SITES, InterventionError, Setting, Token, within
 from transformer.interventions.written import Field, Json
-from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.text import kinds
 
 Value = TypeVar("Value")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from transformer.config import AttentionKind
 from transformer.interventions.base import SITES, InterventionError, Setting, within
 from transformer.interventions.fields import (
     Heads,
@@ -26,7 +27,6 @@ from transformer.interventions.fields import (
     in_rows,
 )
 from transformer.interventions.written import Field, Intervention
-from transformer.model.sites import AttentionKind
 
 if TYPE_CHECKING:  # an address holds changes, and needs no PyTorch
     from torch import Tensor

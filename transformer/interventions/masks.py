@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from transformer.config import AttentionKind
 from transformer.interventions.base import SITES, InterventionError, Setting, within
 from transformer.interventions.fields import Kind, Layer, Plain, Whole
 from transformer.interventions.heads import positions
 from transformer.interventions.written import Field, Intervention
-from transformer.model.sites import AttentionKind
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 
 
 @dataclass(frozen=True, eq=False)

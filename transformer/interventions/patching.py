@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from transformer.config import AttentionKind
 from transformer.interventions.base import InterventionError, Setting, within
 from transformer.interventions.fields import Plain, Whole
 from transformer.interventions.heads import Acts, InAttention
@@ -20,7 +21,6 @@ from transformer.interventions.written import (
     to_json,
     write_text,
 )
-from transformer.model.sites import AttentionKind
 
 if TYPE_CHECKING:
     from torch import Tensor

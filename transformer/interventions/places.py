@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from transformer.config import AttentionKind, Side, Sublayer
 from transformer.interventions.base import PARTS, SITES, InterventionError, Setting
 from transformer.interventions.fields import Head, Kind, Layer, Plain, SideField, SublayerField, sublayer_of
 from transformer.interventions.written import Field, Json, Written
-from transformer.model.sites import AttentionKind, Side, Sublayer
 
 __all__ = ["Embeddings", "EncoderOutput", "HeadOutput", "Stream"]
 __all__ += ["embeddings", "encoder_output", "head_output", "stream"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from transformer.config import Side, Sublayer
 from transformer.interventions.base import InterventionError, Setting
 from transformer.interventions.fields import Plain, SideField, SublayerField, named, side_of, sublayer_of
 from transformer.interventions.written import Intervention
-from transformer.model.sites import Side, Sublayer
 
 __all__ = ["DropNorm", "DropSublayer", "NoPositions", "drop_norm", "drop_sublayer", "no_positions"]
 

@@ -9,22 +9,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer.attention import token_mask
+from transformer.audit import audit
+from transformer.config import AttentionKind, ModelConfig, Place
 from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import Hypothesis, finish
-from transformer.model.config import ModelConfig
-from transformer.model.masks import token_mask
-from transformer.model.sites import AttentionKind, Place
+from transformer.hooks import Hooks
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
 from transformer.text.words import PAD
-from transformer.trace.audit import audit
-from transformer.trace.heads import head_view
-from transformer.trace.recorder import Capture, Recorder
-from transformer.trace.records import AttentionTrace, TokenTrace
-from transformer.trace.report import AuditReport
-from transformer.trace.view import BoolArray, HeadLabels, HeadView, Window, read_only, site_labels
+from transformer.trace import AttentionTrace, Capture, TokenTrace, trace_of
 from transformer.training.data import pad
+from transformer.view import AuditReport, BoolArray, HeadLabels, HeadView, Window, read_only, site_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,7 @@ class BatchEntry:
         """One head, with the padding in its mask; raises the errors of ``Translation.head``."""
         kind = AttentionKind(kind)
         provenance = self.model, self.config.norm
-        return head_view(self.attention, (kind, layer, head), self.labels(kind), provenance, window)
+        return self.attention.head((kind, layer, head), self.labels(kind), provenance, window)
 
     def labels(self, kind: AttentionKind | str) -> HeadLabels:
         """The tokens along the maps of one kind, padding included."""
@@ -66,7 +63,7 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[BatchEntry,
     config = translator.config
     sources = [(*translator.ids(text), config.eos_id) for text in texts]
     src_ids = pad(sources, config.pad_id).to(translator.device)
-    recorder = Recorder(Capture())
+    recorder = Hooks(Capture().parts)
     request = TranslationRequest(translator.model, src_ids, recorder)
     limits = [translator.limit(len(row)) for row in sources]
     rules, *others = [translator.rules_for(text) for text in texts]
@@ -85,11 +82,11 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[BatchEntry,
 
 @torch.inference_mode()
 def _replay(
-    translator: Translator, request: TranslationRequest, read: Tensor, written: Tensor, recorder: Recorder
+    translator: Translator, request: TranslationRequest, read: Tensor, written: Tensor, recorder: Hooks
 ) -> list[list[float]]:
     """Log-probability of every output token, (batch, target), from one recorded pass."""
     model = translator.model
-    features = model.decode(read, request.memory, request.src_padding, observer=recorder)
+    features = model.decode(read, request.memory, request.src_padding, hooks=recorder)
     distribution = model.logits(features).float().log_softmax(-1)
     known = written.clamp(max=translator.config.n_target_pieces - 1)  # padding may be no piece
     values: list[list[float]] = distribution.gather(2, known[..., None])[..., 0].tolist()
@@ -98,7 +95,7 @@ def _replay(
 
 def _entry(
     translator: Translator,
-    recorder: Recorder,
+    recorder: Hooks,
     row: int,
     ids: tuple[Tensor, Tensor, Tensor],
     hypothesis: Hypothesis,
@@ -116,7 +113,7 @@ def _entry(
     config, sides = translator.config, ("encoder", "decoder", "written")
     named = zip(sides, ids, (source, read, written), strict=True)
     tokens = {side: TokenTrace(tuple(each.tolist()), pieces) for side, each, pieces in named}
-    trace = recorder.trace(auditor, row, tokens)
+    trace = trace_of(recorder, config, auditor, row, tokens=tokens)
     assert trace is not None
     return BatchEntry(source, read, written, source_mask, target_mask, trace, translator.name, config)
 

@@ -1,29 +1,23 @@
 """Many forced passes over one sentence at once: each row of a batch is a run with a change of its own.
 
-``Changes`` answers every row of a batch alike. If hundreds of runs differ in one vector each, running them
+Interventions change every row of a batch alike. If hundreds of runs differ in one vector each, running them
 one by one would spend most of the time on calls; here a pass takes as many rows as fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
-from transformer.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
+from transformer.config import Side
+from transformer.hooks import At, Edit, Hooks
+from transformer.interventions import HeadOutput
+from transformer.interventions.edits import patched_name
 from transformer.interventions.places import PatchPlace
-from transformer.model.network import EncoderDecoder
-from transformer.model.sites import Place, Side
-from transformer.model.watching.observer import (
-    Attended,
-    AttentionInputs,
-    Bystander,
-    Entered,
-    Observer,
-    Passed,
-)
+from transformer.model import EncoderDecoder
 
 MOST_TOKENS = 4096
 """Most tokens of a pass."""
@@ -57,53 +51,27 @@ OneRun = Sequence[Swap]
 """What differs in one run."""
 
 
-class RowChanges(Bystander):
-    """Answers each row of a batch with the vectors of its own run."""
+def swapped(runs: Sequence[Sequence[Swap]]) -> dict[str, list[Edit]]:
+    """Edits that give each row of a batch the vectors of its own run."""
+    by_place: dict[PatchPlace, list[tuple[int, Swap]]] = {}
+    for row, swaps in enumerate(runs):
+        for swap in swaps:
+            by_place.setdefault(swap.place, []).append((row, swap))
+    edits: dict[str, list[Edit]] = {}
+    for place, rows in by_place.items():
+        edits.setdefault(patched_name(place), []).append(_swap(place, rows))
+    return edits
 
-    def __init__(
-        self,
-        runs: Sequence[OneRun],  # one for each row
-    ) -> None:
-        self._swaps: dict[PatchPlace, list[tuple[int, Swap]]] = {}
-        for row, swaps in enumerate(runs):
-            for swap in swaps:
-                self._swaps.setdefault(swap.place, []).append((row, swap))
-        self._heads: dict[Place, list[HeadOutput]] = {}
-        for place in self._swaps:
-            if isinstance(place, HeadOutput):
-                self._heads.setdefault((place.kind, place.layer), []).append(place)
 
-    def embedding(self, entered: Entered) -> Tensor:
-        """The input of a stack, swapped."""
-        return self._swapped(Embeddings(entered.side), entered.total)
-
-    def attention(self, asked: AttentionInputs) -> Attended:
-        """The output of fused attention, with the outputs of heads swapped."""
-        found = super().attention(asked)
-        places = self._heads.get((asked.kind, asked.layer), ())
-        if not places:
-            return found
-        output = found.output.clone()
-        for place in places:
-            output[:, place.head] = self._swapped(place, output[:, place.head])
-        return Attended(output)
-
-    def residual(self, passed: Passed) -> Tensor:
-        """The stream after a sub-layer, swapped."""
-        return self._swapped(Stream(passed.sublayer), passed.output)
-
-    def memory(self, own: Tensor) -> Tensor:
-        """The encoder's output, swapped."""
-        return self._swapped(EncoderOutput(), own)
-
-    def _swapped(self, place: PatchPlace, own: Tensor) -> Tensor:
-        swaps = self._swaps.get(place)
-        if swaps is None:
-            return own
-        made = own.clone()
+def _swap(place: PatchPlace, swaps: Sequence[tuple[int, Swap]]) -> Edit:
+    def edit(own: Tensor, at: At) -> Tensor:
+        changed = own.clone()
+        part = changed[:, place.head] if isinstance(place, HeadOutput) else changed
         for row, swap in swaps:
-            made[row, slice(None) if swap.position is None else swap.position] = swap.vector.to(own)
-        return made
+            part[row, slice(None) if swap.position is None else swap.position] = swap.vector.to(own)
+        return changed
+
+    return edit
 
 
 class Passes(Generic[Difference]):
@@ -114,11 +82,13 @@ class Passes(Generic[Difference]):
         model: EncoderDecoder,  # in ``eval()`` mode
         src_ids: Sequence[int],  # the source as the model reads it, ``</s>`` included
         target_ids: Sequence[int],  # the output
-        watched: Callable[[Sequence[Sequence[Difference]]], Observer],  # what changes the rows of a pass
+        edits: Callable[
+            [Sequence[Sequence[Difference]]], Mapping[str, Sequence[Edit]]
+        ],  # what changes the rows of a pass
         most_tokens: int = MOST_TOKENS,  # tokens of a pass: rows × the longer of source and target
     ) -> None:
         self._model, device = model, model.embedding.weight.device
-        self._watched, self._most_tokens = watched, most_tokens
+        self._edits, self._most_tokens = edits, most_tokens
         self._source = torch.tensor([src_ids], device=device)
         self._read = torch.tensor([[model.config.bos_id, *target_ids[:-1]]], device=device)
         self._written = torch.tensor(target_ids, device=device)
@@ -138,12 +108,12 @@ class Passes(Generic[Difference]):
 
     @torch.inference_mode()
     def _pass(self, runs: Sequence[Sequence[Difference]]) -> Tensor:
-        observer, count = self._watched(runs), len(runs)
+        hooks, count = Hooks((), self._edits(runs)), len(runs)
         if any(each.side == "encoder" for changes in runs for each in changes):
-            memory = self._model.encode(self._source.expand(count, -1), observer=observer)
+            memory = self._model.encode(self._source.expand(count, -1), hooks=hooks)
         else:
             memory = self._memory.expand(count, -1, -1)
-        features = self._model.decode(self._read.expand(count, -1), memory, observer=observer)
+        features = self._model.decode(self._read.expand(count, -1), memory, hooks=hooks)
         return torch.cat([self._chosen(part) for part in torch.split(features, self._logit_rows)]).cpu()
 
     @property

@@ -12,7 +12,7 @@ from transformer.interventions import Choose, Intervention, Prefix
 from transformer.runs.call import Run, named
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.runs.translator import TranslationCall, Translator
-from transformer.trace.recorder import Capture
+from transformer.trace import Capture
 
 
 @torch.inference_mode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -11,8 +11,12 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from transformer.audit import TOKENS, audit
+from transformer.config import ModelConfig, Place
 from transformer.decode.request import DecodeRequest
 from transformer.decode.steps import Hypothesis, Step, alternatives
+from transformer.equations import audited_tokens
+from transformer.hooks import HookFunction, Hooks, function_edits
 from transformer.interventions import (
     Ablate,
     Embeddings,
@@ -24,23 +28,16 @@ from transformer.interventions import (
     Setting,
     Stream,
 )
-from transformer.interventions.acting import Change, Changes
 from transformer.interventions.checking import check
+from transformer.interventions.edits import Change
 from transformer.interventions.means import HeadMeans
 from transformer.interventions.places import PatchPlace
-from transformer.model.config import ModelConfig
-from transformer.model.network import Network
-from transformer.model.sites import Place
-from transformer.model.watching.hooks import Hook, HookCarrier, check_places
-from transformer.model.watching.observer import UNWATCHED, Observer
+from transformer.model import Network
 from transformer.runs.search import Search
 from transformer.runs.translation import Alternative, DecodeStep, Translation
 from transformer.runs.wording import Wording
-from transformer.trace.audit import audit
-from transformer.trace.equations import TOKENS, audited_tokens
-from transformer.trace.recorder import Capture, Recorder
-from transformer.trace.records import AttentionTrace, TokenTrace
-from transformer.trace.report import AuditReport, Check
+from transformer.trace import AttentionTrace, Capture, TokenTrace, hooks_of, trace_of
+from transformer.view import AuditReport, Check
 
 EMPTY = "The model wrote an empty text."
 UNKNOWN = "The output has {} <unk>, where the model wrote something that its vocabulary cannot spell."
@@ -92,10 +89,10 @@ class Call(Generic[AnyModel, Done]):
         self,
         equipment: Equipment[AnyModel],  # the model's
         values: Sequence[Intervention],  # the changes
-        hooks: tuple[Hook, ...],  # functions of Python that act in attention
+        hooks: Mapping[str, HookFunction],  # functions of Python that act in attention
         setting: Setting,  # what the changes are checked against
     ) -> None:
-        check_places(hooks, equipment.config)
+        function_edits(hooks, equipment.config)
         check(values, setting)
         self.equipment, self.hooks, self.target = equipment, hooks, setting.target
         self.given = setting.given is not None
@@ -105,15 +102,15 @@ class Call(Generic[AnyModel, Done]):
         """The finished run of its parts."""
         raise NotImplementedError
 
-    def request(self, observer: Observer, steps: Observer) -> DecodeRequest:
+    def request(self, observer: Hooks | None, steps: Hooks | None) -> DecodeRequest:
         """The request to decode; ``observer`` watches the source, and ``steps`` the decoding steps."""
         raise NotImplementedError
 
-    def record(self, request: Any, token_ids: Sequence[int], observer: Observer) -> None:
+    def record(self, request: Any, token_ids: Sequence[int], observer: Hooks | None) -> None:
         """Passes a finished output through the model once more, for somebody who watches."""
         raise NotImplementedError
 
-    def distributions(self, token_ids: Sequence[int], observer: Observer | None = None) -> Tensor:
+    def distributions(self, token_ids: Sequence[int], observer: Hooks | None = None) -> Tensor:
         """(target, vocab_size) log-probabilities, from a new pass without a cache, watched or not.
 
         Raises:
@@ -144,11 +141,9 @@ class Call(Generic[AnyModel, Done]):
         """Number of tokens that is compared with training; ``written`` is that of the output."""
         raise NotImplementedError
 
-    def observer(self) -> Observer:
+    def observer(self) -> Hooks | None:
         """The observer that answers the model; a new one for each pass."""
-        if self.changes:
-            return Changes(self.changes, self.equipment.config, self.hooks)
-        return HookCarrier(self.hooks) if self.hooks else UNWATCHED
+        return hooks_of(self.equipment.config, None, self.changes, self.hooks)
 
     def unwatched(self) -> DecodeRequest:
         """The request once more, which nobody watches."""
@@ -197,11 +192,13 @@ class Call(Generic[AnyModel, Done]):
     @torch.inference_mode()
     def recorded(self, token_ids: Sequence[int] | None, capture: Capture) -> AttentionTrace:
         """The recording of one more pass with an output; without one, of the encoder."""
-        recorder = Recorder(capture, self.observer(), self.changes)
+        config = self.equipment.config
+        recorder = hooks_of(config, capture, self.changes, self.hooks)
+        assert recorder is not None
         request = self.request(recorder, recorder)
         if token_ids is not None:
             self.record(request, token_ids, recorder)
-        trace = recorder.trace(lambda *_: AuditReport(()))
+        trace = trace_of(recorder, config, lambda *_: AuditReport(()), 0, self.changes)
         assert trace is not None
         return trace
 
@@ -242,14 +239,16 @@ class Run(Generic[Done]):
         capture: bool | Capture,  # what to record
     ) -> None:
         self.call, self._wording = call, call.equipment.wording
-        self.recorder: Recorder | None = None
+        self.recorder: Hooks | None = None
         if capture is not False:
             parts = Capture() if capture is True else capture
             stream = parts.residual or any(value.needs_stream for value in call.values)
-            self.recorder = Recorder(Capture(parts.attention, stream), call.observer(), call.changes)
+            self.recorder = hooks_of(
+                call.equipment.config, Capture(parts.attention, stream), call.changes, call.hooks
+            )
 
     @property
-    def observer(self) -> Observer:
+    def observer(self) -> Hooks | None:
         """Who watches."""
         return self.recorder or self.call.observer()
 
@@ -320,7 +319,8 @@ class Run(Generic[Done]):
         if self.recorder is None:
             return None
         ids, proof = hypothesis.token_ids, LazyAudit(self.call, hypothesis, again)
-        return self.recorder.trace(proof, tokens=self.call.tokens(ids, self._wording.text(ids)))
+        tokens, config = self.call.tokens(ids, self._wording.text(ids)), self.call.equipment.config
+        return trace_of(self.recorder, config, proof, 0, self.call.changes, tokens, tuple(self.call.hooks))
 
     def _path(self, steps: Sequence[Step], hypothesis: Hypothesis) -> tuple[DecodeStep, ...]:
         """The steps of the best hypothesis: each token, with the alternatives of the row that it extends."""
@@ -382,7 +382,7 @@ def held(trace: AttentionTrace, place: PatchPlace) -> Tensor:
         case HeadOutput(kind, layer, head):
             return trace.layer(kind, layer).output[head]
     assert trace.memory is not None
-    return trace.memory.used
+    return trace.memory
 
 
 def unreached(values: Sequence[Intervention], length: int) -> Iterator[Intervention]:

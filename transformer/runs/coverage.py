@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from transformer.model.sites import AttentionKind
-from transformer.trace.records import AttentionTrace
+from transformer.config import AttentionKind
+from transformer.trace import AttentionTrace
 
 NOTE = "The translation may leave out the end."
 FEWEST = 6

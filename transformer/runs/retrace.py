@@ -10,7 +10,7 @@ from transformer.decode.steps import Hypothesis
 from transformer.runs.call import Run, chosen
 from transformer.runs.translation import Translation
 from transformer.runs.translator import TranslationCall, Translator
-from transformer.trace.recorder import Capture
+from transformer.trace import Capture
 
 EVERYTHING = Capture(residual=True)
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.interventions import Intervention
-from transformer.model.config import ModelConfig
-from transformer.model.sites import AttentionKind, Place, Side, Sublayer
 from transformer.text.brief import Brief
 from transformer.text.sentences import joined
-from transformer.trace.report import AuditReport, Check
-from transformer.trace.view import (
+from transformer.view import (
     Array,
+    AuditReport,
     BoolArray,
+    Check,
     HeadLabels,
     HeadMap,
     HeadView,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # a run is also read from a file, without PyTorch
     from torch import Tensor
 
     from transformer.decode.tree import SearchTree
-    from transformer.trace.records import AttentionTrace, ResidualTrace
+    from transformer.trace import AttentionTrace, ResidualTrace
 
 
 @dataclass(frozen=True)
@@ -113,11 +113,9 @@ class Translation(Brief):
             IndexError: There is no such layer or head (both count from 0), or the window leaves the map.
             NotCapturedError: Nothing was recorded.
         """
-        from transformer.trace.heads import head_view
-
         kind = AttentionKind(kind)
         provenance = self.model, self.config.placement
-        view = head_view(self._trace(), (kind, layer, head), self.labels(kind), provenance, window)
+        view = self._trace().head((kind, layer, head), self.labels(kind), provenance, window)
         return replace(view, audit=view.audit.joined(self._told()))
 
     def audit(self, *places: Place) -> AuditReport:

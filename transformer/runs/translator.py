@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -11,12 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from transformer.config import ModelConfig
 from transformer.decode.replay import replay, reread
 from transformer.decode.request import TranslationRequest
 from transformer.decode.rules import FREE, SearchRules
 from transformer.decode.sampling import Sampling
 from transformer.decode.steering import steered
 from transformer.decode.steps import Hypothesis, finish
+from transformer.equations import audited_tokens
+from transformer.hooks import HookFunction, Hooks
 from transformer.hub.sources import open_model
 from transformer.interventions import (
     Choose,
@@ -31,11 +34,8 @@ from transformer.interventions import (
 )
 from transformer.interventions.checking import as_interventions, edited
 from transformer.interventions.means import HeadMeans
-from transformer.model.config import ModelConfig
-from transformer.model.network import EncoderDecoder, count_parameters
-from transformer.model.transformer import convert
-from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
-from transformer.model.watching.observer import Observer
+from transformer.model import EncoderDecoder, count_parameters
+from transformer.packed import convert
 from transformer.runs import coverage
 from transformer.runs.answering import Answering
 from transformer.runs.call import Call, Equipment, Given, Run, given_text
@@ -48,9 +48,7 @@ from transformer.text.sentences import sentences
 from transformer.text.typed import PiecedText
 from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import Group
-from transformer.trace.equations import audited_tokens
-from transformer.trace.recorder import Capture
-from transformer.trace.records import AttentionTrace
+from transformer.trace import AttentionTrace, Capture
 from transformer.training.data import pad
 
 NO_MEANS = (
@@ -79,7 +77,7 @@ class TranslationCall(Call[EncoderDecoder, Translation]):
         equipment: Equipment[EncoderDecoder],  # the translator's
         text: str,  # the source
         values: Sequence[Intervention],  # the changes
-        hooks: tuple[Hook, ...],  # functions of Python that act in attention
+        hooks: Mapping[str, HookFunction],  # functions of Python that act in attention
         length: Callable[[int], int],  # number of source tokens → most tokens of the output
         given: int | None = None,  # number of tokens of a given output; None if it is to be decoded
     ) -> None:
@@ -93,17 +91,17 @@ class TranslationCall(Call[EncoderDecoder, Translation]):
         self.source_ids, self.source_tokens = zip(*edited(typed, values, names), strict=True)
         self.source_text, self.unread = cut.read.text, cut.notes()
 
-    def request(self, observer: Observer, steps: Observer) -> TranslationRequest:
+    def request(self, observer: Hooks | None, steps: Hooks | None) -> TranslationRequest:
         ids = torch.tensor([self.source_ids], device=self.equipment.device)
         return TranslationRequest(self.equipment.model, ids, observer, steps)
 
-    def record(self, request: TranslationRequest, token_ids: Sequence[int], observer: Observer) -> None:
-        reread(request.model, request.memory, token_ids, observer=observer)
+    def record(self, request: TranslationRequest, token_ids: Sequence[int], observer: Hooks | None) -> None:
+        reread(request.model, request.memory, token_ids, hooks=observer)
 
-    def distributions(self, token_ids: Sequence[int], observer: Observer | None = None) -> Tensor:
+    def distributions(self, token_ids: Sequence[int], observer: Hooks | None = None) -> Tensor:
         watching = observer or self.observer()
         request = self.request(watching, watching)
-        return replay(request.model, request.memory, token_ids, observer=watching)
+        return replay(request.model, request.memory, token_ids, hooks=watching)
 
     def call_of(self, run: OtherRun) -> TranslationCall:
         most, given = self.equipment.config.max_positions, 1 if run.target is None else len(run.target)
@@ -188,7 +186,7 @@ class Translator(Answering[EncoderDecoder]):
         max_length: int | None = None,
         sample: Sampling | None = None,
         capture: bool | Capture = True,
-        hooks: Iterable[Hook | HookFunction] = (),
+        hooks: Mapping[str, HookFunction] | None = None,
         interventions: Iterable[Intervention] = (),
         length_penalty: float | None = None,
         tree: bool = False,
@@ -204,7 +202,7 @@ class Translator(Answering[EncoderDecoder]):
                 they set none, 1.5 × source tokens + 10.
             sample: Draw tokens instead; only with ``beam_size=1``.
             capture: True, False, or a ``Capture`` that says what to record.
-            hooks: Functions that change attention, see ``transformer.model.watching.hooks``.
+            hooks: Functions that change attention, by name, see ``transformer.hooks``.
             interventions: What to change in the run, see ``transformer.interventions``.
             length_penalty: α of beam search; None for the model's rules, which say 1 for the models of this
                 package.
@@ -246,7 +244,7 @@ class Translator(Answering[EncoderDecoder]):
         max_length: int | None = None,
         sample: Sampling | None = None,
         capture: bool | Capture = True,
-        hooks: Iterable[Hook | HookFunction] = (),
+        hooks: Mapping[str, HookFunction] | None = None,
         interventions: Iterable[Intervention] = (),
         length_penalty: float | None = None,
         tree: bool = False,
@@ -261,7 +259,7 @@ class Translator(Answering[EncoderDecoder]):
 
         def answer() -> Iterator[DecodeStep | Translation]:
             call = TranslationCall(
-                self.equipment, text, changes, as_hooks(hooks), lambda source: self.limit(source, max_length)
+                self.equipment, text, changes, hooks or {}, lambda source: self.limit(source, max_length)
             )
             return Run(call, capture).searched(search, tree)
 
@@ -272,7 +270,7 @@ class Translator(Answering[EncoderDecoder]):
         text: str,
         target: str | Sequence[int] | Sequence[str],
         capture: bool | Capture = True,
-        hooks: Iterable[Hook | HookFunction] = (),
+        hooks: Mapping[str, HookFunction] | None = None,
         interventions: Iterable[Intervention] = (),
     ) -> Translation:
         """Runs a given translation through the model, without decoding.
@@ -294,7 +292,7 @@ class Translator(Answering[EncoderDecoder]):
         count = len(given.ids)
 
         def answer() -> Iterator[Translation]:
-            call = TranslationCall(self.equipment, text, changes, as_hooks(hooks), lambda _: count, count)
+            call = TranslationCall(self.equipment, text, changes, hooks or {}, lambda _: count, count)
             yield Run(call, capture).forced(given)
 
         return next(self.answered(answer))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
-from transformer.model.config import ModelConfig, RecurrentConfig, TransformerConfig
-from transformer.model.network import Network, count_parameters
+from transformer.config import ModelConfig, RecurrentConfig, TransformerConfig
+from transformer.model import Network, count_parameters
 from transformer.storage.header import CardError, parse
 
 _MOST_LETTERS = 300

@@ -13,13 +13,11 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from transformer.config import LanguageModelConfig, ModelConfig, RecurrentConfig, TransformerConfig
 from transformer.decode.rules import FREE, SearchRules
 from transformer.interventions.means import HeadMeans
-from transformer.model.config import LanguageModelConfig, ModelConfig, RecurrentConfig, TransformerConfig
-from transformer.model.language_model import LanguageModel
-from transformer.model.network import EncoderDecoder, Network
-from transformer.model.recurrent import Recurrent
-from transformer.model.transformer import Transformer
+from transformer.model import EncoderDecoder, LanguageModel, Network, Transformer
+from transformer.recurrent import Recurrent
 from transformer.storage.description import (
     CARD_FILE,
     CONFIG_FILE,

@@ -11,7 +11,7 @@ from itertools import chain, count, islice
 import torch
 from torch import Tensor
 
-from transformer.model.sites import Side
+from transformer.config import Side
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import PAD_ID, SPECIAL_IDS, SpecialIds, Tokenizer
 from transformer.training.data import pad

@@ -6,7 +6,7 @@ import time
 
 import torch
 
-from transformer.model.config import ModelConfig
+from transformer.config import ModelConfig
 from transformer.training.data import AnyBatch
 
 PEAKS = {

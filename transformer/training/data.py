@@ -8,7 +8,7 @@ from typing import Protocol, Self
 import torch
 from torch import Tensor
 
-from transformer.model.sites import Side
+from transformer.config import Side
 
 
 class AnyBatch(Protocol):

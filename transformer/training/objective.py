@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from transformer.model.network import Network
+from transformer.model import Network
 from transformer.training.data import Data
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.loss import projected_loss

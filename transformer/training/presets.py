@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from transformer.model.config import Score
-from transformer.model.encodings.table import ENCODINGS
+from transformer.config import ENCODINGS, Score
 
 TWIN_STEPS = 3000
 LEARNED_POSITIONS = 256

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from transformer.model.network import Network
+from transformer.model import Network
 from transformer.text.pairs import SentencePair
 from transformer.training.cost import step_flops
 from transformer.training.data import AnyBatch, Data

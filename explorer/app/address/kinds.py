@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from transformer.model.sites import Head
+from transformer.config import Head
 
 SAMPLE = "sample-"
 BEAM = "beam-"

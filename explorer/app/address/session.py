@@ -18,7 +18,7 @@ from explorer.app.address.parameters import KEEP, as_params, carried, parse
 from explorer.app.address.sitemap import TRANSLATE
 from explorer.app.address.state import KINDS, PLACE, TEXTS, State, changed, elsewhere
 from explorer.linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, presented, reduce
-from transformer.model.sites import Head
+from transformer.config import Head
 
 RUN: dict[str, Any] = {
     "step": None,

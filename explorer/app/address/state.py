@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from explorer.app.address.change_list import CHANGES, SWITCHED_OFF, Off
+from explorer.app.address.encodings import ENCODINGS
 from explorer.app.address.kinds import (
     AGAINST,
     ARITHMETIC,
@@ -44,10 +45,8 @@ from explorer.figures.base.style import SCALES
 from explorer.lenses.heads import measures
 from explorer.lenses.heads.measures import SORTED, UNITS
 from explorer.lenses.what_if.questions.question import GOALS
+from transformer.config import SCORE_RULES, Head
 from transformer.interventions import Intervention
-from transformer.model.config import SCORE_RULES
-from transformer.model.encodings.table import ENCODINGS
-from transformer.model.sites import Head
 
 ORDERS = (
     *("entropy", "mean_distance", "previous_mass", "same_mass", "next_mass", "first_mass", "eos_mass"),

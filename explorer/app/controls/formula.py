@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transformer.model.encodings.table import ENCODINGS
+from explorer.app.address.encodings import ENCODINGS
 
 _SIDES = {"encoder": ("", ""), "decoder": ("", ""), "cross": (r"_{\text{decoder}}", r"_{\text{encoder}}")}
 

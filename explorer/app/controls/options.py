@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from explorer.figures.base import labels
-from transformer.model.sites import Head
+from transformer.config import Head
 
 METHODS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling"}
 """The ways of decoding that every visitor is offered."""

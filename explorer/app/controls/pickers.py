@@ -16,7 +16,7 @@ from explorer.app.server import catalogue, measured, runs
 from explorer.app.server.opened import Opened
 from explorer.app.server.source import Source
 from explorer.figures.base.captions import KIND_NAMES
-from transformer.model.sites import Head
+from transformer.config import Head
 
 Take = Callable[[Any], object] | str | None
 """Gets the value of a widget: a function, or a field of the state; None is that of the widget's name."""

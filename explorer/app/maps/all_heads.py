@@ -19,7 +19,7 @@ from explorer.figures.maps.overview import Measure
 from explorer.lenses.heads.measures import STATISTICS
 from explorer.linked import view as linked_view
 from explorer.linked.view import TilesFeed
-from transformer.model.sites import Head
+from transformer.config import Head
 
 _LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {"aer": "alignment error"}
 _FALLING = {statistic.name for statistic in STATISTICS if statistic.falling} | {"aer"}

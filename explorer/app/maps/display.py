@@ -18,7 +18,7 @@ from explorer.app.shell import waiting
 from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES, summary
 from explorer.lenses.words.reading import ReadView
-from transformer.model.sites import Head
+from transformer.config import Head
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]

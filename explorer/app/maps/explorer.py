@@ -25,7 +25,7 @@ from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked import view as linked_view
 from explorer.linked.view import CursorRange, Feed, Layout, MapFeed, Shade, StripsFeed
 from explorer.linked.view.home import head_map
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 
 _KEY = "explorer"
 

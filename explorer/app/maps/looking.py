@@ -26,11 +26,9 @@ from explorer.lenses.words.reading import (
     reading_window,
 )
 from explorer.linked.view import Cursor, window_around
-from transformer.model.config import TransformerConfig
-from transformer.model.sites import AttentionKind, Head, Site
+from transformer.config import AttentionKind, Head, Site, TransformerConfig
 from transformer.runs.translation import Translation
-from transformer.trace.report import AuditReport
-from transformer.trace.view import HeadMap, Window
+from transformer.view import AuditReport, HeadMap, Window
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from explorer.linked.living.kinds import MOST, WHOLE
 from transformer.runs.translation import Translation
 
 if TYPE_CHECKING:
-    from transformer.model.network import Network
+    from transformer.model import Network
 
 KEY = "export.run"
 _SEEN, PAPER = "the view as seen", "a figure for a paper"

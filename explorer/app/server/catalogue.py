@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from explorer.app.address.encodings import ENCODINGS
 from explorer.app.server import hub_models
 from explorer.app.server.source import FILE
 from explorer.app.server.stores import once
+from transformer.config import SCORE_RULES, AttentionKind
 from transformer.families.registry import is_model
-from transformer.model.config import SCORE_RULES
-from transformer.model.encodings.table import ENCODINGS
-from transformer.model.sites import AttentionKind
 from transformer.storage.files import read_json
 
 ROOT = Path(__file__).resolve().parents[3]

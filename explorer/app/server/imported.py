@@ -16,9 +16,9 @@ from explorer.app.server.hosting import hosted
 from explorer.app.server.source import FILE, NEEDS_MODEL, NoModelError, Source
 from explorer.app.server.stores import Model
 from explorer.figures.base import labels
+from transformer.config import ModelConfig
 from transformer.exports.record import TraceFileError
 from transformer.interventions import Intervention
-from transformer.model.config import ModelConfig
 from transformer.runs.translation import Translation
 from transformer.text.typed import clean
 

@@ -11,8 +11,8 @@ from explorer.app.server.stores import Decorator, Size, held, remembered
 from explorer.linked.view import Gloss, WordAlignment, glossed, tell
 from explorer.linked.view.examples import Example, claim_step
 from explorer.linked.view.glosses import meant
+from transformer.config import AttentionKind
 from transformer.interventions import InterventionError
-from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 
 

@@ -27,14 +27,14 @@ from explorer.lenses.targets.smoothing import smoothed as shown_smoothed
 from explorer.lenses.what_if.build import Pair, Plane, plane_of
 from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import Translation, Translator
+from transformer.config import AttentionKind, Head, PlacedHead, Side
 from transformer.decode.rules import SearchRules
 from transformer.interventions import Intervention
-from transformer.model.sites import AttentionKind, Head, PlacedHead, Side
 from transformer.runs.batch import BatchEntry, run_batch
 from transformer.runs.branch import branch
 from transformer.runs.draws import Draws, draw
 from transformer.runs.retrace import retrace
-from transformer.trace.heads import output_projections
+from transformer.trace import output_projections
 from transformer.training.runs.history import History, read_history
 
 LONGEST_IN_BATCH = 128

@@ -9,8 +9,7 @@ from typing import Any
 import transformer
 from explorer.app.server.language.writer import LanguageWriter
 from explorer.app.server.stores import Decorator, Model, Size, remembered
-from transformer.model.config import ModelConfig
-from transformer.model.sites import Head
+from transformer.config import Head, ModelConfig
 
 FILE = "imported: "
 """How the names of files begin; no model's does."""

@@ -16,8 +16,8 @@ from explorer.app.server import runs
 from explorer.app.server.opened import Opened
 from explorer.figures.base import labels
 from explorer.linked.living.beside import OF_TOKENS, in_words
+from transformer.config import Head
 from transformer.interventions import Intervention, ablate
-from transformer.model.sites import Head
 from transformer.runs.translation import Translation
 
 _MOST = 8

@@ -13,7 +13,7 @@ from explorer.app.controls import plain
 from explorer.app.server import runs
 from explorer.app.server.source import FILE, Source
 from explorer.figures.base import labels
-from transformer.model.sites import Head
+from transformer.config import Head
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from explorer.app.shell.models.model_picker import pick_model
 from explorer.figures.base import labels
 from explorer.figures.base.captions import badge, norm_name
 from transformer.exports.npz import model_digest
-from transformer.trace.report import AS_RECORDED, Check
+from transformer.view import AS_RECORDED, Check
 
 MOST_MEGABYTES = 50
 """Megabytes of the largest file; the run of a text of 2,000 letters with `en-pt` has 19."""

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from explorer.lenses.inside.weights import exact, head_rows, multi_head
 from explorer.lenses.measures.stream import UnmeasuredError, recorded
-from transformer.model.encodings.positions import Rotary
-from transformer.model.network import Network
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
+from transformer.encodings import Rotary
+from transformer.model import Network
 from transformer.runs.translation import Translation
-from transformer.trace.view import Array
+from transformer.view import Array
 
 _FULL = 1e-6
 """Largest deviation of AᵀB from the identity, as a share of its largest number."""

@@ -10,7 +10,7 @@ import torch
 
 from explorer.lenses.measures.rewired import rewired
 from explorer.lenses.measures.stream import recorded, values_written
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.text.words import EOS

@@ -21,8 +21,8 @@ from explorer.lenses.words import samples
 from explorer.lenses.words.claims import heads_that_show, shared_heads
 from explorer.lenses.words.gold_links import align_gold
 from transformer.commands.arguments import command, shown
+from transformer.config import AttentionKind
 from transformer.exports.maps import save_maps
-from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.description import EXAMPLES_FILE, HEADS_FILE, SURVEY_FILE, model_digests
@@ -31,7 +31,7 @@ from transformer.storage.means import write_means
 from transformer.text.links import read_gold
 from transformer.text.pairs import read_pairs
 from transformer.text.words import reading_groups
-from transformer.trace.heads import output_projections
+from transformer.trace import output_projections
 
 FIRST_FILE = "first.npz"
 MOST_PAIRS = 500

@@ -7,12 +7,11 @@ from typing import Any, Protocol
 
 from explorer.lenses.heads.statistics import Totals, sentence_totals
 from explorer.lenses.words.gold_links import CrossAlignments
+from transformer.config import AttentionKind, ModelConfig
 from transformer.decode.request import OverflowedError
-from transformer.model.config import ModelConfig
-from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.wording import InputError
-from transformer.trace.heads import Projections
+from transformer.trace import Projections
 
 Statistics = dict[str, float]
 Grid = list[list[Statistics]]

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer.config import AttentionKind, Head
 from transformer.families.registry import family_of
-from transformer.model.sites import AttentionKind, Head
 from transformer.storage.description import SURVEY_FILE, model_digests
 from transformer.storage.files import CheckpointError
 from transformer.storage.packed import Arrays, read_packed

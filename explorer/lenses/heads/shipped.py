@@ -18,8 +18,8 @@ from explorer.lenses.heads.measures import LISTS, PROFILED, SORTED, STATISTICS, 
 from explorer.lenses.heads.profile import FAR, MOST, SHOWN, Profile
 from explorer.lenses.heads.survey import Line, Survey, as_line
 from explorer.lenses.words.gold_links import ERRORS
+from transformer.config import AttentionKind, Head
 from transformer.families.registry import family_of
-from transformer.model.sites import AttentionKind, Head
 from transformer.storage.description import SURVEY_FILE
 from transformer.storage.files import CheckpointError
 from transformer.storage.marks import measured

@@ -22,7 +22,7 @@ from explorer.lenses.heads.statistics import Floats, HeadsOfKind
 from explorer.lenses.measures.alti import alti
 from explorer.lenses.what_if.rearranged import swapped_order, words_of
 from explorer.lenses.words.gold_links import trace_of
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError

@@ -8,12 +8,11 @@ import torch
 
 from explorer.lenses.inside.inside import as_array, difference, worst
 from explorer.lenses.inside.parts import addition_check
-from transformer.model.network import Network
-from transformer.model.sites import Side, SublayerName
+from transformer.audit import OUTPUT_LIMIT, merged
+from transformer.config import Side, SublayerName
+from transformer.model import Network
 from transformer.runs.translation import Translation
-from transformer.trace.audit import OUTPUT_LIMIT, merged
-from transformer.trace.report import AuditReport, Check
-from transformer.trace.view import Array, read_only
+from transformer.view import Array, AuditReport, Check, read_only
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,17 +15,15 @@ from torch import Tensor, nn
 
 from explorer.lenses.inside.spread import ProductSpread, product_spread
 from explorer.lenses.inside.weights import exact, multi_head, rotated
-from transformer.model.attention import MultiHeadAttention
-from transformer.model.encodings.positions import PositionalEncoding
-from transformer.model.layers import PreNorm, Residual
-from transformer.model.network import Network
-from transformer.model.norms import StreamNorm, centred, shift, spread
-from transformer.model.sites import AttentionKind
+from transformer.attention import MultiHeadAttention
+from transformer.audit import OUTPUT_LIMIT, merged
+from transformer.config import AttentionKind
+from transformer.encodings import PositionalEncoding
+from transformer.layers import PreNorm, Residual, StreamNorm, centred, shift, spread
+from transformer.model import Network
 from transformer.runs.translation import NotCapturedError, Translation
-from transformer.trace.audit import OUTPUT_LIMIT, merged
-from transformer.trace.records import LayerTrace, ResidualTrace
-from transformer.trace.report import AuditReport, Check
-from transformer.trace.view import Array, HeadView, Window, read_only
+from transformer.trace import LayerTrace, ResidualTrace
+from transformer.view import Array, AuditReport, Check, HeadView, Window, read_only
 
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.floating]

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from explorer.lenses.inside.parts import embedding_trace
-from transformer.model.network import Network
+from transformer.audit import LOG_PROB_LIMIT
+from transformer.model import Network
 from transformer.runs.translation import Translation
-from transformer.trace.audit import LOG_PROB_LIMIT
-from transformer.trace.report import Check
+from transformer.view import Check
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from explorer.lenses.inside.inside import Floats, as_array, as_double, difference, layer_norm, worst
-from transformer.model.layers import GatedFeedForward
-from transformer.model.network import Network
-from transformer.model.norms import RmsNorm, StreamNorm, shift, spread
-from transformer.model.sites import Side, Sublayer
+from transformer.audit import OUTPUT_LIMIT
+from transformer.config import Side, Sublayer
+from transformer.layers import GatedFeedForward, StreamNorm, shift, spread
+from transformer.model import Network
 from transformer.runs.translation import NotCapturedError, Translation
-from transformer.trace.audit import OUTPUT_LIMIT
-from transformer.trace.records import EmbeddingTrace
-from transformer.trace.report import Check
-from transformer.trace.view import Array, read_only
+from transformer.trace import EmbeddingTrace
+from transformer.view import Array, Check, read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +134,7 @@ def _normed(norm: StreamNorm, before: Tensor, after: Array) -> NormPart:
     x = as_array(before)
     part = NormPart(
         before=x,
-        mean=None if isinstance(norm, RmsNorm) else float(x.mean(dtype=np.float64)),
+        mean=None if isinstance(norm, nn.RMSNorm) else float(x.mean(dtype=np.float64)),
         deviation=float((spread(norm, x.astype(np.float64))[0] ** 2 - norm.eps).clip(0) ** 0.5),
         epsilon=norm.eps,
         weight=as_array(norm.weight),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from transformer.trace.records import LayerTrace
+from transformer.trace import LayerTrace
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from transformer.model.attention import MultiHeadAttention
-from transformer.model.encodings.positions import PositionalEncoding
-from transformer.model.network import Network
-from transformer.model.norms import shift
-from transformer.model.sites import AttentionKind
+from transformer.attention import MultiHeadAttention
+from transformer.config import AttentionKind
+from transformer.encodings import PositionalEncoding
+from transformer.layers import shift
+from transformer.model import Network
 
 
 def multi_head(model: Network, kind: AttentionKind, layer: int) -> MultiHeadAttention:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.trace.view import Array
+from transformer.view import Array
 
 DRAWS = 1000
 

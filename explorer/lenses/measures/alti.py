@@ -18,12 +18,11 @@ from torch import Tensor
 
 from explorer.lenses.inside.weights import exact, multi_head, output_rows
 from explorer.lenses.measures.stream import SublayerUpdate, UnmeasuredError, recorded, written
-from transformer.model.network import Network
-from transformer.model.norms import shift
-from transformer.model.sites import AttentionKind, Side
+from transformer.config import AttentionKind, Side
+from transformer.layers import shift
+from transformer.model import Network
 from transformer.runs.translation import Translation
-from transformer.trace.report import AuditReport, Check
-from transformer.trace.view import Array
+from transformer.view import Array, AuditReport, Check
 
 LIMIT = 1e-3
 """Share of the longest output by which Σ T + biases may miss it."""

@@ -14,11 +14,10 @@ from torch import Tensor
 from explorer.lenses.inside.weights import exact
 from explorer.lenses.measures.direct import direct, without_biases
 from explorer.lenses.measures.stream import Writer, recorded
-from transformer.model.network import Network
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
+from transformer.model import Network
 from transformer.runs.translation import Translation
-from transformer.trace.report import AuditReport, Check
-from transformer.trace.view import Array, read_only
+from transformer.view import Array, AuditReport, Check, read_only
 
 _SUMS = "The parts sum to the logits that the model computed: that proves their total, not who wrote which."
 LIMIT = 1e-4

@@ -13,12 +13,11 @@ import torch
 
 from explorer.lenses.inside.weights import exact, multi_head, output_rows
 from explorer.lenses.measures.stream import recorded
-from transformer.model.network import Network
-from transformer.model.norms import shift
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
+from transformer.layers import shift
+from transformer.model import Network
 from transformer.runs.translation import Translation
-from transformer.trace.report import AuditReport, Check
-from transformer.trace.view import Array
+from transformer.view import Array, AuditReport, Check
 
 _SUMS = (
     "What the keys carried sums to what the head wrote: that proves its total, not which key carried what."

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from explorer.lenses.inside.inside import memory
 from explorer.lenses.measures.stream import UnmeasuredError, recorded, written
-from transformer.model.masks import AttentionMask
-from transformer.model.network import Network
-from transformer.model.sites import AttentionKind
-from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
+from transformer.attention import AttentionMask
+from transformer.config import AttentionKind
+from transformer.hooks import At, Edit, Hooks
+from transformer.model import Network
 from transformer.runs.translation import Translation
-from transformer.trace.view import Array
+from transformer.view import Array
 
 _AT_ONCE = 2**22
 """Numbers of the streams that run at once."""
@@ -53,19 +53,15 @@ def rollout(run: Translation) -> tuple[Array, Array]:
     return source, prefix
 
 
-class _Zeroed(Bystander):
-    """Takes from row r of a batch the value of key ``first`` + r, in every head of one attention."""
+def _zeroed(first: int) -> Edit:
+    """Takes from row r of a batch the value of key ``first`` + r, in every head."""
 
-    def __init__(self, kind: AttentionKind, layer: int, first: int) -> None:
-        self._place, self._first = (kind, layer), first
+    def edit(own: Tensor, at: At) -> Tensor:
+        value, rows = own.clone(), torch.arange(len(own))
+        value[rows, :, rows + first] = 0
+        return value
 
-    def attention(self, asked: AttentionInputs) -> Attended:
-        if (asked.kind, asked.layer) == self._place:
-            value = asked.value.clone()
-            rows = torch.arange(len(value))
-            value[rows, :, rows + self._first] = 0
-            asked = asked._replace(value=value)
-        return super().attention(asked)
+    return edit
 
 
 @torch.inference_mode()
@@ -84,25 +80,24 @@ def value_zeroing(model: Network, run: Translation, kind: AttentionKind | str, l
     """
     kind, _ = AttentionKind(kind), recorded(run)
     site = model.config.sites[kind]
-    side, causal = site.query_side, any(each.causal for each in recorded(run).layers[kind])
+    side, causal = site.query_side, site.query_side == "decoder"
     blocks = [each for each in written(model, run, side) if each.sublayer.layer == layer]
     whole = blocks[-1].record.output.double()
-    if side == "encoder" or AttentionKind.CROSS not in model.config.sites:
-        more: tuple[object, ...] = (AttentionMask(causal=causal),)
-    else:
-        read = memory(model, run)[None].to(model.embedding.weight.device)
-        more = read, AttentionMask(causal=True), AttentionMask()
+    mask, memories = AttentionMask(causal=causal), None
+    if side == "decoder" and AttentionKind.CROSS in model.config.sites:
+        memories = memory(model, run)[None].to(model.embedding.weight.device)
     stack, entered = model.stack(side), blocks[0].record.stream
     entered = entered.to(device=model.embedding.weight.device, dtype=stack.dtype)
     keys = recorded(run).layer(kind, layer).shape[2]
     found, at_once = [], max(1, _AT_ONCE // entered.numel())
     for first in range(0, keys, at_once):
         count = min(at_once, keys - first)
-        given = [each.expand(count, -1, -1) if isinstance(each, Tensor) else each for each in more]
-        layer_of = stack.layers[layer]
-        output = layer_of(
-            entered.expand(count, -1, -1), *given, stack.positions, observer=_Zeroed(kind, layer, first)
-        )
+        hooks = Hooks((), {f"{site.sublayer(layer).path}.value": [_zeroed(first)]})
+        read = None if memories is None else memories.expand(count, -1, -1)
+        rule = stack.positions.bias(layer)
+        part = stack.layers[layer]
+        rows = entered.expand(count, -1, -1)
+        output = part(rows, mask, stack.positions, rule, read, AttentionMask(), hooks=hooks)
         found.append(1 - torch.cosine_similarity(whole[None], output.double().cpu(), dim=-1))
     distances: Array = torch.cat(found).T.float().contiguous().numpy()
     return distances

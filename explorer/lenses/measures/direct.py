@@ -24,9 +24,9 @@ from explorer.lenses.measures.stream import (
     values_written,
     written,
 )
-from transformer.model.network import Network
-from transformer.model.norms import shift
-from transformer.model.sites import AttentionKind, Side
+from transformer.config import AttentionKind, Side
+from transformer.layers import shift
+from transformer.model import Network
 from transformer.runs.translation import Translation
 
 Read = dict[tuple[AttentionKind, int], Tensor]

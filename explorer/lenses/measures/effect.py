@@ -8,6 +8,7 @@ Four questions with four answers. *hidden*: the key's score is −∞, and the o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -15,13 +16,13 @@ import torch
 from torch import Tensor
 
 from explorer.lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
-from transformer.model.sites import AttentionKind, Side
-from transformer.model.transformer import Transformer
-from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
+from transformer.config import AttentionKind, ModelConfig, Side
+from transformer.hooks import At, Edit
+from transformer.model import Transformer
 from transformer.runs.batched import Passes
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
-from transformer.trace.view import Array
+from transformer.view import Array
 
 Way = Literal["hidden", "zeroed", "mean"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -45,54 +46,50 @@ class Cut(NamedTuple):
         return "encoder" if self.kind is AttentionKind.ENCODER else "decoder"
 
 
-class Cuts(Bystander):
-    """Takes keys away in each row of a batch, in its own places."""
+def cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> dict[str, list[Edit]]:
+    """Edits that take keys away in each row of a batch, in its own places.
 
-    def __init__(self, runs: Sequence[Sequence[Cut]]) -> None:
-        self._runs = runs
-
-    def attention(self, asked: AttentionInputs) -> Attended:
-        """The output of fused attention, and in rows with cuts here the output without the keys."""
-        found = super().attention(asked)
-        rows = [row for row, cuts in enumerate(self._runs) if any(_here(cut, asked) for cut in cuts)]
-        if not rows:
-            return found
-        output, part = found.output.clone(), _of_rows(asked, rows)
-        shape = len(rows), *asked.query.shape[1:3], asked.key.shape[2]
-        taken = {way: torch.zeros(shape, dtype=torch.bool, device=asked.query.device) for way in WAYS}
-        for place, row in enumerate(rows):
-            for cut in filter(lambda cut: _here(cut, asked), self._runs[row]):
-                heads = slice(None) if cut.head is None else slice(cut.head, cut.head + 1)
-                queries = slice(None) if cut.query is None else slice(cut.query, cut.query + 1)
-                for key in cut.keys:
-                    taken[cut.way][place, heads, queries, key] = True
-        output[rows] = _without(part, taken).to(output.dtype)
-        return Attended(output)
+    A query that sees no key any more gets no number.
+    """
+    edits: dict[str, list[Edit]] = {}
+    for kind, site in config.sites.items():
+        for layer in range(site.n_layers):
+            cuts = [
+                (row, cut)
+                for row, several in enumerate(runs)
+                for cut in several
+                if cut.kind is kind and cut.layer in (None, layer)
+            ]
+            if cuts:
+                path = site.sublayer(layer).path
+                edits[f"{path}.scores"] = [partial(_hidden, cuts)]
+                edits[f"{path}.weights"] = [partial(_without, cuts)]
+    return edits
 
 
-def _here(cut: Cut, asked: AttentionInputs) -> bool:
-    return cut.kind is asked.kind and cut.layer in (None, asked.layer)
+def _cells(cuts: Sequence[tuple[int, Cut]], way: Way, like: Tensor) -> Tensor:
+    """(rows, heads, queries, keys) bool: what is taken away in this way."""
+    taken = torch.zeros_like(like, dtype=torch.bool)
+    for row, cut in cuts:
+        if cut.way == way:
+            heads = slice(None) if cut.head is None else slice(cut.head, cut.head + 1)
+            queries = slice(None) if cut.query is None else slice(cut.query, cut.query + 1)
+            taken[row, heads, queries, list(cut.keys)] = True
+    return taken
 
 
-def _of_rows(asked: AttentionInputs, rows: list[int]) -> AttentionInputs:
-    """The same attention for some rows of the batch."""
-    query, key, value = (each[rows] for each in (asked.query, asked.key, asked.value))
-    return AttentionInputs(asked.kind, asked.layer, query, key, value, asked.mask, asked.rule, asked.score)
+def _hidden(cuts: Sequence[tuple[int, Cut]], scores: Tensor, at: At) -> Tensor:
+    return scores.masked_fill(_cells(cuts, "hidden", scores), -torch.inf)
 
 
-def _without(asked: AttentionInputs, taken: dict[Way, Tensor]) -> Tensor:
-    """(rows, heads, queries, d_head): the output without keys; not a number for a query that sees none."""
-    scores, visible = asked.scores().float(), asked.visible()
-    if visible is None:
-        visible = torch.ones_like(taken["hidden"])
-    visible = visible.expand_as(scores)
-    weights = scores.masked_fill(~visible | taken["hidden"], -torch.inf).softmax(-1)
-    values = asked.value.float()
-    output = weights.masked_fill(taken["zeroed"] | taken["mean"], 0.0) @ values
-    if bool(taken["mean"].any()):
-        share = (weights * taken["mean"]).sum(-1, keepdim=True)
-        output = output + share * (visible / visible.sum(-1, keepdim=True)).to(values) @ values
-    return output
+def _without(cuts: Sequence[tuple[int, Cut]], weights: Tensor, at: At) -> Tensor:
+    zeroed, mean = (_cells(cuts, way, weights) for way in ("zeroed", "mean"))
+    rest = weights.masked_fill(zeroed | mean, 0.0)
+    if not bool(mean.any()):
+        return rest
+    assert at.mask is not None
+    visible = at.mask.expand_as(weights).to(weights)
+    return rest + (weights * mean).sum(-1, keepdim=True) * visible / visible.sum(-1, keepdim=True)
 
 
 class Effects:
@@ -114,9 +111,12 @@ class Effects:
         self._model, self._run = translator.model, run
         self._source = [*translator.ids(run.source_text), translator.config.eos_id]
         target = target or run.target_ids
-        self._passes = Passes(self._model, self._source, target, Cuts, AT_ONCE)
+        self._passes = Passes(self._model, self._source, target, self._edits, AT_ONCE)
         self.base = self._passes.log_probs([()])[0]
         """(target,) float32: log-probability of every token without a cut, in nats."""
+
+    def _edits(self, runs: Sequence[Sequence[Cut]]) -> dict[str, list[Edit]]:
+        return cut_edits(runs, self._model.config)
 
     def of(self, cuts: Iterable[Sequence[Cut]], tell: Tell = silent) -> Tensor:
         """(runs, target) Δ log p of every token, float32."""
@@ -137,7 +137,7 @@ class Effects:
         kept = [each for place, each in enumerate(self._source) if place not in gone]
         if len(kept) < 2:
             raise UnmeasuredError("Without these tokens, no source is left.")
-        passes: Passes[Cut] = Passes(self._model, kept, self._run.target_ids, Cuts)
+        passes: Passes[Cut] = Passes(self._model, kept, self._run.target_ids, self._edits)
         return passes.log_probs([()])[0] - self.base
 
 

@@ -8,6 +8,7 @@ difference between its ends, which is audited ("completeness").
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,14 +16,12 @@ from torch import Tensor
 
 from explorer.lenses.inside.parts import embedding_trace
 from explorer.lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
-from transformer.model.config import ModelConfig
-from transformer.model.sites import Side
-from transformer.model.transformer import Transformer
-from transformer.model.watching.observer import Bystander, Entered
+from transformer.config import ModelConfig, Side
+from transformer.hooks import At, Hooks
+from transformer.model import Transformer
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
-from transformer.trace.report import AuditReport, Check
-from transformer.trace.view import Array, read_only
+from transformer.view import Array, AuditReport, Check, read_only
 
 POINTS = 256
 """Points of the line at which gradients are taken, by Gauss and Legendre in the third root of its length:
@@ -57,15 +56,6 @@ class Saliency:
     along: tuple[Array, Array]
     shares: Array
     weights: Array
-
-
-class _Leaves(Bystander):
-    """Puts embeddings in the place of the tokens' own, and keeps the positions."""
-
-    leaves: dict[Side, Tensor]
-
-    def embedding(self, entered: Entered) -> Tensor:
-        return entered.made_of(self.leaves[entered.side])
 
 
 def saliency(
@@ -133,6 +123,11 @@ def _line() -> tuple[Tensor, Tensor]:
     return torch.tensor(shares, dtype=torch.float32), torch.tensor(weights, dtype=torch.float32)
 
 
+def _put(leaf: Tensor, own: Tensor, at: At) -> Tensor:
+    """Embeddings in the place of the tokens' own."""
+    return leaf
+
+
 @dataclass(frozen=True, eq=False)
 class _Logits:
     """z_A − z_B of the last row, or z_A, as a function of the token embeddings."""
@@ -150,10 +145,10 @@ class _Logits:
 
     def of(self, leaves: dict[Side, Tensor]) -> Tensor:
         """(points,) differences of logits."""
-        observer, count = _Leaves(), len(leaves["encoder"])
-        observer.leaves = leaves
-        memory = self.model.encode(self.rows[0].expand(count, -1), observer=observer)
-        features = self.model.decode(self.rows[1].expand(count, -1), memory, observer=observer)[:, -1]
+        count = len(leaves["encoder"])
+        hooks = Hooks((), {f"{side}.tokens": [partial(_put, leaf)] for side, leaf in leaves.items()})
+        memory = self.model.encode(self.rows[0].expand(count, -1), hooks=hooks)
+        features = self.model.decode(self.rows[1].expand(count, -1), memory, hooks=hooks)[:, -1]
         logits = self.model.logits(features).float()
         return logits[:, self.token] - (0 if self.against is None else logits[:, self.against])
 

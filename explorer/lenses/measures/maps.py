@@ -9,10 +9,10 @@ import numpy as np
 from explorer.lenses.measures.carried import Carried
 from explorer.lenses.measures.effect import Effects, Way, cells
 from explorer.lenses.measures.stream import Tell, recorded, silent
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
-from transformer.trace.view import Array, HeadMap, Window
+from transformer.view import Array, HeadMap, Window
 
 ON_ALL = "effect_on_all"
 """Measure of the encoder's cells: Σ_t |Δ log p(y_t)|, because none of its queries predicts a token."""

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from explorer.lenses.measures.stream import recorded
+from transformer.config import AttentionKind
 from transformer.interventions import HeadOutput
-from transformer.model.network import EncoderDecoder
-from transformer.model.sites import AttentionKind
-from transformer.runs.batched import Passes, RowChanges, Swap
+from transformer.model import EncoderDecoder
+from transformer.runs.batched import Passes, Swap, swapped
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
-from transformer.trace.view import Array, BoolArray
+from transformer.view import Array, BoolArray
 
 
 def uniform(mask: BoolArray) -> Array:
@@ -72,7 +72,7 @@ def rewired(
     place = HeadOutput(kind, layer, head)
     runs = [[Swap(place, each if query is None else each[query], query)] for each in outputs]
     source = [*translator.ids(run.source_text), translator.config.eos_id]
-    passes = Passes(translator.model, source, run.target_ids, RowChanges)
+    passes = Passes(translator.model, source, run.target_ids, swapped)
     with_others = passes.log_probs([(), *runs])
     found: Array = (with_others[1:] - with_others[0]).numpy()
     return found

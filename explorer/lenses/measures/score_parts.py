@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from explorer.lenses.inside.weights import multi_head, projected, rotated
 from explorer.lenses.measures.stream import Writer, parts, recorded
-from transformer.model.network import Network
-from transformer.model.sites import AttentionKind, PlacedHead
+from transformer.config import AttentionKind, PlacedHead
+from transformer.model import Network
 from transformer.runs.translation import Translation
-from transformer.trace.report import AuditReport, Check
-from transformer.trace.view import Array, read_only
+from transformer.view import Array, AuditReport, Check, read_only
 
 _SUMS = "The parts sum to the score that the model computed: that proves their total, not who wrote which."
 LIMIT = 1e-4

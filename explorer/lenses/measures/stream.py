@@ -15,13 +15,11 @@ from torch import Tensor, nn
 
 from explorer.lenses.inside.parts import embedding_trace
 from explorer.lenses.inside.weights import exact, output_rows
-from transformer.model.config import RecurrentConfig
-from transformer.model.layers import PostNorm
-from transformer.model.network import Network
-from transformer.model.norms import RmsNorm, StreamNorm, shift, spread
-from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.config import AttentionKind, RecurrentConfig, Side, Sublayer
+from transformer.layers import PostNorm, StreamNorm, shift, spread
+from transformer.model import Network
 from transformer.runs.translation import NotCapturedError, Translation
-from transformer.trace.records import AttentionTrace, ResidualTrace
+from transformer.trace import AttentionTrace, ResidualTrace
 
 TOKEN, POSITION, BIASES = "token", "position", "biases"
 
@@ -81,7 +79,7 @@ class FixedNorm:
         """The norm for what entered it (length, d_model)."""
         assert isinstance(norm, StreamNorm)
         divisor = spread(norm, entered.double())
-        return cls(exact(norm.weight), exact(shift(norm)), divisor, not isinstance(norm, RmsNorm))
+        return cls(exact(norm.weight), exact(shift(norm)), divisor, not isinstance(norm, nn.RMSNorm))
 
     def centred(self, part: Tensor) -> Tensor:
         """(…, d_model) without its mean, if the norm takes it."""

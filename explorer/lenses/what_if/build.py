@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from explorer.lenses.measures.stream import UnmeasuredError
-from transformer.model.scores import attention_weights
-from transformer.model.sites import PlacedHead
+from transformer.attention import attention_weights
+from transformer.config import PlacedHead
 from transformer.runs.translation import Translation
-from transformer.trace.records import LayerTrace
-from transformer.trace.view import Array, Window
+from transformer.trace import LayerTrace
+from transformer.view import Array, Window
 
 COPY, HALF, NEAR = 0.95, 0.5, 0.02
 """A key is copied from this weight on; two are averaged if both weights are so near to a half."""

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 import transformer.interventions as do
+from transformer.config import AttentionKind, Head
 from transformer.interventions import Intervention
-from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError

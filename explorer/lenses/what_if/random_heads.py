@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from transformer.config import ModelConfig
 from transformer.interventions import Intervention, InterventionError
 from transformer.interventions.heads import InAttention
-from transformer.model.config import ModelConfig
 from transformer.runs.translator import Translator
 from transformer.text.kinds import at_least
 

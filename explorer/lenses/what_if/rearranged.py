@@ -7,33 +7,16 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from transformer.model.encodings.biases import ALL_HEADS, BiasRule, Heads
-from transformer.model.encodings.positions import PositionalEncoding
-from transformer.model.masks import AttentionMask
-from transformer.model.sites import Place
+from transformer.audit import OUTPUT_LIMIT, audit, audit_entered
+from transformer.config import Place
+from transformer.encodings import BiasRule, PositionalEncoding
+from transformer.hooks import At, Hooks
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
 from transformer.text.words import Group, is_punctuation, is_special, reading_groups
-from transformer.trace.audit import OUTPUT_LIMIT, audit
-from transformer.trace.entered import audit_entered
-from transformer.trace.recorder import Capture, Recorder
-from transformer.trace.records import AttentionTrace, TokenTrace
-from transformer.trace.report import PLACES_UNMADE, AuditReport
-
-
-class MovedRule(BiasRule):
-    """A bias rule with queries and keys shifted by ``offset`` positions."""
-
-    def __init__(self, rule: BiasRule, offset: int) -> None:
-        super().__init__(rule.table)
-        self.rule, self.offset = rule, offset
-
-    def scores(self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
-        return self.rule.scores(query, rows + self.offset, columns + self.offset, heads)
-
-    def kept(self) -> MovedRule:
-        return MovedRule(self.rule.kept(), self.offset)
+from transformer.trace import AttentionTrace, Capture, TokenTrace, trace_of
+from transformer.view import PLACES_UNMADE, AuditReport
 
 
 class OffsetEncoding(PositionalEncoding):
@@ -41,7 +24,7 @@ class OffsetEncoding(PositionalEncoding):
 
     def __init__(self, encoding: PositionalEncoding, offset: int) -> None:
         nn.Module.__init__(self)
-        self.max_positions = encoding.max_positions - offset
+        self.max_positions, self.shared = encoding.max_positions - offset, encoding.shared  # type: ignore[misc]
         self.encoding, self.offset = encoding, offset
 
     def added(self, length: int, first: int = 0) -> Tensor | None:
@@ -51,8 +34,7 @@ class OffsetEncoding(PositionalEncoding):
         return self.encoding.rotate(x, first + self.offset)
 
     def bias(self, layer: int) -> BiasRule | None:
-        rule = self.encoding.bias(layer)
-        return None if rule is None else MovedRule(rule, self.offset)
+        return self.encoding.bias(layer)  # which depends on distances alone
 
 
 @torch.inference_mode()
@@ -61,14 +43,15 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
 
     InputError if the text is empty or too long, or the model has no such positions.
     """
-    model, recorder = translator.model, Recorder(Capture())
+    model = translator.model
     ids = (*translator.ids(text), translator.config.eos_id)
-    encoder = model.stack("encoder")
-    positions = OffsetEncoding(encoder.positions, offset)
+
+    def moved(own: PositionalEncoding, at: At) -> PositionalEncoding:
+        return OffsetEncoding(own, offset)
+
+    hooks = Hooks(Capture().parts, {"encoder.encoding": [moved]})
     try:
-        x = model.embed(torch.tensor([ids], device=translator.device), "encoder", offset, recorder)
-        for layer in encoder.layers:
-            x = layer(x, AttentionMask(), positions, recorder)
+        model.encode(torch.tensor([ids], device=translator.device), hooks=hooks)
     except ValueError as error:
         last, most = offset + len(ids), translator.config.max_positions
         raise InputError(f"The sentence would end at position {last:,} of {most:,} positions.") from error
@@ -78,7 +61,7 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
         return replace(audit(trace, places), unmade=(PLACES_UNMADE,)).joined(entered)
 
     read = TokenTrace(ids, translator.source_pieces(ids), translator.tokenizer.read(text), offset)
-    trace = recorder.trace(auditor, tokens={"encoder": read})
+    trace = trace_of(hooks, model.config, auditor, tokens={"encoder": read})
     assert trace is not None
     return trace
 

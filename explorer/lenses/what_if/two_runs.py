@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.what_if.difference import Pair, align_tokens
-from transformer.model.sites import AttentionKind, Side
+from transformer.config import AttentionKind, Side
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.text.brief import Brief
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import torch
 
-from transformer.model.config import ModelConfig
-from transformer.model.network import EncoderDecoder
+from transformer.config import ModelConfig
+from transformer.model import EncoderDecoder
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.storage.directory import NETWORKS

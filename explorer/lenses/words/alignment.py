@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.words.reading import Rows
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group, is_special
 

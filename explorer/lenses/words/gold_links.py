@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from explorer.lenses.words.alignment import Aligner, AlignmentScore, attention_links, diagonal, score
 from explorer.lenses.words.linking import typed_words
 from explorer.lenses.words.reading import Rows
-from transformer.model.config import ModelConfig
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind, ModelConfig
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.text.links import GoldPair, Links
-from transformer.trace.records import AttentionTrace
+from transformer.trace import AttentionTrace
 from transformer.training.distributed import ALONE, Workers
 
 Floats = NDArray[np.float32]

@@ -11,9 +11,9 @@ from typing import Literal
 
 import numpy as np
 
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.text.words import SPACE, Group, is_punctuation, is_special, reading_groups
-from transformer.trace.view import Array, BoolArray, HeadMap
+from transformer.view import Array, BoolArray, HeadMap
 
 Rows = Literal["read", "predicted"]
 

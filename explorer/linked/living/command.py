@@ -113,7 +113,7 @@ def _opened(directory: Path, arguments: argparse.Namespace) -> tuple[Run, Known]
 
 def _continues(directory: Path) -> bool:
     """Whether a directory holds a language model; models of other families translate."""
-    from transformer.model.config import LanguageModelConfig
+    from transformer.config import LanguageModelConfig
     from transformer.storage.description import read_config
 
     with suppress(ValueError):

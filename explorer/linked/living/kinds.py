@@ -22,7 +22,7 @@ from explorer.linked.living.measured import measured
 from explorer.linked.living.readings import readings
 from explorer.linked.view import colour_note, followed
 from explorer.linked.view.home import LARGEST, head_map
-from transformer.model.sites import AttentionKind, Head
+from transformer.config import AttentionKind, Head
 from transformer.runs.translation import Translation
 
 SCORED, FINE, WHOLE, MOST = 32, 128, 256, 1024

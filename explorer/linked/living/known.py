@@ -15,8 +15,8 @@ from explorer.linked.living.measured import Measure, Measuring
 from explorer.linked.living.why import Explaining, Why
 from explorer.linked.view import Gloss
 from explorer.linked.view.examples import Example, read_examples
+from transformer.config import Head
 from transformer.interventions import write_text
-from transformer.model.sites import Head
 from transformer.runs.language.generation import Generation
 from transformer.runs.translation import Translation
 from transformer.storage.description import EXAMPLES_FILE, languages_in_words, languages_of

@@ -13,10 +13,9 @@ from explorer.figures import to_json
 from explorer.figures.base.quantity import MEASURES
 from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.living import packed
-from transformer.model.config import TransformerConfig
-from transformer.model.sites import Head
+from transformer.config import Head, TransformerConfig
 from transformer.runs.translation import Translation
-from transformer.trace.view import HeadMap
+from transformer.view import HeadMap
 
 Measure = Callable[[Translation, str, HeadMap], HeadMap]
 """Gets a run, the name of a measure and a whole map; returns the map with its numbers, and their audit."""

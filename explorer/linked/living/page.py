@@ -25,7 +25,7 @@ from explorer.linked.view import SIDES, glossed, strips_feed, tell
 from explorer.linked.view.examples import claim_step
 from explorer.linked.view.glosses import meant
 from explorer.linked.view.home import HOME, TOUR, next_feed
-from transformer.model.sites import Head
+from transformer.config import Head
 from transformer.runs.translation import NotCapturedError, Translation
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 from explorer.figures import to_json
 from explorer.figures.base import captions, labels
 from explorer.lenses.words.reading import Reading, ReadView, read_view
-from transformer.trace.view import HeadMap
+from transformer.view import HeadMap
 
 READINGS = {
     "words": Reading(words=True),

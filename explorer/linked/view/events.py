@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from transformer.model.sites import Head
+from transformer.config import Head
 
 
 @dataclass(frozen=True)

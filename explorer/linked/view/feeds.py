@@ -32,8 +32,8 @@ from explorer.linked.view.payloads import (
     WholeFeed,
 )
 from explorer.linked.view.strips import direction
+from transformer.config import AttentionKind, Head
 from transformer.interventions import Ablate
-from transformer.model.sites import AttentionKind, Head
 from transformer.runs.translation import Translation
 from transformer.text.words import Group
 

@@ -12,7 +12,7 @@ from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.telling import glosses, telling_step, text_words
 from explorer.linked.view.examples import Example
 from explorer.linked.view.payloads import EXAMPLE, Gloss
-from transformer.model.sites import AttentionKind, Head
+from transformer.config import AttentionKind, Head
 from transformer.runs.translation import Translation
 
 

@@ -9,7 +9,7 @@ from explorer.lenses.words.reading import ReadView
 from explorer.linked.view.feeds import choice, is_off, map_feed, race_feed, switched_off
 from explorer.linked.view.layout import Layout
 from explorer.linked.view.payloads import MapFeed, RaceFeed
-from transformer.model.sites import Head
+from transformer.config import Head
 from transformer.runs.translation import Translation
 
 HOME = Layout(

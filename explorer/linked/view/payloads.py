@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
-from transformer.model.sites import Head
+from transformer.config import Head
 
 Draw = Literal["strips", "map", "lines", "strongest", "tiles", "whole", "bars", "race"]
 """Way of drawing a feed; the scripts have one class for each."""

@@ -25,8 +25,8 @@ from explorer.lenses.inside import logit_lens, spread
 from explorer.lenses.measures import maps
 from explorer.lenses.measures.rewired import uniform
 from transformer import Window, interventions
-from transformer.model.sites import AttentionKind
-from transformer.trace.heads import output_projections
+from transformer.config import AttentionKind
+from transformer.trace import output_projections
 
 MODELS = ("pre rotary", "pre shaw", "post t5", "en-de")
 KINDS = ("encoder", "decoder", "cross")

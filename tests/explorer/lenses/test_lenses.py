@@ -18,7 +18,7 @@ from explorer.lenses.measures.maps import effect_in
 from transformer import Capture
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
-from transformer.trace.view import Window
+from transformer.view import Window
 
 FUNCTIONS = [name for name in lenses.__all__ if name[0].islower()]
 Ask = Callable[[Translator, Translation], object]

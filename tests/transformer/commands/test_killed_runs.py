@@ -13,8 +13,8 @@ import pytest
 from corpus import number_pairs, write_pairs
 from programs import main
 
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
+from transformer.config import TransformerConfig
+from transformer.model import Transformer
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.pairs import SentencePair

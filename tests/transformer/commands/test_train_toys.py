@@ -16,7 +16,7 @@ from programs import main
 from waiting import until
 
 from transformer import Translator, load_translator
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.training.runs.files import LOG_FILE, STATE_FILE
 from transformer.training.runs.stated import stated_options

@@ -7,6 +7,7 @@ import pytest
 import torch
 from random_models import random_ids, random_model
 
+from transformer.attention import padding_mask
 from transformer.decode.beam import Node, beam_search
 from transformer.decode.replay import replay
 from transformer.decode.request import TranslationRequest
@@ -14,7 +15,6 @@ from transformer.decode.rules import SearchRules
 from transformer.decode.sampling import Sampling
 from transformer.decode.search import decode
 from transformer.decode.steps import BLOCK, finish, largest
-from transformer.model.masks import padding_mask
 
 EOS = 2
 

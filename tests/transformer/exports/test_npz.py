@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from properties import PROPERTY, damaged, or_refused
 from random_models import random_model
 
+from transformer.config import AttentionKind
+from transformer.encodings import REGISTRY
 from transformer.exports.npz import NOTE, RECORDED, load_trace, model_digest, save_trace
 from transformer.exports.record import TraceFileError
-from transformer.model.encodings.positions import REGISTRY
-from transformer.model.sites import AttentionKind
-from transformer.model.watching.hooks import Hook
+from transformer.hooks import Hook
 from transformer.runs.translation import NotCapturedError
 from transformer.runs.translator import Translator
 from transformer.storage.packed import MOST_ARRAYS

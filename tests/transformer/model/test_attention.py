@@ -7,14 +7,17 @@ from torch import nn
 from torch.nn import functional as F
 from torch_reference import copy_attention
 
-from transformer.model.attention import MultiHeadAttention
-from transformer.model.encodings.biases import LinearRule
-from transformer.model.masks import AttentionMask
-from transformer.model.scores import attention_scores, attention_weights, fused_attention
-from transformer.model.sites import AttentionKind
-from transformer.model.watching.explicit import explicit_attention
-from transformer.model.watching.hooks import Hook, hooked_attention
-from transformer.model.watching.observer import AttentionInputs
+from transformer.attention import (
+    AttentionMask,
+    MultiHeadAttention,
+    attention_scores,
+    attention_weights,
+    explicit_attention,
+    fused_attention,
+)
+from transformer.config import AttentionKind
+from transformer.encodings import LinearRule
+from transformer.hooks import AttentionInputs, Hook, hooked_attention
 
 BATCH, HEADS, QUERIES, KEYS, D_HEAD = 2, 3, 5, 7, 8
 

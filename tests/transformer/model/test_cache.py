@@ -4,11 +4,10 @@ import pytest
 import torch
 from random_models import random_ids, random_model
 
-from transformer.model.cache import FixedCache, GrowingCache, KVCache
-from transformer.model.encodings.biases import ALL_HEADS, BiasRule
-from transformer.model.encodings.positions import REGISTRY, PositionalEncoding
-from transformer.trace.audit import audit_layer
-from transformer.trace.recorder import Capture, Recorder
+from transformer.attention import Cache, FixedCache, GrowingCache
+from transformer.audit import audit_layer
+from transformer.encodings import ALL_HEADS, REGISTRY, BiasRule, PositionalEncoding
+from transformer.trace import Capture, Recorder
 
 
 def pair(length, batch=2, seed=0):
@@ -57,7 +56,7 @@ def test_a_fixed_cache_selects_rows(batch):
 
 
 def test_rows_with_the_same_source_keep_cross_attention_as_it_is():
-    cache = KVCache(1)
+    cache = Cache(1)
     kept = cache.cross[0].update(lambda: pair(4))
     cache.select(torch.tensor([1, 0]), same_source=True)
     assert cache.cross[0].update(lambda: pair(9)) is kept
@@ -70,7 +69,7 @@ def test_cached_decoding_equals_uncached(norm, chunks):
     src[1, 4:] = 0
     padding = src != 0
     memory = model.encode(src, padding)
-    cache = KVCache(model.config.n_decoder_layers)
+    cache = Cache(model.config.n_decoder_layers)
     parts = [model.decode(part, memory, padding, cache=cache) for part in tgt.split(chunks, 1)]
     torch.testing.assert_close(torch.cat(parts, 1), model.decode(tgt, memory, padding), atol=1e-5, rtol=0)
     assert cache.length == 9
@@ -78,7 +77,7 @@ def test_cached_decoding_equals_uncached(norm, chunks):
 
 def test_recording_each_cached_step_equals_one_uncached_pass():
     model, src, tgt = random_model(), random_ids(1, 6), random_ids(1, 9, seed=1)
-    memory, cache = model.encode(src), KVCache(model.config.n_decoder_layers)
+    memory, cache = model.encode(src), Cache(model.config.n_decoder_layers)
     stepped, whole = Recorder(Capture(residual=True)), Recorder(Capture(residual=True))
     for token in tgt.split(1, 1):
         model.decode(token, memory, cache=cache, observer=stepped)
@@ -116,9 +115,9 @@ class Slanted(BiasRule):
 def test_rotations_and_biases_are_the_same_cached_and_recorded(monkeypatch, chunks):
     monkeypatch.setitem(REGISTRY, "turning", Turning)
     model, src, tgt = random_model(positions="turning"), random_ids(1, 6), random_ids(1, 9, seed=1)
-    recorder, cache = Recorder(Capture()), KVCache(model.config.n_decoder_layers)
-    memory = model.encode(src, observer=recorder)
-    parts = [model.decode(part, memory, cache=cache, observer=recorder) for part in tgt.split(chunks, 1)]
+    recorder, cache = Recorder(Capture()), Cache(model.config.n_decoder_layers)
+    memory = model.encode(src, hooks=recorder)
+    parts = [model.decode(part, memory, cache=cache, hooks=recorder) for part in tgt.split(chunks, 1)]
     torch.testing.assert_close(torch.cat(parts, 1), model.decode(tgt, memory), atol=1e-5, rtol=0)
     trace = recorder.trace(lambda *_: None)
     for place in trace.places:
@@ -132,7 +131,7 @@ def test_queries_and_keys_are_both_rotated_and_values_are_not(monkeypatch):
     layers = []
     for positions in ("none", "turning"):
         recorder = Recorder(Capture())
-        random_model(positions=positions).encode(random_ids(1, 6), observer=recorder)
+        random_model(positions=positions).encode(random_ids(1, 6), hooks=recorder)
         layers.append(recorder.trace(lambda *_: None).layer("encoder", 0))
     plain, turned = layers
     rotate = Turning(random_model().config).rotate

@@ -9,7 +9,7 @@ from paper_models import paper_base, paper_big
 from properties import JSON, PROPERTY, as_file, damaged, or_refused
 from random_models import random_config
 
-from transformer.model.config import LanguageModelConfig, RecurrentConfig, TransformerConfig, config_from
+from transformer.config import LanguageModelConfig, RecurrentConfig, TransformerConfig, config_from
 
 CONFIGS = (
     random_config(norm="pre", trained_length=17),

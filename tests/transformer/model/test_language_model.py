@@ -7,8 +7,7 @@ import torch
 from random_models import random_ids, random_language_model
 from torch.nn import functional as F
 
-from transformer.model.config import RELATIVE, LanguageModelConfig, config_from
-from transformer.model.sites import AttentionKind
+from transformer.config import RELATIVE, AttentionKind, LanguageModelConfig, config_from
 from transformer.storage.description import parameter_count
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}

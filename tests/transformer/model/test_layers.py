@@ -7,9 +7,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch_reference import copy_layer
 
-from transformer.model.encodings.positions import make_positions
-from transformer.model.layers import DecoderLayer, EncoderLayer, FeedForward
-from transformer.model.masks import AttentionMask
+from transformer.attention import AttentionMask
+from transformer.encodings import make_positions
+from transformer.layers import DecoderLayer, EncoderLayer, FeedForward
 
 BATCH, SOURCE, TARGET = 2, 7, 5
 PADDING = torch.tensor([[True] * SOURCE, [True] * 4 + [False] * 3])

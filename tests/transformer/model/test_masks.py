@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from transformer.model.masks import AttentionMask, causal_mask, padding_mask, token_mask
+from transformer.attention import AttentionMask, causal_mask, padding_mask, token_mask
 
 
 def test_a_causal_mask_lets_row_i_see_keys_up_to_i():

@@ -7,12 +7,11 @@ import pytest
 import torch
 from random_models import random_recurrent
 
-from transformer.model.config import RecurrentConfig, Score, config_from
-from transformer.model.masks import padding_mask
-from transformer.model.network import count_parameters
-from transformer.model.recurrent import Recurrent
-from transformer.model.sites import AttentionKind
-from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
+from transformer.attention import padding_mask
+from transformer.config import AttentionKind, RecurrentConfig, Score, config_from
+from transformer.hooks import Attended, AttentionInputs, Bystander
+from transformer.model import count_parameters
+from transformer.recurrent import Recurrent
 from transformer.training.presets import RECURRENT
 
 SCORES = get_args(Score)

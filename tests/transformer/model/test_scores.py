@@ -5,9 +5,17 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from transformer.attention import (
+    SCALED_DOT,
+    Additive,
+    AttentionMask,
+    Dot,
+    Focus,
+    ScoreRule,
+    attention_weights,
+    score_rule,
+)
 from transformer.model import scores
-from transformer.model.masks import AttentionMask, Focus
-from transformer.model.scores import SCALED_DOT, Additive, Dot, ScoreRule, attention_weights, score_rule
 
 HEADS, QUERIES, KEYS, WIDTH = 2, 3, 5, 4
 

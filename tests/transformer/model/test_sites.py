@@ -4,9 +4,9 @@ import pytest
 from random_models import random_config, random_ids, random_model
 
 from transformer import AttentionKind, Capture, Hook
-from transformer.model.sites import Sublayer
-from transformer.model.watching.hooks import HookCarrier, check_places
-from transformer.trace.recorder import Recorder
+from transformer.config import Sublayer
+from transformer.hooks import HookCarrier, check_places
+from transformer.trace import Recorder
 
 KINDS = list(AttentionKind)
 DEPTHS = [(1, 1), (2, 5), (4, 1)]
@@ -22,8 +22,8 @@ def model(request):
 @pytest.fixture
 def trace(model):
     recorder = Recorder(Capture(residual=True))
-    memory = model.encode(random_ids(1, SOURCE), observer=recorder)
-    model.decode(random_ids(1, TARGET), memory, observer=recorder)
+    memory = model.encode(random_ids(1, SOURCE), hooks=recorder)
+    model.decode(random_ids(1, TARGET), memory, hooks=recorder)
     return recorder.trace(lambda *_: None)
 
 

@@ -9,8 +9,8 @@ from random_models import random_config, random_ids, random_model
 from torch import nn
 from torch_reference import as_nn_transformer
 
-from transformer.model.network import count_parameters
-from transformer.model.transformer import Transformer, convert
+from transformer.model import Transformer, count_parameters
+from transformer.packed import convert
 
 NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
 

@@ -9,11 +9,11 @@ import torch
 from closed_form import CASES, KNOWN
 
 from transformer import AttentionKind, Sampling, Translation, load_translator
-from transformer.model.watching.hooks import Hook
+from transformer.audit import audit_view
+from transformer.hooks import Hook
 from transformer.runs.batch import run_batch
 from transformer.runs.wording import InputError
 from transformer.text.typed import clean
-from transformer.trace.audit import audit_view
 
 TEXT = "one two three four five"
 KINDS = list(AttentionKind)

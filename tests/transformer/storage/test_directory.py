@@ -19,8 +19,8 @@ from random_models import random_model
 from safetensors.torch import load_file, save_file
 
 import transformer
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
+from transformer.config import TransformerConfig
+from transformer.model import Transformer
 from transformer.storage import directory as storage_directory
 from transformer.storage import files
 from transformer.storage.directory import load_checkpoint, save_checkpoint

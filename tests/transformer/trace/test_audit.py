@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from transformer import AttentionKind
-from transformer.trace.audit import audit, audit_layer, audit_log_probs, audit_view, merged
-from transformer.trace.records import LayerTrace
-from transformer.trace.report import Check
+from transformer.audit import audit, audit_layer, audit_log_probs, audit_view, merged
+from transformer.trace import LayerTrace
+from transformer.view import Check
 
 TEXT = "one two three four five"
 

@@ -7,11 +7,11 @@ import torch
 from random_models import random_model
 
 from transformer import AttentionKind, Sampling, interventions, save_trace
+from transformer.config import Place
 from transformer.exports.npz import load_trace
-from transformer.model.sites import Place
 from transformer.runs.translator import Translator
-from transformer.trace.records import AttentionTrace
-from transformer.trace.report import PLACES
+from transformer.trace import AttentionTrace
+from transformer.view import PLACES
 
 TEXT = "one two three four five"
 RECORDS = ("query", "key", "value", "output")

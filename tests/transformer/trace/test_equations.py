@@ -12,13 +12,13 @@ from changes import EVERY, INSIDE, OTHER, TEXT, changeable
 
 from transformer import Capture
 from transformer import interventions as do
-from transformer.interventions.acting import Change
-from transformer.model.config import TransformerConfig
+from transformer.audit import HEADS, OUTPUTS, STREAM, TOKENS, audit
+from transformer.config import TransformerConfig
+from transformer.equations import EQUATIONS, audited_tokens
+from transformer.interventions.edits import Change
 from transformer.runs.translation import Translation
-from transformer.trace.audit import audit
-from transformer.trace.equations import EQUATIONS, HEADS, OUTPUTS, STREAM, TOKENS, audited_tokens
-from transformer.trace.recorder import changed as with_changes
-from transformer.trace.records import AttentionTrace
+from transformer.trace import AttentionTrace
+from transformer.trace import changed as with_changes
 
 LENGTH = 6
 

@@ -5,10 +5,9 @@ from typing import get_args
 import pytest
 from random_models import random_recurrent
 
-from transformer.model.config import Score
-from transformer.model.sites import AttentionKind
+from explorer.lenses.inside.terms import score_terms
+from transformer.config import AttentionKind, Score
 from transformer.runs.translator import Translator
-from transformer.trace.terms import score_terms
 
 CROSS = AttentionKind.CROSS
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from programs import main
 
-from transformer.model.config import RecurrentConfig, Score
-from transformer.model.recurrent import Recurrent
+from transformer.config import RecurrentConfig, Score
+from transformer.recurrent import Recurrent
 from transformer.runs.translator import load_translator
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer

@@ -11,8 +11,8 @@ from corpus import number_pairs
 from torch import nn
 from torch.nn import functional as F
 
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
+from transformer.config import TransformerConfig
+from transformer.model import Transformer
 from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from transformer.config import TransformerConfig
 from transformer.families.published import FAIRSEQ, Json, config_of
-from transformer.model.config import TransformerConfig
 
 FIELDS = FAIRSEQ | {
     "vocab_size": ("vocab_size", 128_112),

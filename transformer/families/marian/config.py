@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from transformer.config import TransformerConfig
 from transformer.families.published import FIELDS as SHARED
 from transformer.families.published import Json, config_of
-from transformer.model.config import TransformerConfig
 
 FIELDS = SHARED | {
     "vocab_size": ("vocab_size", 58_101),

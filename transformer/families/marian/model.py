@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from transformer.config import TransformerConfig
 from transformer.families.fairseq import BIAS, OUTPUT, SHARED, SOURCE, TARGET, layer_names, prefixed, roles
 from transformer.families.marian.config import marian_config
 from transformer.families.marian.vocabulary import language_pieces, read_vocabulary
@@ -24,8 +25,7 @@ from transformer.families.weights import (
     table_names,
     tables,
 )
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
+from transformer.model import Transformer
 from transformer.storage.description import CONFIG_FILE, read_card, read_heads
 from transformer.storage.directory import Checkpoint, check_sizes
 from transformer.storage.files import CheckpointError, read_json

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from transformer.config import TransformerConfig
 from transformer.families.bart.config import FIELDS
 from transformer.families.published import Json, config_of
-from transformer.model.config import TransformerConfig
 from transformer.storage.files import CheckpointError
 
 REQUIRED: dict[str, object] = {

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from transformer.config import TransformerConfig
 from transformer.families.published import Json, built, one_of, require, taken
-from transformer.model.config import TransformerConfig
 
 FIELDS: dict[str, tuple[str, Any]] = {
     "vocab_size": ("vocab_size", 32_128),

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from transformer.config import TransformerConfig
 from transformer.families.family import every_part
 from transformer.families.pieces import check_ids
 from transformer.families.rules import search_rules
 from transformer.families.t5.config import t5_config
 from transformer.families.t5.vocabulary import INTO, read_vocabulary
 from transformer.families.weights import check_names, read_weights, table_names, tables
-from transformer.model.config import TransformerConfig
 from transformer.storage.description import CONFIG_FILE, read_card, read_heads
 from transformer.storage.directory import Checkpoint, check_sizes
 from transformer.storage.files import read_json

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transformer.interventions import Intervention
-from transformer.interventions.acting import Change, Changes
-from transformer.model.watching.observer import UNWATCHED
+from transformer.interventions.edits import Change
 from transformer.runs.corpus import batches
 from transformer.runs.language.generator import TextGenerator
+from transformer.trace import hooks_of
 from transformer.training.data import pad
 
 
@@ -43,5 +43,5 @@ def log_probs(
 def _logits(generator: TextGenerator, read: Tensor, changes: Sequence[Intervention]) -> Tensor:
     """(batch, length) ids → (batch, length, vocab_size), with changes that need nothing computed first."""
     model = generator.model
-    observer = Changes([Change(each) for each in changes], model.config) if changes else UNWATCHED
-    return model.logits(model.features(read, observer=observer)).float()
+    hooks = hooks_of(model.config, None, [Change(each) for each in changes])
+    return model.logits(model.features(read, hooks=hooks)).float()

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from transformer.config import LanguageModelConfig
 from transformer.decode.request import Continuation, numbers
 from transformer.decode.rules import FREE, SearchRules
 from transformer.decode.sampling import Sampling
 from transformer.decode.steering import steered
+from transformer.hooks import HookFunction, Hooks
 from transformer.hub.sources import open_model
 from transformer.interventions import Choose, Intervention, InterventionError, OtherRun, Prefix, Setting
 from transformer.interventions.checking import as_interventions
-from transformer.model.config import LanguageModelConfig
-from transformer.model.language_model import LanguageModel
-from transformer.model.network import count_parameters
-from transformer.model.packed import join_inputs, lay_out
-from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
-from transformer.model.watching.observer import Observer
+from transformer.model import LanguageModel, count_parameters
+from transformer.packed import join_inputs, lay_out
 from transformer.runs.answering import Answering
 from transformer.runs.call import Call, Equipment, Run, given_text
 from transformer.runs.devices import AUTO, choose_device, named, placed
@@ -31,7 +29,7 @@ from transformer.runs.translation import DecodeStep
 from transformer.runs.wording import InputError, Wording
 from transformer.storage.files import CheckpointError
 from transformer.text.vocabulary import Vocabulary
-from transformer.trace.recorder import Capture
+from transformer.trace import Capture
 
 LENGTH = 60
 """Most tokens of a text if the caller gives no number."""
@@ -49,7 +47,7 @@ class TextCall(Call[LanguageModel, Generation]):
         self,
         equipment: Equipment[LanguageModel],  # the generator's
         values: Sequence[Intervention],  # the changes
-        hooks: tuple[Hook, ...],  # functions of Python that act in attention
+        hooks: Mapping[str, HookFunction],  # functions of Python that act in attention
         most: int,  # most tokens of the whole text
         given: int | None = None,  # number of tokens of a given text; None if it is to be continued
         prompt: tuple[str, int] = ("", 0),  # the prompt, and the number of its tokens
@@ -57,18 +55,18 @@ class TextCall(Call[LanguageModel, Generation]):
         super().__init__(equipment, values, hooks, Setting(equipment.config, 0, 0, most, given))
         self._prompt = prompt
 
-    def request(self, observer: Observer, steps: Observer) -> Continuation:
+    def request(self, observer: Hooks | None, steps: Hooks | None) -> Continuation:
         first = torch.tensor([[self.equipment.config.bos_id]], device=self.equipment.device)
         return Continuation(self.equipment.model, first, steps)
 
-    def record(self, request: Continuation, token_ids: Sequence[int], observer: Observer) -> None:
+    def record(self, request: Continuation, token_ids: Sequence[int], observer: Hooks | None) -> None:
         self.distributions(token_ids, observer)
 
     @torch.inference_mode()
-    def distributions(self, token_ids: Sequence[int], observer: Observer | None = None) -> Tensor:
+    def distributions(self, token_ids: Sequence[int], observer: Hooks | None = None) -> Tensor:
         model, device = self.equipment.model, self.equipment.device
         ids = torch.tensor([[model.config.bos_id, *token_ids[:-1]]], device=device)
-        features = model.features(ids, observer=observer or self.observer())[0]
+        features = model.features(ids, hooks=observer or self.observer())[0]
         return numbers(model.logits(features).float().log_softmax(-1))
 
     def call_of(self, run: OtherRun) -> TextCall:
@@ -121,7 +119,7 @@ class TextGenerator(Answering[LanguageModel]):
         max_length: int = LENGTH,
         sample: Sampling | None = None,
         capture: bool | Capture = True,
-        hooks: Iterable[Hook | HookFunction] = (),
+        hooks: Mapping[str, HookFunction] | None = None,
         interventions: Iterable[Intervention] = (),
         length_penalty: float | None = None,
         tree: bool = False,
@@ -136,7 +134,7 @@ class TextGenerator(Answering[LanguageModel]):
             max_length: Most tokens of the whole text, ``</s>`` included.
             sample: Draw tokens instead; only with ``beam_size=1``.
             capture: True, False, or a ``Capture`` that says what to record.
-            hooks: Functions that change attention, see ``transformer.model.watching.hooks``.
+            hooks: Functions that change attention, by name, see ``transformer.hooks``.
             interventions: What to change in the run, see ``transformer.interventions``; steps and rows count
                 from the start of the text, the prompt included.
             length_penalty: α of beam search; None for the model's rules, which say 1.
@@ -160,7 +158,7 @@ class TextGenerator(Answering[LanguageModel]):
         max_length: int = LENGTH,
         sample: Sampling | None = None,
         capture: bool | Capture = True,
-        hooks: Iterable[Hook | HookFunction] = (),
+        hooks: Mapping[str, HookFunction] | None = None,
         interventions: Iterable[Intervention] = (),
         length_penalty: float | None = None,
         tree: bool = False,
@@ -177,7 +175,7 @@ class TextGenerator(Answering[LanguageModel]):
         prompted = self._wording.read(prompt), len(given)
 
         def answer() -> Iterator[DecodeStep | Generation]:
-            call = TextCall(self.equipment, changes, as_hooks(hooks), max_length, prompt=prompted)
+            call = TextCall(self.equipment, changes, hooks or {}, max_length, prompt=prompted)
             return Run(call, capture).searched(search, tree)
 
         yield from self.answered(answer)
@@ -186,7 +184,7 @@ class TextGenerator(Answering[LanguageModel]):
         self,
         text: str | Sequence[int] | Sequence[str],
         capture: bool | Capture = True,
-        hooks: Iterable[Hook | HookFunction] = (),
+        hooks: Mapping[str, HookFunction] | None = None,
         interventions: Iterable[Intervention] = (),
     ) -> Generation:
         """Runs a given text through the model in one pass: how probable is each of its tokens?
@@ -208,7 +206,7 @@ class TextGenerator(Answering[LanguageModel]):
         prompt = self._wording.text(whole.ids), count
 
         def answer() -> Iterator[Generation]:
-            call = TextCall(self.equipment, changes, as_hooks(hooks), count, count, prompt)
+            call = TextCall(self.equipment, changes, hooks or {}, count, count, prompt)
             yield Run(call, capture).forced(whole)
 
         return next(self.answered(answer))

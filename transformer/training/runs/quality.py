@@ -10,7 +10,7 @@ import torch
 from transformer.decode.request import OverflowedError, TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
-from transformer.model.network import EncoderDecoder, Network
+from transformer.model import EncoderDecoder, Network
 from transformer.text.kinds import at_least
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer

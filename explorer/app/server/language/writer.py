@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import transformer
+from transformer.config import LanguageModelConfig
 from transformer.interventions import Intervention
-from transformer.model.config import LanguageModelConfig
 from transformer.runs.language.generation import Generation
 from transformer.runs.translation import DecodeStep
 
 if TYPE_CHECKING:  # the catalogue of models is read before PyTorch is there
     import torch
 
-    from transformer.model.language_model import LanguageModel
+    from transformer.model import LanguageModel
 
 MORE = 40
 """Most tokens that a model writes after a prompt."""

@@ -17,7 +17,7 @@ from explorer.app.address.parameters import parse
 from explorer.app.address.state import KINDS
 from explorer.lenses.what_if.questions.question import KINDS as ATTENTION
 from explorer.lenses.what_if.questions.question import Question
-from transformer.model.config import ModelConfig
+from transformer.config import ModelConfig
 from transformer.storage.files import POINTER
 from transformer.text.typed import without_surrogates
 

@@ -10,7 +10,7 @@ from safetensors import safe_open
 from explorer.app.server.stores import declare, kept
 from explorer.app.server.workshop.run import TrainingRun
 from transformer import Translation, Translator
-from transformer.model.sites import AttentionKind, Head
+from transformer.config import AttentionKind, Head
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.directory import load_checkpoint
 

@@ -19,9 +19,9 @@ from explorer.app.server.source import FILE, Source
 from explorer.app.shell import menu, waiting
 from explorer.app.shell.fitting import fit_model
 from explorer.app.shell.models import hub_picker
+from transformer.config import Head
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
-from transformer.model.sites import Head
 from transformer.storage.description import WEIGHTS_FILE
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 from explorer.app.controls import inform, plain
 from explorer.app.server.source import Source
 from explorer.figures.base.captions import KIND_NAMES
-from transformer.model.config import ModelConfig
+from transformer.config import ModelConfig
 
 PAGES = {
     "encoder": "pages/encoder_self_attention.py",

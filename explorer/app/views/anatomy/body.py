@@ -16,10 +16,9 @@ from explorer.app.server.opened import Opened
 from explorer.figures.base import captions, labels
 from explorer.figures.pages.anatomy import Box
 from transformer import Translation, Translator
-from transformer.model.config import ModelConfig
-from transformer.model.sites import AttentionKind, Side, Sublayer
-from transformer.trace.audit import merged
-from transformer.trace.report import AuditReport, Check
+from transformer.audit import merged
+from transformer.config import AttentionKind, ModelConfig, Side, Sublayer
+from transformer.view import AuditReport, Check
 
 Drawn = dict[str, export.Picture]
 """Figures by name, for one export."""

@@ -25,8 +25,7 @@ from explorer.lenses.inside import logit_lens
 from explorer.lenses.inside.logit_lens import LensRow
 from explorer.lenses.inside.parts import stream_norms
 from explorer.linked.view import Layout
-from transformer.model.config import ModelConfig
-from transformer.model.sites import Sublayer
+from transformer.config import ModelConfig, Sublayer
 
 _LAYOUT = Layout("anatomy", "page", ("source", "target"), (), "cross", "step")
 _SEEING = (

@@ -9,7 +9,7 @@ import streamlit as st
 from explorer.app.controls import plain
 from explorer.app.server.opened import Opened
 from explorer.figures.base import captions, labels
-from transformer.model.network import count_parameters
+from transformer.model import count_parameters
 from transformer.storage.card import Score, paragraph, scores
 
 SHARED_TEST = "newstest2014"

@@ -19,7 +19,7 @@ from explorer.figures.base.strips import Strip, strips
 from explorer.figures.pages.anatomy import ranked
 from explorer.lenses.inside import logit_lens, parts
 from explorer.lenses.inside.parts import NormPart
-from transformer.model.config import ModelConfig
+from transformer.config import ModelConfig
 
 _SWATCH = '<span style="display:inline-block;width:.8em;height:.8em;background:{}"></span> {}'
 _LEGEND = (

@@ -21,10 +21,10 @@ from explorer.lenses.words.alignment import (
     word_weights,
 )
 from transformer import AttentionKind
-from transformer.model.sites import Head
+from transformer.config import Head
 from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group, reading_groups
-from transformer.trace.report import AuditReport
+from transformer.view import AuditReport
 
 LEAST = 0.2
 """The threshold until the visitor chooses another."""

@@ -15,7 +15,7 @@ from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
 from explorer.app.server.opened import Opened
 from explorer.linked.view import Layout
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 
 _LOCAL = (
     " Local attention multiplies these weights by a Gaussian around a predicted centre, so a row sums to "

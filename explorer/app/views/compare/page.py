@@ -25,7 +25,7 @@ from explorer.figures.maps.heatmap import axis_titles
 from explorer.lenses.what_if.difference import Difference, Pair, difference
 from explorer.linked.view import window_around
 from transformer import Window
-from transformer.model.sites import Head
+from transformer.config import Head
 
 _SIZE = 330
 _MORE = round((ROOM - labels.ROOM) * 10)

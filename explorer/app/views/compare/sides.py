@@ -19,7 +19,7 @@ from explorer.figures.base import captions, labels
 from explorer.lenses.what_if.difference import Map, uniform_weights
 from explorer.lenses.words.reading import Axis, Reading, read_axis, read_map, read_tokens
 from transformer import AttentionKind, Translation, Window
-from transformer.model.sites import Head
+from transformer.config import Head
 from transformer.text.typed import clean
 
 OTHER_SENTENCE = "The man who wrote the letter is my brother."

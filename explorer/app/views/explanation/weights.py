@@ -20,7 +20,7 @@ from explorer.figures.maps.measures import MeasureRow, effect_dots, measures_map
 from explorer.lenses.measures.agreement import Agreement, agreement
 from explorer.lenses.measures.effect import Way
 from explorer.lenses.measures.rewired import uniform
-from transformer.model.sites import Head
+from transformer.config import Head
 
 _WAYS: dict[Way, str] = {
     "hidden": "Δ log p, hidden",

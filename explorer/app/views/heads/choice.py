@@ -16,7 +16,7 @@ from explorer.figures.base.bars import percent
 from explorer.lenses.heads.measures import PROFILED, STATISTICS, Statistic
 from explorer.lenses.heads.roles import ALIGNMENT, aligned_by
 from explorer.lenses.heads.survey import Line, Survey
-from transformer.model.sites import AttentionKind, Head
+from transformer.config import AttentionKind, Head
 
 PAGES = {
     "encoder": "pages/encoder_self_attention.py",

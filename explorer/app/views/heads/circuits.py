@@ -23,7 +23,7 @@ from explorer.lenses.circuits.sinks import OUTLIER, Sink, sink
 from explorer.lenses.heads.statistics import FUNCTION_WORDS, content_pieces
 from explorer.lenses.heads.survey import Line, rows_of
 from transformer import Translation, Translator
-from transformer.model.sites import AttentionKind, PlacedHead, Side
+from transformer.config import AttentionKind, PlacedHead, Side
 from transformer.text.words import is_punctuation, is_special, readable
 
 _CLASSES = ("content words", "function words", "punctuation", "special tokens")

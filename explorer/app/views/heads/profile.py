@@ -20,7 +20,7 @@ from explorer.lenses.heads.profile import FAR
 from explorer.lenses.heads.roles import ALIGNMENT, MIXED, role
 from explorer.lenses.heads.survey import SurveyExample, Token
 from explorer.lenses.measures.stream import UnmeasuredError
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 
 _FIFTHS = ("Highest fifth", "Second fifth", "Middle fifth", "Fourth fifth", "Lowest fifth")
 _ROWS = {"cross": "predict", "encoder": "are", "decoder": "read"}

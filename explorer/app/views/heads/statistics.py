@@ -23,7 +23,7 @@ from explorer.figures.pages.heads import Cell, Marks, head_grid, plane
 from explorer.lenses.heads.measures import Statistic
 from explorer.lenses.heads.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS, role
 from explorer.lenses.heads.survey import Survey
-from transformer.model.sites import Head
+from transformer.config import Head
 
 _SHORT = {
     ALIGNMENT: "align",

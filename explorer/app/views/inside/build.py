@@ -22,8 +22,8 @@ from explorer.figures.base import captions, labels
 from explorer.figures.base.strips import Strip, strips
 from explorer.figures.pages.build import built_row, key_plane
 from explorer.lenses.what_if.build import COPY, DRAWS, HALF, NEAR, SAFE, Plane, short_of
-from transformer.model.sites import AttentionKind, Head
-from transformer.trace.view import Array
+from transformer.config import AttentionKind, Head
+from transformer.view import Array
 
 _GOALS = {"copy": "copy one key", "average": "average two keys"}
 _WIDTHS = (1, 1.9)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from explorer.app.address.encodings import ENCODINGS
 from explorer.app.views.inside.look import Look
 from explorer.app.views.inside.notation import Notation
 from explorer.figures.base import labels
-from transformer.model.encodings.table import ENCODINGS
 
 _ROTATED = r"\tilde q_i = q_i R_i,\quad \tilde k_j = k_j R_j"
 _ROTATED_WORDS = "Rotary positions rotate every q and k by its position before the product (marked by ~)."

@@ -15,8 +15,7 @@ from explorer.figures.base import captions, labels
 from explorer.figures.base.strips import Strip, largest, matrices_spec
 from explorer.figures.pages.inside import form_spec
 from explorer.lenses.inside.block import Block
-from transformer.model.config import ModelConfig
-from transformer.model.sites import Side
+from transformer.config import ModelConfig, Side
 
 _NEXT = {
     "self_attention": "self-attention",

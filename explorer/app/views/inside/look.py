@@ -14,9 +14,8 @@ from explorer.app.server.opened import Opened
 from explorer.app.views.inside.notation import Notation
 from explorer.figures.base import captions, labels, style
 from explorer.lenses.inside.inside import InsideHead
-from transformer.model.sites import Site
-from transformer.trace.report import AuditReport
-from transformer.trace.view import HeadMap, HeadView
+from transformer.config import Site
+from transformer.view import AuditReport, HeadMap, HeadView
 
 EACH_ITS_OWN = "amber negative, purple positive, each line on its own scale"
 ONE_SCALE = "amber negative, purple positive, one scale for all"

@@ -36,9 +36,9 @@ from explorer.app.views.inside.look import Look, SectionContents
 from explorer.app.views.inside.notation import NAMES, notation
 from explorer.lenses.inside.inside import InsideHead
 from explorer.linked.view import window_around
+from transformer.config import AttentionKind, Head
 from transformer.interventions import HeadOutput, Intervention, Patch
 from transformer.interventions.heads import InHeads
-from transformer.model.sites import AttentionKind, Head
 
 KINDS = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross-attention"}
 USUAL = "cross"

@@ -21,7 +21,7 @@ from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.linked.view import Layout, window_around
 from transformer.runs.language.generation import Generation
-from transformer.trace.view import Array, HeadView
+from transformer.view import Array, HeadView
 
 EXAMPLES = {
     "a sentence": "The cat sat on the mat and looked at me.",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from explorer.app.address import State, session
+from explorer.app.address.encodings import ENCODINGS
 from explorer.app.controls import pickers
 from explorer.app.server import measured
 from explorer.app.server.catalogue import twin_title as title
 from explorer.figures.base import labels
-from transformer.model.encodings.table import ENCODINGS
-from transformer.model.sites import Side
+from transformer.config import Side
 
 USUAL = "sinusoidal"
 STACKS = {"encoder": "encoder", "decoder": "masked decoder"}

@@ -6,13 +6,13 @@ import streamlit as st
 import torch
 
 from explorer.app.address import State
+from explorer.app.address.encodings import ENCODINGS
 from explorer.app.controls import inform, panel
 from explorer.app.views.positions.trained import bias_curves, distances, twin
 from explorer.figures.base import labels
 from explorer.figures.pages.positions import lines, table_map
-from transformer.model.config import ModelConfig, TransformerConfig
-from transformer.model.encodings.positions import PositionalEncoding, make_positions
-from transformer.model.encodings.table import ENCODINGS
+from transformer.config import ModelConfig, TransformerConfig
+from transformer.encodings import PositionalEncoding, make_positions
 from transformer.training.presets import TWINS
 
 

@@ -23,8 +23,8 @@ from explorer.figures.maps.difference import difference_map, scale_end
 from explorer.figures.pages.positions import Interval, dots
 from explorer.lenses.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
 from explorer.linked.view import window_around
-from transformer.model.sites import Head
-from transformer.trace.records import AttentionTrace
+from transformer.config import Head
+from transformer.trace import AttentionTrace
 
 V = TypeVar("V")
 _SWAP = (1, 5)

@@ -20,8 +20,7 @@ from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.figures.pages.positions import token_norms, token_vectors
 from transformer import Translation
-from transformer.model.config import ModelConfig
-from transformer.model.sites import Side
+from transformer.config import ModelConfig, Side
 
 _INPUTS = 64
 

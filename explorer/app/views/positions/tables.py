@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.encodings import ENCODINGS
 from explorer.app.controls import inform, panel, part, pickers
 from explorer.app.server import measured
 from explorer.app.server.catalogue import twin_title as title
@@ -28,9 +29,7 @@ from explorer.app.views.positions.trained import bias_curves, distances
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.figures.pages.positions import lines, margin, table_map
-from transformer.model.encodings.biases import alibi_slopes
-from transformer.model.encodings.positions import rotary_angles, shift_matrix, sinusoidal_table
-from transformer.model.encodings.table import ENCODINGS
+from transformer.encodings import alibi_slopes, rotary_angles, shift_matrix, sinusoidal_table
 from transformer.training.presets import TWINS
 
 WINDOW = 512

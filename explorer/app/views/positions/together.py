@@ -6,14 +6,14 @@ import numpy as np
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.encodings import ENCODINGS
 from explorer.app.controls import inform, panel, pickers
 from explorer.app.server import catalogue, models
 from explorer.app.server.catalogue import twin_title as title
 from explorer.app.server.runs import NoProgress, Request, traced
 from explorer.figures.base import labels
 from explorer.figures.pages.positions import table_map
-from transformer.model.encodings.table import ENCODINGS
-from transformer.trace.view import HeadView
+from transformer.view import HeadView
 
 COUNT = 32
 _WORD, _TARGET = "house", "Haus"

@@ -15,7 +15,7 @@ from explorer.figures.base import labels
 from explorer.figures.pages.positions import lines, seen_norms, table_map
 
 if TYPE_CHECKING:
-    from transformer.model.network import Network
+    from transformer.model import Network
 
 REACH = 40
 """Largest distance at which a bias is drawn."""

@@ -19,8 +19,8 @@ from explorer.figures.base import captions, labels
 from explorer.figures.pages.positions import twin_lines
 from explorer.linked.view import window_around
 from transformer import Translation, Window
-from transformer.model.sites import AttentionKind, Head, Side
-from transformer.trace.records import AttentionTrace
+from transformer.config import AttentionKind, Head, Side
+from transformer.trace import AttentionTrace
 
 REACH = 20
 """Largest distance with its own entry; larger ones are added to the ends."""

@@ -21,13 +21,12 @@ from explorer.figures.base import captions, labels
 from explorer.figures.base.bars import percent
 from explorer.figures.base.captions import quote
 from explorer.figures.pages.recurrent import with_centres
+from explorer.lenses.inside.terms import ScoreTerms, score_terms
 from explorer.lenses.what_if.difference import align_tokens
 from explorer.linked.view import window_around
 from transformer import Window
-from transformer.model.config import RecurrentConfig
-from transformer.model.sites import AttentionKind
-from transformer.trace.terms import ScoreTerms, score_terms
-from transformer.trace.view import HeadView
+from transformer.config import AttentionKind, RecurrentConfig
+from transformer.view import HeadView
 
 _SIZE, _CELLS = 440, 40
 _SEEING = (

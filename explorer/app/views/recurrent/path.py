@@ -11,7 +11,7 @@ from explorer.app.server.source import Source
 from explorer.app.views.recurrent import twins
 from explorer.figures.base.captions import quote
 from explorer.figures.pages.recurrent import paths
-from transformer.model.config import TransformerConfig
+from transformer.config import TransformerConfig
 
 _SEEING = (
     "Each circle is what a layer holds at one token. A recurrent layer computes it from the one before, so "

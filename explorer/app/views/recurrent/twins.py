@@ -12,7 +12,7 @@ from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
 from explorer.app.shell import fitting, waiting
-from transformer.model.sites import Head
+from transformer.config import Head
 from transformer.runs.translation import Translation
 
 REFERENCE = f"{catalogue.TWINS}/sinusoidal"

@@ -16,7 +16,7 @@ from explorer.figures.base import labels
 from explorer.figures.pages.masks import mask_map
 from explorer.figures.pages.training.lesson import COLUMNS, Column, shifted_right, two_ways
 from explorer.lenses.targets.lesson import TrainingView
-from transformer.trace.view import Window
+from transformer.view import Window
 
 _MASKED = 32
 """Most positions whose mask is drawn."""

@@ -18,10 +18,10 @@ from explorer.figures.base.bars import percent
 from explorer.figures.maps.heatmap import LARGEST
 from explorer.figures.pages.training.curves import FAINT, Curve, Panel, panels
 from transformer import Translation
-from transformer.model.sites import Head
-from transformer.trace.view import HeadView, Window
+from transformer.config import Head
 from transformer.training.runs.progress import duration
 from transformer.training.toys.tasks import TOYS
+from transformer.view import HeadView, Window
 
 _MAP, _TILES = 400, 320
 """Px of the map, and of the tiles of all heads."""

@@ -12,8 +12,8 @@ from explorer.app.controls import pickers, plain
 from explorer.app.server.opened import Opened
 from explorer.app.shell import changed
 from explorer.app.views.what_if.forms import fields
+from transformer.config import AttentionKind
 from transformer.interventions import Intervention, Mask
-from transformer.model.sites import AttentionKind
 
 
 def tell(now: State, opened: Opened | None, _holds: changed.Holds) -> None:

@@ -21,7 +21,7 @@ from explorer.figures.pages.heads import Cell, head_grid
 from explorer.figures.pages.what_if import clickable
 from explorer.lenses.what_if.two_runs import Both, RunDifference
 from transformer import interventions as do
-from transformer.model.sites import Head
+from transformer.config import Head
 
 _WIDE = 340
 _CELLS = 40

@@ -18,8 +18,8 @@ from explorer.lenses.what_if.arithmetic import softmax
 from explorer.lenses.what_if.build import COPY, HALF, NEAR, plane_of, short_of
 from explorer.lenses.what_if.questions.question import MOST, Measured, Option, Question, Viewpoint
 from transformer import interventions as do
+from transformer.config import AttentionKind
 from transformer.interventions import Intervention
-from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.text.numbers import number

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.text.kinds import check_fields, one_of, whole
 
 ROUNDING = 0.01

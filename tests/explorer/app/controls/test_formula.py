@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from explorer.app.address.encodings import ENCODINGS
 from explorer.app.controls import formula
-from transformer.model.encodings.positions import REGISTRY
-from transformer.model.encodings.table import ENCODINGS
+from transformer.encodings import REGISTRY
 
 
 @pytest.mark.parametrize("positions", REGISTRY)

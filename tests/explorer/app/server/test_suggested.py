@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from explorer.app.server import hub_models, memory, suggested
-from transformer.model.config import TransformerConfig
+from transformer.config import TransformerConfig
 from transformer.storage.description import parameter_count
 
 LARGE = {"d_model": 1024, "d_ff": 4096, "n_heads": 16}

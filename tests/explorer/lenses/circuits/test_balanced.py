@@ -9,7 +9,7 @@ from random_models import random_translator
 
 from explorer.lenses.circuits.balanced import bases, points
 from explorer.lenses.measures.stream import UnmeasuredError
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 
 KINDS = tuple(AttentionKind)
 TEXTS = ("one two three four", "five six", "seven eight nine ten one")

@@ -6,8 +6,8 @@ import pytest
 from random_models import random_translator
 
 from explorer.lenses.circuits.sinks import OUTLIER, sink
-from transformer.model.sites import AttentionKind
-from transformer.trace.recorder import Capture
+from transformer.config import AttentionKind
+from transformer.trace import Capture
 
 TEXTS = ("one two three four", "two one")
 

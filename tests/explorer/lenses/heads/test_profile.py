@@ -9,7 +9,7 @@ import pytest
 
 from explorer.lenses.heads.profile import LEAST
 from explorer.lenses.heads.survey import Line, Survey, Surveyor
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.text.words import reading_groups

@@ -5,7 +5,7 @@ import pytest
 
 from explorer.lenses.heads import roles
 from explorer.lenses.heads.measures import STATISTICS
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 
 NOTHING = {statistic.name: np.zeros((1, 2), dtype=np.float32) for statistic in STATISTICS}
 NOTHING["content_chance"] = np.full((1, 2), 0.4, dtype=np.float32)

@@ -6,7 +6,7 @@ from closed_form import CASES
 
 from explorer.lenses.heads.measures import STATISTICS
 from explorer.lenses.heads.statistics import Keys, content_pieces, row_statistics, sentence_totals
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.runs.translator import Translator
 from transformer.text.function_words import ENGLISH
 

@@ -10,7 +10,7 @@ from random_models import random_model
 
 from explorer.lenses.inside import logit_lens, parts
 from transformer import Translator
-from transformer.model.sites import Sublayer
+from transformer.config import Sublayer
 from transformer.runs.retrace import retrace
 from transformer.runs.translation import NotCapturedError
 from transformer.storage.card import paragraph, scores

@@ -9,7 +9,7 @@ from random_models import random_translator
 from explorer.lenses.measures.alti import alti
 from explorer.lenses.measures.comparisons import rollout
 from transformer import Capture
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 
 TEXT, TARGET = "one two three nine", "two one four"
 

@@ -17,8 +17,8 @@ from explorer.lenses.measures.gradients import saliency
 from explorer.lenses.measures.score_parts import score_parts
 from explorer.lenses.measures.stream import UnmeasuredError
 from transformer import Capture, interventions
-from transformer.model.encodings.positions import REGISTRY
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
+from transformer.encodings import REGISTRY
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 

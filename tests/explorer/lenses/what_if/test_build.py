@@ -13,7 +13,7 @@ from explorer.lenses.measures.stream import UnmeasuredError
 from explorer.lenses.what_if.build import COPY, DRAWS, FURTHEST, NEAR, SAFE, Plane, plane_of, short_of
 from explorer.lenses.what_if.questions.question import GOALS
 from transformer import AttentionKind, Translation
-from transformer.model.scores import Dot
+from transformer.attention import Dot
 from transformer.runs.translator import Translator
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER, AttentionKind.DECODER, AttentionKind.CROSS

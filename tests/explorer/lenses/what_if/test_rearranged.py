@@ -6,8 +6,8 @@ from random_models import random_model
 
 from explorer.lenses.what_if.rearranged import encode_moved, swap_words, swapped_order, words_of
 from transformer import Translator
-from transformer.model.config import RELATIVE
-from transformer.model.encodings.positions import REGISTRY
+from transformer.config import RELATIVE
+from transformer.encodings import REGISTRY
 from transformer.runs.wording import InputError
 
 TEXT = "one two three four five"

@@ -7,7 +7,7 @@ import pytest
 from closed_form import CASES
 
 from explorer.lenses.words.claims import ClaimHead, heads_that_show, shared_heads
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.runs.translator import Translator
 
 

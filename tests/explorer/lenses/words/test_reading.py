@@ -7,11 +7,10 @@ import pytest
 from closed_form import CASES, KNOWN
 
 from explorer.lenses.words.reading import Reading, read_view, reading_window
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.runs.translator import Translator
 from transformer.text.words import is_punctuation, reading_groups
-from transformer.trace.report import AuditReport
-from transformer.trace.view import HeadView, Window
+from transformer.view import AuditReport, HeadView, Window
 
 WORDS = Reading(words=True)
 PARTS = ("▁die", "▁Mäu", "se", ",", "▁(", "jag", "te", ")", ".", "▁猫", "が", "▁", "<0xC3>", "<0xA9>", "</s>")

@@ -20,9 +20,9 @@ from playwright._impl._driver import compute_driver_executable
 from explorer.linked.live.page import LiveError, live
 from explorer.linked.living.scripts import static
 from transformer import Translation, Translator, load_translator
+from transformer.config import TransformerConfig
 from transformer.interventions import ablate
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
+from transformer.model import Transformer
 from transformer.storage import eight_bits
 from transformer.storage.directory import half_precision, save_checkpoint
 from transformer.text.vocabulary import Tokenizer

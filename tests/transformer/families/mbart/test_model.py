@@ -11,9 +11,9 @@ from parity import TEXTS
 
 from explorer.lenses.inside.parts import embedding_part
 from transformer import Capture, load_translator
+from transformer.audit import audit_embedding
 from transformer.storage.files import CheckpointError
-from transformer.trace.audit import audit_embedding
-from transformer.trace.records import EmbeddingTrace
+from transformer.trace import EmbeddingTrace
 
 TEXT = "the cat sleeps in the old house while two dogs ran over the hills ."
 TARGET = "die Katze schläft und das Haus ist klein"

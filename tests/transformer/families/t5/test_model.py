@@ -16,8 +16,8 @@ from explorer.lenses.inside.parts import feed_forward_part, final_norm_part, nor
 from explorer.lenses.measures.gradients import saliency
 from explorer.lenses.measures.stream import UnmeasuredError
 from transformer import AttentionKind, Capture, load_translator
-from transformer.model.encodings.biases import t5_buckets
-from transformer.model.sites import Sublayer
+from transformer.config import Sublayer
+from transformer.encodings import t5_buckets
 from transformer.runs.wording import InputError
 from transformer.storage.files import CheckpointError
 

@@ -5,14 +5,7 @@ import math
 import pytest
 import torch
 
-from transformer.model.encodings.biases import (
-    DistanceRule,
-    KeyVectorRule,
-    LinearRule,
-    alibi_slopes,
-    rule_from,
-    t5_buckets,
-)
+from transformer.encodings import DistanceRule, KeyVectorRule, LinearRule, alibi_slopes, rule_from, t5_buckets
 
 HEADS, LENGTH, D_HEAD = 4, 9, 6
 ROWS, COLUMNS = torch.tensor([2, 5, 8]), torch.arange(LENGTH)

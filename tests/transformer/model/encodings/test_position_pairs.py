@@ -11,20 +11,18 @@ import torch
 from random_models import random_ids, random_model
 
 from transformer import Translator
+from transformer.attention import Cache, padding_mask
+from transformer.audit import audit_layer
+from transformer.config import ENCODINGS, AttentionKind
 from transformer.decode.beam import beam_search
 from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
-from transformer.model.cache import KVCache
-from transformer.model.encodings.positions import REGISTRY
-from transformer.model.encodings.table import ENCODINGS
-from transformer.model.masks import padding_mask
-from transformer.model.sites import AttentionKind
-from transformer.model.watching.hooks import Hook
+from transformer.encodings import REGISTRY
+from transformer.hooks import Hook
 from transformer.runs.retrace import retrace
-from transformer.trace.audit import audit_layer
-from transformer.trace.recorder import Capture, Recorder
-from transformer.trace.view import Window
+from transformer.trace import Capture, Recorder
+from transformer.view import Window
 
 TEXT = "one two three four five"
 BIASED = tuple(each.name for each in ENCODINGS.values() if each.bias)
@@ -47,7 +45,7 @@ def translation(translator):
 @torch.inference_mode()
 def test_cached_decoding_equals_one_pass(translator):
     model, ids = translator.model, random_ids(2, 40)
-    memory, cache = model.encode(random_ids(2, 6)), KVCache(model.config.n_decoder_layers)
+    memory, cache = model.encode(random_ids(2, 6)), Cache(model.config.n_decoder_layers)
     parts = [model.decode(part, memory, cache=cache) for part in ids.split([1] * 9 + [22, 9], 1)]
     torch.testing.assert_close(torch.cat(parts, 1), model.decode(ids, memory), atol=1e-5, rtol=0)
 
@@ -152,7 +150,7 @@ def test_cross_attention_carries_no_encoding(translator):
     """No bias is added, and keys are projections of the memory and nothing more."""
     model, recorder = translator.model, Recorder(Capture())
     memory = model.encode(random_ids(1, 6))
-    model.decode(random_ids(1, 4), memory, observer=recorder)
+    model.decode(random_ids(1, 4), memory, hooks=recorder)
     layer = recorder.trace(lambda *_: None).layer("cross", 0)
     keys = model.decoder.layers[0].cross_attention.k_proj(memory).view(6, 4, 8).transpose(0, 1)
     assert layer.bias is None
@@ -166,7 +164,7 @@ def test_inference_runs_the_fused_kernel_only(translator):
     src[1, 5:] = 0
     padding = padding_mask(src, 0)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        memory, cache = model.encode(src, padding), KVCache(model.config.n_decoder_layers)
+        memory, cache = model.encode(src, padding), Cache(model.config.n_decoder_layers)
         for part in random_ids(2, 5).split([3, 1, 1], 1):
             model.decode(part, memory, padding, cache=cache)
     calls = {event.key: event.count for event in profile.key_averages()}

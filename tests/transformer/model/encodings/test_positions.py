@@ -6,7 +6,7 @@ import pytest
 import torch
 from random_models import random_config, random_ids, random_model
 
-from transformer.model.encodings.positions import (
+from transformer.encodings import (
     REGISTRY,
     Learned,
     PositionalEncoding,
@@ -17,8 +17,8 @@ from transformer.model.encodings.positions import (
     shift_matrix,
     sinusoidal_table,
 )
-from transformer.model.transformer import Transformer
-from transformer.trace.recorder import Capture, Recorder
+from transformer.model import Transformer
+from transformer.trace import Capture, Recorder
 
 EACH = pytest.mark.parametrize("name", REGISTRY)
 
@@ -203,7 +203,7 @@ def test_scores_of_relative_encodings_stay_where_the_sentence_moves(name):
 
     def scores(ids):
         recorder = Recorder(Capture())
-        random_model(positions=name).encode(ids, observer=recorder)
+        random_model(positions=name).encode(ids, hooks=recorder)
         return recorder.trace(lambda *_: None).scores("encoder", 0)
 
     words = random_ids(1, 5)

@@ -7,7 +7,7 @@ import torch
 from closed_form import CASES
 from corpus import number_pairs
 
-from transformer.model.transformer import Transformer
+from transformer.model import Transformer
 from transformer.runs.corpus import corpus_scores, translate_batched
 from transformer.runs.translator import Translator, load_translator
 from transformer.text.pairs import SentencePair

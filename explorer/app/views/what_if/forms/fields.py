@@ -14,6 +14,7 @@ from explorer.app.server.opened import Opened
 from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES
 from transformer import Translator
+from transformer.config import Side, Sublayer
 from transformer.interventions import Intervention
 from transformer.interventions.base import PARTS
 from transformer.interventions.fields import (
@@ -30,7 +31,6 @@ from transformer.interventions.fields import (
 from transformer.interventions.heads import ByField
 from transformer.interventions.stacks import NormPlace
 from transformer.interventions.written import Field, Written
-from transformer.model.sites import Side, Sublayer
 from transformer.runs.translation import Translation
 
 EVERY = -1

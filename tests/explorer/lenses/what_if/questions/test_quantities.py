@@ -15,7 +15,7 @@ from explorer.lenses.what_if.questions.quantities import CHANGES, KEYS, OF, ROLE
 from explorer.lenses.what_if.questions.question import ROUNDING, Measured, Option, Question, Viewpoint
 from transformer import interventions as do
 from transformer import load_translator
-from transformer.model.sites import AttentionKind
+from transformer.config import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transformer.model.scores import Additive
-from transformer.model.sites import PlacedHead, ScoreName
-from transformer.trace.records import AttentionTrace
-from transformer.trace.view import Array, read_only
+from transformer.attention import Additive
+from transformer.config import PlacedHead, ScoreName
+from transformer.trace import AttentionTrace
+from transformer.view import Array, read_only
 
 
 @dataclass(frozen=True)

@@ -1,84 +1,21 @@
-"""Record of each intervention in a trace, and the equations that an audit holds against it.
+"""The equations of attention and of each intervention, written out once more for the audit.
 
-``EQUATIONS`` is the table. The functions below write the equations out once more, apart from the code that
-applied the changes while the model ran, and without PyTorch: a file is checked with them too.
+They stand apart from the code that ran in the model, and without PyTorch: a file is checked with them too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transformer import interventions as do
+from transformer.config import ModelConfig
 from transformer.interventions.heads import InAttention
 from transformer.interventions.masks import Cells, Masking
-from transformer.trace.view import Array, BoolArray
-
-OUTPUTS, HEADS, STREAM, TOKENS = "outputs", "changed heads", "residual stream", "changed tokens"
-
-
-@dataclass(frozen=True)
-class Equation:
-    """Proof of one sort of intervention."""
-
-    recorded: str  # what the trace holds, before and after
-    checked: str  # the equation
-    check: str  # name of the check in the report
-
-
-EQUATIONS: dict[type[do.Intervention], Equation] = {
-    do.Choose: Equation("the step's token; log-probabilities are the model's", "written = chosen", TOKENS),
-    do.Prefix: Equation("the first steps' tokens", "written = given", TOKENS),
-    do.Forbid: Equation("the tokens of all steps", "written ≠ forbidden", TOKENS),
-    do.EditSource: Equation("the source as read", "read at the position = given", TOKENS),
-    do.DropSource: Equation(
-        "the source as read; the text as typed", "tokens read = typed − left out", TOKENS
-    ),
-    do.Ablate: Equation(
-        "zero, mean: the head's output before and after; else queries, keys, values and output",
-        "before = softmax(s) V, after = 0 or the mean; else output = w V with w on the keys named",
-        f"{OUTPUTS}, {HEADS}",
-    ),
-    do.Scale: Equation(
-        "the head's output before and after", "before = softmax(s) V, after = factor × before", HEADS
-    ),
-    do.SetRow: Equation(
-        "queries, keys, values, output", "output = w V; w = given, the rest ~ softmax(s)", OUTPUTS
-    ),
-    do.Temperature: Equation("queries, keys, values, output", "output = softmax(s / T) V", OUTPUTS),
-    do.Unscaled: Equation("queries, keys, values, output", "output = softmax(q·k + bias) V", OUTPUTS),
-    do.Mask: Equation(
-        "the model's mask as a rule, the changed cells, queries, keys, values, output",
-        "output = softmax(s + M) V with −∞ in M where a cell is hidden after the change",
-        OUTPUTS,
-    ),
-    do.Hide: Equation(
-        "as for a mask", "output = softmax(s + M) V with −∞ in M for the hidden token", OUTPUTS
-    ),
-    do.NoPositions: Equation(
-        "embeddings, the residual stream, queries, keys",
-        "input = token embeddings; no bias; q = x W_Q",
-        STREAM,
-    ),
-    do.DropSublayer: Equation(
-        "the update before, the stream before and after", "stream after = stream + 0", STREAM
-    ),
-    do.DropNorm: Equation(
-        "the stream before, what was read, the stream after",
-        "read = stream, or after = stream + update",
-        STREAM,
-    ),
-    do.Patch: Equation(
-        "what was there before, what is there after, what the other run held",
-        "after = other run at the positions named, = before elsewhere",
-        f"{HEADS}, {STREAM}",
-    ),
-}
-"""By sort of intervention."""
-
+from transformer.view import Array, BoolArray
 
 HeadChange = tuple[InAttention, Array | None]
 """A change of one head, and what it puts in."""
@@ -242,3 +179,16 @@ def audited_tokens(
                 if not 0 <= at < len(source) or source[at] != piece:
                     return False
     return True
+
+
+def sinusoids(config: ModelConfig, first: int, length: int) -> NDArray[np.float64]:
+    """(length, d_model) the formula of section 3.5, number by number, in the layout of the config."""
+    width, first = config.d_model, first + config.first_position
+    period = max(1, width - 2 * (config.sine_layout == "inclusive"))
+    angles = np.arange(first, first + length)[:, None] / 10_000 ** (np.arange(0, width, 2) / period)
+    sines, cosines = np.sin(angles), np.cos(angles[:, : width // 2])  # an odd width has one sine more
+    if config.sine_layout != "interleaved":
+        return np.concatenate((sines, cosines), 1)
+    table = np.empty((length, width))
+    table[:, 0::2], table[:, 1::2] = sines, cosines
+    return table

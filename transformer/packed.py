@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer.model.attention import MultiHeadAttention
-from transformer.model.sites import AttentionKind
+from transformer.attention import MultiHeadAttention
+from transformer.config import AttentionKind
+from transformer.model import EncoderDecoder, Transformer
 
 
 class PackedProduct:
@@ -85,11 +86,17 @@ def can_pack() -> bool:
     return bool(available and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-def pack(module: nn.Module) -> None:
-    """Packs the linear maps of a module."""
-    for name, child in list(module.named_children()):
-        if isinstance(child, nn.Linear):
-            setattr(module, name, PackedLinear(child.weight, child.bias))
+def pack(model: EncoderDecoder) -> None:
+    """Packs the matrices that every decoding step reads, in bfloat16: at least that of the output."""
+    for layer in model.decoder.layers if isinstance(model, Transformer) else ():
+        own = layer.self_attention
+        own.joined = PackedProduct.of_maps(own.q_proj, own.k_proj, own.v_proj)
+        own.out_proj = PackedLinear(own.out_proj.weight, own.out_proj.bias)
+        for module in (layer.cross_attention, layer.feed_forward):
+            for name, child in list(module.named_children()):
+                if isinstance(child, nn.Linear):
+                    setattr(module, name, PackedLinear(child.weight, child.bias))
+    model.output = PackedLinear(model.projection[0])
 
 
 def for_few_rows(tensor: Tensor) -> Tensor:
@@ -148,3 +155,28 @@ def join_inputs(model: nn.Module) -> None:
             for part, added in zip(maps, () if bias is None else bias.chunk(3), strict=bias is not None):
                 part.bias.data = added
             each.joined = JoinedProduct(weight, bias)
+
+
+def convert(
+    model: EncoderDecoder, device: torch.device | str, dtype: torch.dtype = torch.float32
+) -> EncoderDecoder:
+    """Moves a model to a device, changes its computing type, and lays out its matrices for few rows.
+
+    On a CPU the encoder still computes in float32, from embeddings of the new type. The encoder reads its
+    weights once per sentence, for many rows; 16 bits then gain little, or even lose on processors without
+    units for them. ValueError if this processor cannot multiply in bfloat16.
+    """
+    lay_out(model)
+    model.to(device)
+    encoder_too = torch.device(device).type != "cpu"
+    for name, part in model.named_children():
+        if name != "encoder" or encoder_too:
+            part.to(dtype)
+    if model.output_bias is not None:
+        model.output_bias.data = model.output_bias.data.to(dtype)
+    join_inputs(model)
+    if dtype == torch.bfloat16 and not encoder_too:
+        check_bfloat16()
+        if can_pack():
+            pack(model)
+    return model

@@ -1,16 +1,137 @@
-"""The sizes and choices of a model as one frozen value, checked on creation."""
+"""Sizes and choices of a model as one frozen value, checked on creation, and the names of its parts.
+
+Whoever wants to know which tokens an attention reads, how deep it is or whether it is masked asks
+``config.sites`` and ``config.stacks``. A model of a different shape has different tables. No PyTorch.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from transformer.model.encodings.table import ENCODINGS
-from transformer.model.sites import AttentionKind, ScoreName, Side, Site, Stack, paper_sites, paper_stacks
 from transformer.text.kinds import PART, Kind, check_fields, one_of, whole
+
+Side = Literal["encoder", "decoder"]
+"""A stack and the sequence it reads: the encoder reads the source, the decoder reads the target so far."""
+SublayerName = Literal["self_attention", "cross_attention", "feed_forward"]
+ScoreName = Literal["scaled_dot", "dot", "additive"]
+"""How scores come from queries and keys (``transformer.attention.ScoreRule``)."""
+
+
+class AttentionKind(StrEnum):
+    """The three attentions of an encoder-decoder (section 3.2.3)."""
+
+    ENCODER = "encoder"
+    DECODER = "decoder"
+    CROSS = "cross"
+
+
+@dataclass(frozen=True)
+class Sublayer:
+    """A sub-layer: its side, its layer from 0, and its part of the layer."""
+
+    side: Side
+    layer: int
+    name: SublayerName
+
+    @property
+    def path(self) -> str:
+        """What hooks call it: ``decoder.0.cross_attention``."""
+        return f"{self.side}.{self.layer}.{self.name}"
+
+
+Place = tuple[AttentionKind, int]
+"""An attention sub-layer: its kind, and its layer from 0."""
+Head = tuple[int, int]
+"""A head of one kind of attention: its layer and its number there, both from 0."""
+PlacedHead = tuple[AttentionKind, int, int]
+"""A head of a model: its kind of attention, its layer and its number there, both from 0."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One stack of a model: its layers, and the sub-layers of each in the stream's order."""
+
+    side: Side
+    n_layers: int
+    sublayers: tuple[SublayerName, ...]
+
+    def sublayer(self, layer: int, name: SublayerName) -> Sublayer:
+        """One sub-layer of a layer, from 0."""
+        return Sublayer(self.side, layer, name)
+
+    def passed(self) -> tuple[Sublayer, ...]:
+        """Every sub-layer, in the order in which the residual stream passes them."""
+        return tuple(self.sublayer(layer, name) for layer in range(self.n_layers) for name in self.sublayers)
+
+    def ends(self) -> tuple[Sublayer, ...]:
+        """The last sub-layer of every layer."""
+        return tuple(self.sublayer(layer, self.sublayers[-1]) for layer in range(self.n_layers))
+
+    def after(self, sublayer: Sublayer) -> Sublayer | None:
+        """The sub-layer that the stream passes next; None after the last."""
+        passed = self.passed()
+        following = passed.index(sublayer) + 1
+        return passed[following] if following < len(passed) else None
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a kind of attention sits in a model, and what it connects; alike in every layer."""
+
+    kind: AttentionKind
+    query_side: Side  # the side whose sequence asks; the attention sits in this side's stack
+    key_side: Side  # the side whose sequence is attended to
+    name: SublayerName  # its sub-layer of each layer
+    n_layers: int  # how many layers have it
+    causal: bool  # whether query i sees keys 0 to i only
+    score: ScoreName = "scaled_dot"
+
+    @property
+    def own_keys(self) -> bool:
+        """True if queries and keys come from one sequence: self-attention."""
+        return self.query_side == self.key_side
+
+    @property
+    def predicts(self) -> bool:
+        """True if each row predicts a token of the output beside the one it reads."""
+        return self.query_side == "decoder"
+
+    def sublayer(self, layer: int) -> Sublayer:
+        """The sub-layer that it is in a layer, from 0."""
+        return Sublayer(self.query_side, layer, self.name)
+
+
+def _site(kind: AttentionKind, n_layers: int, score: ScoreName) -> Site:
+    """An attention of the paper (section 3.2.3)."""
+    query: Side = "encoder" if kind is AttentionKind.ENCODER else "decoder"
+    key: Side = "decoder" if kind is AttentionKind.DECODER else "encoder"
+    name: SublayerName = "self_attention" if query == key else "cross_attention"
+    return Site(kind, query, key, name, n_layers, kind is AttentionKind.DECODER, score)
+
+
+class Encoding(NamedTuple):
+    """Where a positional encoding acts, and whether it knows distances only: a text may begin anywhere."""
+
+    acts: Literal["nowhere", "embeddings", "rotation", "scores"]
+    relative: bool
+
+
+ENCODINGS = {
+    "none": Encoding("nowhere", True),
+    "sinusoidal": Encoding("embeddings", False),
+    "learned": Encoding("embeddings", False),
+    "shaw": Encoding("scores", True),
+    "t5": Encoding("scores", True),
+    "rotary": Encoding("rotation", True),
+    "alibi": Encoding("scores", True),
+}
+"""The positional encodings; ``transformer.encodings`` computes them."""
+RELATIVE = tuple(name for name, encoding in ENCODINGS.items() if encoding.relative)
 
 Norm = Literal["post", "pre"]
 NormBy = Literal["layer", "rms"]
@@ -272,18 +393,19 @@ class TransformerConfig(ModelConfig):
     @cached_property
     def stacks(self) -> Mapping[Side, Stack]:
         """Encoder and decoder by side."""
-        encoder, decoder = paper_stacks(self.n_encoder_layers, self.n_decoder_layers)
-        return {"encoder": encoder, "decoder": decoder}
+        return {
+            "encoder": Stack("encoder", self.n_encoder_layers, ("self_attention", "feed_forward")),
+            "decoder": Stack(
+                "decoder", self.n_decoder_layers, ("self_attention", "cross_attention", "feed_forward")
+            ),
+        }
 
     @cached_property
     def sites(self) -> Mapping[AttentionKind, Site]:
         """The three attentions by kind."""
         score: ScoreName = "scaled_dot" if self.scaled_scores else "dot"
-        sites = paper_sites(self.n_encoder_layers, self.n_decoder_layers, score)
-        return {site.kind: site for site in sites}
-
-
-RELATIVE = tuple(encoding.name for encoding in ENCODINGS.values() if encoding.relative)
+        depth = {AttentionKind.ENCODER: self.n_encoder_layers}
+        return {kind: _site(kind, depth.get(kind, self.n_decoder_layers), score) for kind in AttentionKind}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -312,11 +434,8 @@ class LanguageModelConfig(ModelConfig):
     @cached_property
     def sites(self) -> Mapping[AttentionKind, Site]:
         """Masked self-attention alone."""
-        kind = AttentionKind.DECODER
         score: ScoreName = "scaled_dot" if self.scaled_scores else "dot"
-        return {
-            kind: Site(kind, "decoder", "decoder", "self_attention", self.n_layers, causal=True, score=score)
-        }
+        return {AttentionKind.DECODER: _site(AttentionKind.DECODER, self.n_layers, score)}
 
 
 Score = Literal["additive", "bilinear", "dot", "local"]
@@ -363,9 +482,7 @@ class RecurrentConfig(ModelConfig):
     @cached_property
     def sites(self) -> Mapping[AttentionKind, Site]:
         """Cross-attention alone, in one layer."""
-        kind, rule = AttentionKind.CROSS, SCORE_RULES[self.score]
-        site = Site(kind, "decoder", "encoder", "cross_attention", 1, causal=False, score=rule)
-        return {kind: site}
+        return {AttentionKind.CROSS: _site(AttentionKind.CROSS, 1, SCORE_RULES[self.score])}
 
     @property
     def products(self) -> Mapping[Side, int]:

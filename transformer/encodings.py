@@ -1,10 +1,10 @@
-"""Positional encodings: one class for each, in one registry, behind one interface.
+"""Positional encodings: one class for each, in one registry, behind one interface, and their bias rules.
 
 An encoding may act in three places; the base class acts in none of them:
 
 * ``added(n)``: a table that is added to the scaled embeddings (section 3.5);
 * ``rotate(x, first)``: a rotation of queries and keys before their product;
-* ``bias(layer)``: a rule for numbers that are added to the scores.
+* ``rules(n)``: for each layer, a rule for numbers that are added to the scores.
 
 Every stack has its own encoding. Cross-attention has none, because its keys belong to another sentence.
 """
@@ -12,29 +12,136 @@ Every stack has its own encoding. Cross-attention has none, because its keys bel
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from transformer.model.config import ModelConfig
-from transformer.model.encodings.biases import (
-    BiasRule,
-    DistanceRule,
-    KeyVectorRule,
-    LinearRule,
-    alibi_slopes,
-    t5_buckets,
-)
+from transformer.config import ModelConfig
 
 BASE = 10_000.0
 SHAW_REACH = 16
 T5_BUCKETS = 32
 T5_MAX_DISTANCE = 128
 LEARNED_STD = 0.1
+Heads = int | slice
+ALL_HEADS = slice(None)
+BIASES = {"alibi": 1, "t5": 2, "shaw": 3}
+"""Rules for a bias, by encoding, with the number of axes of their table."""
+
+
+class BiasRule:
+    """Numbers that positions add to the scores q · k / √d_k, as a rule with one table.
+
+    So memory does not grow with the text: the matrix exists only for the rows and columns that are asked for.
+    All rules depend on distances j − i alone.
+
+    "alibi": −m · |i − j| with a fixed slope m per head (Press et al. 2022, section 3), table (heads,).
+    Without a causal mask, keys at the same distance left and right get the same bias. "t5": one learned number per
+    head and distance, table (heads, 2 × reach + 1), from −reach to reach and cut off beyond (Raffel et al.
+    2020, section 2.1). "shaw": q_i · a_{j−i} / √d_k with learned vectors a, table (heads, 2 × reach + 1,
+    d_head) (Shaw et al. 2018, equations 2 and 4).
+    """
+
+    def __init__(self, name: str, table: Tensor) -> None:
+        self.name, self.table = name, table
+        self._last: tuple[tuple[int, int, int], Tensor] | None = None
+
+    @property
+    def divided(self) -> bool:
+        """True if the bias is a product with the query, divided by √d_k as q · k is."""
+        return self.name == "shaw"
+
+    def scores(self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
+        """(queries, keys) or (heads, queries, keys) bias, with leading dimensions if it uses the query.
+
+        Args:
+            query: (…, queries, d_head) of one head or (…, heads, queries, d_head) of several.
+            rows: (queries,) positions of the queries.
+            columns: (keys,) positions of the keys.
+            heads: The heads that ``query`` holds.
+        """
+        table, distances = self.table[heads], columns - rows[:, None]
+        if self.name == "alibi":
+            return -table[..., None, None] * distances.abs()
+        reach = self.table.shape[1] // 2
+        places = distances.clamp(-reach, reach) + reach
+        if self.name == "t5":
+            return table[..., places]
+        # The queries meet all vectors first; each cell then picks its product, so that no tensor of size
+        # queries × keys × d_head exists.
+        products = query @ table.transpose(-1, -2) / math.sqrt(query.shape[-1])
+        return products.gather(-1, places.expand(*products.shape[:-2], *places.shape))
+
+    def matrix(self, query: Tensor, keys: int, first: int) -> Tensor:
+        """(batch or 1, heads, queries, keys) for queries (batch, heads, queries, d_head) from ``first`` on.
+
+        The layers of one pass share the matrix of a rule that does not depend on the query.
+        """
+        asked = first, query.shape[2], keys
+        if self._last is not None and self._last[0] == asked:
+            return self._last[1]
+        rows = torch.arange(first, first + query.shape[2], device=query.device)
+        bias = self.scores(query, rows, torch.arange(keys, device=query.device)).to(query.dtype)
+        bias = bias if bias.dim() == 4 else bias[None]  # the fused kernel takes no mask of three dimensions
+        if not self.divided:
+            self._last = asked, bias
+        return bias
+
+
+def bias_rule(name: str, table: Tensor, n_heads: int, d_head: int) -> BiasRule:
+    """The rule of a file; ValueError if it is unknown, or its table does not fit."""
+    if name not in BIASES:
+        raise ValueError(f"The bias rule {name!r} is unknown; use one of {', '.join(sorted(BIASES))}.")
+    shape = tuple(table.shape)
+    odd = shape[1] | 1 if len(shape) > 1 else 1
+    if shape != (expected := (n_heads, odd, d_head)[: BIASES[name]]):
+        raise ValueError(
+            f"The table of the bias rule {name} has the sizes {shape}; it must have {expected}: heads, "
+            "an odd number of distances, d_head."
+        )
+    return BiasRule(name, table)
+
+
+def alibi_slopes(n_heads: int) -> Tensor:
+    """(heads,) float64 slopes (Press et al. 2022, section 3).
+
+    2^(−8/n), 2^(−16/n), … if the number of heads n is a power of two; otherwise the slopes of the next lower
+    power of two, then every other slope of the next higher one.
+    """
+
+    def geometric(count: int) -> Tensor:
+        return 2.0 ** (-8 / count * torch.arange(1, count + 1, dtype=torch.float64))
+
+    below = 2 ** int(math.log2(n_heads))
+    return torch.cat([geometric(below), geometric(2 * below)[0::2][: n_heads - below]])
+
+
+def t5_buckets(distances: Tensor, *, causal: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    """The bucket, from 0, of each distance j − i of a key from its query (Raffel et al. 2020).
+
+    Near keys have buckets of their own, far ones share them logarithmically, and from ``max_distance`` on the
+    last one. ``causal`` gives all buckets to keys before the query (later keys share the query's own, 0);
+    otherwise one half is for keys up to the query, the other for keys after it.
+    """
+    if causal:
+        return _bucket(-distances.clamp(max=0), buckets, max_distance)
+    half = buckets // 2
+    return _bucket(distances.abs(), half, max_distance) + half * (distances > 0).long()
+
+
+def _bucket(distances: Tensor, buckets: int, max_distance: int) -> Tensor:
+    exact = buckets // 2
+    ratio = (distances.double().clamp(min=exact) / exact).log() / math.log(max_distance / exact)
+    far = exact + (ratio * (buckets - exact) + 1e-9).long()  # so that a bucket's edge falls into that bucket
+    return torch.where(distances < exact, distances, far.clamp(max=buckets - 1))
 
 
 class PositionalEncoding(nn.Module):
     """No encoding at all; the base class of all encodings."""
+
+    shared: ClassVar[bool] = True
+    """Whether all layers of a stack have one rule."""
 
     def __init__(
         self,
@@ -64,6 +171,12 @@ class PositionalEncoding(nn.Module):
     def bias(self, layer: int) -> BiasRule | None:
         """The rule for the numbers added to the scores of a layer (from 0), or None."""
         return None
+
+    def rules(self, n_layers: int) -> list[BiasRule | None]:
+        """The rule of every layer, for one pass."""
+        if self.shared:
+            return [self.bias(0)] * n_layers
+        return [self.bias(layer) for layer in range(n_layers)]
 
     def check(self, length: int, first: int = 0) -> None:
         """Raises ValueError if the positions reach beyond ``max_positions``."""
@@ -117,6 +230,8 @@ class RelativeKeys(PositionalEncoding):
     every layer and head has its own.
     """
 
+    shared = False
+
     def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         shape = (n_layers, config.n_heads, 2 * SHAW_REACH + 1, config.d_head)
         self.vectors = nn.Parameter(torch.empty(shape))
@@ -124,8 +239,8 @@ class RelativeKeys(PositionalEncoding):
     def initialise(self) -> None:
         nn.init.normal_(self.vectors, std=self.vectors.shape[-1] ** -0.5)
 
-    def bias(self, layer: int) -> KeyVectorRule:
-        return KeyVectorRule(self.vectors[layer])
+    def bias(self, layer: int) -> BiasRule:
+        return BiasRule("shaw", self.vectors[layer])
 
 
 class Buckets(PositionalEncoding):
@@ -142,20 +257,12 @@ class Buckets(PositionalEncoding):
         distances = torch.arange(-T5_MAX_DISTANCE, T5_MAX_DISTANCE + 1)
         places = t5_buckets(distances, causal=causal, buckets=T5_BUCKETS, max_distance=T5_MAX_DISTANCE)
         self.register_buffer("places", places, persistent=False)
-        self._rule: tuple[object, Tensor, DistanceRule] | None = None
 
     def initialise(self) -> None:
         nn.init.normal_(self.weight, std=0.1)
 
-    def bias(self, layer: int) -> DistanceRule:
-        """One rule for all layers while nothing is learned, so that the layers share its matrix."""
-        weight = self.weight
-        now = weight.dtype, weight.device, torch.is_inference_mode_enabled()
-        known = self._rule is not None and self._rule[0] == now and torch.equal(self._rule[1], weight)
-        if weight.requires_grad or not known:
-            self._rule = now, weight.detach().clone(), DistanceRule(weight[:, self.places])
-        assert self._rule is not None
-        return self._rule[2]
+    def bias(self, layer: int) -> BiasRule:
+        return BiasRule("t5", self.weight[:, self.places])
 
 
 class Rotary(PositionalEncoding):
@@ -197,8 +304,8 @@ class Linear(PositionalEncoding):
     def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         self.register_buffer("slopes", alibi_slopes(config.n_heads).float(), persistent=False)
 
-    def bias(self, layer: int) -> LinearRule:
-        return LinearRule(self.slopes)
+    def bias(self, layer: int) -> BiasRule:
+        return BiasRule("alibi", self.slopes)
 
 
 def sinusoidal_table(

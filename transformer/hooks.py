@@ -1,0 +1,166 @@
+"""Looking at a run and changing it: one object that the model calls with the name of every place.
+
+A name is a path that a person can type, such as ``decoder.2.cross_attention.weights`` (``hook_names`` lists
+all). The model goes on with what the call returns. Where nobody looks, ``hooks`` is None and nothing is
+called. One ``Hooks`` belongs to one request and travels where its cache travels, so threads share the model.
+
+| name | value |
+|---|---|
+| ``encoder.tokens``, ``.input`` | (batch, new, d_model) scaled token embeddings; with their encoding |
+| ``encoder.positions`` | (new, d_model) the encoding that is added |
+| ``encoder.output`` | (batch, source, d_model) what cross-attention reads |
+| ``encoder.0.self_attention.query``, ``.key``, ``.value`` | (batch, heads, length, d_head) |
+| ``….scores``, ``….mask``, ``….weights`` | (batch, heads, queries, keys) of equation 1; True = may attend |
+| ``….heads`` | (batch, heads, queries, d_head) weights @ values, which W_O reads |
+| ``encoder.0.feed_forward.hidden`` | (batch, new, d_ff) inner units after the activation |
+| ``encoder.0.self_attention.read``, ``.output``, ``.stream`` | (batch, new, d_model) what a \
+sub-layer reads, what it adds, the residual stream after it |
+| ``encoder.encoding``, ``encoder.0.self_attention.norm``, ``encoder.norm`` | modules: the positional \
+encoding of a stack, and LayerNorms |
+| ``logits`` | (batch, new, pieces) |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from transformer.config import ModelConfig
+
+HookFunction = Callable[[Tensor, int], Tensor]
+"""(value, position of its first row, from 0) → a value of the same shape."""
+ATTENTION = frozenset({"query", "key", "value", "heads", "tokens", "positions", "input"})
+"""The parts that a trace needs."""
+STREAM = frozenset({"read", "output", "stream"})
+"""The parts of the residual stream."""
+CONSTANTS = frozenset({"padding", "bias", "vector", "gain", "shift"})
+"""Parts that never change in a run; recorded wherever the attention or the embedding beside them is."""
+UNFUSED = frozenset({"mask", "scores", "weights"})
+"""Parts that fused attention does not compute."""
+_WHOLE = frozenset({"key", "value"}) | CONSTANTS
+"""Parts that each call gives whole, the cached rows too."""
+
+
+class At(NamedTuple):
+    """What an edit may need to know of the place where it acts."""
+
+    first: int = 0  # position of the first row, from 0
+    mask: Tensor | None = None  # at weights: (…, queries, keys), True = may attend; None if nothing is masked
+    bias: Tensor | None = None  # at scores: the part of them that positions add, undivided by √d_k
+
+
+START = At()
+Edit = Callable[[Any, At], Any]
+"""(value, where it is) → the value with which the model goes on."""
+
+
+class Hooks:
+    """Records values by name, and changes some.
+
+    Attributes:
+        record: Names, or last parts of names such as "query", that are recorded.
+        edits: By name, the changes of what is there, one after another.
+        recorded: What was recorded, in the order of the calls; where an edit acted, ``name.own`` has the
+            value before it. Of what each call gives whole (keys and values), the last.
+    """
+
+    def __init__(
+        self, record: Collection[str] = (), edits: Mapping[str, Sequence[Edit]] | None = None
+    ) -> None:
+        self.record, self.edits = frozenset(record), dict(edits or {})
+        self.recorded: dict[str, list[Tensor]] = {}
+        places = (name.rpartition(".") for name in (*self.edits, *self.record))
+        self._unfused = {place for place, _, part in places if part in UNFUSED}
+
+    def unfuses(self, attention: str) -> bool:
+        """Whether somebody wants the scores or weights of an attention, which fused kernels do not have."""
+        return attention in self._unfused or "" in self._unfused
+
+    def records(self, name: str) -> bool:
+        """Whether the value of a name is recorded."""
+        return name in self.record or name[name.rfind(".") + 1 :] in self.record
+
+    def __call__(self, name: str, value: Any, at: At = START) -> Any:
+        """The value with which the model goes on."""
+        own = value
+        for edit in self.edits.get(name, ()):
+            value = edit(value, at)
+        if self.records(name):
+            self.keep(name, value)
+            if value is not own:
+                self.keep(f"{name}.own", own)
+        return value
+
+    def keep(self, name: str, value: Tensor) -> None:
+        """Records a value, whoever asks."""
+        if name[name.rfind(".") + 1 :] in _WHOLE:
+            self.recorded[name] = [value]
+        else:
+            self.recorded.setdefault(name, []).append(value)
+
+    def values(self, name: str) -> Tensor:
+        """Everything that was recorded under a name, rows side by side; KeyError if nothing was."""
+        parts = self.recorded[name]
+        part = name.removesuffix(".own").rpartition(".")[2]
+        if part in UNFUSED:  # while decoding, each row sees one key more
+            keys = parts[-1].shape[-1]
+            parts = [torch.nn.functional.pad(each, (0, keys - each.shape[-1])) for each in parts]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1 if part == "centres" else -2)
+
+
+def hook_names(config: ModelConfig) -> tuple[str, ...]:
+    """Every name that a model of this config calls its hooks with, in the order of a run."""
+
+    def of_side(side: str) -> Iterator[str]:
+        yield from (f"{side}.{part}" for part in ("encoding", "tokens", "positions", "input"))
+        for sublayer in config.stacks[side].passed():  # type: ignore[index]
+            parts = ("hidden",) if sublayer.name == "feed_forward" else _ATTENDING
+            yield from (f"{sublayer.path}.{part}" for part in ("norm", "read", *parts, "output", "stream"))
+        if config.norm == "pre" and config.stacks[side].passed():  # type: ignore[index]
+            yield f"{side}.norm"
+
+    names = [
+        name for side in config.stacks for name in (*of_side(side), *["encoder.output"] * (side == "encoder"))
+    ]
+    for site in config.sites.values():
+        if not config.stacks[site.query_side].passed():
+            names += [f"{site.sublayer(0).path}.{part}" for part in _ATTENDING]
+    return (*names, "logits")
+
+
+_ATTENDING = ("query", "key", "value", "mask", "scores", "weights", "heads")
+
+
+def function_edits(functions: Mapping[str, HookFunction], config: ModelConfig) -> dict[str, list[Edit]]:
+    """A user's functions as edits.
+
+    ValueError if the model has no such place; and in the run, if a function returns another shape or no
+    tensor.
+    """
+    known = {name for name in hook_names(config) if name.rpartition(".")[2] not in ("encoding", "norm")}
+    for name in functions:
+        if name not in known:
+            raise ValueError(
+                f"There is no place {name!r:.60} in this model; model.hook_names() lists all, layers from 0."
+            )
+
+    def edit(name: str, function: HookFunction) -> Edit:
+        def changed(value: Tensor, at: At) -> Tensor:
+            result = function(value, at.first)
+            if not isinstance(result, Tensor):
+                raise ValueError(
+                    f"The hook at {name} returned {type(result).__name__}; it must return a tensor."
+                )
+            if result.shape != value.shape:
+                raise ValueError(
+                    f"The hook at {name} returned shape {tuple(result.shape)}; "
+                    f"it must keep {tuple(value.shape)}."
+                )
+            return result
+
+        return changed
+
+    return {name: [edit(name, function)] for name, function in functions.items()}

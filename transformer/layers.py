@@ -1,0 +1,202 @@
+"""Feed-forward network, residual connections with their norms, layers and stacks (sections 3.1 and 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transformer.attention import AttentionMask, Cache, MultiHeadAttention
+from transformer.config import AttentionKind, ModelConfig, Side, Sublayer
+from transformer.encodings import BiasRule, PositionalEncoding, make_positions
+from transformer.hooks import At, Hooks
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+}
+StreamNorm = nn.LayerNorm | nn.RMSNorm
+"""gain · c(x) / √(mean c(x)² + ε) + shift: LayerNorm's c takes the mean away, RMSNorm's leaves x as it is."""
+
+
+def make_norm(config: ModelConfig) -> StreamNorm:
+    """The norm that a config names: LayerNorm (Ba et al. 2016) or RMSNorm (Zhang and Sennrich 2019)."""
+    norm = nn.RMSNorm if config.norm_by == "rms" else nn.LayerNorm
+    return norm(config.d_model, eps=config.norm_epsilon)
+
+
+def centred(norm: nn.Module, x: Any) -> Any:
+    """c(x) of a norm, (…, width), tensor or array: x without its mean, or x itself if the norm takes none."""
+    if isinstance(norm, nn.RMSNorm):
+        return x
+    return x - (x.mean(-1, keepdim=True) if isinstance(x, Tensor) else x.mean(-1, keepdims=True))
+
+
+def spread(norm: nn.Module, x: Any) -> Any:
+    """(…, 1) √(mean c(x)² + ε), by which a norm divides; tensor or array."""
+    assert isinstance(norm, StreamNorm)
+    assert norm.eps is not None
+    square = centred(norm, x) ** 2
+    mean = square.mean(-1, keepdim=True) if isinstance(square, Tensor) else square.mean(-1, keepdims=True)
+    return (mean + norm.eps) ** 0.5
+
+
+def shift(part: nn.Module) -> Tensor:
+    """(out,) what a norm or a linear map adds at the end: its bias, or zeros if it has none."""
+    weight, bias = part.get_parameter("weight"), getattr(part, "bias", None)
+    return weight.new_zeros(len(weight)) if bias is None else bias
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = max(0, x W1 + b1) W2 + b2 (equation 2), or with another activation.
+
+    Gated: FFN(x) = (act(x W_gate) ⊙ x W1) W2 (Shazeer 2020, equation 6): a gate for the value of each unit.
+    """
+
+    def __init__(self, config: ModelConfig, sublayer: Sublayer) -> None:
+        super().__init__()
+        width = config.inner_width(sublayer.side)
+        self.name, self.activation = f"{sublayer.path}.hidden", ACTIVATIONS[config.activation]
+        self.inner = nn.Linear(config.d_model, width, config.biases)
+        self.outer = nn.Linear(width, config.d_model, config.biases)
+        self.gate = nn.Linear(config.d_model, width, config.biases) if config.gated else None
+
+    def units(self, x: Tensor) -> Tensor:
+        """(…, d_model) → (…, d_ff): the inner units after the activation, as W2 reads them."""
+        if self.gate is None:
+            return self.activation(self.inner(x))
+        return self.activation(self.gate(x)) * self.inner(x)
+
+    def forward(self, x: Tensor, hooks: Hooks | None = None, first: int = 0) -> Tensor:
+        """(batch, length, d_model) → (batch, length, d_model)."""
+        hidden = self.units(x)
+        if hooks is not None:
+            hidden = hooks(self.name, hidden, At(first))
+        output: Tensor = self.outer(hidden)
+        return output
+
+
+class Residual(nn.Module):
+    """The residual connection around a sub-layer, with its norm.
+
+    Post-norm is LayerNorm(x + Sublayer(x)), as in the paper (section 3.1); pre-norm is
+    x + Sublayer(LayerNorm(x)) (Xiong et al. 2020, figure 1b).
+    """
+
+    def __init__(self, config: ModelConfig, sublayer: Sublayer) -> None:
+        super().__init__()
+        self.name, self.pre_norm = sublayer.path, config.norm == "pre"
+        self.norm = make_norm(config)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self,
+        x: Tensor,  # (batch, length, d_model) the stream, from position ``first`` on
+        apply: Callable[[Tensor], Tensor],  # the sub-layer
+        hooks: Hooks | None = None,
+        first: int = 0,
+    ) -> Tensor:
+        """The stream after the sub-layer, (batch, length, d_model)."""
+        if hooks is not None:
+            return self._watched(x, apply, hooks, At(first))
+        read = self.norm(x) if self.pre_norm else x
+        total = x + self.dropout(apply(read))
+        return total if self.pre_norm else self.norm(total)
+
+    def _watched(self, x: Tensor, apply: Callable[[Tensor], Tensor], hooks: Hooks, at: At) -> Tensor:
+        norm = hooks(f"{self.name}.norm", self.norm)
+        read = hooks(f"{self.name}.read", norm(x) if self.pre_norm else x, at)
+        total = x + self.dropout(hooks(f"{self.name}.output", apply(read), at))
+        stream: Tensor = hooks(f"{self.name}.stream", total if self.pre_norm else norm(total), at)
+        return stream
+
+
+class Layer(nn.Module):
+    """The sub-layers of one layer: self-attention, in the decoder cross-attention, feed-forward (3.1).
+
+    Under a causal mask, a layer without cross-attention makes a language model.
+    """
+
+    def __init__(self, config: ModelConfig, side: Side, layer: int) -> None:
+        super().__init__()
+        self.layer = layer
+        self.self_attention = MultiHeadAttention(config, AttentionKind(side), layer)
+        self.self_attention_residual = Residual(config, Sublayer(side, layer, "self_attention"))
+        self.cross_attention: MultiHeadAttention | None = None
+        if "cross_attention" in config.stacks[side].sublayers:
+            self.cross_attention = MultiHeadAttention(config, AttentionKind.CROSS, layer)
+            self.cross_attention_residual = Residual(config, Sublayer(side, layer, "cross_attention"))
+        self.feed_forward = FeedForward(config, Sublayer(side, layer, "feed_forward"))
+        self.feed_forward_residual = Residual(config, Sublayer(side, layer, "feed_forward"))
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        positions: PositionalEncoding | None = None,
+        rule: BiasRule | None = None,
+        memory: Tensor | None = None,  # (batch, source, d_model)
+        memory_mask: AttentionMask | None = None,
+        cache: Cache | None = None,
+        hooks: Hooks | None = None,
+    ) -> Tensor:
+        """(batch, length, d_model) → (batch, length, d_model)."""
+        first, own = mask.first_query, None if cache is None else cache.decoder[self.layer]
+
+        def attend(read: Tensor) -> Tensor:
+            return self.self_attention(
+                read, mask=mask, positions=positions, rule=rule, cache=own, hooks=hooks
+            )
+
+        x = self.self_attention_residual(x, attend, hooks, first)
+        if (cross := self.cross_attention) is not None:
+            assert memory_mask is not None
+            other = None if cache is None else cache.cross[self.layer]
+
+            def attend_to_memory(read: Tensor) -> Tensor:
+                return cross(read, memory, mask=memory_mask, cache=other, hooks=hooks)
+
+            x = self.cross_attention_residual(x, attend_to_memory, hooks, first)
+        return self.feed_forward_residual(x, lambda read: self.feed_forward(read, hooks, first), hooks, first)
+
+
+class LayerStack(nn.Module):
+    """N layers of a side; with pre-norm, a LayerNorm at the end; by config, one before the first layer."""
+
+    def __init__(self, config: ModelConfig, side: Side) -> None:
+        super().__init__()
+        self.side: Side = side
+        depth = config.stacks[side].n_layers
+        self.positions = make_positions(config, n_layers=depth, causal=side == "decoder")
+        self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
+        self.layers = nn.ModuleList(Layer(config, side, layer) for layer in range(depth))
+        self.final_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type that the stack computes in."""
+        return next(self.layers.parameters()).dtype
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        memory: Tensor | None = None,
+        memory_mask: AttentionMask | None = None,
+        cache: Cache | None = None,
+        hooks: Hooks | None = None,
+    ) -> Tensor:
+        """(batch, length, d_model) → (batch, length, d_model)."""
+        positions, norm = self.positions, self.final_norm
+        if hooks is not None:
+            positions, norm = hooks(f"{self.side}.encoding", positions), hooks(f"{self.side}.norm", norm)
+        rules = positions.rules(len(self.layers))
+        for layer, rule in zip(self.layers, rules, strict=True):
+            x = layer(x, mask, positions, rule, memory, memory_mask, cache, hooks)
+        return norm(x)

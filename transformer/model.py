@@ -1,0 +1,304 @@
+"""The models: the encoder-decoder Transformer (Vaswani et al. 2017, figure 1) and a causal language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transformer.attention import Attention, AttentionMask, Cache, padding_mask
+from transformer.config import (
+    AttentionKind,
+    LanguageModelConfig,
+    ModelConfig,
+    Side,
+    Sublayer,
+    TransformerConfig,
+)
+from transformer.hooks import At, Hooks, hook_names
+from transformer.layers import Layer, LayerStack, Residual, shift
+from transformer.text.brief import Brief
+
+
+class PieceTable(nn.Embedding):
+    """One vector for each piece; an id past the last piece is no piece, and has zeros."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(…) ids → (…, d_model)."""
+        beyond = ids >= self.num_embeddings
+        return super().forward(ids.masked_fill(beyond, 0)).masked_fill(beyond[..., None], 0.0)
+
+
+def piece_table(config: ModelConfig, pieces: int) -> nn.Embedding:
+    """The table of embeddings for some pieces (section 3.4)."""
+    return (PieceTable if config.beyond_pieces else nn.Embedding)(pieces, config.d_model)
+
+
+class Network(Brief, nn.Module):
+    """Tables of embeddings, an output projection, and attentions that ``config.sites`` names.
+
+    A subclass sets ``config`` and the parts.
+    """
+
+    config: ModelConfig  # its sizes
+    embedding: nn.Embedding  # the table of the pieces, or of the source's pieces
+    target_embedding: nn.Embedding | None = None  # the table of the target's pieces, if it is another one
+    output: nn.Module | None = None  # the output projection; None if it is the target's table (section 3.4)
+    output_bias: nn.Parameter | None = None  # (pieces,) what is added to the logits, or None
+    dropout: nn.Dropout
+    # the last layer's output (batch, length, d_model) for the tensors that a batch reads, and ``hooks=``
+    features: Callable[..., Tensor]
+
+    @property
+    def projection(self) -> tuple[Tensor, Tensor | None]:
+        """Weight (target pieces, d_model) and bias (target pieces) of the last linear layer (section 3.4).
+
+        It reads the features times ``config.output_scale``.
+        """
+        weight = self.table("decoder").weight if self.output is None else self.output.weight
+        assert isinstance(weight, Tensor)
+        return weight, self.output_bias
+
+    def logits(self, features: Tensor, hooks: Hooks | None = None, first: int = 0) -> Tensor:
+        """(…, d_model) → (…, target pieces)."""
+        if self.config.scaled_output:
+            features = features * self.config.output_scale
+        if self.output is None:
+            logits = F.linear(features, self.table("decoder").weight, self.output_bias)
+        else:
+            logits = self.output(features)
+            logits = logits if self.output_bias is None else logits + self.output_bias
+        return logits if hooks is None else hooks("logits", logits, At(first))
+
+    def embed(self, ids: Tensor, side: Side, first: int, hooks: Hooks | None = None) -> Tensor:
+        """Ids (batch, new) as the input of a stack (batch, new, d_model); ``first`` is their first position.
+
+        Token embeddings × √d_model (section 3.4), plus the encoding (section 3.5).
+        """
+        stack, at = self.stack(side), At(first)
+        x = self.table(side)(ids).to(stack.dtype) * self.config.embedding_scale
+        positions, norm = stack.positions, stack.embedding_norm
+        if hooks is not None:
+            positions = hooks(f"{side}.encoding", positions)
+            x = hooks(f"{side}.tokens", x, at)
+        encoding = positions.added(ids.shape[1], first)
+        if encoding is not None:
+            x = x + (encoding if hooks is None else hooks(f"{side}.positions", encoding, at))
+        x = self.dropout(norm(x))
+        if hooks is not None:
+            if self.config.embedding_norm and hooks.records(f"{side}.input"):
+                hooks.keep(f"{side}.input.gain", norm.get_parameter("weight"))
+                hooks.keep(f"{side}.input.shift", shift(norm))
+            x = hooks(f"{side}.input", x, at)
+        return x
+
+    def hook_names(self) -> tuple[str, ...]:
+        """Every name that hooks are called with, in the order of a run; see ``transformer.hooks``."""
+        return hook_names(self.config)
+
+    def stack(self, side: Side) -> LayerStack:
+        """The stack of a side."""
+        stack = getattr(self, side)
+        assert isinstance(stack, LayerStack)
+        return stack
+
+    def layer(self, side: Side, layer: int) -> Layer:
+        """A layer of a stack, from 0."""
+        part = self.stack(side).layers[layer]
+        assert isinstance(part, Layer)
+        return part
+
+    def attention(self, kind: AttentionKind, layer: int) -> Attention:
+        """An attention sub-layer of a layer, from 0."""
+        sublayer = self.config.sites[kind].sublayer(layer)
+        part = getattr(self.layer(sublayer.side, layer), sublayer.name)
+        assert isinstance(part, Attention)
+        return part
+
+    def residual(self, sublayer: Sublayer) -> Residual:
+        """The way of a sub-layer's update back into the residual stream."""
+        part = getattr(self.layer(sublayer.side, sublayer.layer), f"{sublayer.name}_residual")
+        assert isinstance(part, Residual)
+        return part
+
+    def table(self, side: Side) -> nn.Embedding:
+        """The embedding table that a side looks its tokens up in (section 3.4)."""
+        own = self.target_embedding if side == "decoder" else None
+        return self.embedding if own is None else own
+
+    def new_cache(self) -> Cache:
+        """An empty cache for one request."""
+        raise NotImplementedError
+
+    def initialise(self) -> None:
+        """Draws the initial weights: Xavier for matrices, 1/√d_model as the spread of embeddings."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        for table in filter(None, (self.embedding, self.target_embedding)):
+            nn.init.normal_(table.weight, std=self.config.d_model**-0.5)
+
+
+class EncoderDecoder(Network):
+    """A model that translates: an encoder's output, and a decoder that attends to it.
+
+    Subclasses say what runs between: ``run_encoder`` and ``run_decoder``.
+    """
+
+    def run_encoder(self, x: Tensor, mask: AttentionMask, hooks: Hooks | None) -> Tensor:
+        """Inputs of the encoder (batch, source, d_model) → its output."""
+        raise NotImplementedError
+
+    def run_decoder(
+        self, x: Tensor, memory: Tensor, mask: AttentionMask, cache: Cache | None, hooks: Hooks | None
+    ) -> Tensor:
+        """Inputs of the decoder (batch, new, d_model) → its output; the mask is that of cross-attention."""
+        raise NotImplementedError
+
+    def encode(
+        self,
+        src_ids: Tensor,  # (batch, source) ids
+        src_padding: Tensor | None = None,  # (batch, source) bool, True for tokens; None if nothing is padded
+        hooks: Hooks | None = None,  # who looks, and what changes the computation
+    ) -> Tensor:
+        """The memory (batch, source, d_model)."""
+        x = self.embed(src_ids, "encoder", 0, hooks)
+        memory = self.run_encoder(x, AttentionMask(src_padding), hooks)
+        return memory if hooks is None else hooks("encoder.output", memory)
+
+    def decode(
+        self,
+        tgt_ids: Tensor,  # (batch, target) decoder input; with a cache, only the new tokens
+        memory: Tensor,  # (batch, source, d_model) from ``encode``
+        src_padding: Tensor | None = None,  # (batch, source) bool, True for tokens; None if nothing is padded
+        *,
+        cache: Cache | None = None,  # what the decoder keeps of the positions before ``tgt_ids``
+        hooks: Hooks | None = None,  # who looks, and what changes the computation
+    ) -> Tensor:
+        """Decoder output (batch, target, d_model) for the given inputs.
+
+        Padding at the end of a target needs no mask of its own, because the causal mask already hides the
+        padding from every token before it.
+        """
+        first = 0 if cache is None else cache.length
+        x = self.embed(tgt_ids, "decoder", first, hooks)
+        mask = AttentionMask(src_padding, first_query=first)
+        x = self.run_decoder(x, memory.to(x.dtype), mask, cache, hooks)
+        if cache is not None:
+            cache.length = first + tgt_ids.shape[1]
+        return x
+
+    def forward(
+        self,
+        src_ids: Tensor,  # (batch, source) ids, padded with ``pad_id``
+        tgt_ids: Tensor,  # (batch, target) decoder input, starting with ``bos_id``, padded with ``pad_id``
+        hooks: Hooks | None = None,
+    ) -> Tensor:
+        """(batch, target, vocab_size) logits of the next token at every position (teacher forcing)."""
+        return self.logits(self.features(src_ids, tgt_ids, hooks), hooks)
+
+    def features(self, src_ids: Tensor, tgt_ids: Tensor, hooks: Hooks | None = None) -> Tensor:
+        """The decoder's output before the projection, (batch, target, d_model); ids as in ``forward``."""
+        src_padding = padding_mask(src_ids, self.config.pad_id)
+        memory = self.encode(src_ids, src_padding, hooks)
+        return self.decode(tgt_ids, memory, src_padding, hooks=hooks)
+
+
+class Transformer(EncoderDecoder):
+    """Encoder, decoder, embeddings and output projection, the last two one matrix (section 3.4) or separate.
+
+    Raises:
+        ValueError: The config names an unknown positional encoding.
+    """
+
+    config: TransformerConfig
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = piece_table(config, config.vocab_size)
+        self.target_embedding = (
+            None if config.shared_embeddings else piece_table(config, config.n_target_pieces)
+        )
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder = LayerStack(config, "encoder")
+        self.decoder = LayerStack(config, "decoder")
+        self.output = (
+            None if config.tied_embeddings else nn.Linear(config.d_model, config.n_target_pieces, bias=False)
+        )
+        self.output_bias = nn.Parameter(torch.zeros(config.n_target_pieces)) if config.output_bias else None
+        self.initialise()
+        with torch.random.fork_rng(devices=[]):  # so that encodings share a seed's other draws
+            self.encoder.positions.initialise()
+            self.decoder.positions.initialise()
+
+    def run_encoder(self, x: Tensor, mask: AttentionMask, hooks: Hooks | None) -> Tensor:
+        output: Tensor = self.encoder(x, mask, hooks=hooks)
+        return output
+
+    def run_decoder(
+        self, x: Tensor, memory: Tensor, mask: AttentionMask, cache: Cache | None, hooks: Hooks | None
+    ) -> Tensor:
+        own = AttentionMask(causal=True, first_query=mask.first_query)
+        output: Tensor = self.decoder(x, own, memory, mask, cache, hooks)
+        return output
+
+    def new_cache(self) -> Cache:
+        return Cache(self.config.n_decoder_layers)
+
+
+class LanguageModel(Network):
+    """Masked self-attention and feed-forward, N times; each position predicts the token that follows it.
+
+    A decoder without cross-attention (Radford et al. 2018); the output projection is the table of embeddings
+    (Press and Wolf 2017).
+
+    Raises:
+        ValueError: The config names an unknown positional encoding.
+    """
+
+    config: LanguageModelConfig
+
+    def __init__(self, config: LanguageModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        self.dropout = nn.Dropout(config.dropout)
+        self.decoder = LayerStack(config, "decoder")
+        self.initialise()
+        self.decoder.positions.initialise()
+
+    def forward(self, ids: Tensor, texts: Tensor | None = None, hooks: Hooks | None = None) -> Tensor:
+        """(batch, length, vocab_size) logits of the next token at every position; arguments as `features`."""
+        return self.logits(self.features(ids, texts, hooks), hooks)
+
+    def features(
+        self,
+        ids: Tensor,  # (batch, length) ids, each text from ``bos_id`` on; with a cache, the new tokens
+        texts: Tensor | None = None,  # (batch, length) numbers of the texts that share a row: `AttentionMask`
+        hooks: Hooks | None = None,
+        cache: Cache | None = None,  # keys and values of the positions before ``ids``
+    ) -> Tensor:
+        """The last layer's output before the projection, (batch, length, d_model).
+
+        Padding at the end of a row needs no mask of its own: the causal mask hides it from every token.
+        """
+        first = 0 if cache is None else cache.length
+        x = self.embed(ids, "decoder", first, hooks)
+        mask = AttentionMask(causal=True, first_query=first, texts=texts)
+        x = self.decoder(x, mask, cache=cache, hooks=hooks)
+        if cache is not None:
+            cache.length = first + ids.shape[1]
+        return x
+
+    def new_cache(self) -> Cache:
+        return Cache(self.config.n_layers, 0)
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Number of parameters; a shared parameter counts once."""
+    return sum(parameter.numel() for parameter in model.parameters())

@@ -1,1 +1,0 @@
-"""Order of tokens in a model: tables and rotations of positions, and biases on scores."""

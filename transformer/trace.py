@@ -1,0 +1,515 @@
+"""A recording of one sentence: named tensors, and every map that follows from them.
+
+A trace keeps what attention consumed and produced, and the mask as a rule, so its memory grows with n·d.
+Scores and weights are computed from these on demand, for each head and window.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from transformer.attention import SCALED_DOT, LocalWindow, ScoreRule, attention_weights
+from transformer.config import AttentionKind, ModelConfig, Place, PlacedHead, Side, Site, Sublayer
+from transformer.encodings import ALL_HEADS, BiasRule, Heads
+from transformer.hooks import (
+    ATTENTION,
+    CONSTANTS,
+    STREAM,
+    UNFUSED,
+    At,
+    Edit,
+    HookFunction,
+    Hooks,
+    function_edits,
+)
+from transformer.interventions import Intervention
+from transformer.interventions.edits import Change, acts_in, edits
+from transformer.layers import StreamNorm, make_norm, shift
+from transformer.model import Network
+from transformer.text.brief import Brief
+from transformer.view import Array, AuditReport, BoolArray, HeadLabels, HeadView, Window, read_only
+
+REPLACED = 1e-5
+"""Difference from its own weights from which on a row of a hooked attention counts as replaced."""
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Parts of a run to record.
+
+    Attributes:
+        attention: Queries, keys, values, outputs, masks and embeddings.
+        residual: Also every sub-layer's input and output, and the residual stream around it.
+    """
+
+    attention: bool = True
+    residual: bool = False
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """What hooks record."""
+        return (ATTENTION if self.attention else frozenset()) | (STREAM if self.residual else frozenset())
+
+
+@dataclass(frozen=True, repr=False)
+class LayerTrace(Brief):
+    """One attention sub-layer for one sentence; every tensor is float32 on the CPU."""
+
+    kind: AttentionKind
+    number: int  # of the layer, from 0
+    query: Tensor  # (heads, queries, d_head), after rotation if any
+    key: Tensor  # (heads, keys, d_head), after rotation if any
+    value: Tensor  # (heads, keys, d_head)
+    output: Tensor  # (heads, queries, d_head), what attention really returned, and what W_O read
+    key_padding: Tensor | None  # (keys,) bool, True for tokens; None if nothing is padded
+    causal: bool  # whether query i sees only keys 0 to i
+    bias: BiasRule | None = None  # rule for numbers added to the scores, or None
+    # (heads, queries, keys) the weights that were used, if a user's function changed this attention
+    used_weights: Tensor | None = None
+    value_norms: Tensor | None = None  # (heads, keys) ‖v_j W_O^h‖, if a file gives them; otherwise None
+    changes: tuple[Change, ...] = ()  # the interventions that act here
+    edits: Mapping[str, Sequence[Edit]] = field(
+        default_factory=dict
+    )  # the same, by part: mask, scores, weights
+    # (heads, queries, d_head) the output before something changed it; None if nothing did
+    own_output: Tensor | None = None
+    score: ScoreRule = SCALED_DOT  # how scores come from queries and keys
+    focus: LocalWindow | None = None  # where each query looks, centres (queries,); None if anywhere
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(heads, queries, keys)."""
+        return self.query.shape[0], self.query.shape[1], self.key.shape[1]
+
+    def window(self) -> Window:
+        """The whole map."""
+        return Window(0, self.shape[1], 0, self.shape[2])
+
+    def own_mask(self, window: Window | None = None) -> Tensor:
+        """(queries, keys) bool, True = may attend: the model's own mask, before interventions."""
+        window = window or self.window()
+        keys = torch.arange(window.key_start, window.key_stop)
+        mask = torch.ones(window.query_stop - window.query_start, len(keys), dtype=torch.bool)
+        if self.causal:
+            mask &= keys <= torch.arange(window.query_start, window.query_stop)[:, None]
+        if self.focus is not None:
+            mask &= self.focus.of(window.queries).visible(self.shape[2])[:, window.keys]
+        return mask if self.key_padding is None else mask & self.key_padding[window.keys]
+
+    def mask(self, window: Window | None = None) -> Tensor:
+        """(queries, keys) bool, True = may attend; with the cells that interventions allow or forbid."""
+        window = window or self.window()
+        if "mask" not in self.edits:
+            return self.own_mask(window)
+        own = self.own_mask(self._rows(window))
+        return self._edited("mask", own, At(window.query_start))[:, window.keys]
+
+    def scores(self, heads: Heads, window: Window | None = None) -> Tensor:
+        """(queries, keys) scores of one head, or (heads, queries, keys), with bias, before the mask."""
+        window = window or self.window()
+        if "scores" in self.edits and heads != ALL_HEADS:
+            return self.scores(ALL_HEADS, window)[heads]
+        scores = self.score.scores(self.query[heads, window.queries], self.key[heads, window.keys], heads)
+        bias = self.bias_scores(heads, window)
+        scores = scores if bias is None else scores + bias
+        undivided = None if self.bias is None or self.bias.divided else bias
+        return self._edited("scores", scores, At(window.query_start, bias=undivided))
+
+    def bias_scores(self, heads: Heads, window: Window | None = None) -> Tensor | None:
+        """What positions add to the scores, in the same shape; None if they add nothing."""
+        if self.bias is None:
+            return None
+        window = window or self.window()
+        rows = torch.arange(window.query_start, window.query_stop)
+        columns = torch.arange(window.key_start, window.key_stop)
+        return self.bias.scores(self.query[heads, window.queries], rows, columns, heads)
+
+    def weights(self, heads: Heads, window: Window | None = None) -> Tensor:
+        """The weights, shaped as ``scores``; the softmax always runs over all keys."""
+        window = window or self.window()
+        weights = self.derived_weights(heads, self._rows(window))
+        if self.used_weights is not None:
+            replaced = self.replaced_rows[heads, window.queries, None]
+            weights = torch.where(replaced, self.used_weights[heads, window.queries], weights)
+        return weights[..., window.keys]
+
+    def derived_weights(self, heads: Heads, rows: Window) -> Tensor:
+        """The weights of some rows that equation 1 and interventions give."""
+        if "weights" in self.edits and heads != ALL_HEADS:
+            return self.derived_weights(ALL_HEADS, rows)[heads]
+        mask = self.mask(rows)
+        focus = None if self.focus is None else self.focus.of(rows.queries)
+        own = attention_weights(self.scores(heads, rows), mask, focus)
+        return self._edited("weights", own, At(rows.query_start, mask=mask))
+
+    @cached_property
+    def replaced_rows(self) -> Tensor:
+        """(heads, queries) bool: the rows whose weights a user's function changed."""
+        if self.used_weights is None:
+            return torch.zeros(self.shape[:2], dtype=torch.bool)
+        difference = (self.derived_weights(ALL_HEADS, self.window()) - self.used_weights).abs()
+        return difference.amax(-1) > REPLACED
+
+    def _rows(self, window: Window) -> Window:
+        return Window(window.query_start, window.query_stop, 0, self.shape[2])
+
+    def _edited(self, part: str, value: Tensor, at: At) -> Tensor:
+        for edit in self.edits.get(part, ()):
+            value = edit(value, at)
+        return value
+
+
+@dataclass(frozen=True, repr=False)
+class EmbeddingTrace(Brief):
+    """The input of a stack for one sentence (sections 3.4 and 3.5)."""
+
+    tokens: Tensor  # (length, d_model) token embeddings × √d_model
+    positions: Tensor | None  # (length, d_model) encoding that was added; None if none was added
+    input: Tensor  # (length, d_model) what the first layer received: the sum, or its norm
+    own_input: Tensor | None = None  # (length, d_model) before something was put in; None if nothing was
+    norm: StreamNorm | None = None  # what normalised the sum; None if nothing did
+
+    @property
+    def sum(self) -> Tensor:
+        """(length, d_model) token embeddings + encoding."""
+        return self.tokens if self.positions is None else self.tokens + self.positions
+
+
+@dataclass(frozen=True, repr=False)
+class ResidualTrace(Brief):
+    """A sub-layer and the residual stream around it; each tensor is (length, d_model)."""
+
+    stream: Tensor  # the stream before the sub-layer
+    read: Tensor  # what the sub-layer reads: LayerNorm(stream) with pre-norm, the stream with post-norm
+    update: Tensor  # what the sub-layer adds
+    output: Tensor  # the stream after the sub-layer
+    own_update: Tensor | None = None  # what the sub-layer returned, if something else is added
+    own_output: Tensor | None = None  # the stream before something was put in; None if nothing was
+
+
+@dataclass(frozen=True, repr=False)
+class TokenTrace(Brief):
+    """Tokens that a stack read or that were written, which the labels of every picture must name."""
+
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]  # their names
+    text: str = ""  # the text that they stand for
+    first: int = 0  # position of the first
+
+
+Auditor = Callable[["AttentionTrace", tuple[Place, ...]], AuditReport]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionTrace(Brief):
+    """Everything that was recorded of one sentence.
+
+    Attributes:
+        tensors: By the names of ``transformer.hooks``, float32 on the CPU, without the batch.
+        config: The model's config.
+        dtype: Type that the model computed in; the coarser type if encoder and decoder differ.
+        auditor: Runs the checks on the given sub-layers.
+        changes: The interventions of the run, with what they put in.
+        tokens: What was read by side, and what was "written"; empty if the trace does not know it.
+        functions: Names at which a user's functions changed the run.
+    """
+
+    tensors: Mapping[str, Tensor]
+    config: ModelConfig
+    dtype: torch.dtype
+    auditor: Auditor = field(repr=False)
+    changes: tuple[Change, ...] = ()
+    tokens: Mapping[str, TokenTrace] = field(default_factory=dict)
+    functions: tuple[str, ...] = ()
+    _memo: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def layers(self) -> dict[AttentionKind, tuple[LayerTrace, ...]]:
+        """One ``LayerTrace`` per kind and layer that was recorded."""
+        changed = edits(self.changes, self.config) if self.changes else {}
+        return {
+            kind: tuple(self._layer(site, layer, changed) for layer in range(site.n_layers))
+            for kind, site in self.config.sites.items()
+            if f"{site.sublayer(0).path}.query" in self.tensors
+        }
+
+    def _layer(self, site: Site, layer: int, changed: Mapping[str, Sequence[Edit]]) -> LayerTrace:
+        name = site.sublayer(layer).path
+        part = {key: self.tensors.get(f"{name}.{key}") for key in ("bias", "vector", "centres")}
+        bias, vector, centres = part.values()
+        return LayerTrace(
+            site.kind,
+            layer,
+            *(self.tensors[f"{name}.{key}"] for key in ("query", "key", "value", "heads")),
+            self.tensors.get(f"{name}.padding"),
+            site.causal,
+            None if bias is None else BiasRule(self.config.positions, bias),
+            self.tensors.get(f"{name}.weights"),
+            self.tensors.get(f"{name}.value_norms"),
+            tuple(
+                each for each in self.changes if acts_in(each.value, site.kind, layer, self.config.n_heads)
+            ),
+            {key: changed[at] for key in UNFUSED if (at := f"{name}.{key}") in changed},
+            self.tensors.get(f"{name}.heads.own"),
+            ScoreRule(site.score, vector),
+            None if centres is None else LocalWindow(centres, self.config.reach),  # type: ignore[attr-defined]
+        )
+
+    @cached_property
+    def embeddings(self) -> dict[Side, EmbeddingTrace]:
+        """One ``EmbeddingTrace`` per side that ran."""
+        sides = [side for side in self.config.stacks if f"{side}.input" in self.tensors]
+        return {side: self._embedding(side) for side in sides}
+
+    def _embedding(self, side: Side) -> EmbeddingTrace:
+        name, norm = f"{side}.input", None
+        if (gain := self.tensors.get(f"{name}.gain")) is not None:
+            norm = make_norm(self.config).requires_grad_(False)
+            norm.weight.copy_(gain)
+            shift(norm).copy_(self.tensors[f"{name}.shift"])
+        positions, own = self.tensors.get(f"{side}.positions"), self.tensors.get(f"{name}.own")
+        return EmbeddingTrace(self.tensors[f"{side}.tokens"], positions, self.tensors[name], own, norm)
+
+    @cached_property
+    def residuals(self) -> dict[Sublayer, ResidualTrace]:
+        """One ``ResidualTrace`` per sub-layer; empty unless the residual stream was requested."""
+        tensors, traces = self.tensors, dict[Sublayer, ResidualTrace]()
+        for side, stack in self.config.stacks.items():
+            before = tensors.get(f"{side}.input")
+            for sublayer in stack.passed():
+                name = sublayer.path
+                if before is None or f"{name}.stream" not in tensors:
+                    break
+                read, update, after = (tensors[f"{name}.{part}"] for part in ("read", "output", "stream"))
+                own = (tensors.get(f"{name}.{part}.own") for part in ("output", "stream"))
+                traces[sublayer] = ResidualTrace(before, read, update, after, *own)
+                before = after
+        return traces
+
+    @property
+    def memory(self) -> Tensor | None:
+        """(source, d_model) what cross-attention reads; None unless the residual stream was requested."""
+        return self.tensors.get("encoder.output")
+
+    def layer(self, kind: AttentionKind | str, layer: int, head: int | None = None) -> LayerTrace:
+        """One attention sub-layer.
+
+        Raises:
+            IndexError: The kind has no such layer, or the layer no such head (both count from 0).
+        """
+        layers = self.layers.get(AttentionKind(kind), ())
+        if not 0 <= layer < len(layers):
+            raise IndexError(
+                f"There is no {kind} layer {layer}; this trace has {len(layers)}, counted from 0."
+            )
+        record = layers[layer]
+        if head is not None and not 0 <= head < record.shape[0]:
+            raise IndexError(f"There is no head {head}; a layer has {record.shape[0]}, counted from 0.")
+        return record
+
+    def scores(
+        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
+    ) -> Array:
+        """Scaled scores before the mask: (queries, keys) of one head, or (heads, queries, keys) of all."""
+        scores: Array = self.layer(kind, layer, head).scores(_heads(head), window).numpy()
+        return scores
+
+    def bias(
+        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
+    ) -> Array | None:
+        """The bias of the positional encoding, in the shape of the scores; None if it adds nothing."""
+        bias = self.layer(kind, layer, head).bias_scores(_heads(head), window)
+        return None if bias is None else bias.numpy()
+
+    def weights(
+        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
+    ) -> Array:
+        """Weights: (queries, keys) of one head, or (heads, queries, keys) of all.
+
+        Rows sum to 1; in local attention, whose weights a Gaussian multiplies, to less.
+        """
+        weights: Array = self.layer(kind, layer, head).weights(_heads(head), window).numpy()
+        return weights
+
+    def mask(
+        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
+    ) -> BoolArray:
+        """True = may attend: (queries, keys) of one head, or the same for all, (heads, queries, keys)."""
+        record = self.layer(kind, layer, head)
+        mask = record.mask(window).numpy()
+        return mask if head is not None else np.broadcast_to(mask, (record.shape[0], *mask.shape))
+
+    def contributions(
+        self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
+    ) -> Array | None:
+        """(queries, keys) ‖w_ij · v_j W_O^h‖: each key's share in the update (Kobayashi et al. 2020).
+
+        None if the trace lacks the norms, which come only with a file that was saved together with its model,
+        or if the head's output was changed after it was computed.
+        """
+        record = self.layer(kind, layer, head)
+        own = record.own_output
+        if record.value_norms is None or (own is not None and not own[head].equal(record.output[head])):
+            return None
+        keys = (window or record.window()).keys
+        contributions: Array = (record.weights(head, window) * record.value_norms[head, keys]).numpy()
+        return contributions
+
+    def head(
+        self, place: PlacedHead, labels: HeadLabels, model: tuple[str, str], window: Window | None = None
+    ) -> HeadView:
+        """One head as arrays, audited.
+
+        Args:
+            place: The head.
+            labels: Tokens of the whole map.
+            model: Name of the model, and "pre", "post" or "none".
+            window: The part of the map; None for all of it.
+
+        Raises:
+            IndexError: There is no such layer or head, or the window leaves the map.
+        """
+        from transformer.audit import audit_view
+
+        kind, layer, head = place
+        record = self.layer(kind, layer, head)
+        whole = record.window()
+        window = window or whole
+        if not (
+            0 <= window.query_start < window.query_stop <= whole.query_stop
+            and 0 <= window.key_start < window.key_stop <= whole.key_stop
+        ):
+            cells = f"{whole.query_stop} × {whole.key_stop}"
+            raise IndexError(f"The window {window} leaves the map of {cells} cells.")
+        rows, keys, drawn = window.queries, window.keys, labels.of(window)
+        view = HeadView(
+            *(*place, *model, drawn.queries, drawn.predicted, drawn.keys, window),
+            scores=self.scores(*place, window),
+            mask=self.mask(*place, window),
+            weights=self.weights(*place, window),
+            query=read_only(record.query[head, rows]),
+            key=read_only(record.key[head, keys]),
+            value=read_only(record.value[head, keys]),
+            output=read_only(record.output[head, rows]),
+            audit=AuditReport(()),
+            score=record.score.name,
+            centres=None if record.focus is None else read_only(record.focus.centres[rows]),
+            reach=0 if record.focus is None else record.focus.half_width,
+        )
+        checks = self.audit((kind, layer)).joined(audit_view(view, record, self.labels(kind)))
+        return replace(view, audit=checks)
+
+    def labels(self, kind: AttentionKind | str) -> HeadLabels | None:
+        """The tokens along the maps of a kind, as they were read and written; None if they are not known."""
+        if not self.tokens:
+            return None
+        site = self.config.sites[AttentionKind(kind)]
+        written = self.tokens["written"].pieces if site.predicts else None
+        return HeadLabels(self.tokens[site.query_side].pieces, written, self.tokens[site.key_side].pieces)
+
+    @property
+    def hash(self) -> int:
+        """A number that depends on what entered the model; it chooses the cells that are computed twice."""
+        entered = [embedding.input.numpy().tobytes() for embedding in self.embeddings.values()]
+        number: int = self.once("hash", lambda: zlib.crc32(b"".join(entered)))
+        return number
+
+    @property
+    def interventions(self) -> tuple[Intervention, ...]:
+        """The changes in this run."""
+        return tuple(change.value for change in self.changes)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Every attention sub-layer of the trace."""
+        return tuple((kind, layer) for kind, layers in self.layers.items() for layer in range(len(layers)))
+
+    def audit(self, *places: Place) -> AuditReport:
+        """Runs the checks of ``transformer.audit`` on the given sub-layers, by default all; cached."""
+        report: AuditReport = self.once(places, lambda: self.auditor(self, places or self.places))
+        return report
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """A value that is made when this trace is asked for it first."""
+        return self._memo[key] if key in self._memo else self._memo.setdefault(key, make())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the records of attention."""
+        parts = {"query", "key", "value", "heads", "own", "padding", "weights"}
+        return sum(each.nbytes for name, each in self.tensors.items() if name.rpartition(".")[2] in parts)
+
+
+def _heads(head: int | None) -> Heads:
+    return ALL_HEADS if head is None else head
+
+
+def trace_of(
+    hooks: Hooks,
+    config: ModelConfig,
+    auditor: Auditor,
+    row: int = 0,  # the row of the batch
+    changes: Sequence[Change] = (),  # the interventions that acted
+    tokens: Mapping[str, TokenTrace] | None = None,  # what was read and written
+    functions: Sequence[str] = (),  # names at which a user's functions acted
+) -> AttentionTrace | None:
+    """What hooks recorded of one row of the batch; None if it was no attention."""
+    recorded, types = dict[str, Tensor](), set[torch.dtype]()
+    for name in hooks.recorded:
+        value = hooks.values(name)
+        part = name.rpartition(".")[2]
+        if part in ("query", "tokens"):
+            types.add(value.dtype)
+        whole = part in CONSTANTS - {"padding"} or part == "positions"
+        value = value if whole else value[row]
+        if part == "centres":  # one head
+            value = value[0]
+        value = value if part == "padding" else value.float()
+        recorded[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+    if not types:
+        return None
+    dtype = max(types, key=lambda dtype: torch.finfo(dtype).eps)
+    return AttentionTrace(recorded, config, dtype, auditor, tuple(changes), tokens or {}, tuple(functions))
+
+
+Floats = NDArray[np.float32]
+Projections = Callable[[AttentionKind, int], Floats]
+"""A function that returns each head's part of W^O in a layer: (heads, d_head, d_model)."""
+
+
+def output_projections(model: Network) -> Projections:
+    """W^O of a model by kind and layer, cut into its heads (section 3.2.2)."""
+
+    def part(kind: AttentionKind, layer: int) -> Floats:
+        attention = model.attention(kind, layer)
+        weight = attention.out_proj.weight.detach().float().cpu()
+        heads: Floats = weight.T.reshape(attention.n_heads, -1, weight.shape[0]).numpy()
+        return heads
+
+    return part
+
+
+def hooks_of(
+    config: ModelConfig,
+    capture: Capture | None = None,  # what to record; None for nothing
+    changes: Sequence[Change] = (),  # interventions, with what they put in
+    functions: Mapping[str, HookFunction] | None = None,  # a user's functions by name; they act last
+) -> Hooks | None:
+    """The hooks of one pass; None if nobody looks. ValueError if the model has no place of a function."""
+    by_name = edits(changes, config) if changes else {}
+    record = set() if capture is None else {*capture.parts}
+    for name, added in function_edits(functions or {}, config).items():
+        by_name.setdefault(name, []).extend(added)
+        place, _, part = name.rpartition(".")
+        if part in UNFUSED and capture is not None and capture.attention:
+            record.add(f"{place}.weights")  # what nothing but this run knows
+    return Hooks(record, by_name) if record or by_name else None

@@ -1,1 +1,0 @@
-"""Recordings of a run, views of single heads, and the checks that prove them."""
