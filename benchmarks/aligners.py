@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,7 @@ from explorer.lenses.words.alignment import (  # noqa: E402
 )
 from transformer import Translator, load_translator  # noqa: E402
 from transformer.config import AttentionKind  # noqa: E402
-from transformer.hooks import Hooks  # noqa: E402
+from transformer.hooks import At, Hooks  # noqa: E402
 from transformer.runs.translation import Translation  # noqa: E402
 from transformer.text.links import GoldPair, Links, read_gold  # noqa: E402
 from transformer.text.words import word_groups  # noqa: E402
@@ -47,6 +48,10 @@ from transformer.trace import output_projections  # noqa: E402
 CROSS = AttentionKind.CROSS
 Variant = tuple[str, str, str, str]
 """The way, the place, the rows and the rule."""
+
+
+def _free(weights: torch.Tensor, own: torch.Tensor, at: At) -> torch.Tensor:
+    return weights
 
 
 def optimised(translator: Translator, run: Translation, layer: int, steps: int, rate: float) -> np.ndarray:
@@ -62,7 +67,7 @@ def optimised(translator: Translator, run: Translation, layer: int, steps: int, 
     weights = f"{config.sites[CROSS].sublayer(layer).path}.weights"
     for _ in range(steps):
         free = logits.softmax(-1)
-        features = model.decode(read, memory, hooks=Hooks((), {weights: [lambda own, at, free=free: free]}))
+        features = model.decode(read, memory, hooks=Hooks((), {weights: [partial(_free, free)]}))
         loss = torch.nn.functional.cross_entropy(model.logits(features)[0], target[0], reduction="sum")
         (slope,) = torch.autograd.grad(loss, logits)
         logits = (logits.detach() - rate * slope).requires_grad_()

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, ratio, report
 from transformer import AttentionKind, Translator, load_translator
-from transformer.layers import DecoderLayer
+from transformer.layers import Layer
 from transformer.storage.tensors import stored_tensors, weight_files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -119,7 +119,7 @@ def products(translator: Translator, src_ids: Tensor, target: int, beam_size: in
     dtype = model.stack("decoder").dtype
     maps: list[tuple[Callable[[Tensor], Tensor], int]] = []
     for layer in model.stack("decoder").modules():
-        if isinstance(layer, DecoderLayer):
+        if isinstance(layer, Layer) and layer.cross_attention is not None:
             own, cross, network = layer.self_attention, layer.cross_attention, layer.feed_forward
             separate = (own.q_proj, own.k_proj, own.v_proj) if own.joined is None else (own.joined,)
             maps += [(map_, model.config.d_model) for map_ in (*separate, own.out_proj)]

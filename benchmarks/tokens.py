@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.interleave import interleaved, report
 from transformer import Translator, load_translator
 from transformer.attention import MultiHeadAttention
-from transformer.layers import DecoderLayer
+from transformer.layers import Layer
 
 MODELS = Path(__file__).resolve().parents[1] / "assets" / "models"
 NAMES = ("en-de", "en-pt")
@@ -43,7 +43,7 @@ def written(translator: Translator, record: bool) -> int:
 
 def compare_layouts(model: Translator, repeats: int) -> None:
     """Prints, for each shape (outputs, inputs), the time from (in, out) as a share of (out, in)."""
-    layers = [layer for layer in model.model.stack("decoder").modules() if isinstance(layer, DecoderLayer)]
+    layers = [layer for layer in model.model.stack("decoder").modules() if isinstance(layer, Layer)]
     for name, maps in {
         "W^O": [layer.self_attention.out_proj for layer in layers],
         "W_1": [layer.feed_forward.inner for layer in layers],

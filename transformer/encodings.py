@@ -37,9 +37,9 @@ class BiasRule:
     All rules depend on distances j − i alone.
 
     "alibi": −m · |i − j| with a fixed slope m per head (Press et al. 2022, section 3), table (heads,).
-    Without a causal mask, keys at the same distance left and right get the same bias. "t5": one learned number per
-    head and distance, table (heads, 2 × reach + 1), from −reach to reach and cut off beyond (Raffel et al.
-    2020, section 2.1). "shaw": q_i · a_{j−i} / √d_k with learned vectors a, table (heads, 2 × reach + 1,
+    Without a causal mask, keys at the same distance left and right get the same bias. "t5": one learned
+    number per head and distance, table (heads, 2 × reach + 1), from −reach to reach and cut off beyond
+    (Raffel et al. 2020, section 2.1). "shaw": q_i · a_{j−i} / √d_k with learned vectors a, table (heads, 2 × reach + 1,
     d_head) (Shaw et al. 2018, equations 2 and 4).
     """
 

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from transformer.attention import MultiHeadAttention
 from transformer.config import AttentionKind
+from transformer.layers import Layer
 from transformer.model import EncoderDecoder, Transformer
 
 
@@ -88,10 +89,13 @@ def can_pack() -> bool:
 
 def pack(model: EncoderDecoder) -> None:
     """Packs the matrices that every decoding step reads, in bfloat16: at least that of the output."""
-    for layer in model.decoder.layers if isinstance(model, Transformer) else ():
+    layers = model.decoder.layers if isinstance(model, Transformer) else ()
+    for layer in layers:
+        assert isinstance(layer, Layer)
         own = layer.self_attention
         own.joined = PackedProduct.of_maps(own.q_proj, own.k_proj, own.v_proj)
         own.out_proj = PackedLinear(own.out_proj.weight, own.out_proj.bias)
+        assert layer.cross_attention is not None
         for module in (layer.cross_attention, layer.feed_forward):
             for name, child in list(module.named_children()):
                 if isinstance(child, nn.Linear):

@@ -30,8 +30,8 @@ class Comparison(nn.Module):
 
     "dot": hᵀ m (Luong et al. 2015). "bilinear": hᵀ W m, their "general"; the query is h W. "additive":
     vᵀ tanh(W₁ h + W₂ m + b) (Bahdanau et al. 2015, appendix A.1.2), q = W₁ h, k = W₂ m + b. "local":
-    "bilinear" near a predicted centre p_t = S · σ(v_pᵀ tanh(W_p h)), a position among the S tokens of the source, from 0
-    (Luong et al. 2015, section 3.2, "local-p"). Before training, v_p is 0, so that every query looks at the
+    "bilinear" near a predicted centre p_t = S · σ(v_pᵀ tanh(W_p h)), a position among the S tokens of the
+    source, from 0 (Luong et al. 2015, section 3.2, "local-p"). Before training, v_p is 0, so that every query looks at the
     middle. (From a random v_p, training drove all centres to the end of the source, where σ is flat, and most
     had not left it after 600 steps, *measured*.)
     """
@@ -159,7 +159,7 @@ class RecurrentDecoder(nn.Module):
         states, last = self.gru(x, before[None].contiguous())
         if cache is not None:
             cache.state = last[0]
-        return states  # type: ignore[no-any-return]
+        return states
 
 
 class Recurrent(EncoderDecoder):

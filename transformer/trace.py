@@ -244,24 +244,27 @@ class AttentionTrace(Brief):
 
     def _layer(self, site: Site, layer: int, changed: Mapping[str, Sequence[Edit]]) -> LayerTrace:
         name = site.sublayer(layer).path
-        part = {key: self.tensors.get(f"{name}.{key}") for key in ("bias", "vector", "centres")}
-        bias, vector, centres = part.values()
+        get, here = self.tensors.get, self.tensors
+        bias, vector, centres = (get(f"{name}.{part}") for part in ("bias", "vector", "centres"))
         return LayerTrace(
             site.kind,
             layer,
-            *(self.tensors[f"{name}.{key}"] for key in ("query", "key", "value", "heads")),
-            self.tensors.get(f"{name}.padding"),
-            site.causal,
-            None if bias is None else BiasRule(self.config.positions, bias),
-            self.tensors.get(f"{name}.weights"),
-            self.tensors.get(f"{name}.value_norms"),
-            tuple(
+            query=here[f"{name}.query"],
+            key=here[f"{name}.key"],
+            value=here[f"{name}.value"],
+            output=here[f"{name}.heads"],
+            key_padding=get(f"{name}.padding"),
+            causal=site.causal,
+            bias=None if bias is None else BiasRule(self.config.positions, bias),
+            used_weights=get(f"{name}.weights"),
+            value_norms=get(f"{name}.value_norms"),
+            changes=tuple(
                 each for each in self.changes if acts_in(each.value, site.kind, layer, self.config.n_heads)
             ),
-            {key: changed[at] for key in UNFUSED if (at := f"{name}.{key}") in changed},
-            self.tensors.get(f"{name}.heads.own"),
-            ScoreRule(site.score, vector),
-            None if centres is None else LocalWindow(centres, self.config.reach),  # type: ignore[attr-defined]
+            edits={part: changed[at] for part in UNFUSED if (at := f"{name}.{part}") in changed},
+            own_output=get(f"{name}.heads.own"),
+            score=ScoreRule(site.score, vector),
+            focus=None if centres is None else LocalWindow(centres, getattr(self.config, "reach", 1)),
         )
 
     @cached_property

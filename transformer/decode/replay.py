@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from transformer.attention import Cache
 from transformer.decode.request import numbers
 from transformer.hooks import Hooks
-from transformer.model import Cache, EncoderDecoder
+from transformer.model import EncoderDecoder
 
 
 @torch.inference_mode()

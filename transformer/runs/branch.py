@@ -40,7 +40,7 @@ def branch(
     log_probs = tuple(tree.nodes[i].log_prob for i in tree.path(node))
     changes = tuple(reached(translation.interventions, len(ids)))
     most = translator.config.max_positions
-    call = TranslationCall(translator.equipment, translation.source_text, changes, (), lambda _: most)
+    call = TranslationCall(translator.equipment, translation.source_text, changes, {}, lambda _: most)
     run = Run(call, capture or Capture())
     distribution = call.distributions(ids, run.observer)
     hypothesis = Hypothesis(ids, log_probs, (0,) * len(ids), sum(log_probs))

@@ -34,7 +34,7 @@ def retrace(
     given = len(ids) if translation.method == "forced" else None
     most = given or translator.config.max_positions
     changes = translation.interventions
-    call = TranslationCall(translator.equipment, translation.source_text, changes, (), lambda _: most, given)
+    call = TranslationCall(translator.equipment, translation.source_text, changes, {}, lambda _: most, given)
     run = Run(call, capture)
     again, parents = chosen(call.distributions(ids, run.observer), ids), tuple(step.parent for step in steps)
     decoded = Hypothesis(ids, translation.log_probs, parents, sum(translation.log_probs))

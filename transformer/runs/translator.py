@@ -105,7 +105,7 @@ class TranslationCall(Call[EncoderDecoder, Translation]):
 
     def call_of(self, run: OtherRun) -> TranslationCall:
         most, given = self.equipment.config.max_positions, 1 if run.target is None else len(run.target)
-        return TranslationCall(self.equipment, run.text, run.interventions, (), lambda _: most, given)
+        return TranslationCall(self.equipment, run.text, run.interventions, {}, lambda _: most, given)
 
     def answer(self, **parts: Any) -> Translation:
         return Translation(**parts)

@@ -19,7 +19,7 @@ from transformer.attention import MultiHeadAttention
 from transformer.audit import OUTPUT_LIMIT, merged
 from transformer.config import AttentionKind
 from transformer.encodings import PositionalEncoding
-from transformer.layers import PreNorm, Residual, StreamNorm, centred, shift, spread
+from transformer.layers import Residual, StreamNorm, centred, shift, spread
 from transformer.model import Network
 from transformer.runs.translation import NotCapturedError, Translation
 from transformer.trace import LayerTrace, ResidualTrace
@@ -275,11 +275,11 @@ def _by_hand(linear: nn.Linear, outputs: Array) -> Doubles:
 
 
 def _before(residual: Residual, stream: Array) -> Doubles:
-    return layer_norm(residual.norm, stream) if isinstance(residual, PreNorm) else stream.astype(np.float64)
+    return layer_norm(residual.norm, stream) if residual.pre_norm else stream.astype(np.float64)
 
 
 def _after(residual: Residual, total: Doubles) -> Doubles:
-    return total if isinstance(residual, PreNorm) else layer_norm(residual.norm, total)
+    return total if residual.pre_norm else layer_norm(residual.norm, total)
 
 
 def layer_norm(norm: StreamNorm, x: Floats) -> Doubles:

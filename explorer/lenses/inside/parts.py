@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from explorer.lenses.inside.inside import Floats, as_array, as_double, difference, layer_norm, worst
 from transformer.audit import OUTPUT_LIMIT
 from transformer.config import Side, Sublayer
-from transformer.layers import GatedFeedForward, StreamNorm, shift, spread
+from transformer.layers import StreamNorm, shift, spread
 from transformer.model import Network
 from transformer.runs.translation import NotCapturedError, Translation
 from transformer.trace import EmbeddingTrace
@@ -135,10 +135,10 @@ def _normed(norm: StreamNorm, before: Tensor, after: Array) -> NormPart:
     part = NormPart(
         before=x,
         mean=None if isinstance(norm, nn.RMSNorm) else float(x.mean(dtype=np.float64)),
-        deviation=float((spread(norm, x.astype(np.float64))[0] ** 2 - norm.eps).clip(0) ** 0.5),
-        epsilon=norm.eps,
+        deviation=float((spread(norm, x.astype(np.float64))[0] ** 2 - float(norm.eps or 0.0)).clip(0) ** 0.5),
+        epsilon=float(norm.eps or 0.0),
         weight=as_array(norm.weight),
-        bias=None if norm.bias is None else as_array(norm.bias),
+        bias=as_array(norm.bias) if isinstance(norm, nn.LayerNorm) else None,
         after=after,
         checks=(),
     )
@@ -161,7 +161,7 @@ def feed_forward_part(
     trace, network = translation.stream(sublayer), model.layer(side, layer).feed_forward
     with torch.inference_mode():
         read = trace.read[position]
-        gates = _mapped(network.gate, read) if isinstance(network, GatedFeedForward) else None
+        gates = _mapped(network.gate, read) if network.gate is not None else None
         values = _mapped(network.inner, read)
         units = network.activation(values) if gates is None else network.activation(gates) * values
         lengths = network.outer.weight.float().cpu().norm(dim=0)

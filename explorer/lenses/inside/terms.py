@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transformer.attention import Additive
 from transformer.config import PlacedHead, ScoreName
 from transformer.trace import AttentionTrace
 from transformer.view import Array, read_only
@@ -50,7 +49,7 @@ def score_terms(
     kind, number, head = place
     layer = trace.layer(kind, number, head)
     q, k = (read_only(each[head, at]) for each, at in ((layer.query, query), (layer.key, key)))
-    vector = read_only(layer.score.vector[head]) if isinstance(layer.score, Additive) else None
+    vector = None if layer.score.vector is None else read_only(layer.score.vector[head])
     scores, seen = trace.scores(kind, number, head)[query], trace.mask(kind, number, head)[query]
     top = float(scores[seen].max(initial=-math.inf))
     log_total = top + math.log(float(np.exp(scores[seen] - top).sum())) if seen.any() else -math.inf

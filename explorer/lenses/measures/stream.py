@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from explorer.lenses.inside.parts import embedding_trace
 from explorer.lenses.inside.weights import exact, output_rows
 from transformer.config import AttentionKind, RecurrentConfig, Side, Sublayer
-from transformer.layers import PostNorm, StreamNorm, shift, spread
+from transformer.layers import StreamNorm, shift, spread
 from transformer.model import Network
 from transformer.runs.translation import NotCapturedError, Translation
 from transformer.trace import AttentionTrace, ResidualTrace
@@ -110,7 +110,7 @@ def written(model: Network, run: Translation, side: Side) -> tuple[SublayerUpdat
     found = []
     for sublayer in model.config.stacks[side].passed():
         record, residual = run.stream(sublayer), model.residual(sublayer)
-        after = isinstance(residual, PostNorm)
+        after = not residual.pre_norm
         norm = FixedNorm.of(residual.norm, record.stream + record.update) if after else None
         found.append(SublayerUpdate(sublayer, kinds.get((side, sublayer.name)), record, norm))
     return tuple(found)

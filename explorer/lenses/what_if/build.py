@@ -81,7 +81,7 @@ class Plane:
     def _asked(self, query: Tensor) -> LayerTrace:
         """The sub-layer with a query (d_head,) in the place of each of its own."""
         own = self.record.query
-        return replace(self.record, query=query.expand_as(own), replaced_rows=None, replaced_weights=None)
+        return replace(self.record, query=query.expand_as(own), used_weights=None)
 
     def scores(self, query: Tensor) -> Tensor:
         """(keys,) q·k / √d_k, with the bias of positions if there is one."""

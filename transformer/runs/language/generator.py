@@ -71,7 +71,7 @@ class TextCall(Call[LanguageModel, Generation]):
 
     def call_of(self, run: OtherRun) -> TextCall:
         count = len(run.target or ())
-        return TextCall(self.equipment, run.interventions, (), count, count)
+        return TextCall(self.equipment, run.interventions, {}, count, count)
 
     def answer(self, **parts: Any) -> Generation:
         prompt, given = self._prompt
