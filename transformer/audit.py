@@ -106,8 +106,6 @@ def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) ->
         mask, used = textbook.mask, textbook.weights
         derived = layer.weights(ALL_HEADS, Window(rows.start, rows.stop, 0, keys))
         sums = mask.any(-1).float() if layer.focus is None else used.sum(-1)
-        if layer.used_weights is not None:  # a user's weights may sum to anything
-            sums = torch.where(layer.replaced_rows[:, rows], used.sum(-1), sums)
         row_sums = _worst(row_sums, _largest(derived.sum(-1) - sums), _largest(used.sum(-1) - sums))
         leaks = _worst(leaks, _largest(derived.masked_fill(mask, 0.0)))
         weights = _worst(weights, _largest(used - derived))

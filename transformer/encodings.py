@@ -27,7 +27,7 @@ LEARNED_STD = 0.1
 Heads = int | slice
 ALL_HEADS = slice(None)
 BIASES = {"alibi": 1, "t5": 2, "shaw": 3}
-"""Rules for a bias, by encoding, with the number of axes of their table."""
+"""Rules for a bias, by encoding, with the number of axes of their table, by which a rule is known."""
 
 
 class BiasRule:
@@ -39,8 +39,8 @@ class BiasRule:
     "alibi": −m · |i − j| with a fixed slope m per head (Press et al. 2022, section 3), table (heads,).
     Without a causal mask, keys at the same distance left and right get the same bias. "t5": one learned
     number per head and distance, table (heads, 2 × reach + 1), from −reach to reach and cut off beyond
-    (Raffel et al. 2020, section 2.1). "shaw": q_i · a_{j−i} / √d_k with learned vectors a, table (heads, 2 × reach + 1,
-    d_head) (Shaw et al. 2018, equations 2 and 4).
+    (Raffel et al. 2020, section 2.1). "shaw": q_i · a_{j−i} / √d_k with learned vectors a, table
+    (heads, 2 × reach + 1, d_head) (Shaw et al. 2018, equations 2 and 4).
     """
 
     def __init__(self, name: str, table: Tensor) -> None:

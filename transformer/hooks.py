@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from transformer.config import ModelConfig
+from transformer.config import ENCODINGS, ModelConfig, Side
 
 HookFunction = Callable[[Tensor, int], Tensor]
 """(value, position of its first row, from 0) → a value of the same shape."""
@@ -114,17 +114,21 @@ class Hooks:
 def hook_names(config: ModelConfig) -> tuple[str, ...]:
     """Every name that a model of this config calls its hooks with, in the order of a run."""
 
-    def of_side(side: str) -> Iterator[str]:
-        yield from (f"{side}.{part}" for part in ("encoding", "tokens", "positions", "input"))
-        for sublayer in config.stacks[side].passed():  # type: ignore[index]
+    def of_side(side: Side) -> Iterator[str]:
+        stack = config.stacks[side].passed()
+        yield from (f"{side}.{part}" for part in (*["encoding"] * bool(stack), "tokens"))
+        if ENCODINGS[config.positions].acts == "embeddings":
+            yield f"{side}.positions"
+        yield f"{side}.input"
+        for sublayer in stack:
             parts = ("hidden",) if sublayer.name == "feed_forward" else _ATTENDING
             yield from (f"{sublayer.path}.{part}" for part in ("norm", "read", *parts, "output", "stream"))
-        if config.norm == "pre" and config.stacks[side].passed():  # type: ignore[index]
+        if config.norm == "pre" and stack:
             yield f"{side}.norm"
+        if side == "encoder":
+            yield "encoder.output"
 
-    names = [
-        name for side in config.stacks for name in (*of_side(side), *["encoder.output"] * (side == "encoder"))
-    ]
+    names = [name for side in config.stacks for name in of_side(side)]
     for site in config.sites.values():
         if not config.stacks[site.query_side].passed():
             names += [f"{site.sublayer(0).path}.{part}" for part in _ATTENDING]

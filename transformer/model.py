@@ -44,9 +44,9 @@ class Network(Brief, nn.Module):
 
     config: ModelConfig  # its sizes
     embedding: nn.Embedding  # the table of the pieces, or of the source's pieces
-    target_embedding: nn.Embedding | None = None  # the table of the target's pieces, if it is another one
-    output: nn.Module | None = None  # the output projection; None if it is the target's table (section 3.4)
-    output_bias: nn.Parameter | None = None  # (pieces,) what is added to the logits, or None
+    target_embedding: nn.Embedding | None  # the table of the target's pieces, if it is another one
+    output: nn.Module | None  # the output projection; None if it is the target's table (section 3.4)
+    output_bias: nn.Parameter | None  # (pieces,) what is added to the logits, or None
     dropout: nn.Dropout
     # the last layer's output (batch, length, d_model) for the tensors that a batch reads, and ``hooks=``
     features: Callable[..., Tensor]
@@ -267,6 +267,7 @@ class LanguageModel(Network):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        self.target_embedding = self.output = self.output_bias = None
         self.dropout = nn.Dropout(config.dropout)
         self.decoder = LayerStack(config, "decoder")
         self.initialise()

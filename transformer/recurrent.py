@@ -31,9 +31,9 @@ class Comparison(nn.Module):
     "dot": hᵀ m (Luong et al. 2015). "bilinear": hᵀ W m, their "general"; the query is h W. "additive":
     vᵀ tanh(W₁ h + W₂ m + b) (Bahdanau et al. 2015, appendix A.1.2), q = W₁ h, k = W₂ m + b. "local":
     "bilinear" near a predicted centre p_t = S · σ(v_pᵀ tanh(W_p h)), a position among the S tokens of the
-    source, from 0 (Luong et al. 2015, section 3.2, "local-p"). Before training, v_p is 0, so that every query looks at the
-    middle. (From a random v_p, training drove all centres to the end of the source, where σ is flat, and most
-    had not left it after 600 steps, *measured*.)
+    source, from 0 (Luong et al. 2015, section 3.2, "local-p"). Before training, v_p is 0, so that every query
+    looks at the middle. (From a random v_p, training drove all centres to the end of the source, where σ is
+    flat, and most had not left it after 600 steps, *measured*.)
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
@@ -174,6 +174,7 @@ class Recurrent(EncoderDecoder):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        self.target_embedding = self.output = self.output_bias = None
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = BothWays(config)
         self.decoder = RecurrentDecoder(config)

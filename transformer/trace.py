@@ -19,7 +19,7 @@ from torch import Tensor
 
 from transformer.attention import SCALED_DOT, LocalWindow, ScoreRule, attention_weights
 from transformer.config import AttentionKind, ModelConfig, Place, PlacedHead, Side, Site, Sublayer
-from transformer.encodings import ALL_HEADS, BiasRule, Heads
+from transformer.encodings import ALL_HEADS, BIASES, BiasRule, Heads
 from transformer.hooks import (
     ATTENTION,
     CONSTANTS,
@@ -255,7 +255,9 @@ class AttentionTrace(Brief):
             output=here[f"{name}.heads"],
             key_padding=get(f"{name}.padding"),
             causal=site.causal,
-            bias=None if bias is None else BiasRule(self.config.positions, bias),
+            bias=None
+            if bias is None
+            else BiasRule(next(n for n, axes in BIASES.items() if axes == bias.dim()), bias),
             used_weights=get(f"{name}.weights"),
             value_norms=get(f"{name}.value_norms"),
             changes=tuple(

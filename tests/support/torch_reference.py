@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from transformer.attention import MultiHeadAttention
-from transformer.layers import DecoderLayer, EncoderLayer
+from transformer.layers import Layer
 from transformer.model import Transformer
 
 
@@ -18,13 +18,13 @@ def copy_attention(own: MultiHeadAttention, reference: nn.MultiheadAttention) ->
     reference.out_proj.load_state_dict(own.out_proj.state_dict())
 
 
-def copy_layer(own: EncoderLayer | DecoderLayer, reference: nn.Module) -> None:
+def copy_layer(own: Layer, reference: nn.Module) -> None:
     """Copies the weights of one layer."""
     reference.linear1.load_state_dict(own.feed_forward.inner.state_dict())
     reference.linear2.load_state_dict(own.feed_forward.outer.state_dict())
     copy_attention(own.self_attention, reference.self_attn)
     residuals = [own.self_attention_residual, own.feed_forward_residual]
-    if isinstance(own, DecoderLayer):
+    if own.cross_attention is not None:
         copy_attention(own.cross_attention, reference.multihead_attn)
         residuals.insert(1, own.cross_attention_residual)
     for place, residual in enumerate(residuals, start=1):

@@ -188,6 +188,9 @@ def _translation(run: Translation, meta: dict[str, Any], arrays: Arrays) -> Tran
     changes = tuple(_change(run, i, value, arrays) for i, value in enumerate(run.interventions))
     _check_names(run, changes, arrays)
     shapes = _shapes(run)
+    for name in arrays:
+        if name.removesuffix(".own") not in shapes and not name.startswith("change."):
+            raise TraceFileError(f"The file holds an array {name[:60]!r} that no run of its config has.")
     tensors = {
         name: _tensor(arrays, name, shapes[name.removesuffix(".own")])
         for name in arrays

@@ -22,7 +22,6 @@ from transformer.config import AttentionKind
 from transformer.encodings import REGISTRY
 from transformer.exports.npz import NOTE, RECORDED, load_trace, model_digest, save_trace
 from transformer.exports.record import TraceFileError
-from transformer.hooks import Hook
 from transformer.runs.translation import NotCapturedError
 from transformer.runs.translator import Translator
 from transformer.storage.packed import MOST_ARRAYS
@@ -114,7 +113,7 @@ def test_every_positional_encoding_survives_as_a_rule(tokenizer, positions, tmp_
 
 def test_a_changed_number_turns_the_audit_red(saved):
     def change(arrays, meta):
-        arrays["cross.0.output"] = arrays["cross.0.output"] + 0.1
+        arrays["decoder.0.cross_attention.heads"] += np.float32(0.1)
 
     assert not load_trace(rewritten(saved, change)).head("cross", 0, 0).audit.passed
 
@@ -179,8 +178,8 @@ def test_a_file_whose_arrays_were_damaged_is_refused_in_one_sentence_or_turns_re
         lambda arrays, meta: meta["run"]["steps"][0].update(token_id=-1),
         lambda arrays, meta: meta["run"].update(text=meta["run"]["text"] + " nicht"),
         lambda arrays, meta: meta["run"].update(source_text="one two four"),
-        lambda arrays, meta: meta.update(bias={"encoder": "alibi"}),
-        lambda arrays, meta: arrays.update({"encoder.0.bias.table": np.zeros(4, np.float32)}),
+        lambda arrays, meta: meta.update(version=3),
+        lambda arrays, meta: arrays.update({"encoder.0.self_attention.bias": np.zeros(4, np.float32)}),
     ],
 )
 def test_a_file_that_contradicts_itself_is_refused_in_one_sentence(saved, change):
@@ -192,7 +191,9 @@ def test_an_array_that_a_file_holds_twice_is_refused(saved):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with zipfile.ZipFile(saved, "a") as archive:
-            archive.writestr("cross.0.key.npy", archive.read("cross.0.key.npy"))
+            archive.writestr(
+                "decoder.0.cross_attention.key.npy", archive.read("decoder.0.cross_attention.key.npy")
+            )
     with pytest.raises(TraceFileError, match="two arrays of one name"):
         load_trace(saved)
 
@@ -271,6 +272,8 @@ def test_a_bomb_is_refused_before_it_is_unpacked(saved: Path, options: Any, mess
 def test_what_was_not_recorded_or_was_changed_by_hand_is_not_saved(translator, tmp_path):
     with pytest.raises(NotCapturedError):
         save_trace(translator.translate("one", capture=False), tmp_path / "none.npz")
-    hooked = translator.translate("one", hooks=[Hook(lambda values, **_: values)])
+    hooked = translator.translate(
+        "one", hooks={"encoder.0.self_attention.weights": lambda values, first: values}
+    )
     with pytest.raises(TraceFileError, match="hooks"):
         save_trace(hooked, tmp_path / "hooked.npz")

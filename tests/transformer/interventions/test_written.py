@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from properties import PROPERTY, as_file, damaged, garbled, or_refused
 
 from transformer import interventions as do
-from transformer.equations import EQUATIONS
-from transformer.interventions.written import LONGEST, MOST_CHANGES
+from transformer.interventions.written import LONGEST, MOST_CHANGES, SORTS
 
 OTHER = do.run("one two_~%", [5, 6, 2], [do.hide(0), do.choose(1, "▁a_b~%")])
 CHANGES = [
@@ -38,7 +37,7 @@ def test_a_list_keeps_its_order_as_text_and_as_json():
 
 
 def test_every_sort_of_change_is_among_those_written():
-    assert {type(change) for change in CHANGES} == set(EQUATIONS)
+    assert {type(change) for change in CHANGES} == set(SORTS.values())
 
 
 def test_the_text_survives_an_address_and_counts_from_1():

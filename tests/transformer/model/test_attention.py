@@ -7,17 +7,10 @@ from torch import nn
 from torch.nn import functional as F
 from torch_reference import copy_attention
 
-from transformer.attention import (
-    AttentionMask,
-    MultiHeadAttention,
-    attention_scores,
-    attention_weights,
-    explicit_attention,
-    fused_attention,
-)
+from transformer.attention import SCALED_DOT, AttentionMask, MultiHeadAttention, attend, attention_weights
 from transformer.config import AttentionKind
-from transformer.encodings import LinearRule
-from transformer.hooks import AttentionInputs, Hook, hooked_attention
+from transformer.encodings import BiasRule
+from transformer.hooks import Hooks
 
 BATCH, HEADS, QUERIES, KEYS, D_HEAD = 2, 3, 5, 7, 8
 
@@ -42,18 +35,20 @@ MASKS = {
 @pytest.mark.parametrize(("mask", "queries"), MASKS.values(), ids=MASKS)
 @pytest.mark.parametrize("biased", [False, True])
 def test_fused_attention_equals_explicit_attention(mask, queries, biased):
-    rule = LinearRule(torch.rand(HEADS, generator=torch.Generator().manual_seed(2))) if biased else None
-    asked = AttentionInputs(AttentionKind.CROSS, 0, *tensors(queries), mask, rule)
-    explicit = explicit_attention(asked)
-    weights = explicit.weigh(explicit.scores)
-    torch.testing.assert_close(asked.fused(), weights @ asked.value, atol=1e-6, rtol=0)
+    query, key, value = tensors(queries)
+    rule = BiasRule("alibi", torch.rand(HEADS, generator=torch.Generator().manual_seed(2)))
+    bias = rule.matrix(query, KEYS, mask.first_query) if biased else None
+    hooks = Hooks({"scores", "weights"})
+    explicit = attend(query, key, value, mask, bias, hooks=hooks, name="here")
+    torch.testing.assert_close(attend(query, key, value, mask, bias), explicit, atol=1e-6, rtol=0)
+    torch.testing.assert_close(hooks.values("here.weights") @ value, explicit)
 
 
 @pytest.mark.parametrize(("mask", "queries"), MASKS.values(), ids=MASKS)
 def test_explicit_attention_equals_torch_s(mask, queries):
     query, key, value = tensors(queries)
     dense = mask.dense(queries, KEYS)
-    weights = attention_weights(attention_scores(query, key), dense)
+    weights = attention_weights(SCALED_DOT.scores(query, key), dense)
     reference = F.scaled_dot_product_attention(query, key, value, attn_mask=dense)
     torch.testing.assert_close(weights @ value, reference, atol=1e-6, rtol=0)
 
@@ -61,7 +56,7 @@ def test_explicit_attention_equals_torch_s(mask, queries):
 def test_rows_of_weights_sum_to_one_and_masked_weights_are_exactly_zero():
     query, key, _ = tensors()
     dense = AttentionMask(PADDING).dense(QUERIES, KEYS)
-    weights = attention_weights(attention_scores(query, key), dense)
+    weights = attention_weights(SCALED_DOT.scores(query, key), dense)
     torch.testing.assert_close(weights.sum(-1), torch.ones(BATCH, HEADS, QUERIES), atol=1e-6, rtol=0)
     assert weights[~dense.expand_as(weights)].eq(0.0).all()
     assert weights[dense.expand_as(weights)].gt(0.0).all()
@@ -71,15 +66,15 @@ def test_a_row_that_sees_no_key_gives_zeros_fused_and_explicit():
     query, key, value = tensors()
     nothing = torch.stack([torch.ones(KEYS, dtype=torch.bool), torch.zeros(KEYS, dtype=torch.bool)])
     mask = AttentionMask(nothing)
-    weights = attention_weights(attention_scores(query, key), mask.dense(QUERIES, KEYS))
+    weights = attention_weights(SCALED_DOT.scores(query, key), mask.dense(QUERIES, KEYS))
     assert weights[1].eq(0.0).all()
-    assert fused_attention(query, key, value, mask, None)[1].eq(0.0).all()
+    assert attend(query, key, value, mask)[1].eq(0.0).all()
 
 
 def test_scores_are_divided_by_the_root_of_the_head_s_width():
     query, key, _ = tensors()
     by_hand = sum(query[0, 1, 2, d] * key[0, 1, 3, d] for d in range(D_HEAD)) / D_HEAD**0.5
-    torch.testing.assert_close(attention_scores(query, key)[0, 1, 2, 3], by_hand)
+    torch.testing.assert_close(SCALED_DOT.scores(query, key)[0, 1, 2, 3], by_hand)
 
 
 def copied(config):
@@ -109,13 +104,3 @@ def test_causal_self_attention_equals_nn_multihead_attention():
     future = nn.Transformer.generate_square_subsequent_mask(QUERIES)
     expected, _ = reference(x, x, x, attn_mask=future, is_causal=True, need_weights=False)
     torch.testing.assert_close(own(x, mask=AttentionMask(causal=True)), expected, atol=2e-5, rtol=0)
-
-
-def test_weights_that_hooks_leave_alone_are_reported_as_the_model_s_own():
-    def leave(values, **_):
-        return values
-
-    asked = AttentionInputs(AttentionKind.CROSS, 0, *tensors(), AttentionMask(), None)
-    found = hooked_attention(asked, (Hook(leave),))
-    assert not found.replaced[0].any()
-    torch.testing.assert_close(found.output, asked.fused())

@@ -9,7 +9,7 @@ from random_models import random_recurrent
 
 from transformer.attention import padding_mask
 from transformer.config import AttentionKind, RecurrentConfig, Score, config_from
-from transformer.hooks import Attended, AttentionInputs, Bystander
+from transformer.hooks import Hooks
 from transformer.model import count_parameters
 from transformer.recurrent import Recurrent
 from transformer.training.presets import RECURRENT
@@ -31,14 +31,6 @@ def ids(*rows: list[int]) -> torch.Tensor:
 
 SOURCES = ([5, 6, 7, 8, 9, 10, 11, 2], [12, 13, 2], [14, 15, 16, 17, 2])
 TARGETS = ([1, 20, 21, 22], [1, 23], [1, 24, 25, 26, 27, 28])
-
-
-class Watcher(Bystander):
-    """Keeps what an attention was computed from, and its output."""
-
-    def attention(self, asked: AttentionInputs) -> Attended:
-        self.asked, self.found = asked, super().attention(asked)
-        return self.found
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -124,17 +116,19 @@ def by_hand(model: Recurrent, h: np.ndarray, m: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("score", SCORES)
 def test_the_whole_decoder_follows_the_formulas(score):
-    model, watcher = random_recurrent(score, vocab_size=30, d_model=12), Watcher()
+    model, hooks = random_recurrent(score, vocab_size=30, d_model=12), Hooks({"heads"})
     source, target = ids(SOURCES[0]), ids(TARGETS[0])
     with torch.no_grad():
         memory = model.encode(source)
-        features = model.decode(target, memory, observer=watcher)[0].double().numpy()
+        features = model.decode(target, memory, hooks=hooks)[0].double().numpy()
         x = model.embedding(target) * model.config.embedding_scale
         before = torch.tanh(model.decoder.start(memory[:, 0, 6:]))
         h = model.decoder.gru(x, before[None])[0][0].double().numpy()
     m = memory[0].double().numpy()
     contexts = by_hand(model, h, m) @ m
-    np.testing.assert_allclose(watcher.found.output[0, 0].numpy(), contexts, atol=1e-5)
+    np.testing.assert_allclose(
+        hooks.values("decoder.0.cross_attention.heads")[0, 0].numpy(), contexts, atol=1e-5
+    )
     joined = contexts @ model.cross.out_proj.weight.double().numpy().T
     own, bias = (part.double().numpy() for part in model.decoder.own.parameters())
     np.testing.assert_allclose(features, np.tanh(joined + h @ own.T + bias), atol=1e-5)
@@ -144,12 +138,12 @@ def test_the_whole_decoder_follows_the_formulas(score):
 
 
 def test_an_untrained_local_query_looks_at_the_middle():
-    watcher = Watcher()
+    hooks = Hooks({"query"})
     with torch.no_grad():
-        make("local").features(ids(*SOURCES), ids(*TARGETS), watcher)
+        make("local").features(ids(*SOURCES), ids(*TARGETS), hooks)
     lengths = torch.tensor([float(len(source)) for source in SOURCES])
-    assert watcher.asked.focus is not None
-    torch.testing.assert_close(watcher.asked.focus.centres[:, 0, 0], lengths / 2)
+    centres = hooks.values("decoder.0.cross_attention.centres")
+    torch.testing.assert_close(centres[:, 0, 0], lengths / 2)
 
 
 def test_each_half_of_the_memory_is_a_gru_of_one_direction():

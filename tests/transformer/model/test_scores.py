@@ -5,17 +5,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from transformer.attention import (
-    SCALED_DOT,
-    Additive,
-    AttentionMask,
-    Dot,
-    Focus,
-    ScoreRule,
-    attention_weights,
-    score_rule,
-)
-from transformer.model import scores
+from transformer import attention
+from transformer.attention import SCALED_DOT, AttentionMask, LocalWindow, ScoreRule, attend, attention_weights
 
 HEADS, QUERIES, KEYS, WIDTH = 2, 3, 5, 4
 
@@ -28,7 +19,7 @@ def vectors(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 def rules() -> list[ScoreRule]:
     torch.manual_seed(1)
-    return [SCALED_DOT, Dot(), Additive(torch.randn(HEADS, WIDTH))]
+    return [SCALED_DOT, ScoreRule("dot"), ScoreRule("additive", torch.randn(HEADS, WIDTH))]
 
 
 def by_hand(rule: ScoreRule, query: np.ndarray, key: np.ndarray, head: int) -> np.ndarray:
@@ -36,7 +27,7 @@ def by_hand(rule: ScoreRule, query: np.ndarray, key: np.ndarray, head: int) -> n
     made = np.zeros((len(query), len(key)))
     for i, q in enumerate(query.astype(float)):
         for j, k in enumerate(key.astype(float)):
-            if isinstance(rule, Additive):
+            if rule.vector is not None:
                 made[i, j] = rule.vector[head].double().numpy() @ np.tanh(q + k)
             else:
                 made[i, j] = q @ k / (1 if rule.name == "dot" else np.sqrt(WIDTH))
@@ -68,12 +59,12 @@ def test_the_output_is_the_mean_of_the_values_by_the_weights(rule, padded):
     padding = torch.arange(KEYS) < torch.tensor([[KEYS], [KEYS - 2]])
     mask = AttentionMask(padding if padded else None)
     weights = attention_weights(rule.scores(query, key), mask.dense(QUERIES, KEYS))
-    torch.testing.assert_close(rule.attend(query, key, value, mask, None), weights @ value)
+    torch.testing.assert_close(attend(query, key, value, mask, score=rule), weights @ value)
 
 
 def test_scaled_dot_attention_stays_the_kernel_s_own():
     query, key, value = vectors()
-    found = SCALED_DOT.attend(query, key, value, AttentionMask(), None)
+    found = attend(query, key, value)
     assert torch.equal(found, F.scaled_dot_product_attention(query, key, value))
 
 
@@ -81,35 +72,14 @@ def test_additive_scores_in_blocks_of_queries_are_the_same(monkeypatch):
     query, key, _ = vectors()
     rule = rules()[-1]
     whole = rule.scores(query, key)
-    monkeypatch.setattr(scores, "MOST_SUMS", 1)
+    monkeypatch.setattr(attention, "MOST_SUMS", 1)
     torch.testing.assert_close(rule.scores(query, key), whole)
-
-
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.name)
-def test_a_rule_comes_back_from_its_name_and_arrays(rule):
-    query, key, _ = vectors()
-    back = score_rule(rule.name, rule.kept().arrays(), HEADS, WIDTH)
-    assert torch.equal(back.scores(query, key), rule.scores(query, key))
-
-
-@pytest.mark.parametrize(
-    ("name", "arrays"),
-    [
-        ("other", {}),
-        ("dot", {"vector": torch.ones(HEADS, WIDTH)}),
-        ("additive", {}),
-        ("additive", {"vector": torch.ones(WIDTH)}),
-    ],
-)
-def test_a_rule_with_foreign_arrays_is_refused(name, arrays):
-    with pytest.raises(ValueError, match=r"rule|vector"):
-        score_rule(name, arrays, HEADS, WIDTH)
 
 
 def test_a_focus_hides_what_is_far_from_its_centre_and_weighs_the_rest_by_a_gaussian():
     centres, reach = torch.tensor([0.4, 3.7, 5.0]), 2
     weights = attention_weights(
-        torch.zeros(3, KEYS), Focus(centres, reach).visible(KEYS), Focus(centres, reach)
+        torch.zeros(3, KEYS), LocalWindow(centres, reach).visible(KEYS), LocalWindow(centres, reach)
     )
     for centre, row in zip(centres.tolist(), weights.tolist(), strict=True):
         near = [key for key in range(KEYS) if abs(key - centre) <= reach]
@@ -119,5 +89,5 @@ def test_a_focus_hides_what_is_far_from_its_centre_and_weighs_the_rest_by_a_gaus
 
 
 def test_a_focus_of_some_rows_has_their_centres():
-    focus = Focus(torch.tensor([0.4, 3.7, 5.0]), 2)
+    focus = LocalWindow(torch.tensor([0.4, 3.7, 5.0]), 2)
     assert torch.equal(focus.of(slice(1, 3)).factors(KEYS), focus.factors(KEYS)[1:])

@@ -3,10 +3,9 @@ from __future__ import annotations
 import pytest
 from random_models import random_config, random_ids, random_model
 
-from transformer import AttentionKind, Capture, Hook
+from transformer import AttentionKind, Capture, Hooks
 from transformer.config import Sublayer
-from transformer.hooks import HookCarrier, check_places
-from transformer.trace import Recorder
+from transformer.trace import trace_of
 
 KINDS = list(AttentionKind)
 DEPTHS = [(1, 1), (2, 5), (4, 1)]
@@ -21,10 +20,9 @@ def model(request):
 
 @pytest.fixture
 def trace(model):
-    recorder = Recorder(Capture(residual=True))
-    memory = model.encode(random_ids(1, SOURCE), hooks=recorder)
-    model.decode(random_ids(1, TARGET), memory, hooks=recorder)
-    return recorder.trace(lambda *_: None)
+    hooks = Hooks(Capture(residual=True).parts)
+    model(random_ids(1, SOURCE), random_ids(1, TARGET), hooks=hooks)
+    return trace_of(hooks, model.config, lambda *_: None)
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), DEPTHS)
@@ -48,7 +46,7 @@ def test_the_table_names_the_modules_that_the_model_has(model, kind):
     for layer in range(site.n_layers):
         attention, sublayer = model.attention(kind, layer), site.sublayer(layer)
         assert (attention.kind, attention.layer) == (kind, layer)
-        assert model.residual(sublayer).sublayer == sublayer
+        assert model.residual(sublayer).name == sublayer.path
     assert len(model.stack(site.query_side).layers) == site.n_layers
 
 
@@ -73,21 +71,3 @@ def test_a_stack_tells_what_follows_a_sub_layer_within_a_layer_across_layers_and
     assert stack.after(first) == Sublayer("decoder", 1, "self_attention")
     assert stack.after(second) is None
     assert stack.ends() == (first, second)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_hook_behind_the_last_layer_of_its_kind_is_refused(kind):
-    config = random_config(n_encoder_layers=2, n_decoder_layers=5)
-    depth = config.sites[kind].n_layers
-    check_places([Hook(lambda values, **_: values, kind=kind, layer=depth - 1)], config)
-    with pytest.raises(ValueError, match=f"layer {depth}"):
-        check_places([Hook(lambda values, **_: values, kind=kind, layer=depth)], config)
-
-
-def test_a_carrier_brings_a_hook_to_its_own_place_only_and_changes_what_the_model_computes(model):
-    hook = Hook(lambda values, **_: values.flip(-1), kind=AttentionKind.ENCODER, layer=0)
-    carrier, ids = HookCarrier([hook]), random_ids(1, SOURCE)
-    assert carrier.hooks_for(AttentionKind.ENCODER, 0) == (hook,)
-    assert carrier.hooks_for(AttentionKind.CROSS, 0) == ()
-    assert not model.encode(ids, observer=carrier).equal(model.encode(ids))
-    assert model.encode(ids, observer=HookCarrier()).equal(model.encode(ids))

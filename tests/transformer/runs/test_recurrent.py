@@ -11,11 +11,12 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
+from forged import forged
 from random_models import random_recurrent
 
 from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import AttentionKind, Sampling, Translation, interventions
-from transformer.attention import Additive, Dot, Focus
+from transformer.attention import LocalWindow, ScoreRule
 from transformer.config import Score
 from transformer.exports.npz import load_trace, save_trace
 from transformer.interventions import Intervention, InterventionError
@@ -178,7 +179,7 @@ def test_a_change_of_what_it_lacks_is_refused_in_one_sentence(recurrent: Transla
 
 def with_layer(trace: AttentionTrace, **records: Any) -> AttentionTrace:
     """The trace with other records of its one attention."""
-    return replace(trace, layers={CROSS: (replace(trace.layer(CROSS, 0), **records),)})
+    return forged(trace, layers={CROSS: (replace(trace.layer(CROSS, 0), **records),)})
 
 
 MUTATIONS: dict[str, Callable[[LayerTrace], dict[str, Any]]] = {
@@ -189,7 +190,9 @@ MUTATIONS: dict[str, Callable[[LayerTrace], dict[str, Any]]] = {
     "output": lambda layer: {"output": layer.output * 1.1},
     "outputs of other steps": lambda layer: {"output": layer.output.roll(1, dims=1)},
     "rule": lambda layer: {
-        "score": Dot() if layer.score.name == "additive" else Additive(torch.ones(1, layer.query.shape[2]))
+        "score": ScoreRule("dot")
+        if layer.score.name == "additive"
+        else ScoreRule("additive", torch.ones(1, layer.query.shape[2]))
     },
 }
 
@@ -205,10 +208,12 @@ def test_the_audit_turns_red_for_another_vector_or_centre(recurrent: Translator)
     trace = recurrent.translate(TEXT, max_length=7).attention
     assert trace is not None
     layer = trace.layer(CROSS, 0)
-    if isinstance(layer.score, Additive):
-        assert failed(with_layer(trace, score=Additive(layer.score.vector * 1.2)))
+    if layer.score.vector is not None:
+        assert failed(with_layer(trace, score=ScoreRule("additive", layer.score.vector * 1.2)))
     if layer.focus is not None:
-        assert PLACES in failed(with_layer(trace, focus=Focus(layer.focus.centres + 0.1, layer.focus.reach)))
+        assert PLACES in failed(
+            with_layer(trace, focus=LocalWindow(layer.focus.centres + 0.1, layer.focus.reach))
+        )
         assert failed(with_layer(trace, focus=None))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from closed_form import CASES
 
-from transformer import AttentionKind, Hook, Sampling, Translation, load_translator
+from transformer import AttentionKind, Sampling, Translation, load_translator
 
 TEXTS = ("one", "two three four", "five six eight nine ten", "one two three four five six eight nine")
 WAYS = ({}, {"beam_size": 3}, {"sample": Sampling(seed=2)})
@@ -86,14 +86,14 @@ def test_an_abandoned_stream_disturbs_no_one(translator, alone):
 def test_one_thread_s_hook_does_not_reach_another(translator, alone):
     started, done = threading.Event(), threading.Event()
 
-    def wait_inside(values, **_):
+    def wait_inside(values, first):
         started.set()
         assert done.wait(30)
         return values * 0 + 1 / values.shape[-1]
 
     with ThreadPoolExecutor(1) as pool:
-        hook = Hook(wait_inside, kind=AttentionKind.CROSS, layer=0)
-        hooked = pool.submit(translator.translate, TEXTS[1], max_length=2, hooks=[hook])
+        hooks = {"decoder.0.cross_attention.weights": wait_inside}
+        hooked = pool.submit(translator.translate, TEXTS[1], max_length=2, hooks=hooks)
         assert started.wait(30)
         assert_same(translate(translator, REQUESTS[0]), alone[0])
         done.set()

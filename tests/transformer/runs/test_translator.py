@@ -10,7 +10,6 @@ from closed_form import CASES, KNOWN
 
 from transformer import AttentionKind, Sampling, Translation, load_translator
 from transformer.audit import audit_view
-from transformer.hooks import Hook
 from transformer.runs.batch import run_batch
 from transformer.runs.wording import InputError
 from transformer.text.typed import clean
@@ -278,11 +277,6 @@ def test_what_a_view_hands_out_cannot_be_written_into_the_shared_trace(translato
     for array in (view.query, view.value, view.output, translation.embeddings("encoder")):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
-
-
-def test_a_hook_on_a_layer_that_the_model_lacks_is_refused(translator):
-    with pytest.raises(ValueError, match="layer 99"):
-        translator.translate("one", hooks=[Hook(lambda values, **_: values, layer=99)])
 
 
 def test_a_beam_streams_no_step_that_no_hypothesis_took(translator):

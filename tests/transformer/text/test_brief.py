@@ -23,7 +23,7 @@ def values(translator: Translator) -> list[object]:
         *(run, run.steps[0], run.tree, run.attention, run.attention.layer("cross", 0)),
         *(run.head("cross", 0, 0), run.residual("encoder", 0, "feed_forward"), compare_runs(run, run)),
         *(text_generator, text_generator.model, text_generator.generate("one", max_length=6)),
-        *(text_generator.config, transformer.Hook(print, "weights"), AttentionKind.CROSS),
+        *(text_generator.config, transformer.Hooks(), AttentionKind.CROSS),
         *(Capture(), Sampling(top_p=0.9), Window(0, 2, 0, 3)),
     ]
 

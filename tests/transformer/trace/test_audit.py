@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from forged import forged
 
 from transformer import AttentionKind
 from transformer.audit import audit, audit_layer, audit_log_probs, audit_view, merged
@@ -39,7 +40,7 @@ class Forged(LayerTrace):
         return self.forge(super().weights(heads, window).clone())
 
 
-def forged(layer, forge):
+def with_changed(layer, forge):
     trace = Forged(**{name: getattr(layer, name) for name in layer.__dataclass_fields__})
     object.__setattr__(trace, "forge", forge)
     return trace
@@ -81,16 +82,16 @@ def test_an_honest_trace_passes_every_check(translation):
     ],
 )
 def test_a_forged_map_fails(layer, mutation, forge):
-    assert "weights" in failed(audit_layer(forged(layer, forge)))
+    assert "weights" in failed(audit_layer(with_changed(layer, forge)))
 
 
 def test_weights_that_do_not_sum_to_one_fail(layer):
-    assert "row sums" in failed(audit_layer(forged(layer, lambda weights: weights * 1.001)))
+    assert "row sums" in failed(audit_layer(with_changed(layer, lambda weights: weights * 1.001)))
 
 
 def test_a_weight_under_the_mask_fails(translation):
     decoder = translation.attention.layer("decoder", 0)
-    assert failed(audit_layer(forged(decoder, lambda weights: weights + 1e-9))) == {"masked weights"}
+    assert failed(audit_layer(with_changed(decoder, lambda weights: weights + 1e-9))) == {"masked weights"}
 
 
 def test_a_dropped_mask_fails(translation):
@@ -123,22 +124,21 @@ def test_a_row_that_sees_no_key_must_be_zeros():
     width = (1, 3, 4)
     query, key, value = torch.randn(3, *width, generator=torch.Generator().manual_seed(0))
     nothing = torch.zeros(3, dtype=torch.bool)
-    honest = LayerTrace(query, key, value, torch.zeros(width), nothing, causal=False)
+    honest = LayerTrace("cross", 0, query, key, value, torch.zeros(width), nothing, causal=False)
     assert not failed(audit_layer(honest))
     assert failed(audit_layer(replace(honest, output=value))) == {"outputs"}
-    assert "row sums" in failed(audit_layer(forged(honest, lambda weights: weights + 1 / 3)))
+    assert "row sums" in failed(audit_layer(with_changed(honest, lambda weights: weights + 1 / 3)))
 
 
 def test_a_stored_hook_row_is_checked_against_the_output(translator):
-    def uniform(values, **_):
+    def uniform(values, first):
         return torch.full_like(values, 1 / values.shape[-1])
 
-    hooked = translator.translate(TEXT, max_length=3, hooks=[uniform]).attention.layer("cross", 0)
+    hooks = {"decoder.0.cross_attention.weights": uniform}
+    hooked = translator.translate(TEXT, max_length=3, hooks=hooks).attention.layer("cross", 0)
     assert not failed(audit_layer(hooked))
-    assert "outputs" in failed(audit_layer(replace(hooked, replaced_rows=None)))
-    assert "outputs" in failed(
-        audit_layer(replace(hooked, replaced_weights=hooked.replaced_weights.roll(1, -1) * 2))
-    )
+    assert "outputs" in failed(audit_layer(replace(hooked, used_weights=None)))
+    assert "outputs" in failed(audit_layer(replace(hooked, used_weights=hooked.used_weights.roll(1, -1) * 2)))
 
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
@@ -148,7 +148,7 @@ def test_a_changed_embedding_fails(translation, side, part, change):
     trace = translation.attention
     embedding = trace.embeddings[side]
     other = replace(embedding, **{part: change(getattr(embedding, part))})
-    mutated = replace(trace, embeddings={**trace.embeddings, side: other})
+    mutated = forged(trace, embeddings={**trace.embeddings, side: other})
     assert failed(audit(mutated, mutated.places).checks) == {"embeddings"}
     assert not mutated.audit().passed
 
@@ -171,7 +171,7 @@ def test_a_changed_trace_does_not_inherit_the_report(translation):
     layers[AttentionKind.CROSS] = tuple(
         replace(x, output=x.output.roll(1, 0)) for x in layers[AttentionKind.CROSS]
     )
-    assert not replace(trace, layers=layers).audit().passed
+    assert not forged(trace, layers=layers).audit().passed
 
 
 @pytest.mark.parametrize("kind", list(AttentionKind))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from forged import forged
 from random_models import random_model
 
 from transformer import AttentionKind, Sampling, interventions, save_trace
@@ -32,7 +33,7 @@ def put(trace: AttentionTrace, place: Place, **records: torch.Tensor) -> Attenti
     kind, layer = place
     layers = list(trace.layers[kind])
     layers[layer] = replace(layers[layer], **records)
-    return replace(trace, layers={**trace.layers, kind: tuple(layers)})
+    return forged(trace, layers={**trace.layers, kind: tuple(layers)})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -45,7 +46,7 @@ def test_heads_in_each_other_s_place_fail(trace: AttentionTrace, kind: Attention
 @pytest.mark.parametrize("kind", KINDS)
 def test_layers_in_each_other_s_place_fail(trace: AttentionTrace, kind: AttentionKind):
     layers = trace.layers[kind]
-    swapped = replace(trace, layers={**trace.layers, kind: (layers[1], layers[0], *layers[2:])})
+    swapped = forged(trace, layers={**trace.layers, kind: (layers[1], layers[0], *layers[2:])})
     assert failed(swapped) == {PLACES}
 
 

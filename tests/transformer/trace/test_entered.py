@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from changes import EVERY, changeable
+from forged import forged
 from marian_models import write_marian
 from random_models import random_language_model, random_model, random_recurrent
 
@@ -74,7 +75,7 @@ def exchanged(tokens: tuple[str, ...]) -> tuple[str, ...]:
 def with_embedding(run: Translation, change: Callable[[EmbeddingTrace], EmbeddingTrace]) -> Translation:
     trace, side = run.attention, next(iter(run.attention.embeddings))
     embeddings = {**trace.embeddings, side: change(trace.embeddings[side])}
-    return replace(run, attention=replace(trace, embeddings=embeddings))
+    return replace(run, attention=forged(trace, embeddings=embeddings))
 
 
 def test_every_network_and_encoding_reads_what_its_labels_name(run: Translation):
@@ -164,5 +165,5 @@ def test_a_file_with_the_positions_of_another_formula_fails(translator: Translat
         side: replace(each, tokens=each.tokens + 0.1, positions=each.positions - 0.1)
         for side, each in trace.embeddings.items()
     }
-    save_trace(replace(run, attention=replace(trace, embeddings=embeddings)), tmp_path / "run.npz")
+    save_trace(replace(run, attention=forged(trace, embeddings=embeddings)), tmp_path / "run.npz")
     assert not load_trace(tmp_path / "run.npz").audit().passed

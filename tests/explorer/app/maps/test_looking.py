@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import pytest
+from forged import forged
 from random_models import random_language_model
 from sources import named
 
@@ -100,5 +101,5 @@ def test_the_badge_of_the_tiles_covers_every_layer_of_their_kind(tall: Opened):
     layers = trace.layers[AttentionKind.ENCODER]
     wrong = (layers[0], replace(layers[1], output=layers[1].output.roll(1, 1)), *layers[2:])
     layers = {**trace.layers, AttentionKind.ENCODER: wrong}
-    run = replace(tall.translation, attention=replace(trace, layers=layers))
+    run = replace(tall.translation, attention=forged(trace, layers=layers))
     assert not audited(replace(tall, translation=run), "encoder").passed

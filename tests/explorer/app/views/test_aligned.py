@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from forged import forged
 from sources import named
 
 from explorer.app.server.opened import Opened
@@ -26,7 +27,7 @@ def test_the_badge_of_a_mean_covers_its_layers(opened: Opened):
     layers = trace.layers[AttentionKind.CROSS]
     wrong = (*layers[:2], replace(layers[2], output=layers[2].output.roll(1, 1)))
     run = replace(
-        opened.translation, attention=replace(trace, layers={**trace.layers, AttentionKind.CROSS: wrong})
+        opened.translation, attention=forged(trace, layers={**trace.layers, AttentionKind.CROSS: wrong})
     )
     changed = replace(opened, translation=run)
     assert not audit(changed, choice).passed

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from closed_form import CASES
+from forged import forged
 from random_models import random_model
 
 from explorer.lenses.inside import logit_lens, parts
@@ -115,9 +116,9 @@ def test_a_stream_that_breaks_between_two_sub_layers_fails_its_check(model, trac
     place = Sublayer("decoder", 1, "cross_attention")
     broken = residuals[place]
     residuals[place] = replace(broken, stream=broken.stream.roll(1, dims=0))
-    forged = replace(traced, attention=replace(traced.attention, residuals=residuals))
-    assert not passed(parts.stream_norms(forged, "decoder", POSITION)[1])
-    assert passed(parts.stream_norms(forged, "encoder", POSITION)[1])
+    changed = replace(traced, attention=forged(traced.attention, residuals=residuals))
+    assert not passed(parts.stream_norms(changed, "decoder", POSITION)[1])
+    assert passed(parts.stream_norms(changed, "encoder", POSITION)[1])
 
 
 def test_the_last_row_of_the_logit_lens_is_the_model_s_distribution(model, traced):

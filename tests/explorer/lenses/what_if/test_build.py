@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from forged import forged
 
 from explorer.lenses.measures.stream import UnmeasuredError
 from explorer.lenses.what_if.build import COPY, DRAWS, FURTHEST, NEAR, SAFE, Plane, plane_of, short_of
 from explorer.lenses.what_if.questions.question import GOALS
 from transformer import AttentionKind, Translation
-from transformer.attention import Dot
+from transformer.attention import ScoreRule
 from transformer.runs.translator import Translator
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER, AttentionKind.DECODER, AttentionKind.CROSS
@@ -141,8 +142,8 @@ def test_a_longer_balance_tips_more_and_two_copies_do_not(run: Translation):
 
 def test_scores_that_are_no_scaled_products_are_refused(run: Translation):
     assert run.attention is not None
-    layers = {CROSS: (replace(run.attention.layer(CROSS, 0), score=Dot()),)}
-    other = replace(run, attention=replace(run.attention, layers=layers))
+    layers = {CROSS: (replace(run.attention.layer(CROSS, 0), score=ScoreRule("dot")),)}
+    other = replace(run, attention=forged(run.attention, layers=layers))
     with pytest.raises(UnmeasuredError, match="no query is built"):
         plane_of(other, (CROSS, 0, 0), 0, None, "copy")
 

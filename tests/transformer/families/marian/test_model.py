@@ -14,13 +14,12 @@ import pytest
 import torch
 from marian_models import reference, reference_tokenizer, write_marian
 
-from transformer import AttentionKind, Translation, load_translator
+from transformer import AttentionKind, Translation, load_translator, packed
 from transformer.decode.beam import beam_search
 from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.exports.npz import load_trace, save_trace
-from transformer.model import packed
 
 ROOT = Path(__file__).parents[4]
 TEXT = "the cat sat on a hat with two red dogs ."
@@ -116,7 +115,7 @@ def test_capture_changes_nothing_and_a_replay_gives_the_same_attention(deep):
 BFLOAT16 = """
 import copy, sys, torch
 from transformer import load_translator
-from transformer.model.packed import PackedLinear, can_pack
+from transformer.packed import PackedLinear, can_pack
 torch.set_num_threads(1)
 exact, rounded = load_translator(sys.argv[1]), load_translator(sys.argv[1], dtype="bfloat16")
 translation = rounded.force(sys.argv[2], "die Katze und zwei Hunde")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from bart_models import mbart_ids, write_mbart
+from forged import forged
 from parity import TEXTS
 
 from explorer.lenses.inside.parts import embedding_part
@@ -54,7 +55,7 @@ def test_an_audit_of_embeddings_sees_what_stands_at_another_place(forced, change
         "gain": lambda: replace(entered, norm=_turned(entered.norm)),
         "no norm": lambda: replace(entered, norm=None),
     }[change]()
-    changed = replace(trace, embeddings=trace.embeddings | {"encoder": moved})
+    changed = forged(trace, embeddings=trace.embeddings | {"encoder": moved})
     assert audit_embedding(trace, 1e-5).passed
     assert not audit_embedding(changed, 1e-5).passed
 

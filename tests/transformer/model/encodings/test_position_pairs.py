@@ -19,13 +19,13 @@ from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.encodings import REGISTRY
-from transformer.hooks import Hook
+from transformer.hooks import Hooks
 from transformer.runs.retrace import retrace
-from transformer.trace import Capture, Recorder
+from transformer.trace import Capture, trace_of
 from transformer.view import Window
 
 TEXT = "one two three four five"
-BIASED = tuple(each.name for each in ENCODINGS.values() if each.bias)
+BIASED = tuple(name for name, each in ENCODINGS.items() if each.acts == "scores")
 SELF_ATTENTION = ("encoder", "decoder")
 
 
@@ -97,8 +97,9 @@ def test_padding_changes_nothing(translator):
 
 
 def test_a_hook_that_changes_nothing_runs_the_explicit_path_to_the_same_output(translator, translation):
-    hook = Hook(lambda values, **_: values.clone(), on="scores")
-    hooked = translator.translate(TEXT, max_length=8, hooks=[hook])
+    scores = [name for name in translator.model.hook_names() if name.endswith(".scores")]
+    leave = dict.fromkeys(scores, lambda values, first: values.clone())
+    hooked = translator.translate(TEXT, max_length=8, hooks=leave)
     assert hooked.target_tokens == translation.target_tokens
     for kind in AttentionKind:
         explicit, fused = hooked.attention.layer(kind, 1), translation.attention.layer(kind, 1)
@@ -108,11 +109,11 @@ def test_a_hook_that_changes_nothing_runs_the_explicit_path_to_the_same_output(t
 def test_a_hook_on_scores_receives_them_with_the_bias(translator, translation):
     seen = {}
 
-    def look(values, *, kind, layer, query_positions):
-        seen[kind, layer] = values
-        return values
+    def look(layer):
+        return lambda values, first: seen.setdefault(("encoder", layer), values)
 
-    translator.force(TEXT, translation.text, hooks=[Hook(look, on="scores")])
+    hooks = {f"encoder.{layer}.self_attention.scores": look(layer) for layer in range(2)}
+    translator.force(TEXT, translation.text, hooks=hooks)
     for layer in range(2):
         recorded = translation.attention.scores("encoder", layer)
         np.testing.assert_allclose(seen["encoder", layer][0].numpy(), recorded, atol=1e-4)
@@ -148,10 +149,10 @@ def test_a_recorded_rule_grows_with_no_text(translator):
 
 def test_cross_attention_carries_no_encoding(translator):
     """No bias is added, and keys are projections of the memory and nothing more."""
-    model, recorder = translator.model, Recorder(Capture())
+    model, recorder = translator.model, Hooks(Capture().parts)
     memory = model.encode(random_ids(1, 6))
     model.decode(random_ids(1, 4), memory, hooks=recorder)
-    layer = recorder.trace(lambda *_: None).layer("cross", 0)
+    layer = trace_of(recorder, model.config, lambda *_: None).layer("cross", 0)
     keys = model.decoder.layers[0].cross_attention.k_proj(memory).view(6, 4, 8).transpose(0, 1)
     assert layer.bias is None
     torch.testing.assert_close(layer.key, keys, atol=1e-5, rtol=1e-5)

@@ -17,8 +17,9 @@ from transformer.encodings import (
     shift_matrix,
     sinusoidal_table,
 )
+from transformer.hooks import Hooks
 from transformer.model import Transformer
-from transformer.trace import Capture, Recorder
+from transformer.trace import Capture, trace_of
 
 EACH = pytest.mark.parametrize("name", REGISTRY)
 
@@ -202,9 +203,9 @@ def test_scores_of_relative_encodings_stay_where_the_sentence_moves(name):
     """The same words later in a row have the same scores among each other in the first layer."""
 
     def scores(ids):
-        recorder = Recorder(Capture())
-        random_model(positions=name).encode(ids, hooks=recorder)
-        return recorder.trace(lambda *_: None).scores("encoder", 0)
+        model, hooks = random_model(positions=name), Hooks(Capture().parts)
+        model.encode(ids, hooks=hooks)
+        return trace_of(hooks, model.config, lambda *_: None).scores("encoder", 0)
 
     words = random_ids(1, 5)
     moved = scores(torch.cat([random_ids(1, 4, seed=9), words], dim=1))[:, 4:, 4:]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from forged import forged
 from random_models import random_language_model
 
 from transformer import Capture, Generation, Sampling, TextGenerator, load_language_model, load_translator
@@ -148,7 +148,7 @@ def test_a_change_of_what_it_lacks_is_refused_in_one_sentence(generator, change,
 def test_a_mutated_recording_fails_the_audit(generator):
     found = generator.generate(PROMPT, max_length=10)
     layers = found.attention.layers["decoder"]
-    swapped = replace(found.attention, layers={**found.attention.layers, "decoder": layers[::-1]})
+    swapped = forged(found.attention, layers={**found.attention.layers, "decoder": layers[::-1]})
     assert not swapped.audit().passed
 
 

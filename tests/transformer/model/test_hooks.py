@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import torch
+from random_models import random_config, random_ids, random_model, random_recurrent
+from torch.nn import functional as F
+
+from transformer import AttentionKind, Hooks
+from transformer.config import LanguageModelConfig
+from transformer.hooks import hook_names
+
+TEXT = "one two three four"
+CROSS = "decoder.{}.cross_attention.{}".format
+
+
+def uniform(values, first):
+    return torch.full_like(values, 1 / values.shape[-1])
+
+
+def only_first(values, first):
+    return torch.where(torch.arange(values.shape[-1]) == 0, values, -1e9)
+
+
+def leave(values, first):
+    return values.clone()
+
+
+def everywhere(translator, function, part):
+    return {name: function for name in translator.model.hook_names() if name.endswith(f".{part}")}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [random_model(), random_model(norm="post", positions="learned"), random_recurrent("local")],
+    ids=["pre-norm", "post-norm", "recurrent"],
+)
+def test_a_model_calls_its_hooks_with_the_names_that_it_lists_in_their_order(model):
+    seen = {}
+
+    class Noting(Hooks):
+        def __call__(self, name, value, at=None):
+            seen[name] = value
+            return value
+
+    model(random_ids(1, 5), random_ids(1, 4), hooks=Noting({"weights"}))
+    listed = model.hook_names()
+    assert set(seen) - {"encoder.norm", "decoder.norm"} == set(listed) - {"encoder.norm", "decoder.norm"}
+    streams = [name for name in listed if name.endswith((".stream", ".heads"))]
+    assert [name for name in seen if name.endswith((".stream", ".heads"))] == streams
+
+
+def test_the_names_of_a_language_model_have_no_encoder():
+    config = LanguageModelConfig(vocab_size=20, d_model=8, n_heads=2, n_layers=1)
+    assert {name.partition(".")[0] for name in hook_names(config)} == {"decoder", "logits"}
+
+
+def test_what_is_asked_for_is_recorded_by_name_or_by_part():
+    model, hooks = random_model(), Hooks({"decoder.1.cross_attention.weights", "hidden", "logits"})
+    logits = model(random_ids(1, 5), random_ids(1, 4), hooks=hooks)
+    hidden = [
+        f"{side}.{i}.feed_forward.hidden" for side, n in (("encoder", 2), ("decoder", 3)) for i in range(n)
+    ]
+    assert list(hooks.recorded) == [*hidden[:3], "decoder.1.cross_attention.weights", *hidden[3:], "logits"]
+    assert torch.equal(hooks.values("logits"), logits)
+    weights = hooks.values("decoder.1.cross_attention.weights")
+    torch.testing.assert_close(weights.sum(-1), torch.ones(1, 4, 4))
+
+
+def test_gradients_flow_through_an_edit_in_training():
+    model, scale = random_model().train(), torch.ones(1, requires_grad=True)
+    hooks = Hooks((), {"encoder.0.feed_forward.hidden": [lambda own, at: own * scale]})
+    model(random_ids(1, 5), random_ids(1, 4), hooks=hooks).sum().backward()
+    assert float(scale.grad.abs()) > 0
+
+
+def test_replaced_weights_are_used_and_stored(translator):
+    hooked = translator.translate(TEXT, max_length=8, hooks={CROSS(1, "weights"): uniform})
+    weights = hooked.attention.weights("cross", 1)
+    np.testing.assert_allclose(weights, 1 / len(hooked.source_tokens))
+    for kind, layer in hooked.attention.places:
+        rows = hooked.attention.layer(kind, layer).replaced_rows
+        assert rows.all() if (kind, layer) == ("cross", 1) else not rows.any()
+    value = hooked.attention.layer("cross", 1).value
+    np.testing.assert_allclose(hooked.head("cross", 1, 2).output, value[2].mean(0).expand(8, -1), atol=1e-5)
+
+
+def test_replaced_scores_are_used_and_stored(translator):
+    hooked = translator.translate(TEXT, max_length=8, hooks={CROSS(0, "scores"): only_first})
+    assert (hooked.attention.weights("cross", 0)[:, :, 0] == 1.0).all()
+    assert hooked.attention.layer("cross", 0).replaced_rows.all()
+
+
+@pytest.mark.parametrize("kind", ["encoder.{}.self", "decoder.{}.self", "decoder.{}.cross"])
+def test_a_hook_changes_the_translation_and_its_trace_still_passes_the_audit(translator, kind):
+    def mostly_first(values, first):
+        return 0.5 * values + 0.5 * (torch.arange(values.shape[-1]) == 0).float()
+
+    hooks = {f"{kind.format(layer)}_attention.weights": mostly_first for layer in range(2)}
+    plain, hooked = (
+        translator.translate(TEXT, max_length=6),
+        translator.translate(TEXT, max_length=6, hooks=hooks),
+    )
+    assert hooked.log_probs != plain.log_probs
+    assert hooked.attention.audit().passed
+    assert hooked.head("cross", 1, 0).audit.passed
+
+
+@pytest.mark.parametrize("part", ["query", "value", "heads", "read", "output", "stream", "hidden"])
+def test_a_hook_elsewhere_changes_the_run_and_the_audit_says_what_it_cannot_check(translator, part):
+    name = f"encoder.0.feed_forward.{part}" if part == "hidden" else f"encoder.1.self_attention.{part}"
+    hooked = translator.translate(TEXT, max_length=6, hooks={name: lambda values, first: 1.5 * values})
+    report = hooked.attention.audit()
+    assert hooked.log_probs != translator.translate(TEXT, max_length=6).log_probs
+    assert report.passed
+    assert "what a hook of the user put in" in report.unmade
+
+
+@pytest.mark.parametrize("on", ["scores", "weights"])
+def test_only_the_hooked_layer_runs_explicitly(translator, monkeypatch, on):
+    fused = F.scaled_dot_product_attention
+    calls = []
+
+    def counted(*args, **kwargs):
+        calls.append(1)
+        return fused(*args, **kwargs)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", counted)
+    translator.translate(TEXT, max_length=5)
+    plain = len(calls)
+    calls.clear()
+    translator.translate(TEXT, max_length=5, hooks={f"decoder.2.self_attention.{on}": leave})
+    assert plain == 2 + 5 * (3 + 3)
+    assert len(calls) == plain - 5
+
+
+def test_a_hook_learns_the_position_of_its_first_row_and_marks_only_the_rows_that_it_changed(translator):
+    def second_row_of_head_three(values, first):
+        rows = torch.arange(first, first + values.shape[2]) == 1
+        return torch.where(
+            rows[:, None] & (torch.arange(4) == 3)[:, None, None], 1 / values.shape[-1], values
+        )
+
+    for hooked in (
+        translator.translate(TEXT, max_length=4, hooks={CROSS(0, "weights"): second_row_of_head_three}),
+        translator.force(TEXT, "eins zwei drei", hooks={CROSS(0, "weights"): second_row_of_head_three}),
+    ):
+        assert hooked.attention.layer("cross", 0).replaced_rows.nonzero().tolist() == [[3, 1]]
+        assert hooked.attention.audit().passed
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("capture", [True, False])
+def test_hooks_that_change_nothing_change_nothing(translator, beam_size, capture):
+    options = {"beam_size": beam_size, "max_length": 8}
+    plain = translator.translate(TEXT, **options)
+    hooks = everywhere(translator, leave, "weights") | everywhere(translator, leave, "scores")
+    hooked = translator.translate(TEXT, **options, capture=capture, hooks=hooks)
+    assert hooked.target_tokens == plain.target_tokens
+    np.testing.assert_allclose(hooked.log_probs, plain.log_probs, atol=1e-5)
+    if capture:
+        assert not any(hooked.attention.layer(*place).replaced_rows.any() for place in plain.attention.places)
+
+
+def test_hooks_act_in_beam_search_and_in_forced_passes(translator):
+    hooks = {CROSS(0, "weights"): uniform}
+    for hooked in (
+        translator.translate(TEXT, beam_size=3, max_length=8, hooks=hooks),
+        translator.force(TEXT, "eins zwei", hooks=hooks),
+    ):
+        np.testing.assert_allclose(hooked.attention.weights("cross", 0), 1 / 5)
+        assert hooked.attention.audit().passed
+
+
+def test_weights_that_do_not_sum_to_one_turn_the_audit_red(translator):
+    hooked = translator.force(TEXT, "eins", hooks={CROSS(0, "weights"): lambda values, first: 2 * values})
+    assert not hooked.attention.audit().passed
+
+
+@pytest.mark.parametrize("result", [lambda values: values[..., 1:], lambda values: values[0], lambda _: None])
+def test_a_wrong_result_of_a_hook_is_one_sentence(translator, result):
+    name = "encoder.0.self_attention.weights"
+    with pytest.raises(ValueError, match=rf"^The hook at {name} returned [^\n]+\.$"):
+        translator.translate(TEXT, hooks={name: lambda values, first: result(values)})
+
+
+@pytest.mark.parametrize(
+    "name", [CROSS(3, "weights"), CROSS(0, "weigths"), "encoder.norm", "encoder.encoding", ""]
+)
+def test_a_hook_at_no_place_of_the_model_is_refused(translator, name):
+    with pytest.raises(ValueError, match=r"^There is no place .*hook_names\(\) lists all, layers from 0\.$"):
+        translator.translate(TEXT, hooks={name: leave})
+
+
+def test_a_translation_lets_its_hooks_go(translator, monkeypatch):
+    references, start = [], Hooks.__init__
+
+    def noted(self, *args, **kwargs):
+        references.append(weakref.ref(self))
+        start(self, *args, **kwargs)
+
+    monkeypatch.setattr(Hooks, "__init__", noted)
+    translation = translator.translate(TEXT, max_length=4)
+    gc.collect()
+    assert translation.attention is not None
+    assert references
+    assert not any(reference() for reference in references)
+
+
+@pytest.mark.parametrize("kind", list(AttentionKind))
+def test_the_last_layer_of_a_kind_has_places_and_the_next_has_none(kind):
+    config = random_config(n_encoder_layers=2, n_decoder_layers=5)
+    site = config.sites[kind]
+    names = hook_names(config)
+    assert f"{site.sublayer(site.n_layers - 1).path}.query" in names
+    assert f"{site.sublayer(site.n_layers).path}.query" not in names
