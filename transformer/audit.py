@@ -10,25 +10,25 @@ and its position is the one that the model's table or formula has there (section
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer import equations
 from transformer import interventions as do
-from transformer.config import ENCODINGS, ModelConfig, Place, Side, Sublayer
-from transformer.encodings import ALL_HEADS, Learned, Rotary
+from transformer.config import ENCODINGS, ModelConfig, Place, PlacedHead, Side
+from transformer.encodings import ALL_HEADS, Learned
 from transformer.equations import HeadChange
 from transformer.hooks import Hooks
-from transformer.interventions.edits import patched_name
 from transformer.interventions.heads import InAttention, InHeads
 from transformer.interventions.masks import Masking
-from transformer.layers import StreamNorm, centred, shift, spread
 from transformer.model import EncoderDecoder, Network
-from transformer.trace import AttentionTrace, LayerTrace, ResidualTrace
+from transformer.stream import SMALLEST_SCALE, audit_stream, difference, textbook_norm, worst
+from transformer.trace import AttentionTrace, LayerTrace
 from transformer.view import (
     LABELS_UNMADE,
     PLACES,
@@ -41,23 +41,20 @@ from transformer.view import (
     HeadLabels,
     HeadView,
     Window,
+    read_only,
 )
 
-OUTPUTS, HEADS, STREAM, TOKENS = "outputs", "changed heads", "residual stream", "changed tokens"
+OUTPUTS, HEADS, TOKENS = "outputs", "changed heads", "changed tokens"
 OUTPUT_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
 LOG_PROB_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-1, torch.bfloat16: 2e-1}
 EMBEDDING_LIMIT = 1e-5
 VIEW_LIMIT = 1e-5
 CELLS = 1 << 20
 """Number of weights to recompute at a time, so that an audit of a long text needs little memory."""
-SMALLEST_SCALE = 1e-2
-"""Differences are divided by the largest number, or by this value if it is larger."""
 POSITIONS_UNMADE = "whether the positions are those of the model's table"
 HOOKED = "what a hook of the user put in"
 Basis = Network | ModelConfig | None
 """The model; or its config if there is no model, as of a file."""
-Pair = tuple[Tensor | None, Tensor | None]
-"""A recorded tensor, and what it must be; None on one side only is a contradiction."""
 
 
 def audit(
@@ -106,10 +103,10 @@ def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) ->
         mask, used = textbook.mask, textbook.weights
         derived = layer.weights(ALL_HEADS, Window(rows.start, rows.stop, 0, keys))
         sums = mask.any(-1).float() if layer.focus is None else used.sum(-1)
-        row_sums = _worst(row_sums, _largest(derived.sum(-1) - sums), _largest(used.sum(-1) - sums))
-        leaks = _worst(leaks, _largest(derived.masked_fill(mask, 0.0)))
-        weights = _worst(weights, _largest(used - derived))
-        outputs = _worst(outputs, _largest(used @ layer.value - own[:, rows]) / scale)
+        row_sums = worst(row_sums, _largest(derived.sum(-1) - sums), _largest(used.sum(-1) - sums))
+        leaks = worst(leaks, _largest(derived.masked_fill(mask, 0.0)))
+        weights = worst(weights, _largest(used - derived))
+        outputs = worst(outputs, _largest(used @ layer.value - own[:, rows]) / scale)
     checks = [
         Check("row sums", row_sums, ROW_SUM_LIMIT),
         Check("masked weights", leaks, 0.0),
@@ -237,21 +234,21 @@ class Textbook:
 
 def audit_embedding(trace: AttentionTrace, limit: float) -> Check:
     """Compares token embedding + positional encoding, or its norm, with the input of the first layer."""
-    worst = 0.0
+    largest = 0.0
     for embedding in trace.embeddings.values():
         norm = embedding.norm
         total = embedding.sum if norm is None else textbook_norm(norm, embedding.sum)
         own = embedding.input if embedding.own_input is None else embedding.own_input
-        worst = _worst(worst, _difference(total, own, 1.0))
-    return Check("embeddings", worst, limit)
+        largest = worst(largest, difference(total, own, 1.0))
+    return Check("embeddings", largest, limit)
 
 
 def audit_log_probs(decoded: tuple[float, ...], replayed: tuple[float, ...], limit: float) -> Check:
     """Compares log-probabilities of the decode with those of the replay, in nats."""
     if len(decoded) != len(replayed):
         return Check("log-probabilities", math.inf, limit)
-    worst = _worst(0.0, *(abs(a - b) for a, b in zip(decoded, replayed, strict=True)))
-    return Check("log-probabilities", worst, limit)
+    largest = worst(0.0, *(abs(a - b) for a, b in zip(decoded, replayed, strict=True)))
+    return Check("log-probabilities", largest, limit)
 
 
 def audit_view(view: HeadView, layer: LayerTrace, labels: HeadLabels | None = None) -> AuditReport:
@@ -273,10 +270,57 @@ def audit_view(view: HeadView, layer: LayerTrace, labels: HeadLabels | None = No
     wrong = counts != (view.weights.shape[0], view.weights.shape[0], view.weights.shape[-1])
     return AuditReport(
         (
-            Check("arrays drawn", _worst(0.0, *differences), VIEW_LIMIT),
+            Check("arrays drawn", worst(0.0, *differences), VIEW_LIMIT),
             Check("labels", float(wrong or (labels is not None and drawn != labels.of(view.window))), 0.0),
         )
     )
+
+
+def head_view(
+    trace: AttentionTrace,
+    place: PlacedHead,
+    labels: HeadLabels,
+    model: tuple[str, str],
+    window: Window | None = None,
+) -> HeadView:
+    """One head as arrays, audited.
+
+    Args:
+        place: The head.
+        labels: Tokens of the whole map.
+        model: Name of the model, and "pre", "post" or "none".
+        window: The part of the map; None for all of it.
+
+    Raises:
+        IndexError: There is no such layer or head, or the window leaves the map.
+    """
+    kind, layer, head = place
+    record = trace.layer(kind, layer, head)
+    whole = record.window()
+    window = window or whole
+    if not (
+        0 <= window.query_start < window.query_stop <= whole.query_stop
+        and 0 <= window.key_start < window.key_stop <= whole.key_stop
+    ):
+        cells = f"{whole.query_stop} × {whole.key_stop}"
+        raise IndexError(f"The window {window} leaves the map of {cells} cells.")
+    rows, keys, drawn = window.queries, window.keys, labels.of(window)
+    view = HeadView(
+        *(*place, *model, drawn.queries, drawn.predicted, drawn.keys, window),
+        scores=trace.scores(*place, window),
+        mask=trace.mask(*place, window),
+        weights=trace.weights(*place, window),
+        query=read_only(record.query[head, rows]),
+        key=read_only(record.key[head, keys]),
+        value=read_only(record.value[head, keys]),
+        output=read_only(record.output[head, rows]),
+        audit=AuditReport(()),
+        score=record.score.name,
+        centres=None if record.focus is None else read_only(record.focus.centres[rows]),
+        reach=0 if record.focus is None else record.focus.half_width,
+    )
+    checks = trace.audit((kind, layer)).joined(audit_view(view, record, trace.labels(kind)))
+    return replace(view, audit=checks)
 
 
 def audit_entered(trace: AttentionTrace, basis: Basis, limit: float) -> AuditReport:
@@ -287,12 +331,12 @@ def audit_entered(trace: AttentionTrace, basis: Basis, limit: float) -> AuditRep
     hooked = {name.partition(".")[0] for name in trace.functions if name.endswith((".tokens", ".positions"))}
     sides = [side for side in trace.embeddings if side not in hooked]
     if model is not None and trace.tokens:
-        checks.append(Check("tokens", _worst(0.0, *(_tokens(trace, model, side) for side in sides)), limit))
+        checks.append(Check("tokens", worst(0.0, *(_tokens(trace, model, side) for side in sides)), limit))
     if config is not None and ENCODINGS[config.positions].acts == "embeddings":
         differences = [_positions(trace, model, config, side) for side in sides]
         known = [each for each in differences if each is not None]
         unmade += [POSITIONS_UNMADE] if len(known) < len(differences) else []
-        checks += [Check("positions", _worst(*known), limit)] if known else []
+        checks += [Check("positions", worst(*known), limit)] if known else []
     return AuditReport(tuple(checks), unmade=tuple(unmade))
 
 
@@ -301,7 +345,7 @@ def _tokens(trace: AttentionTrace, model: Network, side: Side) -> float:
     ids, table = torch.tensor(trace.tokens[side].ids), model.table(side).weight.detach()
     known = ids < len(table)
     rows = table[ids.where(known, 0).to(table.device)].double().cpu() * known[:, None]
-    return _difference(trace.embeddings[side].tokens, rows * model.config.embedding_scale, 1.0)
+    return difference(trace.embeddings[side].tokens, rows * model.config.embedding_scale, 1.0)
 
 
 def _positions(trace: AttentionTrace, model: Network | None, config: ModelConfig, side: Side) -> float | None:
@@ -315,11 +359,11 @@ def _positions(trace: AttentionTrace, model: Network | None, config: ModelConfig
         formula = torch.from_numpy(equations.sinusoids(config, first, len(recorded)))
         # A file of 16 bits may hold the table, rounded.
         rounded = [formula, formula.bfloat16().double(), formula.half().double()]
-        return min(_difference(recorded, each, 1.0) for each in rounded)
+        return min(difference(recorded, each, 1.0) for each in rounded)
     encoding = None if model is None else model.stack(side).positions
     if not isinstance(encoding, Learned):
         return None
-    return _difference(recorded, encoding.table[first : first + len(recorded)].detach().double().cpu(), 1.0)
+    return difference(recorded, encoding.table[first : first + len(recorded)].detach().double().cpu(), 1.0)
 
 
 @torch.inference_mode()
@@ -359,7 +403,7 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
             model.decode(ids["decoder"], memory, mask, hooks=hooks)
     else:
         model.features(*ids.values(), hooks=hooks)
-    worst = 0.0
+    largest = 0.0
     for name in hooks.recorded:
         part = name.rpartition(".")[2]
         if part in ("padding", "bias", "gain", "shift") or name == "encoder.output":
@@ -367,143 +411,18 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
         again = hooks.values(name).float().cpu()
         again = again if part == "vector" else again[0, 0] if part == "centres" else again[0]
         name = name.removesuffix(".own") if name not in trace.tensors else name
-        worst = _worst(worst, _difference(again, trace.tensors.get(name), SMALLEST_SCALE))
-    return [Check(PLACES, worst, limit)]
-
-
-def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: float) -> list[Check]:
-    """Compares a recorded stream with the model's equations, and with those of the run's changes.
-
-    Without the model, a file's stream is checked wherever no LayerNorm and no projection stands between two
-    recorded tensors; with the model, everywhere.
-
-    Returns:
-        One check; none if the stream was not recorded, and nothing was changed that it must show.
-    """
-    stacks = (basis.config if isinstance(basis, Network) else basis).stacks
-    unrecorded = not trace.residuals and any(stack.passed() for stack in stacks.values())
-    if unrecorded or (trace.memory is None and "encoder" in stacks):
-        marked = any(name.endswith((".input.own", ".output.own", ".stream.own")) for name in trace.tensors)
-        needed = marked or any(value.needs_stream for value in trace.interventions)
-        return [Check(STREAM, math.inf, limit)] if needed else []
-    worst = [_difference(*pair, SMALLEST_SCALE) for pair in _Stream(trace, basis).pairs()]
-    return [Check(STREAM, _worst(0.0, *worst), limit)]
-
-
-class _Stream:
-    """The equations of one run's stream."""
-
-    def __init__(self, trace: AttentionTrace, basis: Network | ModelConfig) -> None:
-        self.trace = trace
-        self.model = basis if isinstance(basis, Network) else None
-        self.config = basis.config if isinstance(basis, Network) else basis
-        self.values = trace.interventions
-        self.bare = {value.side for value in self.values if isinstance(value, do.NoPositions)}
-        self.dropped = {value.sublayer for value in self.values if isinstance(value, do.DropSublayer)}
-        self.unnormed = {value.place for value in self.values if isinstance(value, do.DropNorm)}
-
-    def pairs(self) -> Iterator[Pair]:
-        """Every pair of tensors that must be equal."""
-        for side, embedding in self.trace.embeddings.items():
-            yield from self._patched(f"{side}.input", embedding.own_input, embedding.input)
-            added = ENCODINGS[self.config.positions].acts == "embeddings" and side not in self.bare
-            yield _present(added), _present(embedding.positions is not None)
-            if side in self.bare:
-                yield from self._bare(side)
-        before = {side: embedding.input for side, embedding in self.trace.embeddings.items()}
-        for sublayer, residual in self.trace.residuals.items():
-            yield from self._passing(sublayer, residual)
-            before[sublayer.side] = residual.output
-        if (memory := self.trace.memory) is not None:
-            own = self.trace.tensors.get("encoder.output.own")
-            if self.config.stacks["encoder"].passed():  # a recurrent memory is no stream: see `audit_places`
-                yield from self._left(memory if own is None else own, before["encoder"])
-            yield from self._patched("encoder.output", own, memory)
-
-    def _bare(self, side: Side) -> Iterator[Pair]:
-        """No bias, and q = x W_Q + b_Q without a rotation, which needs the model."""
-        for kind, site in self.config.sites.items():
-            for layer, record in enumerate(self.trace.layers[kind]):
-                if not site.own_keys or site.query_side != side:
-                    continue
-                yield _present(record.bias is not None), None
-                if self.model is None or not isinstance(self.model.stack(side).positions, Rotary):
-                    continue
-                maps = getattr(self.model.layer(side, layer), site.name).q_proj
-                weight, bias = (part.detach().float().cpu() for part in (maps.weight, shift(maps)))
-                queries = self.trace.residuals[site.sublayer(layer)].read @ weight.T + bias
-                yield record.query, queries.view(len(queries), len(record.query), -1).transpose(0, 1)
-
-    def _passing(self, sublayer: Sublayer, residual: ResidualTrace) -> Iterator[Pair]:
-        norm = None if self.model is None else self.model.residual(sublayer).norm
-        total = residual.stream + residual.update
-        after = residual.output if residual.own_output is None else residual.own_output
-        if self.config.norm == "pre":
-            yield from self._normed(sublayer, norm, residual.stream, residual.read)
-            yield after, total
-        else:
-            yield residual.read, residual.stream
-            yield from self._normed(sublayer, norm, total, after)
-        dropped = torch.zeros_like(residual.update) if sublayer in self.dropped else residual.update
-        yield residual.update, dropped
-        yield None if residual.own_update is None else dropped, dropped if sublayer in self.dropped else None
-        yield from self._patched(f"{sublayer.path}.stream", residual.own_output, residual.output)
-
-    def _left(self, own: Tensor, last: Tensor) -> Iterator[Pair]:
-        """Output of the encoder, computed from its last stream."""
-        if self.config.norm == "pre":
-            norm = None if self.model is None else self.model.stack("encoder").final_norm
-            yield from self._normed("encoder", norm, last, own)
-        else:
-            yield own, last
-
-    def _normed(
-        self, place: Sublayer | Side, norm: nn.Module | None, before: Tensor, after: Tensor
-    ) -> Iterator[Pair]:
-        """After = norm(before), or before itself if the norm is left out."""
-        if place in self.unnormed:
-            yield after, before
-        elif isinstance(norm, StreamNorm):
-            yield after, textbook_norm(norm, before)
-
-    def _patched(self, name: str, own: Tensor | None, used: Tensor) -> Iterator[Pair]:
-        patches = [
-            (change.value, change.material)
-            for change in self.trace.changes
-            if isinstance(change.value, do.Patch) and patched_name(change.value.place) == name
-        ]
-        if not patches:
-            yield own, None
-            return
-        yield None if own is None else used, used
-        expected = (used if own is None else own).numpy()
-        for patch, material in patches:
-            array = None if material is None else material.float().numpy()
-            expected = equations.patched_textbook(expected, patch, array)
-        yield used, torch.from_numpy(expected)
-
-
-def textbook_norm(norm: StreamNorm, x: Tensor) -> Tensor:
-    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64 (Ba et al. 2016). RMSNorm: no μ, β."""
-    x = x.double()
-    weight, bias = (part.detach().double().cpu() for part in (norm.weight, shift(norm)))
-    normed: Tensor = weight * centred(norm, x) / spread(norm, x) + bias
-    return normed
+        largest = worst(largest, difference(again, trace.tensors.get(name), SMALLEST_SCALE))
+    return [Check(PLACES, largest, limit)]
 
 
 def merged(checks: Sequence[Check]) -> AuditReport:
     """One check per name, with the worst value."""
-    worst: dict[str, Check] = {}
+    by_name: dict[str, Check] = {}
     for check in checks:
-        before = worst.get(check.name)
+        before = by_name.get(check.name)
         if before is None or (before.value == before.value and not check.value <= before.value):
-            worst[check.name] = check
-    return AuditReport(tuple(worst.values()))
-
-
-def _present(there: bool) -> Tensor | None:
-    """A tensor if something is there, else None, so that presence can be compared."""
-    return torch.zeros(1) if there else None
+            by_name[check.name] = check
+    return AuditReport(tuple(by_name.values()))
 
 
 def _largest(differences: Tensor) -> float:
@@ -511,23 +430,8 @@ def _largest(differences: Tensor) -> float:
     return float(differences.abs().max()) if differences.numel() else 0.0
 
 
-def _difference(recorded: Tensor | None, expected: Tensor | None, smallest: float) -> float:
-    """Largest difference as a share of the largest number, or of ``smallest`` if it is larger."""
-    if recorded is None or expected is None:
-        return 0.0 if recorded is expected else math.inf
-    if recorded.shape != expected.shape:
-        return math.inf
-    scale = max(smallest, float(expected.abs().max()))
-    return float((recorded.double() - expected.double()).abs().max()) / scale
-
-
 def _array_difference(drawn: NDArray[np.generic], expected: NDArray[np.generic]) -> float:
     if drawn.shape != expected.shape:
         return math.inf
     scale = max(1.0, float(np.abs(expected.astype(np.float64)).max(initial=0.0)))
     return float(np.abs(drawn.astype(np.float64) - expected.astype(np.float64)).max(initial=0.0)) / scale
-
-
-def _worst(*values: float) -> float:
-    """The largest value; NaN if any value is NaN, because NaN is never within a limit."""
-    return math.nan if any(value != value for value in values) else max(values)

@@ -187,10 +187,7 @@ class EncoderDecoder(Network):
         first = 0 if cache is None else cache.length
         x = self.embed(tgt_ids, "decoder", first, hooks)
         mask = AttentionMask(src_padding, first_query=first)
-        x = self.run_decoder(x, memory.to(x.dtype), mask, cache, hooks)
-        if cache is not None:
-            cache.length = first + tgt_ids.shape[1]
-        return x
+        return self.run_decoder(x, memory.to(x.dtype), mask, cache, hooks)
 
     def forward(
         self,
@@ -245,6 +242,8 @@ class Transformer(EncoderDecoder):
     ) -> Tensor:
         own = AttentionMask(causal=True, first_query=mask.first_query)
         output: Tensor = self.decoder(x, own, memory, mask, cache, hooks)
+        if cache is not None:
+            cache.advance(x.shape[1])
         return output
 
     def new_cache(self) -> Cache:
@@ -293,7 +292,7 @@ class LanguageModel(Network):
         mask = AttentionMask(causal=True, first_query=first, texts=texts)
         x = self.decoder(x, mask, cache=cache, hooks=hooks)
         if cache is not None:
-            cache.length = first + ids.shape[1]
+            cache.advance(ids.shape[1])
         return x
 
     def new_cache(self) -> Cache:

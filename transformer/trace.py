@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.attention import SCALED_DOT, LocalWindow, ScoreRule, attention_weights
-from transformer.config import AttentionKind, ModelConfig, Place, PlacedHead, Side, Site, Sublayer
+from transformer.config import AttentionKind, ModelConfig, Place, Side, Site, Sublayer
 from transformer.encodings import ALL_HEADS, BIASES, BiasRule, Heads
 from transformer.hooks import (
     ATTENTION,
@@ -36,7 +36,7 @@ from transformer.interventions.edits import Change, acts_in, edits
 from transformer.layers import StreamNorm, make_norm, shift
 from transformer.model import Network
 from transformer.text.brief import Brief
-from transformer.view import Array, AuditReport, BoolArray, HeadLabels, HeadView, Window, read_only
+from transformer.view import Array, AuditReport, BoolArray, HeadLabels, Window
 
 REPLACED = 1e-5
 """Difference from its own weights from which on a row of a hooked attention counts as replaced."""
@@ -368,50 +368,6 @@ class AttentionTrace(Brief):
         keys = (window or record.window()).keys
         contributions: Array = (record.weights(head, window) * record.value_norms[head, keys]).numpy()
         return contributions
-
-    def head(
-        self, place: PlacedHead, labels: HeadLabels, model: tuple[str, str], window: Window | None = None
-    ) -> HeadView:
-        """One head as arrays, audited.
-
-        Args:
-            place: The head.
-            labels: Tokens of the whole map.
-            model: Name of the model, and "pre", "post" or "none".
-            window: The part of the map; None for all of it.
-
-        Raises:
-            IndexError: There is no such layer or head, or the window leaves the map.
-        """
-        from transformer.audit import audit_view
-
-        kind, layer, head = place
-        record = self.layer(kind, layer, head)
-        whole = record.window()
-        window = window or whole
-        if not (
-            0 <= window.query_start < window.query_stop <= whole.query_stop
-            and 0 <= window.key_start < window.key_stop <= whole.key_stop
-        ):
-            cells = f"{whole.query_stop} × {whole.key_stop}"
-            raise IndexError(f"The window {window} leaves the map of {cells} cells.")
-        rows, keys, drawn = window.queries, window.keys, labels.of(window)
-        view = HeadView(
-            *(*place, *model, drawn.queries, drawn.predicted, drawn.keys, window),
-            scores=self.scores(*place, window),
-            mask=self.mask(*place, window),
-            weights=self.weights(*place, window),
-            query=read_only(record.query[head, rows]),
-            key=read_only(record.key[head, keys]),
-            value=read_only(record.value[head, keys]),
-            output=read_only(record.output[head, rows]),
-            audit=AuditReport(()),
-            score=record.score.name,
-            centres=None if record.focus is None else read_only(record.focus.centres[rows]),
-            reach=0 if record.focus is None else record.focus.half_width,
-        )
-        checks = self.audit((kind, layer)).joined(audit_view(view, record, self.labels(kind)))
-        return replace(view, audit=checks)
 
     def labels(self, kind: AttentionKind | str) -> HeadLabels | None:
         """The tokens along the maps of a kind, as they were read and written; None if they are not known."""

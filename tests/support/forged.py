@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from transformer.layers import shift
 from transformer.trace import AttentionTrace, EmbeddingTrace, ResidualTrace
 
 _LAYER = {"query": "query", "key": "key", "value": "value", "heads": "output", "heads.own": "own_output"}
@@ -33,6 +34,9 @@ def forged(
             tensors[f"{path}.centres"] = None if record.focus is None else record.focus.centres
     for side, embedding in (embeddings or {}).items():
         _write(tensors, side, embedding, _EMBEDDING)
+        norm = embedding.norm
+        parts = {"gain": None, "shift": None} if norm is None else {"gain": norm.weight, "shift": shift(norm)}
+        tensors |= {f"{side}.input.{part}": each for part, each in parts.items()}
     if residuals is not None:
         gone = {sublayer.path for sublayer in trace.residuals} - {sublayer.path for sublayer in residuals}
         tensors = {name: each for name, each in tensors.items() if name.rpartition(".")[0] not in gone}

@@ -21,7 +21,7 @@ LIGHT = (
     "transformer.interventions",
     "transformer.storage.description",
     "explorer.lenses.heads.measures",
-    "transformer.trace.equations",
+    "transformer.equations",
     "transformer.runs.translation",
 )
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from transformer.attention import token_mask
-from transformer.audit import audit
+from transformer.audit import audit, head_view
 from transformer.config import AttentionKind, ModelConfig, Place
 from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
@@ -43,7 +43,7 @@ class BatchEntry:
         """One head, with the padding in its mask; raises the errors of ``Translation.head``."""
         kind = AttentionKind(kind)
         provenance = self.model, self.config.norm
-        return self.attention.head((kind, layer, head), self.labels(kind), provenance, window)
+        return head_view(self.attention, (kind, layer, head), self.labels(kind), provenance, window)
 
     def labels(self, kind: AttentionKind | str) -> HeadLabels:
         """The tokens along the maps of one kind, padding included."""

@@ -115,7 +115,9 @@ class Translation(Brief):
         """
         kind = AttentionKind(kind)
         provenance = self.model, self.config.placement
-        view = self._trace().head((kind, layer, head), self.labels(kind), provenance, window)
+        from transformer.audit import head_view
+
+        view = head_view(self._trace(), (kind, layer, head), self.labels(kind), provenance, window)
         return replace(view, audit=view.audit.joined(self._told()))
 
     def audit(self, *places: Place) -> AuditReport:

@@ -199,13 +199,18 @@ def stream_norms(
 ) -> tuple[tuple[StreamPoint, ...], tuple[Check, ...]]:
     """The norm of a token's vector from the input of a stack to its end, sub-layer by sub-layer.
 
-    The check compares the vector that left each sub-layer with the vector that arrived at the next.
+    The check compares what each sub-layer reads with the stream (post-norm), or the stream after it with the sum
+    (pre-norm).
     """
     before = embedding_trace(translation, side).input[position]
     points, joints = [StreamPoint(None, float(before.norm()))], []
     for sublayer in translation.config.stacks[side].passed():
         trace = translation.stream(sublayer)
-        joints.append((read_only(trace.stream[position]), read_only(before)))
+        total = trace.stream[position] + trace.update[position]
+        after = trace.output if trace.own_output is None else trace.own_output
+        pre = translation.config.norm == "pre"
+        pair = (after[position], total) if pre else (trace.read[position], trace.stream[position])
+        joints.append((read_only(pair[0]), read_only(pair[1])))
         before = trace.output[position]
         points.append(StreamPoint(sublayer, float(before.norm())))
     return tuple(points), (_check("joints of the stream", joints, OUTPUT_LIMIT[torch.float32]),)

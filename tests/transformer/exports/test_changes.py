@@ -8,9 +8,10 @@ import pytest
 from changes import EVERY, INSIDE, TEXT, changeable
 
 from transformer import interventions as do
-from transformer.audit import STREAM, TOKENS
+from transformer.audit import TOKENS
 from transformer.exports.npz import load_trace, save_trace
 from transformer.exports.record import TraceFileError
+from transformer.stream import STREAM
 
 
 @pytest.fixture(scope="module")

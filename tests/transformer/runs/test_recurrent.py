@@ -212,7 +212,7 @@ def test_the_audit_turns_red_for_another_vector_or_centre(recurrent: Translator)
         assert failed(with_layer(trace, score=ScoreRule("additive", layer.score.vector * 1.2)))
     if layer.focus is not None:
         assert PLACES in failed(
-            with_layer(trace, focus=LocalWindow(layer.focus.centres + 0.1, layer.focus.reach))
+            with_layer(trace, focus=LocalWindow(layer.focus.centres + 0.1, layer.focus.half_width))
         )
         assert failed(with_layer(trace, focus=None))
 

@@ -13,11 +13,12 @@ from forged import forged
 
 from transformer import Capture
 from transformer import interventions as do
-from transformer.audit import HEADS, OUTPUTS, STREAM, audit
+from transformer.audit import HEADS, OUTPUTS, audit
 from transformer.config import TransformerConfig
 from transformer.equations import audited_tokens
 from transformer.interventions.edits import Change
 from transformer.runs.translation import Translation
+from transformer.stream import STREAM
 from transformer.trace import AttentionTrace
 
 LENGTH = 6

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from closed_form import CASES
-from forged import forged
 from random_models import random_model
 
 from explorer.lenses.inside import logit_lens, parts
@@ -111,11 +110,11 @@ def test_the_stream_is_measured_after_every_sub_layer(model, traced):
         assert points[-1].norm == pytest.approx(float(parts.leaves(traced, side)[POSITION].norm()))
 
 
-def test_a_stream_that_breaks_between_two_sub_layers_fails_its_check(model, traced):
+def test_a_stream_that_breaks_at_a_sub_layer_fails_its_check(model, traced):
     residuals = dict(traced.attention.residuals)
     place = Sublayer("decoder", 1, "cross_attention")
     broken = residuals[place]
-    residuals[place] = replace(broken, stream=broken.stream.roll(1, dims=0))
+    residuals[place] = replace(broken, read=broken.read.roll(1, dims=0), update=broken.update + 1)
     changed = replace(traced, attention=forged(traced.attention, residuals=residuals))
     assert not passed(parts.stream_norms(changed, "decoder", POSITION)[1])
     assert passed(parts.stream_norms(changed, "encoder", POSITION)[1])
