@@ -199,7 +199,7 @@ def stream_norms(
 ) -> tuple[tuple[StreamPoint, ...], tuple[Check, ...]]:
     """The norm of a token's vector from the input of a stack to its end, sub-layer by sub-layer.
 
-    The check compares what each sub-layer reads with the stream (post-norm), or the stream after it with the sum
+    The check compares what a sub-layer reads with the stream (post-norm), or the stream after it with the sum
     (pre-norm).
     """
     before = embedding_trace(translation, side).input[position]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from closed_form import CASES
+from forged import forged
 from random_models import random_model
 
 from explorer.lenses.inside import logit_lens, parts
