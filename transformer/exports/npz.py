@@ -18,7 +18,7 @@ masks; layers count from 0:
 * ``embeddings.encoder.tokens``, ``.positions``, ``.input``: (length, d_model); also ``embeddings.decoder.…``;
   and if a norm stands between sum and input, its ``.gain`` and ``.shift`` (d_model,).
 
-What interventions changed is in the run's JSON, counted from 0 (``transformer.interventions.written``);
+What interventions changed is in the run's JSON, counted from 0 (``transformer.interventions.codec``);
 all maps are derived from it. A changed run also has those of these arrays that its changes need:
 
 * ``cross.0.own_output``, ``embeddings.encoder.own_input``: ``output`` and ``input`` before a change;

@@ -17,11 +17,11 @@ from transformer.interventions import (
     EditSource,
     Intervention,
     InterventionError,
-    Setting,
+    RunShape,
+    check,
     from_json,
     to_json,
 )
-from transformer.interventions.checking import check
 from transformer.model.config import ModelConfig, config_from
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Alternative, DecodeStep, Translation
@@ -224,7 +224,7 @@ def _interventions(
         left_out = sum(isinstance(each, DropSource) for each in found)
         given = len(target) if method == "forced" else None
         most = max(config.max_positions, len(target))
-        check(found, Setting(config, len(source) + left_out, len(source), most, given))
+        check(found, RunShape(config, len(source) + left_out, len(source), most, given))
     except InterventionError as error:
         raise TraceFileError(f"The file's changes do not fit its run: {error}") from error
     return found

@@ -6,9 +6,9 @@
 
 **A value, not a closure.** An intervention is frozen and compares by its fields. So it can be a key, a line
 of a caption (``str``, counted from 1), JSON (``to_json``, counted from 0) and a part of an address
-(``write_text``, counted from 1). Each sort is a class with declared fields (``written.Field``), and a field's
-type checks, writes and reads it, so a value that means nothing is refused, in one sentence, when it is made.
-``ablate`` is ``Ablate``; where a function reads better, there is one.
+(``write_text``, counted from 1). Each sort is a frozen dataclass whose fields declare a ``codec.Kind`` that
+checks, writes and reads them, so a value that means nothing is refused, in one sentence, when it is made.
+``ablate`` is ``Ablate`` for whoever types it; where a function reads better, there is one.
 
 **A second implementation of the observer.** The model asks its observer at every place of the forward pass
 (``transformer.model.watching.observer``) and continues with the answer. ``Changes`` answers with changed
@@ -38,13 +38,66 @@ value before the pass (``Change``). ``transformer.runs.call`` computes them.
 it and which equation the audit checks.
 """
 
-# isort: off
-# The order of the files is the order in which messages name the sorts of change.
-from transformer.interventions.base import InterventionError, Setting, Token
-from transformer.interventions.tokens import *
-from transformer.interventions.heads import *
-from transformer.interventions.masks import *
-from transformer.interventions.stacks import *
-from transformer.interventions.places import *
-from transformer.interventions.patching import *
-from transformer.interventions.written import Intervention, from_json, read_text, to_json, write_text
+from transformer.interventions.changes import (
+    Ablate,
+    Choose,
+    DropNorm,
+    DropSource,
+    DropSublayer,
+    EditSource,
+    Forbid,
+    Hide,
+    InAttention,
+    InHeads,
+    Mask,
+    Masking,
+    NoPositions,
+    Prefix,
+    Scale,
+    SetRow,
+    Temperature,
+    Unscaled,
+    ablate,
+    choose,
+    drop_norm,
+    drop_source,
+    drop_sublayer,
+    edit_source,
+    forbid,
+    hide,
+    mask,
+    no_positions,
+    prefix,
+    scale,
+    set_row,
+    temperature,
+    unscaled,
+)
+from transformer.interventions.codec import (
+    Intervention,
+    InterventionError,
+    from_json,
+    read_text,
+    to_json,
+    write_text,
+)
+from transformer.interventions.patches import (
+    Embeddings,
+    EncoderOutput,
+    HeadMeans,
+    HeadOutput,
+    OtherRun,
+    Patch,
+    PatchPlace,
+    Stream,
+    as_interventions,
+    check,
+    edited,
+    embeddings,
+    encoder_output,
+    head_output,
+    patch,
+    run,
+    stream,
+)
+from transformer.interventions.request import PARTS, Cell, Cells, RunShape, Token

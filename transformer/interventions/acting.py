@@ -12,12 +12,21 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from transformer.interventions.heads import InAttention, InHeads, Unscaled
-from transformer.interventions.masks import Masking
-from transformer.interventions.patching import Patch
-from transformer.interventions.places import Embeddings, EncoderOutput, PatchPlace, Stream
-from transformer.interventions.stacks import DropNorm, DropSublayer, NoPositions
-from transformer.interventions.written import Intervention
+from transformer.interventions import (
+    DropNorm,
+    DropSublayer,
+    Embeddings,
+    EncoderOutput,
+    InAttention,
+    InHeads,
+    Intervention,
+    Masking,
+    NoPositions,
+    Patch,
+    PatchPlace,
+    Stream,
+    Unscaled,
+)
 from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.sites import AttentionKind, Side, Sublayer

@@ -12,8 +12,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from transformer.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
-from transformer.interventions.places import PatchPlace
+from transformer.interventions import Embeddings, EncoderOutput, HeadOutput, PatchPlace, Stream
 from transformer.model.network import EncoderDecoder
 from transformer.model.sites import Place, Side
 from transformer.model.watching.observer import (

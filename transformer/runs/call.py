@@ -16,18 +16,18 @@ from transformer.decode.steps import Hypothesis, Step, alternatives
 from transformer.interventions import (
     Ablate,
     Embeddings,
+    HeadMeans,
     HeadOutput,
     Intervention,
     InterventionError,
     OtherRun,
     Patch,
-    Setting,
+    PatchPlace,
+    RunShape,
     Stream,
+    check,
 )
 from transformer.interventions.acting import Change, Changes
-from transformer.interventions.checking import check
-from transformer.interventions.means import HeadMeans
-from transformer.interventions.places import PatchPlace
 from transformer.model.config import ModelConfig
 from transformer.model.network import Network
 from transformer.model.sites import Place
@@ -93,13 +93,13 @@ class Call(Generic[AnyModel, Done]):
         equipment: Equipment[AnyModel],  # the model's
         values: Sequence[Intervention],  # the changes
         hooks: tuple[Hook, ...],  # functions of Python that act in attention
-        setting: Setting,  # what the changes are checked against
+        shape: RunShape,  # what the changes are checked against
     ) -> None:
         check_places(hooks, equipment.config)
-        check(values, setting)
-        self.equipment, self.hooks, self.target = equipment, hooks, setting.target
-        self.given = setting.given is not None
-        self.changes = tuple(Change(each, self._material(each, setting)) for each in values)
+        check(values, shape)
+        self.equipment, self.hooks, self.target = equipment, hooks, shape.target
+        self.given = shape.forced is not None
+        self.changes = tuple(Change(each, self._material(each, shape)) for each in values)
 
     def answer(self, **parts: Any) -> Done:
         """The finished run of its parts."""
@@ -175,7 +175,7 @@ class Call(Generic[AnyModel, Done]):
             notes.append(UNKNOWN.format(f"{unknown} piece{'s' * (unknown > 1)}"))
         return (*notes, *(self.ended.format(each) for each in unreached(self.values, written)))
 
-    def _material(self, value: Intervention, setting: Setting) -> Tensor | None:
+    def _material(self, value: Intervention, shape: RunShape) -> Tensor | None:
         """Values that a change puts in, if they must be computed first."""
         if isinstance(value, Ablate) and value.by == "mean":
             if self.equipment.means is None:
@@ -185,7 +185,7 @@ class Call(Generic[AnyModel, Done]):
             )
         if isinstance(value, Patch):
             there = held(self._again(value.from_run), value.place)
-            return there[list(value.taken(len(there), setting.whole(value.place.side)))]
+            return there[list(value.taken(len(there), shape.exact(value.place.side)))]
         return None
 
     def _again(self, run: OtherRun) -> AttentionTrace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from transformer.interventions.base import InterventionError, Token
+from transformer.interventions import InterventionError, Token
 from transformer.model.config import ModelConfig
 from transformer.text.typed import PiecedText
 from transformer.text.vocabulary import Vocabulary

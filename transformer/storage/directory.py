@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from transformer.decode.rules import FREE, SearchRules
-from transformer.interventions.means import HeadMeans
+from transformer.interventions import HeadMeans
 from transformer.model.config import LanguageModelConfig, ModelConfig, RecurrentConfig, TransformerConfig
 from transformer.model.language_model import LanguageModel
 from transformer.model.network import EncoderDecoder, Network

@@ -7,7 +7,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from transformer.interventions.means import HeadMeans
+from transformer.interventions import HeadMeans
 from transformer.model.config import ModelConfig
 from transformer.storage.description import MEANS_FILE, weights_hash
 from transformer.storage.files import CheckpointError, write_atomically

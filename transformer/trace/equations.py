@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transformer import interventions as do
-from transformer.interventions.heads import InAttention
-from transformer.interventions.masks import Cells, Masking
+from transformer.interventions import Cells, InAttention, Masking
 from transformer.trace.view import Array, BoolArray
 
 OUTPUTS, HEADS, STREAM, TOKENS = "outputs", "changed heads", "residual stream", "changed tokens"

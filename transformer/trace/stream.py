@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from transformer import interventions as do
+from transformer.interventions import PatchPlace
 from transformer.interventions.acting import Change
-from transformer.interventions.places import PatchPlace
 from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import Rotary
 from transformer.model.encodings.table import ENCODINGS

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from transformer.interventions.means import HeadMeans
+from transformer.interventions import HeadMeans
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transformer.interventions import Intervention, InterventionError
-from transformer.interventions.heads import InAttention
+from transformer.interventions import InAttention, Intervention, InterventionError
 from transformer.model.config import ModelConfig
 from transformer.runs.translator import Translator
 from transformer.text.kinds import at_least

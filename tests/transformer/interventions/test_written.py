@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from properties import PROPERTY, as_file, damaged, garbled, or_refused
 
 from transformer import interventions as do
-from transformer.interventions.written import LONGEST, MOST_CHANGES
+from transformer.interventions.codec import LONGEST, MOST_CHANGES
 from transformer.trace.equations import EQUATIONS
 
 OTHER = do.run("one two_~%", [5, 6, 2], [do.hide(0), do.choose(1, "▁a_b~%")])
