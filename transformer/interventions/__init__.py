@@ -38,66 +38,26 @@ value before the pass (``Change``). ``transformer.runs.call`` computes them.
 it and which equation the audit checks.
 """
 
+# isort: off
+from transformer.interventions.codec import Intervention, InterventionError
+from transformer.interventions.codec import from_json, read_text, to_json, write_text
+from transformer.interventions.request import PARTS, Cell, Cells, RunShape, Token
+from transformer.interventions.changes import Choose, DropSource, EditSource, Forbid, Prefix
+from transformer.interventions.changes import choose, drop_source, edit_source, forbid, prefix
 from transformer.interventions.changes import (
     Ablate,
-    Choose,
-    DropNorm,
-    DropSource,
-    DropSublayer,
-    EditSource,
-    Forbid,
-    Hide,
     InAttention,
     InHeads,
-    Mask,
-    Masking,
-    NoPositions,
-    Prefix,
     Scale,
     SetRow,
     Temperature,
     Unscaled,
-    ablate,
-    choose,
-    drop_norm,
-    drop_source,
-    drop_sublayer,
-    edit_source,
-    forbid,
-    hide,
-    mask,
-    no_positions,
-    prefix,
-    scale,
-    set_row,
-    temperature,
-    unscaled,
 )
-from transformer.interventions.codec import (
-    Intervention,
-    InterventionError,
-    from_json,
-    read_text,
-    to_json,
-    write_text,
-)
-from transformer.interventions.patches import (
-    Embeddings,
-    EncoderOutput,
-    HeadMeans,
-    HeadOutput,
-    OtherRun,
-    Patch,
-    PatchPlace,
-    Stream,
-    as_interventions,
-    check,
-    edited,
-    embeddings,
-    encoder_output,
-    head_output,
-    patch,
-    run,
-    stream,
-)
-from transformer.interventions.request import PARTS, Cell, Cells, RunShape, Token
+from transformer.interventions.changes import ablate, scale, set_row, temperature, unscaled
+from transformer.interventions.changes import Hide, Mask, Masking, hide, mask
+from transformer.interventions.changes import DropNorm, DropSublayer, NoPositions
+from transformer.interventions.changes import drop_norm, drop_sublayer, no_positions
+from transformer.interventions.patches import Embeddings, EncoderOutput, HeadOutput, PatchPlace, Stream
+from transformer.interventions.patches import embeddings, encoder_output, head_output, stream
+from transformer.interventions.patches import HeadMeans, OtherRun, Patch, patch, run
+from transformer.interventions.patches import as_interventions, check, edited

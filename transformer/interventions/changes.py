@@ -1,6 +1,6 @@
 """The interventions on tokens, heads, masks and a stack's arithmetic: what each holds, says and does.
 
-A change of heads or of a mask says what it makes of a tensor that ends in (queries, keys) or (queries, d_head):
+A change of heads or a mask says what it makes of a tensor that ends in (queries, keys) or (queries, d_head):
 a new one, or its own input if it does not concern it; ``first`` is the position of the first query, from 0.
 Messages name the sorts of change in the order of the classes.
 """
@@ -12,23 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from transformer.interventions import request
+import transformer.interventions.request as request
 from transformer.interventions.codec import Intervention, InterventionError
-from transformer.interventions.request import (
-    SITES,
-    Attention,
-    By,
-    Cells,
-    CellsField,
-    Heads,
-    Layer,
-    Rows,
-    RunShape,
-    Step,
-    Token,
-    TokenField,
-    Typed,
-)
+from transformer.interventions.request import SITES, Attention, Cells, Heads, Layer, Rows, RunShape
 from transformer.model.sites import AttentionKind, Side, Sublayer
 
 if TYPE_CHECKING:  # an address holds changes, and needs no PyTorch
@@ -44,20 +30,17 @@ Acts = Literal["scores", "weights", "output"]
 
 @dataclass(frozen=True)
 class Choose(Intervention, name="choose", says="step {step} writes {token}"):
-    """One token at one step of the output, in every live hypothesis; no output ends before that step.
+    """One token at one step of the output, in every live hypothesis; no output ends before that step."""
 
-    Scores keep the model's own log-probabilities.
-    """
-
-    step: Step
-    token: TokenField
+    step: request.Step
+    token: request.TokenField
 
 
 @dataclass(frozen=True)
 class Forbid(Intervention, name="forbid"):
     """A token that the output may not hold, at one step or anywhere."""
 
-    token: TokenField
+    token: request.TokenField
     step: Annotated[int | None, request.STEP] = None  # from 0; None for every step
 
     def __str__(self) -> str:
@@ -69,22 +52,22 @@ class Forbid(Intervention, name="forbid"):
 class Prefix(Intervention, name="prefix", says="the output begins with {token_ids}"):
     """The first tokens of the output; after them, the search continues as asked."""
 
-    token_ids: Annotated[tuple[Token, ...], request.TOKENS]  # ids or pieces
+    token_ids: Annotated[tuple[request.Token, ...], request.TOKENS]  # ids or pieces
 
 
 @dataclass(frozen=True)
 class EditSource(Intervention, name="edit", says="source token {position} becomes {token}"):
     """A different token at one position of the source, as typed."""
 
-    position: Typed
-    token: TokenField
+    position: request.Typed
+    token: request.TokenField
 
 
 @dataclass(frozen=True)
 class DropSource(Intervention, name="drop", says="source token {position} is left out"):
     """The source, as typed, without the token at one position."""
 
-    position: Typed
+    position: request.Typed
 
 
 # Heads.
@@ -159,7 +142,8 @@ class InHeads(InAttention):
 
     @classmethod
     def from_parts(cls, parts: list[str]) -> Self:
-        parts[1:2] = parts[1].partition(".")[::2]
+        layer, dot, heads = parts[1].partition(".")
+        parts[1:2] = [layer, heads or dot]
         return super().from_parts(parts)
 
 
@@ -175,7 +159,7 @@ class Ablate(InHeads, name="ablate", says=f"{IN_HEADS} {{by}}{{rows}}"):
     # "zero": no output. "mean": its mean output over the sample. "uniform": equal weights on all visible
     # keys. "previous": all weight on the key before the query. "first": all weight on the first key. A row
     # whose key is hidden or does not exist keeps its own weights.
-    by: Annotated[By, request.BY] = "zero"
+    by: Annotated[request.By, request.BY] = "zero"
     rows: Rows = None
 
     def __post_init__(self) -> None:
@@ -231,7 +215,7 @@ class SetRow(InHeads, name="row", says=f"{IN_HEADS}, query {{query}}: {{given}}"
 
     def check(self, shape: RunShape) -> None:
         super().check(shape)
-        request.has_key(self.given[-1][0], self, shape)
+        request.KEY.check(self.given[-1][0], self, shape)
         causal = shape.config.sites[self.kind].causal
         for key, weight in self.given:
             if weight and causal and key > self.query and not shape.lifted(self.query, key):
@@ -315,36 +299,39 @@ def acting(rows: tuple[int, ...] | None, values: Tensor, first: int) -> Tensor:
 
 
 class Masking(Intervention):
-    """A change of a mask."""
+    """A change of a mask: of one kind of attention, in one layer, or with None in all."""
+
+    kind: AttentionKind
+    layer: int | None
+    allow: Cells
+    forbid: Cells
 
     def changes(self, kind: AttentionKind, layer: int) -> bool:
         """True if it acts on this attention of this layer."""
-        raise NotImplementedError
-
-    @property
-    def cells(self) -> tuple[Cells, Cells]:
-        """The cells that it allows, and those that it forbids, which win."""
-        raise NotImplementedError
+        return kind is self.kind and self.layer in (None, layer)
 
     def masked(self, own: Tensor, first: int) -> Tensor:
         """A mask (…, queries, keys), True = may attend, after the change; ``first`` is the first query."""
         rows, columns = positions(first, own.shape[-2], own)[:, None], positions(0, own.shape[-1], own)
-        allowed, forbidden = (covers(cells, rows, columns) for cells in self.cells)
-        return (own | allowed) & ~forbidden
+        return (own | covers(self.allow, rows, columns)) & ~covers(self.forbid, rows, columns)
 
 
 @dataclass(frozen=True)
-class Hide(Masking, name="hide", says="source token {source_token} is hidden from cross-attention"):
+class Hide(
+    Masking,
+    name="hide",
+    says="source token {source_token} is hidden from cross-attention",
+    kind=AttentionKind.CROSS,
+    layer=None,
+    allow=(),
+):
     """A source token that no cross-attention may attend to."""
 
     source_token: Annotated[int, request.SOURCE]  # from 0, as the model reads it
 
-    def changes(self, kind: AttentionKind, layer: int) -> bool:
-        return kind is AttentionKind.CROSS
-
-    @property
-    def cells(self) -> tuple[Cells, Cells]:
-        return (), ((None, self.source_token),)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "forbid", ((None, self.source_token),))
 
 
 @dataclass(frozen=True)
@@ -358,17 +345,17 @@ class Mask(Masking, name="mask", order=("kind", "layer", "allow", "forbid")):
     # cells (query, key), from 0, with None for every one, that may be attended to although the model's mask
     # hides them; or the name of a region: "all", "future" (every later key), "next" (the key after the
     # query), "self", "past"
-    allow: CellsField = ()
-    forbid: CellsField = ()  # cells to hide; they win over ``allow``
+    allow: request.CellsField = ()
+    forbid: request.CellsField = ()  # cells to hide; they win over ``allow``
     layer: Annotated[int | None, request.LAYER, "all"] = None  # from 0; None for every layer
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.cells == ((), ()):
+        if (self.allow, self.forbid) == ((), ()):
             raise InterventionError("A mask is changed by cells to allow or to forbid; name some.")
 
     def check(self, shape: RunShape) -> None:
-        request.has_layer(self.layer or 0, self, shape)
+        request.LAYER.check(self.layer or 0, self, shape)
         super().check(shape)
         if shape.forced is None and shape.config.sites[self.kind].causal and self.lifts:
             raise InterventionError(
@@ -386,13 +373,6 @@ class Mask(Masking, name="mask", order=("kind", "layer", "allow", "forbid")):
     def allows(self, query: int, key: int) -> bool:
         """True if it allows a cell that is hidden without it."""
         return bool(covers(self.allow, query, key) and not covers(self.forbid, query, key))
-
-    def changes(self, kind: AttentionKind, layer: int) -> bool:
-        return kind is self.kind and self.layer in (None, layer)
-
-    @property
-    def cells(self) -> tuple[Cells, Cells]:
-        return self.allow, self.forbid
 
     def __str__(self) -> str:
         where = SITES[self.kind] + ("" if self.layer is None else f", layer {self.layer + 1}")

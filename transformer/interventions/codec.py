@@ -132,9 +132,10 @@ class Encodable:
                 taken = len(parts) if kind.rest else 1
                 values[name] = kind.read(parts[:] if kind.rest else parts[0])
             del parts[:taken]
+        value = cls(**values)
         if parts:
             raise ValueError(f"{len(parts)} parts too many")
-        return cls(**values)
+        return value
 
     def to_json(self) -> Json:
         """All fields as JSON."""
@@ -242,6 +243,17 @@ def joined(separator: str, write: Callable[[Any], str], read: Callable[[str], An
         "write": lambda values: separator.join(map(write, values)),
         "read": lambda text: [read(part) for part in text.split(separator)],
     }
+
+
+def must(holds: Callable[[Any], bool], wrong: str) -> Callable[[Any], Any]:
+    """What takes a value as it is; the error may name the value, as ``{!r}``."""
+
+    def convert(value: Any) -> Any:
+        if not holds(value):
+            raise InterventionError(wrong.format(value))
+        return value
+
+    return convert
 
 
 def whole(what: str, check: Check = unchecked) -> Kind:

@@ -1,4 +1,4 @@
-"""Patches: what a place of the model held in another run is put into this one; the check of a list of changes."""
+"""Patches: what a place of the model held in another run is put here; the check of a whole list."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
-from transformer.interventions import codec, request
+import transformer.interventions.codec as codec
+import transformer.interventions.request as request
+from transformer.interventions.changes import Choose, DropSource, EditSource, InAttention, Mask, Prefix
 from transformer.interventions.codec import Encodable, Intervention, InterventionError, Json, Kind
-from transformer.interventions.request import (
-    Attention,
-    Layer,
-    RunShape,
-)
+from transformer.interventions.request import Attention, Layer, RunShape
 from transformer.model.sites import AttentionKind, Side, Sublayer
 
 if TYPE_CHECKING:  # an address holds changes, and needs no PyTorch
     from torch import Tensor
-
-from transformer.interventions.changes import Choose, DropSource, EditSource, InAttention, Mask, Prefix
 
 T = TypeVar("T")
 
@@ -78,12 +74,6 @@ class EncoderOutput(PatchPlace, name="output", says="encoder output"):
         request.has_side(self.side, self, shape)
 
 
-def _place(value: Any) -> PatchPlace:
-    if not isinstance(value, PatchPlace):
-        raise InterventionError("A patch needs a place: embeddings, stream, head_output or encoder_output.")
-    return value
-
-
 def _read_place(text: str) -> PatchPlace:
     name, *parts = text.split(".")
     try:
@@ -96,35 +86,34 @@ def _read_place(text: str) -> PatchPlace:
 
 
 def _place_json(place: PatchPlace) -> Json:
-    """A sub-layer is no value of its own there."""
-    values, name = place.to_json(), place.name
-    return {"at": {"output": "encoder output"}.get(name, name), **values.get("sublayer", values)}
+    values = place.to_json()  # a sub-layer is no value of its own there
+    return {"at": str(place) if place.name == "output" else place.name, **values.get("sublayer", values)}
 
 
 def _place_from_json(value: Json) -> PatchPlace:
-    values = {name: part for name, part in value.items() if name != "at"}
-    names = {name: name for name in PatchPlace.known if name != "output"} | {"encoder output": "output"}
-    if (name := names[value["at"]]) == "stream":
+    name, values = value["at"], {name: part for name, part in value.items() if name != "at"}
+    if name == "stream":
         return stream(**values)
-    return PatchPlace.known[name].from_json(values)
+    place: PatchPlace = PatchPlace.known["output" if name == "encoder output" else name].from_json(values)
+    return place
 
 
-def _changes(value: Any) -> tuple[Intervention, ...]:
-    changes = tuple(value)
-    if not all(isinstance(change, Intervention) for change in changes):
-        raise InterventionError("The other run's changes are not interventions.")
-    return changes
-
-
+_all_changes = codec.must(
+    lambda values: all(isinstance(value, Intervention) for value in values),
+    "The other run's changes are not interventions.",
+)
 _CHANGES = Kind(
-    _changes,
+    lambda value: _all_changes(tuple(value)),
     write=codec.write_text,
     read=codec.read_text,
     to_json=codec.to_json,
     from_json=codec.from_json,
 )
 _PLACE = Kind(
-    _place,
+    codec.must(
+        lambda value: isinstance(value, PatchPlace),
+        "A patch needs a place: embeddings, stream, head_output or encoder_output.",
+    ),
     lambda value, change, shape: value.check(shape),
     lambda place: ".".join([place.name, *place.to_parts()]),
     _read_place,
@@ -206,7 +195,7 @@ class Patch(
         if self.place.side == "decoder" and self.from_run.target is None:
             raise InterventionError("A patch into the decoder needs the output of the other run; give one.")
         if self.positions is not None:
-            request.has_position(self.positions[-1][0], self.place, shape)
+            request.POSITION.check(self.positions[-1][0], self.place, shape)
         elif shape.exact(self.place.side) is None:
             raise InterventionError(
                 "While decoding, the length of the output is not known; "

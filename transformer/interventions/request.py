@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, get_args
 
 from transformer.interventions.codec import (
     MOST_ITEMS,
-    Check,
     InterventionError,
     Kind,
     joined,
+    must,
     number,
     read_count,
     several,
@@ -94,56 +94,25 @@ class RunShape:
         return self.config.sites[kind].n_layers
 
 
-def indexed(
+def index(
+    what: str,  # the field, at the beginning of a sentence
     noun: str,  # what is counted
-    # how many there are for a change; where; and how many there are in words
-    limit: Callable[[Any, RunShape], tuple[int, str, str]],
-) -> Check:
-    """A check that a request has an index, from 0."""
+    count: Callable[[Any, RunShape], int],  # (change, shape) → how many there are
+    where: str,  # where; and in ``bound`` how many there are; both may name what ``check`` knows
+    bound: str,
+) -> Kind:
+    """A whole number from 0 that a request must have."""
 
-    def check(index: int, change: Any, shape: RunShape) -> None:
-        count, where, bound = limit(change, shape)
-        if index >= count:
-            raise InterventionError(f"There is no {noun} {index + 1}{where}: {bound}, counted from 1.")
+    def check(at: int, change: Any, shape: RunShape) -> None:
+        n, kind, side = count(change, shape), getattr(change, "kind", None), getattr(change, "side", None)
+        if at >= n:
+            limit = "is limited to" if shape.forced is None else "has"
+            words = f"{where}: {bound}".format(
+                n=n, site=SITES.get(kind or AttentionKind.CROSS), side=side, limit=limit
+            )
+            raise InterventionError(f"There is no {noun} {at + 1}{words}, counted from 1.")
 
-    return check
-
-
-def _of(site: AttentionKind, count: int, words: str, preposition: str = "of") -> tuple[int, str, str]:
-    return count, f" {preposition} {SITES[site]}", f"{words} {count:,}"
-
-
-def _step(_change: Any, shape: RunShape) -> tuple[int, str, str]:
-    verb = "is limited to" if shape.forced is None else "has"
-    return shape.target, "", f"the output {verb} {shape.target:,} tokens"
-
-
-def _query(change: Any, shape: RunShape) -> tuple[int, str, str]:
-    return _of(change.kind, shape.lengths(change.kind)[0], "there are at most", "in")
-
-
-has_layer = indexed(
-    "layer", lambda change, shape: _of(change.kind, shape.layers(change.kind), "this model has")
-)
-has_head = indexed("head", lambda change, shape: _of(change.kind, shape.config.n_heads, "a layer has"))
-has_query, has_step = indexed("query", _query), indexed("step", _step)
-has_key = indexed(
-    "key", lambda change, shape: _of(change.kind, shape.lengths(change.kind)[1], "there are", "in")
-)
-has_typed = indexed("source token", lambda _change, shape: (shape.typed, "", f"the text has {shape.typed:,}"))
-has_source = indexed(
-    "source token", lambda _change, shape: (shape.source, "", f"the model reads {shape.source:,}")
-)
-
-
-has_position = indexed(
-    "position",
-    lambda place, shape: (
-        shape.most(place.side),
-        f" in the {place.side}",
-        f"there are at most {shape.most(place.side):,}",
-    ),
-)
+    return whole(what, check)
 
 
 def has_side(side: Side, _change: Any, shape: RunShape) -> None:
@@ -238,11 +207,9 @@ def sublayer_of(side: object, layer: object, sublayer: object) -> Sublayer:
 
 
 def _sublayer_json(value: Sublayer | Side) -> Any:
-    return (
-        value
-        if isinstance(value, str)
-        else {"side": value.side, "layer": value.layer, "sublayer": value.name}
-    )
+    if isinstance(value, str):
+        return value
+    return {"side": value.side, "layer": value.layer, "sublayer": value.name}
 
 
 def _write_sublayer(value: Sublayer | Side) -> list[str]:
@@ -257,26 +224,14 @@ def _read_sublayer(parts: list[str]) -> Any:
     return {"side": side, "layer": read_count(layer), "sublayer": {v: k for k, v in SHORT.items()}[name]}
 
 
-def _by(value: Any) -> By:
-    if value not in get_args(By):
-        raise InterventionError(f"A head is ablated by {', '.join(get_args(By))}, not by {value!r:.40}.")
-    by: By = value
-    return by
-
-
-def _kind(value: Any) -> AttentionKind:
-    return AttentionKind(kinds.one_of(*AttentionKind).check("The kind", value, InterventionError))
-
-
 def _weights(value: Any) -> tuple[tuple[int, float], ...]:
     """Keys with their weights: pairs, a map, or the weights of keys 0, 1, …."""
     key, weight = whole("The key").convert, number("The weight", 0.0, 1.0).convert
     size = "A row is set by 1 to 4,096 weights, one for each key."
-    items = some(lambda item: item, "The weights of a row are numbers, or a map from keys to numbers.", size)
-    pairs = items(value)
-    if not isinstance(value, Mapping):
-        pairs = tuple(pair if isinstance(pair, tuple) else (at, pair) for at, pair in enumerate(pairs))
-    weights = tuple(sorted((key(at), weight(part)) for at, part in pairs))
+    items = some(tuple, "The weights of a row are numbers, or a map from keys to numbers.", size)
+    if isinstance(value, Iterable) and not isinstance(value, Mapping | str):
+        value = [item if isinstance(item, tuple) else (at, item) for at, item in enumerate(value)]
+    weights = tuple(sorted((key(at), weight(part)) for at, part in items(value)))
     if len(dict(weights)) != len(weights):
         raise InterventionError(size)
     if sum(part for _, part in weights) > 1 + SUM_LIMIT:
@@ -334,8 +289,6 @@ def has_cells(value: Cells, change: Any, shape: RunShape) -> None:
         )
 
 
-_ONE_SOURCE = "A position can be patched from one position only."
-_POSITIONS = "Positions are whole numbers, or a map from positions here to there."
 _PAIRS = "Positions are 1 to 4,096 whole numbers, or a map from here to there."
 
 
@@ -343,55 +296,65 @@ def _pair(item: Any) -> tuple[int, int]:
     pair = item if isinstance(item, tuple | list) else (item, item)
     if len(pair) != 2:
         raise InterventionError(_PAIRS)
-    here, there = map(whole("A position").convert, pair)
+    here, there = map(POSITION.convert, pair)
     return here, there
 
 
 def _pairs(value: Any) -> tuple[tuple[int, int], ...]:
     """Pairs of positions (here, there); a number, or several, that are the same in both; or a map."""
-    pairs = some(_pair, _POSITIONS, _PAIRS)([value] if isinstance(value, int) else value)
+    pairs = some(_pair, "Positions are whole numbers, or a map from positions here to there.", _PAIRS)(
+        [value] if isinstance(value, int) else value
+    )
     if len(dict(pairs)) != len(pairs):
-        raise InterventionError(_ONE_SOURCE)
+        raise InterventionError("A position can be patched from one position only.")
     return tuple(sorted(pairs))
-
-
-def _pairs_words(value: Any) -> str:
-    if value is None:
-        return ""
-    return " at " + _first([str(a + 1) if a == b else f"{a + 1} ← {b + 1}" for a, b in value], ", ")
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value or len(value) > LONGEST_TEXT:
-        raise InterventionError("The other run has no text, or one that is too long.")
-    return value
 
 
 _PREFIX = "A prefix is a list of 1 to 4,096 tokens."
 _IDS = "The other run's output must have from 1 to 4,096 tokens."
 
-STEP, SOURCE = whole("The step", has_step), whole("The source token", has_source)
-TYPED, LAYER = whole("The position", has_typed), whole("The layer", has_layer)
-HEAD, QUERY = whole("The head", has_head), whole("The query", has_query)
-HEADS, ROWS = (
-    several("The head", has_head, lambda value: "every head" if value is None else counted("head", value)),
-    several("The row", has_query, lambda value: "" if value is None else f" in {counted('row', value)}"),
+STEP = index("The step", "step", lambda _, shape: shape.target, "", "the output {limit} {n:,} tokens")
+TYPED = index("The position", "source token", lambda _, shape: shape.typed, "", "the text has {n:,}")
+SOURCE = index("The source token", "source token", lambda _, shape: shape.source, "", "the model reads {n:,}")
+LAYER = index(
+    "The layer", "layer", lambda at, shape: shape.layers(at.kind), " of {site}", "this model has {n}"
 )
+HEAD = index("The head", "head", lambda _, shape: shape.config.n_heads, " of {site}", "a layer has {n}")
+_QUERIES = "query", lambda at, shape: shape.lengths(at.kind)[0], " in {site}", "there are at most {n:,}"
+QUERY, ROW = index("The query", *_QUERIES), index("The row", *_QUERIES)
+KEY = index("The key", "key", lambda at, shape: shape.lengths(at.kind)[1], " in {site}", "there are {n:,}")
+POSITION = index(
+    "A position",
+    "position",
+    lambda at, shape: shape.most(at.side),
+    " in the {side}",
+    "there are at most {n:,}",
+)
+HEADS = several("The head", HEAD.check, lambda value: counted("head", value) if value else "every head")
+ROWS = several("The row", ROW.check, lambda value: f" in {counted('row', value)}" if value else "")
 FACTOR, TEMPERATURE = number("The factor"), number("The temperature", 0.001, 1000.0)
 TOKEN = Kind(_token, write=_write_token, read=_read_token, words=quoted)
 TOKENS = Kind(
     some(_token, _PREFIX, _PREFIX),
-    lambda value, change, shape: has_step(len(value) - 1, change, shape),
+    lambda value, change, shape: STEP.check(len(value) - 1, change, shape),
     lambda value: list(map(_write_token, value)),
     lambda parts: list(map(_read_token, parts)),
     words=lambda value: f"{len(value)} given tokens: {_first([*map(quoted, value)], ' ')}",
     rest=True,
 )
-ATTENTION, BY, SIDE = (
-    Kind(_kind, words=SITES.__getitem__),
-    Kind(_by, words=BY_WORDS.__getitem__),
-    Kind(_side, has_side),
+_one_kind = kinds.one_of(*AttentionKind)
+ATTENTION = Kind(
+    lambda value: AttentionKind(_one_kind.check("The kind", value, InterventionError)),
+    words=SITES.__getitem__,
 )
+BY = Kind(
+    must(
+        lambda value: value in get_args(By),
+        f"A head is ablated by {', '.join(get_args(By))}, not by {{!r:.40}}.",
+    ),
+    words=BY_WORDS.__getitem__,
+)
+SIDE = Kind(_side, has_side)
 SUBLAYER = Kind(
     lambda value: value if isinstance(value, Sublayer) else sublayer_of(**value),
     has_sublayer,
@@ -426,7 +389,11 @@ CELLS = Kind(
 )
 PAIRS = Kind(
     _pairs,
-    words=_pairs_words,
+    words=lambda value: (
+        f" at {_first([str(a + 1) if a == b else f'{a + 1} ← {b + 1}' for a, b in value], ', ')}"
+        if value
+        else ""
+    ),
     **joined(
         "-",
         lambda pair: ".".join(map(write_count, pair)),
@@ -434,7 +401,12 @@ PAIRS = Kind(
     ),
 )
 IDS = Kind(some(whole("A target id").convert, _IDS, _IDS), **joined(".", str, int))
-TEXT = Kind(_text)
+TEXT = Kind(
+    must(
+        lambda value: isinstance(value, str) and 0 < len(value) <= LONGEST_TEXT,
+        "The other run has no text, or one that is too long.",
+    )
+)
 
 Attention = Annotated[AttentionKind, ATTENTION]
 """Which attention: "encoder", "decoder" or "cross"."""
