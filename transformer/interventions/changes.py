@@ -383,7 +383,7 @@ class Mask(Masking, name="mask", order=("kind", "layer", "allow", "forbid")):
 def covers(cells: Cells, query: Any, key: Any) -> Any:
     """True if a query and a key, from 0, are among cells; both may be arrays that fit each other."""
     if isinstance(cells, str):
-        return request.REGIONS[cells](query, key)
+        return request.REGIONS[cells][1](query, key)
     inside = (query < 0) & (key < 0)
     for row, column in cells:
         in_row = query >= 0 if row is None else query == row

@@ -237,14 +237,6 @@ def read_count(text: str) -> int:
     return int(text) - 1
 
 
-def joined(separator: str, write: Callable[[Any], str], read: Callable[[str], Any]) -> dict[str, Any]:
-    """``write`` and ``read`` of a kind of several items, from those of one."""
-    return {
-        "write": lambda values: separator.join(map(write, values)),
-        "read": lambda text: [read(part) for part in text.split(separator)],
-    }
-
-
 def must(holds: Callable[[Any], bool], wrong: str) -> Callable[[Any], Any]:
     """What takes a value as it is; the error may name the value, as ``{!r}``."""
 
@@ -267,37 +259,49 @@ def whole(what: str, check: Check = unchecked) -> Kind:
     )
 
 
-def some(
-    one: Callable[[Any], Any],  # converts an item
+def many(
+    item: Kind,
     wrong: str,  # the error for what has no items; ``{!r}`` there is the value
     size: str,  # the error for too few or too many
+    separator: str = "",  # between items in the compact text; without one, each is a part of its own
     least: int = 1,
-) -> Callable[[Any], tuple[Any, ...]]:
-    """What converts items, or a map as pairs, to a tuple."""
+    alone: bool = False,  # whether a whole number stands for a list of it
+    finish: Callable[[tuple[Any, ...]], tuple[Any, ...]] = tuple,
+    check: Check = unchecked,
+    words: Callable[[Any], str] = str,
+) -> Kind:
+    """Several values of a kind; a map is read as its pairs."""
 
     def convert(value: Any) -> tuple[Any, ...]:
-        if isinstance(value, str) or not isinstance(value, Iterable):
+        values = [value] if alone and isinstance(value, int) else value
+        if isinstance(values, str) or not isinstance(values, Iterable):
             raise InterventionError(wrong.format(value))
-        items = tuple(map(one, value.items() if isinstance(value, Mapping) else value))
+        items = tuple(map(item.convert, values.items() if isinstance(values, Mapping) else values))
         if not least <= len(items) <= MOST_ITEMS:
             raise InterventionError(size)
-        return items
+        return finish(items)
 
-    return convert
+    def write(values: tuple[Any, ...]) -> Any:
+        parts = list(map(item.write, values))
+        return separator.join(parts) if separator else parts
+
+    def read(text: Any) -> list[Any]:
+        return list(map(item.read, text.split(separator) if separator else text))
+
+    return Kind(convert, check, write, read, words=words, rest=not separator)
 
 
 def several(what: str, check: Check, words: Callable[[Any], str]) -> Kind:
     """One whole number or several, in order and without repetition; the last of them is checked."""
-    wrong, size = (
+    return many(
+        whole(what),
         f"{what} is {{!r:.40}}; it must be a whole number or several.",
-        "must be from 1 to 4,096 numbers.",
-    )
-    items = some(whole(what).convert, wrong, f"{what} {size}")
-    return Kind(
-        lambda value: tuple(sorted(set(items([value] if isinstance(value, int) else value)))),
-        lambda value, change, shape: check(value[-1], change, shape),
+        f"{what} must be from 1 to 4,096 numbers.",
+        "-",
+        alone=True,
+        finish=lambda numbers: tuple(sorted(set(numbers))),
+        check=lambda value, change, shape: check(value[-1], change, shape),
         words=words,
-        **joined("-", write_count, read_count),
     )
 
 

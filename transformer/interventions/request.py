@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from transformer.interventions.codec import (
     MOST_ITEMS,
     InterventionError,
     Kind,
-    joined,
+    many,
     must,
     number,
     read_count,
     several,
-    some,
     whole,
     write_count,
 )
@@ -31,14 +30,14 @@ Cell = tuple[int | None, int | None]
 """A query and a key, from 0; None stands for every one."""
 Cells = str | tuple[Cell, ...]
 """The name of a region, or cells one by one."""
-REGIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "all": lambda queries, keys: (queries >= 0) & (keys >= 0),
-    "future": lambda queries, keys: keys > queries,
-    "next": lambda queries, keys: keys == queries + 1,
-    "self": lambda queries, keys: keys == queries,
-    "past": lambda queries, keys: keys < queries,
+REGIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "all": ("every key", lambda queries, keys: (queries >= 0) & (keys >= 0)),
+    "future": ("later keys", lambda queries, keys: keys > queries),
+    "next": ("the key after the query", lambda queries, keys: keys == queries + 1),
+    "self": ("the query's own key", lambda queries, keys: keys == queries),
+    "past": ("earlier keys", lambda queries, keys: keys < queries),
 }
-"""Regions of a map by name, from positions of queries and keys: numbers, or arrays that fit each other."""
+"""Regions by name: in words, and from positions of queries and keys (numbers, or arrays that fit)."""
 SUM_LIMIT = 1e-6
 """Excess above 1 that the sum of given weights may have."""
 SITES = {
@@ -163,13 +162,7 @@ def _first(words: Sequence[str], separator: str, count: int = 4) -> str:
 def cells_name(cells: Cells) -> str:
     """Cells as people read them."""
     if isinstance(cells, str):
-        return {
-            "all": "every key",
-            "future": "later keys",
-            "next": "the key after the query",
-            "self": "the query's own key",
-            "past": "earlier keys",
-        }[cells]
+        return REGIONS[cells][0]
 
     def name(noun: str, at: int | None) -> str:
         return f"every {noun}" if at is None else f"{noun} {at + 1}"
@@ -224,19 +217,30 @@ def _read_sublayer(parts: list[str]) -> Any:
     return {"side": side, "layer": read_count(layer), "sublayer": {v: k for k, v in SHORT.items()}[name]}
 
 
-def _weights(value: Any) -> tuple[tuple[int, float], ...]:
+def _weight(item: Any) -> tuple[int, float]:
+    key, weight = item
+    return whole("The key").convert(key), number("The weight", 0.0, 1.0).convert(weight)
+
+
+def _row(pairs: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(dict(pairs)) != len(pairs):
+        raise InterventionError(_ROW)
+    if sum(weight for _, weight in pairs) > 1 + SUM_LIMIT:
+        raise InterventionError("The weights of a row sum to more than 1.")
+    return tuple(sorted(pairs))
+
+
+_ROW = "A row is set by 1 to 4,096 weights, one for each key."
+_WEIGHTS = many(
+    Kind(_weight), "The weights of a row are numbers, or a map from keys to numbers.", _ROW, finish=_row
+)
+
+
+def _weights(value: Any) -> Any:
     """Keys with their weights: pairs, a map, or the weights of keys 0, 1, …."""
-    key, weight = whole("The key").convert, number("The weight", 0.0, 1.0).convert
-    size = "A row is set by 1 to 4,096 weights, one for each key."
-    items = some(tuple, "The weights of a row are numbers, or a map from keys to numbers.", size)
     if isinstance(value, Iterable) and not isinstance(value, Mapping | str):
         value = [item if isinstance(item, tuple) else (at, item) for at, item in enumerate(value)]
-    weights = tuple(sorted((key(at), weight(part)) for at, part in items(value)))
-    if len(dict(weights)) != len(weights):
-        raise InterventionError(size)
-    if sum(part for _, part in weights) > 1 + SUM_LIMIT:
-        raise InterventionError("The weights of a row sum to more than 1.")
-    return weights
+    return _WEIGHTS.convert(value)
 
 
 def _pairs_of_json(value: Any) -> dict[int, float]:
@@ -256,23 +260,24 @@ def _cell(value: Any) -> Cell:
     return query, key
 
 
-_cells = some(
-    _cell,
+_CELLS = many(
+    Kind(
+        _cell,
+        write=lambda cell: ".".join("x" if at is None else write_count(at) for at in cell),
+        read=lambda text: tuple(None if at == "x" else read_count(at) for at in text.split(".")),
+    ),
     "Cells are pairs of a query and a key.",
     f"A mask is changed by at most {MOST_ITEMS:,} cells.",
-    least=0,
-)
-_cells_text = joined(
     "-",
-    lambda cell: ".".join("x" if at is None else write_count(at) for at in cell),
-    lambda text: tuple(None if at == "x" else read_count(at) for at in text.split(".")),
+    least=0,
 )
 
 
 def _region(value: Any) -> Cells:
     if isinstance(value, str) and value not in REGIONS:
         raise InterventionError(f"A region of a map is {', '.join(REGIONS)}, not {value!r:.40}.")
-    return value if isinstance(value, str) else _cells(value)
+    cells: Cells = value if isinstance(value, str) else _CELLS.convert(value)
+    return cells
 
 
 def has_cells(value: Cells, change: Any, shape: RunShape) -> None:
@@ -300,11 +305,7 @@ def _pair(item: Any) -> tuple[int, int]:
     return here, there
 
 
-def _pairs(value: Any) -> tuple[tuple[int, int], ...]:
-    """Pairs of positions (here, there); a number, or several, that are the same in both; or a map."""
-    pairs = some(_pair, "Positions are whole numbers, or a map from positions here to there.", _PAIRS)(
-        [value] if isinstance(value, int) else value
-    )
+def _one_source(pairs: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(dict(pairs)) != len(pairs):
         raise InterventionError("A position can be patched from one position only.")
     return tuple(sorted(pairs))
@@ -334,13 +335,12 @@ HEADS = several("The head", HEAD.check, lambda value: counted("head", value) if 
 ROWS = several("The row", ROW.check, lambda value: f" in {counted('row', value)}" if value else "")
 FACTOR, TEMPERATURE = number("The factor"), number("The temperature", 0.001, 1000.0)
 TOKEN = Kind(_token, write=_write_token, read=_read_token, words=quoted)
-TOKENS = Kind(
-    some(_token, _PREFIX, _PREFIX),
-    lambda value, change, shape: STEP.check(len(value) - 1, change, shape),
-    lambda value: list(map(_write_token, value)),
-    lambda parts: list(map(_read_token, parts)),
+TOKENS = many(
+    TOKEN,
+    _PREFIX,
+    _PREFIX,
+    check=lambda value, change, shape: STEP.check(len(value) - 1, change, shape),
     words=lambda value: f"{len(value)} given tokens: {_first([*map(quoted, value)], ' ')}",
-    rest=True,
 )
 _one_kind = kinds.one_of(*AttentionKind)
 ATTENTION = Kind(
@@ -349,8 +349,8 @@ ATTENTION = Kind(
 )
 BY = Kind(
     must(
-        lambda value: value in get_args(By),
-        f"A head is ablated by {', '.join(get_args(By))}, not by {{!r:.40}}.",
+        lambda value: value in BY_WORDS,
+        f"A head is ablated by {', '.join(BY_WORDS)}, not by {{!r:.40}}.",
     ),
     words=BY_WORDS.__getitem__,
 )
@@ -384,23 +384,27 @@ WEIGHTS = Kind(
 CELLS = Kind(
     _region,
     has_cells,
-    lambda value: value if isinstance(value, str) else _cells_text["write"](value) or "none",
-    lambda text: () if text == "none" else text if text in REGIONS else _cells_text["read"](text),
+    lambda value: value if isinstance(value, str) else _CELLS.write(value) or "none",
+    lambda text: () if text == "none" else text if text in REGIONS else _CELLS.read(text),
 )
-PAIRS = Kind(
-    _pairs,
+PAIRS = many(  # (here, there); a number is the same in both
+    Kind(
+        _pair,
+        write=lambda pair: ".".join(map(write_count, pair)),
+        read=lambda text: tuple(map(read_count, text.split("."))),
+    ),
+    "Positions are whole numbers, or a map from positions here to there.",
+    _PAIRS,
+    "-",
+    alone=True,
+    finish=_one_source,
     words=lambda value: (
         f" at {_first([str(a + 1) if a == b else f'{a + 1} ← {b + 1}' for a, b in value], ', ')}"
         if value
         else ""
     ),
-    **joined(
-        "-",
-        lambda pair: ".".join(map(write_count, pair)),
-        lambda text: tuple(map(read_count, text.split("."))),
-    ),
 )
-IDS = Kind(some(whole("A target id").convert, _IDS, _IDS), **joined(".", str, int))
+IDS = many(Kind(whole("A target id").convert, read=int), _IDS, _IDS, ".")
 TEXT = Kind(
     must(
         lambda value: isinstance(value, str) and 0 < len(value) <= LONGEST_TEXT,
