@@ -219,7 +219,7 @@ def _read_sublayer(parts: list[str]) -> Any:
 
 def _weight(item: Any) -> tuple[int, float]:
     key, weight = item
-    return whole("The key").convert(key), number("The weight", 0.0, 1.0).convert(weight)
+    return KEY.convert(key), number("The weight", 0.0, 1.0).convert(weight)
 
 
 def _row(pairs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -349,7 +349,7 @@ ATTENTION = Kind(
 )
 BY = Kind(
     must(
-        lambda value: value in BY_WORDS,
+        lambda value: value in list(BY_WORDS),  # it may be no key at all
         f"A head is ablated by {', '.join(BY_WORDS)}, not by {{!r:.40}}.",
     ),
     words=BY_WORDS.__getitem__,
