@@ -24,7 +24,7 @@ from benchmarks.capture import bundled_tokenizer, our_model
 from benchmarks.interleave import interleaved, report
 from transformer import Translator
 from transformer import interventions as do
-from transformer.interventions.means import HeadMeans
+from transformer.interventions import HeadMeans
 
 WANTED = "at most 2"
 

@@ -24,8 +24,7 @@ from transformer.config import ENCODINGS, ModelConfig, Place, PlacedHead, Side
 from transformer.encodings import ALL_HEADS, Learned
 from transformer.equations import HeadChange
 from transformer.hooks import Hooks
-from transformer.interventions.heads import InAttention, InHeads
-from transformer.interventions.masks import Masking
+from transformer.interventions import InAttention, InHeads, Masking
 from transformer.model import EncoderDecoder, Network
 from transformer.stream import SMALLEST_SCALE, audit_stream, difference, textbook_norm, worst
 from transformer.trace import AttentionTrace, LayerTrace

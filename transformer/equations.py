@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from transformer import interventions as do
 from transformer.config import ModelConfig
-from transformer.interventions.heads import InAttention
-from transformer.interventions.masks import Cells, Masking
+from transformer.interventions import Cells, InAttention, Masking
 from transformer.view import Array, BoolArray
 
 HeadChange = tuple[InAttention, Array | None]

@@ -6,7 +6,7 @@ import torch
 from random_models import random_model
 
 from transformer import interventions as do
-from transformer.interventions.means import HeadMeans
+from transformer.interventions import HeadMeans
 from transformer.runs.translator import Translator
 from transformer.text.vocabulary import Tokenizer
 

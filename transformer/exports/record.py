@@ -18,11 +18,11 @@ from transformer.interventions import (
     EditSource,
     Intervention,
     InterventionError,
-    Setting,
+    RunShape,
+    check,
     from_json,
     to_json,
 )
-from transformer.interventions.checking import check
 from transformer.runs.translation import Alternative, DecodeStep, Translation
 from transformer.storage.packed import ArraysError
 from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, is_language, raw
@@ -223,7 +223,7 @@ def _interventions(
         left_out = sum(isinstance(each, DropSource) for each in found)
         given = len(target) if method == "forced" else None
         most = max(config.max_positions, len(target))
-        check(found, Setting(config, len(source) + left_out, len(source), most, given))
+        check(found, RunShape(config, len(source) + left_out, len(source), most, given))
     except InterventionError as error:
         raise TraceFileError(f"The file's changes do not fit its run: {error}") from error
     return found

@@ -11,12 +11,22 @@ from torch import Tensor, nn
 from transformer.config import AttentionKind, ModelConfig, Sublayer
 from transformer.encodings import PositionalEncoding
 from transformer.hooks import At, Edit
-from transformer.interventions.heads import InAttention, InHeads, Unscaled
-from transformer.interventions.masks import Masking
-from transformer.interventions.patching import Patch
-from transformer.interventions.places import Embeddings, EncoderOutput, HeadOutput, PatchPlace, Stream
-from transformer.interventions.stacks import DropNorm, DropSublayer, NoPositions
-from transformer.interventions.written import Intervention
+from transformer.interventions import (
+    DropNorm,
+    DropSublayer,
+    Embeddings,
+    EncoderOutput,
+    HeadOutput,
+    InAttention,
+    InHeads,
+    Intervention,
+    Masking,
+    NoPositions,
+    Patch,
+    PatchPlace,
+    Stream,
+    Unscaled,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,8 @@ from torch import Tensor
 
 from transformer.config import Side
 from transformer.hooks import At, Edit, Hooks
-from transformer.interventions import HeadOutput
+from transformer.interventions import HeadOutput, PatchPlace
 from transformer.interventions.edits import patched_name
-from transformer.interventions.places import PatchPlace
 from transformer.model import EncoderDecoder
 
 MOST_TOKENS = 4096

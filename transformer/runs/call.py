@@ -16,22 +16,26 @@ from transformer.config import ModelConfig, Place
 from transformer.decode.request import DecodeRequest
 from transformer.decode.steps import Hypothesis, Step, alternatives
 from transformer.equations import audited_tokens
-from transformer.hooks import HookFunction, Hooks, function_edits
+from transformer.hooks import (
+    HookFunction,
+    Hooks,
+    function_edits,
+)
 from transformer.interventions import (
     Ablate,
     Embeddings,
+    HeadMeans,
     HeadOutput,
     Intervention,
     InterventionError,
     OtherRun,
     Patch,
-    Setting,
+    PatchPlace,
+    RunShape,
     Stream,
+    check,
 )
-from transformer.interventions.checking import check
 from transformer.interventions.edits import Change
-from transformer.interventions.means import HeadMeans
-from transformer.interventions.places import PatchPlace
 from transformer.model import Network
 from transformer.runs.search import Search
 from transformer.runs.translation import Alternative, DecodeStep, Translation
@@ -90,13 +94,13 @@ class Call(Generic[AnyModel, Done]):
         equipment: Equipment[AnyModel],  # the model's
         values: Sequence[Intervention],  # the changes
         hooks: Mapping[str, HookFunction],  # functions of Python that act in attention
-        setting: Setting,  # what the changes are checked against
+        shape: RunShape,  # what the changes are checked against
     ) -> None:
         function_edits(hooks, equipment.config)
-        check(values, setting)
-        self.equipment, self.hooks, self.target = equipment, hooks, setting.target
-        self.given = setting.given is not None
-        self.changes = tuple(Change(each, self._material(each, setting)) for each in values)
+        check(values, shape)
+        self.equipment, self.hooks, self.target = equipment, hooks, shape.target
+        self.given = shape.forced is not None
+        self.changes = tuple(Change(each, self._material(each, shape)) for each in values)
 
     def answer(self, **parts: Any) -> Done:
         """The finished run of its parts."""
@@ -170,7 +174,7 @@ class Call(Generic[AnyModel, Done]):
             notes.append(UNKNOWN.format(f"{unknown} piece{'s' * (unknown > 1)}"))
         return (*notes, *(self.ended.format(each) for each in unreached(self.values, written)))
 
-    def _material(self, value: Intervention, setting: Setting) -> Tensor | None:
+    def _material(self, value: Intervention, shape: RunShape) -> Tensor | None:
         """Values that a change puts in, if they must be computed first."""
         if isinstance(value, Ablate) and value.by == "mean":
             if self.equipment.means is None:
@@ -180,7 +184,7 @@ class Call(Generic[AnyModel, Done]):
             )
         if isinstance(value, Patch):
             there = held(self._again(value.from_run), value.place)
-            return there[list(value.taken(len(there), setting.whole(value.place.side)))]
+            return there[list(value.taken(len(there), shape.exact(value.place.side)))]
         return None
 
     def _again(self, run: OtherRun) -> AttentionTrace:

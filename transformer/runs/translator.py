@@ -26,14 +26,15 @@ from transformer.interventions import (
     DropSource,
     EditSource,
     Forbid,
+    HeadMeans,
     Intervention,
     InterventionError,
     OtherRun,
     Prefix,
-    Setting,
+    RunShape,
+    as_interventions,
+    edited,
 )
-from transformer.interventions.checking import as_interventions, edited
-from transformer.interventions.means import HeadMeans
 from transformer.model import EncoderDecoder, count_parameters
 from transformer.packed import convert
 from transformer.runs import coverage
@@ -85,7 +86,9 @@ class TranslationCall(Call[EncoderDecoder, Translation]):
         cut = wording.cut(text)
         typed = [*zip(cut.ids, cut.pieces, strict=True), *_tokens(wording, config.eos_id)]
         source = len(typed) - sum(isinstance(each, DropSource) for each in values)
-        super().__init__(equipment, values, hooks, Setting(config, len(typed), source, length(source), given))
+        super().__init__(
+            equipment, values, hooks, RunShape(config, len(typed), source, length(source), given)
+        )
         edits = [each for each in values if isinstance(each, EditSource)]
         names = {each: _tokens(wording, wording.source_id(each.token))[0] for each in edits}
         self.source_ids, self.source_tokens = zip(*edited(typed, values, names), strict=True)

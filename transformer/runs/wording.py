@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from transformer.config import ModelConfig
-from transformer.interventions.base import InterventionError, Token
+from transformer.interventions import InterventionError, Token
 from transformer.text.typed import PiecedText
 from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import NO_PIECE, UNK, unknown_text

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from transformer.config import LanguageModelConfig, ModelConfig, RecurrentConfig, TransformerConfig
 from transformer.decode.rules import FREE, SearchRules
-from transformer.interventions.means import HeadMeans
+from transformer.interventions import HeadMeans
 from transformer.model import EncoderDecoder, LanguageModel, Network, Transformer
 from transformer.recurrent import Recurrent
 from transformer.storage.description import (

@@ -8,7 +8,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from transformer.config import ModelConfig
-from transformer.interventions.means import HeadMeans
+from transformer.interventions import HeadMeans
 from transformer.storage.description import MEANS_FILE, weights_hash
 from transformer.storage.files import CheckpointError, write_atomically
 from transformer.storage.tensors import serialize_tensors

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from transformer.config import AttentionKind
-from transformer.interventions.means import HeadMeans
+from transformer.interventions import HeadMeans
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
 

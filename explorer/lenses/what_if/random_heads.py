@@ -16,8 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from transformer.config import ModelConfig
-from transformer.interventions import Intervention, InterventionError
-from transformer.interventions.heads import InAttention
+from transformer.interventions import InAttention, Intervention, InterventionError
 from transformer.runs.translator import Translator
 from transformer.text.kinds import at_least
 

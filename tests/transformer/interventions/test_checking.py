@@ -101,7 +101,7 @@ def test_a_run_takes_as_many_changes_as_it_says(translator):
 
 
 def test_a_stack_ends_with_a_layernorm_only_in_a_pre_norm_model(translator):
-    setting = do.Setting(replace(translator.config, norm="pre"), 5, 5, LENGTH)
-    do.drop_norm("decoder").check(setting)
+    shape = do.RunShape(replace(translator.config, norm="pre"), 5, 5, LENGTH)
+    do.drop_norm("decoder").check(shape)
     with pytest.raises(do.InterventionError, match="post-norm"):
-        do.drop_norm("decoder").check(replace(setting, config=replace(setting.config, norm="post")))
+        do.drop_norm("decoder").check(replace(shape, config=replace(shape.config, norm="post")))

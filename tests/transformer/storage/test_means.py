@@ -9,7 +9,7 @@ from closed_form import CASES
 
 from transformer import interventions as do
 from transformer import load_translator
-from transformer.interventions.means import HeadMeans
+from transformer.interventions import HeadMeans
 from transformer.storage.description import MEANS_FILE, WEIGHTS_FILE
 from transformer.storage.files import CheckpointError
 from transformer.storage.means import read_means, write_means

@@ -16,8 +16,15 @@ from transformer.decode.sampling import Sampling
 from transformer.decode.steering import steered
 from transformer.hooks import HookFunction, Hooks
 from transformer.hub.sources import open_model
-from transformer.interventions import Choose, Intervention, InterventionError, OtherRun, Prefix, Setting
-from transformer.interventions.checking import as_interventions
+from transformer.interventions import (
+    Choose,
+    Intervention,
+    InterventionError,
+    OtherRun,
+    Prefix,
+    RunShape,
+    as_interventions,
+)
 from transformer.model import LanguageModel, count_parameters
 from transformer.packed import join_inputs, lay_out
 from transformer.runs.answering import Answering
@@ -52,7 +59,7 @@ class TextCall(Call[LanguageModel, Generation]):
         given: int | None = None,  # number of tokens of a given text; None if it is to be continued
         prompt: tuple[str, int] = ("", 0),  # the prompt, and the number of its tokens
     ) -> None:
-        super().__init__(equipment, values, hooks, Setting(equipment.config, 0, 0, most, given))
+        super().__init__(equipment, values, hooks, RunShape(equipment.config, 0, 0, most, given))
         self._prompt = prompt
 
     def request(self, observer: Hooks | None, steps: Hooks | None) -> Continuation:

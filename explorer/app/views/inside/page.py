@@ -37,8 +37,7 @@ from explorer.app.views.inside.notation import NAMES, notation
 from explorer.lenses.inside.inside import InsideHead
 from explorer.linked.view import window_around
 from transformer.config import AttentionKind, Head
-from transformer.interventions import HeadOutput, Intervention, Patch
-from transformer.interventions.heads import InHeads
+from transformer.interventions import InAttention, Intervention
 
 KINDS = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross-attention"}
 USUAL = "cross"
@@ -82,16 +81,12 @@ def _kind(now: State) -> str:
 
 def holds(change: Intervention) -> bool:
     """Whether a change holds on this page: changed tokens, and heads, as long as another head is shown."""
-    return of_tokens(change) or (
-        isinstance(change, InHeads) or (isinstance(change, Patch) and isinstance(change.place, HeadOutput))
-    )
+    return of_tokens(change) or (isinstance(change, InAttention) and change.site is not None)
 
 
 def _acts_on(change: Intervention, kind: str, head: Head) -> bool:
     """Whether a change acts inside a head; then the arithmetic of this page is not all that happens there."""
-    if isinstance(change, InHeads):
-        return change.in_head(AttentionKind(kind), *head)
-    return isinstance(change, Patch) and change.place == HeadOutput(AttentionKind(kind), *head)
+    return isinstance(change, InAttention) and change.in_head(AttentionKind(kind), *head)
 
 
 def show(opened: Opened) -> None:

@@ -26,8 +26,7 @@ from explorer.lenses.what_if.difference import Pair
 from explorer.lenses.what_if.random_heads import RandomHeads, random_heads
 from explorer.lenses.what_if.two_runs import RunDifference, SharedStep
 from transformer import interventions as do
-from transformer.interventions import InterventionError
-from transformer.interventions.heads import InAttention
+from transformer.interventions import InAttention, InterventionError
 from transformer.runs.translation import Translation
 
 _SEEING = (

@@ -12,7 +12,7 @@ from explorer.app.views.what_if.forms import fields
 from explorer.app.views.what_if.forms.fields import EVERY, Sort
 from explorer.figures.base import labels
 from transformer import interventions as do
-from transformer.interventions.masks import Cell
+from transformer.interventions import Cell
 
 
 def _row(opened: Opened) -> do.Intervention:

@@ -15,22 +15,8 @@ from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES
 from transformer import Translator
 from transformer.config import Side, Sublayer
-from transformer.interventions import Intervention
-from transformer.interventions.base import PARTS
-from transformer.interventions.fields import (
-    Head,
-    Heads,
-    Kind,
-    Layer,
-    LayerOfHeads,
-    Number,
-    SideField,
-    SublayerField,
-    Typed,
-)
-from transformer.interventions.heads import ByField
-from transformer.interventions.stacks import NormPlace
-from transformer.interventions.written import Field, Written
+from transformer.interventions import PARTS, Intervention, request
+from transformer.interventions.codec import Encodable, Kind, fields_of
 from transformer.runs.translation import Translation
 
 EVERY = -1
@@ -45,8 +31,6 @@ _BY = {
     "previous": "the previous token",
     "first": "the first token",
 }
-_NUMBERS = {"The factor": ("Output times", -100.0, 100.0)}
-"""Numbers with another label and narrower limits than their field has."""
 
 
 @dataclass(frozen=True)
@@ -60,18 +44,18 @@ class Sort:
     choose: Callable[[Opened], Intervention | None]
 
 
-def asked(sort: type[Written], opened: Opened) -> Given:
+def asked(sort: type[Encodable], opened: Opened) -> Given:
     """Asks for every field that has a control in `CONTROLS`; the others keep their default."""
     given: Given = {}
-    for name, field in sort.declared.items():
-        if (control := CONTROLS.get(type(field))) is not None:
-            given[name] = control(opened, given, field)
+    for name, field in fields_of(sort).items():
+        if (control := CONTROLS.get(field.kind)) is not None:
+            given[name] = control(opened, given)
     return given
 
 
-def form(sort: Callable[..., Intervention]) -> Callable[[Opened], Intervention]:
+def form(sort: type[Intervention]) -> Callable[[Opened], Intervention]:
     """The controls of a sort of change that needs no others."""
-    return lambda opened: sort(**asked(sort, opened))  # type: ignore[arg-type]
+    return lambda opened: sort(**asked(sort, opened))
 
 
 def one(label: str, options: Sequence[int], names: Sequence[str], width: int = 180, first: int = 0) -> int:
@@ -89,12 +73,12 @@ def kind(opened: Opened) -> str:
         return str(st.selectbox("Attention", kinds, index=shown, format_func=KIND_NAMES.__getitem__))
 
 
-def _layer(opened: Opened, given: Given, _field: Any) -> int:
+def _layer(opened: Opened, given: Given) -> int:
     kind = given["kind"]
     return layer_of(opened.translation.config.sizes[kind][0], getattr(session.current(), kind)[0])
 
 
-def _head(opened: Opened, given: Given, _field: Any, every: bool = False) -> int:
+def _head(opened: Opened, given: Given, every: bool = False) -> int:
     kind = given["kind"]
     heads = range(opened.translation.config.sizes[kind][1])
     options, names = [*heads, *[EVERY] * every], [f"head {labels.count(i)}" for i in heads]
@@ -102,12 +86,12 @@ def _head(opened: Opened, given: Given, _field: Any, every: bool = False) -> int
     return one("Head", options, [*names, *["every head"] * every], 130 if every else 110, shown)
 
 
-def _heads(opened: Opened, given: Given, field: Any) -> int | None:
-    chosen = _head(opened, given, field, every=True)
+def _heads(opened: Opened, given: Given) -> int | None:
+    chosen = _head(opened, given, every=True)
     return None if chosen == EVERY else chosen
 
 
-def _by(opened: Opened, given: Given, _field: Any) -> str:
+def _by(opened: Opened, given: Given) -> str:
     ways = dict(_BY)
     if translator(opened).means is None:
         del ways["mean"]
@@ -117,18 +101,12 @@ def _by(opened: Opened, given: Given, _field: Any) -> str:
         return str(st.selectbox("What it gives instead", list(ways), format_func=ways.__getitem__))
 
 
-def _number(_opened: Opened, _given: Given, field: Number) -> float:
-    own = field.what.removeprefix("The ").capitalize(), field.low, field.high
-    label, low, high = _NUMBERS.get(field.what, own)
-    return number(label, 2.0, low, high, 0.5)
-
-
-def _source_token(opened: Opened, _given: Given, _field: Any) -> int:
+def _source_token(opened: Opened, _given: Given) -> int:
     words = typed(opened)
     return one("Source token", range(len(words)), labels.names(words))
 
 
-def _sublayer(opened: Opened, _given: Given, _field: Any) -> Sublayer:
+def _sublayer(opened: Opened, _given: Given) -> Sublayer:
     of_side = side()
     stack = opened.translation.config.stacks[of_side]
     layer = layer_of(stack.n_layers)
@@ -138,7 +116,7 @@ def _sublayer(opened: Opened, _given: Given, _field: Any) -> Sublayer:
         )
 
 
-def _norm(opened: Opened, _given: Given, _field: Any) -> Sublayer | Side:
+def _norm(opened: Opened, _given: Given) -> Sublayer | Side:
     of_side, pre = side(), opened.translation.config.norm == "pre"
     places = opened.translation.config.stacks[of_side].passed()
     names = [f"layer {labels.count(each.layer)}, {PARTS[each.name]}" for each in places]
@@ -199,17 +177,17 @@ def step_names(tokens: Sequence[str]) -> list[str]:
     return [f"{labels.count(i)} · {piece}" for i, piece in enumerate(labels.pieces(tokens))]
 
 
-CONTROLS: dict[type[Field[Any, Any]], Callable[[Opened, Given, Any], Any]] = {
-    Kind: lambda opened, _given, _field: kind(opened),
-    Layer: _layer,
-    LayerOfHeads: _layer,
-    Head: _head,
-    Heads: _heads,
-    ByField: _by,
-    Number: _number,
-    Typed: _source_token,
-    SideField: lambda _opened, _given, _field: side(),
-    SublayerField: _sublayer,
-    NormPlace: _norm,
+CONTROLS: dict[Kind, Callable[[Opened, Given], Any]] = {
+    request.ATTENTION: lambda opened, _given: kind(opened),
+    request.LAYER: _layer,
+    request.HEAD: _head,
+    request.HEADS: _heads,
+    request.BY: _by,
+    request.FACTOR: lambda _opened, _given: number("Output times", 2.0, -100.0, 100.0, 0.5),
+    request.TEMPERATURE: lambda _opened, _given: number("Temperature", 2.0, 0.001, 1000.0, 0.5),
+    request.TYPED: _source_token,
+    request.SIDE: lambda _opened, _given: side(),
+    request.SUBLAYER: _sublayer,
+    request.NORM: _norm,
 }
-"""What asks for a type of field."""
+"""What asks for a kind of field."""

@@ -14,8 +14,7 @@ from explorer.app.views.what_if.forms.fields import Sort
 from explorer.figures.base import labels
 from explorer.lenses.what_if.difference import align_tokens
 from transformer import interventions as do
-from transformer.interventions import InterventionError
-from transformer.interventions.places import PLACES, PatchPlace
+from transformer.interventions import InterventionError, PatchPlace
 from transformer.runs.translation import Translation
 from transformer.text.typed import clean
 
@@ -42,7 +41,7 @@ def _patch(opened: Opened) -> do.Intervention | None:
         ).strip()
     with st.container(width=240):
         name = str(st.selectbox("Put in", list(_PLACES), format_func=_PLACES.__getitem__))
-    place = (make := PLACES[name])(**fields.asked(make, opened))
+    place = (make := PatchPlace.known[name])(**fields.asked(make, opened))
     if not typed:
         return None
     text = opened.source.addressed(typed, session.current().language)

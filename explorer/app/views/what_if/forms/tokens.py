@@ -52,7 +52,7 @@ def _forbid(opened: Opened) -> do.Intervention:
 
 SORTS = (
     Sort("another source token", "The encoder reads another token at this place.", _edit),
-    Sort("leave out a source token", "The encoder never reads this token.", fields.form(do.drop_source)),
+    Sort("leave out a source token", "The encoder never reads this token.", fields.form(do.DropSource)),
     Sort(
         "choose the token of a step",
         "The model writes this token at this step and goes on from there.",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from urllib.parse import parse_qs, quote, urlencode
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from properties import PROPERTY, as_file, damaged, garbled, or_refused
 
 from transformer import interventions as do
-from transformer.interventions.written import LONGEST, MOST_CHANGES, SORTS
+from transformer.interventions.codec import LONGEST, MOST_CHANGES
 
 OTHER = do.run("one two_~%", [5, 6, 2], [do.hide(0), do.choose(1, "▁a_b~%")])
 CHANGES = [
@@ -27,6 +29,10 @@ CHANGES = [
     do.patch(do.stream("decoder", 1, "feed_forward"), OTHER, {2: 1, 0: 0}),
     do.patch(do.encoder_output(), OTHER, 1),
 ]
+WRITTEN = [
+    json.loads(line) for line in (Path(__file__).parent / "written.jsonl").read_text("utf-8").splitlines()
+]
+"""(compact text, sentence, JSON) of changes of every sort."""
 CHANGES = list(dict.fromkeys([*CHANGES, *EVERY.values()]))
 
 
@@ -37,14 +43,21 @@ def test_a_list_keeps_its_order_as_text_and_as_json():
 
 
 def test_every_sort_of_change_is_among_those_written():
-    assert {type(change) for change in CHANGES} == set(SORTS.values())
+    assert {type(change) for change in CHANGES} == set(do.Intervention.known.values())
 
 
-def test_the_text_survives_an_address_and_counts_from_1():
+@pytest.mark.parametrize(("text", "sentence", "values"), WRITTEN, ids=[row[0][:40] for row in WRITTEN])
+def test_a_change_is_written_as_ever(text, sentence, values):
+    (change,) = do.read_text(text)
+    assert (do.write_text([change]), str(change), do.to_json([change])) == (text, sentence, [values])
+    assert do.from_json([values]) == (change,)
+
+
+def test_the_text_survives_an_address():
     text = do.write_text(CHANGES)
     assert parse_qs(urlencode({"do": text}))["do"] == [text]
-    plain = do.write_text([do.ablate("cross", 1, 5, by="mean"), do.choose(3, "ist")])
-    assert plain == quote(plain) == "ablate_cross_2.6_mean~choose_4_ist"
+    plain = "ablate_cross_2.6_mean~choose_4_ist"
+    assert do.write_text(do.read_text(plain)) == quote(plain) == plain
 
 
 def test_changes_are_keys_and_equal_by_what_they_say():
@@ -60,10 +73,6 @@ def test_people_read_a_change_as_one_line_that_counts_from_1():
     lines = [str(change) for change in CHANGES]
     assert len(set(lines)) == len(lines)
     assert all(line and "\n" not in line and len(line) < 200 for line in lines)
-    assert (
-        str(do.ablate("cross", 1, 5, by="mean")) == "cross-attention, layer 2, head 6 gives its mean output"
-    )
-    assert str(do.hide(3)) == "source token 4 is hidden from cross-attention"
 
 
 def test_several_heads_are_kept_in_order_and_once():
