@@ -121,9 +121,10 @@ print("said:", "It says another." in [each.value for each in at.caption])
 print("menu:", [each.proto.label for each in at.get("page_link") if each.proto.page == "extra"])
 """
 ROWS = (
-    ("transformer/model/encodings/table.py", ")\nENCODINGS =", ENCODING),
+    ("explorer/app/address/encodings.py", ")\nENCODINGS =", ENCODING),
+    ("transformer/config.py", "ENCODINGS = {\n", 'ENCODINGS = {\n    "steps": Encoding("embeddings", False),\n'),
     (
-        "transformer/model/encodings/positions.py",
+        "transformer/encodings.py",
         "REGISTRY: dict[str, type[PositionalEncoding]] = {\n",
         CLASS,
     ),

@@ -1,6 +1,6 @@
 """The positional encodings in words and formulas: where each acts, and who described it. No PyTorch.
 
-Their computation is in ``transformer.model.encodings.positions``, a class for each name.
+Their computation is in ``transformer.encodings``, a class for each name.
 """
 
 from __future__ import annotations
