@@ -37,8 +37,7 @@ from transformer import (
     Translator,
     load_translator,
 )
-from transformer.decode.request import TranslationRequest
-from transformer.decode.search import decode
+from transformer.decoding import DecodingState, decode
 from transformer.model.network import EncoderDecoder
 from transformer.model.transformer import convert
 from transformer.text.pairs import read_pairs
@@ -148,7 +147,7 @@ def retained_bytes(lengths: tuple[int, ...]) -> None:
     first = None
     for n in lengths:
         recorder = Recorder(Capture())
-        request = TranslationRequest(model, torch.full((1, n), 7), recorder, recorder)
+        request = DecodingState(model, torch.full((1, n), 7), recorder, recorder)
         for _ in decode(request, n):
             pass
         trace = recorder.trace(audit)

@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from transformer import interventions
-    from transformer.decode.sampling import Sampling
     from transformer.exports.npz import load_trace, save_trace
+    from transformer.language import TextGenerator, load_language_model
     from transformer.model.config import LanguageModelConfig, TransformerConfig
     from transformer.model.language_model import LanguageModel
     from transformer.model.sites import AttentionKind
     from transformer.model.transformer import Transformer
     from transformer.model.watching.hooks import Hook
-    from transformer.runs.language.generation import Generation
-    from transformer.runs.language.generator import TextGenerator, load_language_model
-    from transformer.runs.translation import Translation
-    from transformer.runs.translator import Translator, load_translator
+    from transformer.run import Generation, Translation
+    from transformer.sampling import Sampling
     from transformer.text.vocabulary import Tokenizer
     from transformer.trace.recorder import Capture
     from transformer.trace.records import AttentionTrace
     from transformer.trace.view import HeadView, Window
+    from transformer.translator import Translator, load_translator
 
 __version__ = "0.1.0"
 
@@ -56,22 +55,22 @@ _HOMES = {
     "AttentionKind": "model.sites",
     "AttentionTrace": "trace.records",
     "Capture": "trace.recorder",
-    "Generation": "runs.language.generation",
+    "Generation": "run",
     "HeadView": "trace.view",
     "Hook": "model.watching.hooks",
     "LanguageModel": "model.language_model",
     "LanguageModelConfig": "model.config",
-    "Sampling": "decode.sampling",
-    "TextGenerator": "runs.language.generator",
+    "Sampling": "sampling",
+    "TextGenerator": "language",
     "Tokenizer": "text.vocabulary",
     "Transformer": "model.transformer",
     "TransformerConfig": "model.config",
-    "Translation": "runs.translation",
-    "Translator": "runs.translator",
+    "Translation": "run",
+    "Translator": "translator",
     "Window": "trace.view",
-    "load_language_model": "runs.language.generator",
+    "load_language_model": "language",
     "load_trace": "exports.npz",
-    "load_translator": "runs.translator",
+    "load_translator": "translator",
     "save_trace": "exports.npz",
 }
 """The module of each name of ``__all__``; ``interventions`` is a package."""

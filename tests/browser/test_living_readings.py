@@ -21,8 +21,8 @@ from explorer.linked.living.readings import READINGS
 from explorer.linked.view.home import head_map
 from transformer import Translation, Translator, load_translator
 from transformer import interventions as do
-from transformer.runs.retrace import retrace
 from transformer.trace.view import Window
+from transformer.translator import retrace
 
 from .test_accessibility import AXE, RULES
 from .test_living import Open, opened, said  # noqa: F401

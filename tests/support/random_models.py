@@ -11,8 +11,8 @@ from transformer.model.config import LanguageModelConfig, RecurrentConfig, Trans
 from transformer.model.language_model import LanguageModel
 from transformer.model.recurrent import Recurrent
 from transformer.model.transformer import Transformer
-from transformer.runs.translator import Translator
 from transformer.text.vocabulary import Vocabulary
+from transformer.translator import Translator
 
 Model = TypeVar("Model", bound=nn.Module)
 

@@ -21,12 +21,12 @@ from transformer.commands.arguments import (
     write,
 )
 from transformer.model.sites import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.storage.files import write_atomically
 from transformer.storage.packed import write_arrays
 from transformer.text.words import readable
 from transformer.trace.view import HeadView
+from transformer.translator import Translator
 
 CELL_WIDTH = 8
 

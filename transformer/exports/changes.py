@@ -13,7 +13,7 @@ from transformer.interventions import Ablate, HeadOutput, Intervention, NoPositi
 from transformer.interventions.acting import Change
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import Side, Sublayer
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.trace.records import AttentionTrace, EmbeddingTrace, MemoryTrace, ResidualTrace
 
 Arrays = dict[str, NDArray[Any]]

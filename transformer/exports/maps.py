@@ -19,7 +19,7 @@ import numpy as np
 
 from transformer.exports.record import named, run_from_dict, run_to_dict
 from transformer.model.sites import AttentionKind
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.storage.description import Digests, model_digests
 from transformer.storage.packed import MOST_BYTES, ArrayFile, write_arrays
 from transformer.trace.report import AuditReport, Check

@@ -63,7 +63,7 @@ from transformer.model.network import Network
 from transformer.model.norms import make_norm, shift
 from transformer.model.scores import ScoreRule, score_rule
 from transformer.model.sites import AttentionKind, Place, Side, Site
-from transformer.runs.translation import NotCapturedError, Translation
+from transformer.run import NotCapturedError, Translation
 from transformer.storage.packed import ArrayFile, write_arrays
 from transformer.trace.audit import LOG_PROB_LIMIT, audit
 from transformer.trace.equations import TOKENS, audited_tokens

@@ -24,7 +24,7 @@ from transformer.interventions import (
 from transformer.interventions.checking import check
 from transformer.model.config import ModelConfig, config_from
 from transformer.model.sites import AttentionKind
-from transformer.runs.translation import Alternative, DecodeStep, Translation
+from transformer.run import Alternative, DecodeStep, Translation
 from transformer.storage.packed import ArraysError
 from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, is_language, raw
 from transformer.trace.view import Window

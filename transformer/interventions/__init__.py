@@ -26,13 +26,13 @@ input of a stack, the stream after a sub-layer, a head's output or the encoder's
 attention, masks come first, then scores, weights and outputs; changes of one sort act in the order of the
 list.
 
-**Three rules.** Tokens are steered in the search (``transformer.decode.steering``), which never changes the
+**Three rules.** Tokens are steered in the search (``transformer.decoding``), which never changes the
 model's log-probabilities. Positions of ``edit_source`` and ``drop_source`` are those of the text as typed,
 all other positions those of the source as the model reads it. While decoding, later keys do not exist, so
 only in a forced pass can the causal mask be lifted or the whole output be patched.
 
 **What must be computed first.** The mean output of a head and the vectors of another run are put beside the
-value before the pass (``Change``). ``transformer.runs.call`` computes them.
+value before the pass (``Change``). ``transformer.requests`` computes them.
 
 **The proof.** ``transformer.trace.equations`` holds, for each sort of intervention, what a trace records of
 it and which equation the audit checks.

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from transformer.decode.rules import FREE, SearchRules
+from transformer.decoding import FREE, SearchRules
 from transformer.interventions.means import HeadMeans
 from transformer.model.config import LanguageModelConfig, ModelConfig, RecurrentConfig, TransformerConfig
 from transformer.model.language_model import LanguageModel

@@ -28,7 +28,7 @@ from explorer.lenses.words.reading import (
 from explorer.linked.view import Cursor, window_around
 from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind, Head, Site
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.trace.report import AuditReport
 from transformer.trace.view import HeadMap, Window
 

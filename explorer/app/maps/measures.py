@@ -21,9 +21,9 @@ from explorer.lenses.measures.stream import Tell, UnmeasuredError, silent
 from explorer.lenses.measures.words import source_words, word_effect
 from transformer import Translation
 from transformer.model.sites import AttentionKind, Head
-from transformer.runs.translator import Translator
 from transformer.trace.report import AuditReport
 from transformer.trace.view import Array, HeadMap, Window
+from transformer.translator import Translator
 
 PERMUTED = 20
 """Orders of a row's weights that are tried."""

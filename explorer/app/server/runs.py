@@ -24,11 +24,11 @@ from explorer.app.server.source import Source, per_model
 from explorer.app.server.stores import Model, declare, held, kept
 from explorer.lenses.words.alignment import Aligner
 from explorer.linked import view as linked_view
-from transformer.decode.rules import SearchRules
+from transformer.decoding import SearchRules
 from transformer.hub.settings import is_hosted
 from transformer.interventions import Intervention, write_text
 from transformer.model.sites import AttentionKind, Head
-from transformer.runs.translation import DecodeStep, Translation
+from transformer.run import DecodeStep, Translation
 from transformer.text.typed import clean
 
 TEMPERATURE = 0.8

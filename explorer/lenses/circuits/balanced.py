@@ -18,7 +18,7 @@ from explorer.lenses.measures.stream import UnmeasuredError, recorded
 from transformer.model.encodings.positions import Rotary
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.trace.view import Array
 
 _FULL = 1e-6

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from explorer.lenses.heads.statistics import Totals, sentence_totals
 from explorer.lenses.words.gold_links import CrossAlignments
-from transformer.decode.request import OverflowedError
+from transformer.decoding import OverflowedError
 from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.wording import InputError
+from transformer.run import Translation
+from transformer.text_model import InputError
 from transformer.trace.heads import Projections
 
 Statistics = dict[str, float]

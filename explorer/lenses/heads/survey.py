@@ -17,14 +17,14 @@ from explorer.lenses.heads.statistics import Floats, HeadsOfKind, Totals
 from explorer.lenses.heads.trials import Trials
 from explorer.lenses.words.gold_links import CrossAlignments
 from transformer.model.sites import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
-from transformer.runs.wording import InputError
+from transformer.run import Translation
 from transformer.text.links import GoldPair
 from transformer.text.pairs import DataError
+from transformer.text_model import InputError
 from transformer.trace.heads import output_projections
 from transformer.trace.recorder import Capture
 from transformer.trace.view import HeadLabels
+from transformer.translator import Translator
 
 MOST_SENTENCES = 500
 MOST_TOKENS = 64

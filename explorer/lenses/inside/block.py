@@ -10,7 +10,7 @@ from explorer.lenses.inside.inside import as_array, difference, worst
 from explorer.lenses.inside.parts import addition_check
 from transformer.model.network import Network
 from transformer.model.sites import Side, SublayerName
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.trace.audit import OUTPUT_LIMIT, merged
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, read_only

@@ -21,7 +21,7 @@ from transformer.model.layers import PreNorm, Residual
 from transformer.model.network import Network
 from transformer.model.norms import StreamNorm, centred, shift, spread
 from transformer.model.sites import AttentionKind
-from transformer.runs.translation import NotCapturedError, Translation
+from transformer.run import NotCapturedError, Translation
 from transformer.trace.audit import OUTPUT_LIMIT, merged
 from transformer.trace.records import LayerTrace, ResidualTrace
 from transformer.trace.report import AuditReport, Check

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from explorer.lenses.inside.parts import embedding_trace
 from transformer.model.network import Network
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.trace.audit import LOG_PROB_LIMIT
 from transformer.trace.report import Check
 

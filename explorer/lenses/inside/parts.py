@@ -19,7 +19,7 @@ from transformer.model.layers import GatedFeedForward
 from transformer.model.network import Network
 from transformer.model.norms import RmsNorm, StreamNorm, shift, spread
 from transformer.model.sites import Side, Sublayer
-from transformer.runs.translation import NotCapturedError, Translation
+from transformer.run import NotCapturedError, Translation
 from transformer.trace.audit import OUTPUT_LIMIT
 from transformer.trace.records import EmbeddingTrace
 from transformer.trace.report import Check

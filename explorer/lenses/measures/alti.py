@@ -21,7 +21,7 @@ from explorer.lenses.measures.stream import SublayerUpdate, UnmeasuredError, rec
 from transformer.model.network import Network
 from transformer.model.norms import shift
 from transformer.model.sites import AttentionKind, Side
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array
 

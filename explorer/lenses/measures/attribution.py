@@ -16,7 +16,7 @@ from explorer.lenses.measures.direct import direct, without_biases
 from explorer.lenses.measures.stream import Writer, recorded
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, read_only
 

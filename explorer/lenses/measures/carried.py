@@ -16,7 +16,7 @@ from explorer.lenses.measures.stream import recorded
 from transformer.model.network import Network
 from transformer.model.norms import shift
 from transformer.model.sites import AttentionKind
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array
 

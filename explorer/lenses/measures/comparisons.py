@@ -12,7 +12,7 @@ from transformer.model.masks import AttentionMask
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.trace.view import Array
 
 _AT_ONCE = 2**22

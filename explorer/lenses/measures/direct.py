@@ -27,7 +27,7 @@ from explorer.lenses.measures.stream import (
 from transformer.model.network import Network
 from transformer.model.norms import shift
 from transformer.model.sites import AttentionKind, Side
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 Read = dict[tuple[AttentionKind, int], Tensor]
 """A tensor by kind and layer."""

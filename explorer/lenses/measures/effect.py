@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from explorer.lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
+from transformer.batches import Passes
 from transformer.model.sites import AttentionKind, Side
 from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
-from transformer.runs.batched import Passes
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.trace.view import Array
+from transformer.translator import Translator
 
 Way = Literal["hidden", "zeroed", "mean"]
 WAYS: tuple[Way, ...] = get_args(Way)

@@ -19,10 +19,10 @@ from transformer.model.config import ModelConfig
 from transformer.model.sites import Side
 from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import Bystander, Entered
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, read_only
+from transformer.translator import Translator
 
 POINTS = 256
 """Points of the line at which gradients are taken, by Gauss and Legendre in the third root of its length:

@@ -10,9 +10,9 @@ from explorer.lenses.measures.carried import Carried
 from explorer.lenses.measures.effect import Effects, Way, cells
 from explorer.lenses.measures.stream import Tell, recorded, silent
 from transformer.model.sites import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.trace.view import Array, HeadMap, Window
+from transformer.translator import Translator
 
 ON_ALL = "effect_on_all"
 """Measure of the encoder's cells: Σ_t |Δ log p(y_t)|, because none of its queries predicts a token."""

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from explorer.lenses.measures.stream import recorded
+from transformer.batches import Passes, RowChanges, Swap
 from transformer.interventions import HeadOutput
 from transformer.model.network import EncoderDecoder
 from transformer.model.sites import AttentionKind
-from transformer.runs.batched import Passes, RowChanges, Swap
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.trace.view import Array, BoolArray
+from transformer.translator import Translator
 
 
 def uniform(mask: BoolArray) -> Array:

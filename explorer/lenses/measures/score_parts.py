@@ -13,7 +13,7 @@ from explorer.lenses.inside.weights import multi_head, projected, rotated
 from explorer.lenses.measures.stream import Writer, parts, recorded
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind, PlacedHead
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, read_only
 

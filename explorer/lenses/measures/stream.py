@@ -20,7 +20,7 @@ from transformer.model.layers import PostNorm
 from transformer.model.network import Network
 from transformer.model.norms import RmsNorm, StreamNorm, shift, spread
 from transformer.model.sites import AttentionKind, Side, Sublayer
-from transformer.runs.translation import NotCapturedError, Translation
+from transformer.run import NotCapturedError, Translation
 from transformer.trace.records import AttentionTrace, ResidualTrace
 
 TOKEN, POSITION, BIASES = "token", "position", "biases"

@@ -11,10 +11,10 @@ import numpy as np
 from explorer.lenses.measures.effect import Cut, Effects, Way
 from explorer.lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
 from transformer.model.sites import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.text.words import Group, reading_groups
 from transformer.trace.view import Array
+from transformer.translator import Translator
 
 
 def source_words(run: Translation) -> tuple[Group, ...]:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from transformer.interventions.means import HeadMeans
 from transformer.model.sites import AttentionKind
-from transformer.runs.translator import Translator
-from transformer.runs.wording import InputError
+from transformer.text_model import InputError
+from transformer.translator import Translator
 
 
 class Averager:

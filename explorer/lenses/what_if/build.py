@@ -18,7 +18,7 @@ from torch import Tensor
 from explorer.lenses.measures.stream import UnmeasuredError
 from transformer.model.scores import attention_weights
 from transformer.model.sites import PlacedHead
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.trace.records import LayerTrace
 from transformer.trace.view import Array, Window
 

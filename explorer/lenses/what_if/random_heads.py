@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from transformer.interventions import Intervention, InterventionError
 from transformer.interventions.heads import InAttention
 from transformer.model.config import ModelConfig
-from transformer.runs.translator import Translator
 from transformer.text.kinds import at_least
+from transformer.translator import Translator
 
 Doubles = NDArray[np.float64]
 COUNT = 20

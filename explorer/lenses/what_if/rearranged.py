@@ -11,15 +11,15 @@ from transformer.model.encodings.biases import ALL_HEADS, BiasRule, Heads
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.masks import AttentionMask
 from transformer.model.sites import Place
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
-from transformer.runs.wording import InputError
+from transformer.run import Translation
 from transformer.text.words import Group, is_punctuation, is_special, reading_groups
+from transformer.text_model import InputError
 from transformer.trace.audit import OUTPUT_LIMIT, audit
 from transformer.trace.entered import audit_entered
 from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.records import AttentionTrace, TokenTrace
 from transformer.trace.report import PLACES_UNMADE, AuditReport
+from transformer.translator import Translator
 
 
 class MovedRule(BiasRule):

@@ -13,11 +13,11 @@ from explorer.lenses.words.linking import typed_words
 from explorer.lenses.words.reading import Rows
 from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.text.links import GoldPair, Links
 from transformer.trace.records import AttentionTrace
 from transformer.training.distributed import ALONE, Workers
+from transformer.translator import Translator
 
 Floats = NDArray[np.float32]
 ERRORS: dict[str, Rows] = {"aer": "predicted", "aer_read": "read"}

@@ -22,7 +22,7 @@ from explorer.linked.living.known import Known
 from explorer.linked.living.page import POLICY, safe, side
 from explorer.linked.view.examples import Example, read_examples
 from transformer import Translation, Translator, load_translator
-from transformer.decode.rules import FREE
+from transformer.decoding import FREE
 from transformer.model.config import TransformerConfig
 from transformer.storage.description import CARD_FILE, EXAMPLES_FILE, read_card
 from transformer.storage.files import CheckpointError

@@ -23,9 +23,9 @@ from transformer.exports.record import TraceFileError
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.hooks import Hook
-from transformer.runs.translation import NotCapturedError
-from transformer.runs.translator import Translator
+from transformer.run import NotCapturedError
 from transformer.storage.packed import MOST_ARRAYS
+from transformer.translator import Translator
 
 
 @pytest.fixture

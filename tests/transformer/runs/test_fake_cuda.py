@@ -29,16 +29,15 @@ from explorer.lenses.targets.lesson import lesson
 from explorer.lenses.targets.smoothing import smoothed
 from explorer.lenses.what_if.rearranged import encode_moved
 from transformer import Capture, Sampling, TextGenerator, Translator
+from transformer.batches import greedy, run_batch
+from transformer.language import log_probs
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.network import EncoderDecoder
 from transformer.model.sites import Sublayer
-from transformer.runs.batch import run_batch
-from transformer.runs.corpus import greedy
-from transformer.runs.language.corpus import log_probs
-from transformer.runs.retrace import retrace
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.text.vocabulary import Tokenizer
 from transformer.trace.view import Window
+from transformer.translator import retrace
 
 pytestmark = pytest.mark.skipif(torch.version.cuda is None, reason="this build of PyTorch has no CUDA")
 

@@ -15,18 +15,17 @@ from random_models import random_recurrent
 
 from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import AttentionKind, Sampling, Translation, interventions
+from transformer.batches import run_batch
 from transformer.exports.npz import load_trace, save_trace
 from transformer.interventions import Intervention, InterventionError
 from transformer.model.config import Score
 from transformer.model.masks import Focus
 from transformer.model.scores import Additive, Dot
-from transformer.runs.batch import run_batch
-from transformer.runs.retrace import retrace
-from transformer.runs.translator import Translator, load_translator
 from transformer.storage.directory import load_checkpoint, save_checkpoint
 from transformer.text.vocabulary import Tokenizer
 from transformer.trace.records import AttentionTrace, LayerTrace
 from transformer.trace.report import PLACES
+from transformer.translator import Translator, load_translator, retrace
 
 do = interventions
 TEXT, OTHER = "one two three four five", "nine ten one"

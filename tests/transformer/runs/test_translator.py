@@ -9,10 +9,10 @@ import torch
 from closed_form import CASES, KNOWN
 
 from transformer import AttentionKind, Sampling, Translation, load_translator
+from transformer.batches import run_batch
 from transformer.model.watching.hooks import Hook
-from transformer.runs.batch import run_batch
-from transformer.runs.wording import InputError
 from transformer.text.typed import clean
+from transformer.text_model import InputError
 from transformer.trace.audit import audit_view
 
 TEXT = "one two three four five"

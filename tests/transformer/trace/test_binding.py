@@ -9,9 +9,9 @@ from random_models import random_model
 from transformer import AttentionKind, Sampling, interventions, save_trace
 from transformer.exports.npz import load_trace
 from transformer.model.sites import Place
-from transformer.runs.translator import Translator
 from transformer.trace.records import AttentionTrace
 from transformer.trace.report import PLACES
+from transformer.translator import Translator
 
 TEXT = "one two three four five"
 RECORDS = ("query", "key", "value", "output")

@@ -14,14 +14,13 @@ from random_models import random_language_model, random_model, random_recurrent
 
 from explorer.lenses.what_if.rearranged import encode_moved
 from transformer import load_trace, load_translator, save_trace
+from transformer.language import TextGenerator
 from transformer.model.encodings.positions import REGISTRY
-from transformer.runs.language.generator import TextGenerator
-from transformer.runs.retrace import retrace
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.trace.entered import POSITIONS_UNMADE
 from transformer.trace.records import EmbeddingTrace
 from transformer.trace.report import LABELS_UNMADE
+from transformer.translator import Translator, retrace
 
 TEXT, OTHER = "one two three four five", "five four three two one"
 NETWORKS = [*REGISTRY, "post", "recurrent", "language", "marian", "bfloat16"]

@@ -14,7 +14,7 @@ from transformer import Capture
 from transformer import interventions as do
 from transformer.interventions.acting import Change
 from transformer.model.config import TransformerConfig
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.trace.audit import audit
 from transformer.trace.equations import EQUATIONS, HEADS, OUTPUTS, STREAM, TOKENS, audited_tokens
 from transformer.trace.recorder import changed as with_changes

@@ -7,8 +7,8 @@ from random_models import random_recurrent
 
 from transformer.model.config import Score
 from transformer.model.sites import AttentionKind
-from transformer.runs.translator import Translator
 from transformer.trace.terms import score_terms
+from transformer.translator import Translator
 
 CROSS = AttentionKind.CROSS
 

@@ -19,9 +19,9 @@ import torch
 
 from transformer.commands.arguments import add_device, option
 from transformer.commands.options import add_option
+from transformer.devices import choose_device
 from transformer.model.config import ModelConfig
 from transformer.model.network import count_parameters
-from transformer.runs.devices import choose_device
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.kinds import at_least
 from transformer.text.vocabulary import Tokenizer

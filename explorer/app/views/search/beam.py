@@ -29,10 +29,9 @@ from explorer.app.views.search.tree import (
     score,
 )
 from explorer.figures.base import labels
-from transformer.decode.rules import SearchRules
-from transformer.decode.tree import SearchTree
-from transformer.runs.search import with_penalty
-from transformer.runs.translation import Translation
+from transformer.beam import SearchTree
+from transformer.decoding import SearchRules
+from transformer.run import Translation
 
 _USUAL_BEAM = 4
 _NEAR = 5
@@ -48,7 +47,7 @@ _SEEING = (
 def show(opened: Opened, now: State) -> None:
     rules = opened.source.translator().rules
     beam_size = _beam_size(now, rules)
-    scored = with_penalty(rules, now.penalty, now.length_offset)
+    scored = rules.with_penalty(now.penalty, now.length_offset)
     _settings(beam_size, scored, rules)
     asked = replace(opened.asked, target=None, decode=f"{BEAM}{beam_size}", drawing=runs.USUAL)
     teller = waiting.Teller(asked.source, f"Searching with {beam_size} hypotheses")

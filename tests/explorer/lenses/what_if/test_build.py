@@ -14,7 +14,7 @@ from explorer.lenses.what_if.build import COPY, DRAWS, FURTHEST, NEAR, SAFE, Pla
 from explorer.lenses.what_if.questions.question import GOALS
 from transformer import AttentionKind, Translation
 from transformer.model.scores import Dot
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER, AttentionKind.DECODER, AttentionKind.CROSS
 

@@ -8,10 +8,10 @@ from closed_form import CASES, KNOWN
 
 from explorer.lenses.words.reading import Reading, read_view, reading_window
 from transformer.model.sites import AttentionKind
-from transformer.runs.translator import Translator
 from transformer.text.words import is_punctuation, reading_groups
 from transformer.trace.report import AuditReport
 from transformer.trace.view import HeadView, Window
+from transformer.translator import Translator
 
 WORDS = Reading(words=True)
 PARTS = ("▁die", "▁Mäu", "se", ",", "▁(", "jag", "te", ")", ".", "▁猫", "が", "▁", "<0xC3>", "<0xA9>", "</s>")

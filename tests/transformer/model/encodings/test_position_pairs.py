@@ -11,20 +11,18 @@ import torch
 from random_models import random_ids, random_model
 
 from transformer import Translator
-from transformer.decode.beam import beam_search
-from transformer.decode.request import TranslationRequest
-from transformer.decode.search import decode
-from transformer.decode.steps import finish
+from transformer.beam import beam_search
+from transformer.decoding import DecodingState, decode, finish
 from transformer.model.cache import KVCache
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.masks import padding_mask
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.hooks import Hook
-from transformer.runs.retrace import retrace
 from transformer.trace.audit import audit_layer
 from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.view import Window
+from transformer.translator import retrace
 
 TEXT = "one two three four five"
 BIASED = tuple(each.name for each in ENCODINGS.values() if each.bias)
@@ -76,7 +74,7 @@ def test_the_audit_passes_and_turns_red_without_the_rule(translator, translation
 def test_a_beam_of_one_is_greedy(translator):
     src = random_ids(3, 6)
     (greedy, *_), (beam, *_) = (
-        finish(decoding(TranslationRequest(translator.model, src)))
+        finish(decoding(DecodingState(translator.model, src)))
         for decoding in (lambda r: decode(r, 8), lambda r: beam_search(r, 8, 1))
     )
     assert beam.token_ids == greedy.token_ids

@@ -31,7 +31,7 @@ from transformer.interventions.heads import ByField
 from transformer.interventions.stacks import NormPlace
 from transformer.interventions.written import Field, Written
 from transformer.model.sites import Side, Sublayer
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 EVERY = -1
 """The choice of every head, layer or step."""

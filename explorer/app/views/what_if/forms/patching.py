@@ -16,7 +16,7 @@ from explorer.lenses.what_if.difference import align_tokens
 from transformer import interventions as do
 from transformer.interventions import InterventionError
 from transformer.interventions.places import PLACES, PatchPlace
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.text.typed import clean
 
 LONGEST = 300
