@@ -137,7 +137,7 @@ class Effects:
         kept = [each for place, each in enumerate(self._source) if place not in gone]
         if len(kept) < 2:
             raise UnmeasuredError("Without these tokens, no source is left.")
-        passes: Passes[Cut] = Passes(self._model, kept, self._run.target_ids, Cuts)
+        passes = Passes(self._model, kept, self._run.target_ids, Cuts)
         return passes.log_probs([()])[0] - self.base
 
 

@@ -130,7 +130,7 @@ def _rule(rules: SearchRules) -> str:
         "never": "when no open hypothesis could still beat the worst finished one at the greatest length",
     }[rules.early_stopping]
     own = f"This model's own rule: {divisor(rules.length_offset)} with α = {rules.length_penalty:g}"
-    keeps = f"It allows {' and '.join(rules.told)}. " if rules.told else ""
+    keeps = f"It allows {' and '.join(rules.in_words)}. " if rules.in_words else ""
     return (
         f"{own}; the search ends {when}. {keeps}α = 0 normalises nothing. The paper's α = 0.6 belongs to "
         f"{divisor(5)} (Wu et al. 2016)."
