@@ -86,7 +86,9 @@ class TextModel(Brief, Generic[Model]):
         """Computes on the CPU from now on; the notes of each answer say so."""
         with _leaving:
             if self.device.type != "cpu":
-                self.notes, self.model = (*self.notes, FULL), on_cpu(self.model)
+                model = on_cpu(self.model)
+                self.notes = (*self.notes, FULL)  # before the model: who takes that one has the note
+                self.model = model
 
     def ids(self, text: str) -> tuple[int, ...]:
         """Ids of a source or a prompt, without special tokens."""
