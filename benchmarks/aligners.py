@@ -40,7 +40,7 @@ from explorer.lenses.words.alignment import (  # noqa: E402
 from transformer import Translator, load_translator  # noqa: E402
 from transformer.config import AttentionKind  # noqa: E402
 from transformer.hooks import At, Hooks  # noqa: E402
-from transformer.runs.translation import Translation  # noqa: E402
+from transformer.run import Translation  # noqa: E402
 from transformer.text.links import GoldPair, Links, read_gold  # noqa: E402
 from transformer.text.words import word_groups  # noqa: E402
 from transformer.trace import output_projections  # noqa: E402

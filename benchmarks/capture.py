@@ -38,8 +38,7 @@ from transformer import (
     load_translator,
 )
 from transformer.audit import audit
-from transformer.decode.request import TranslationRequest
-from transformer.decode.search import decode
+from transformer.decoding import DecodingState, decode
 from transformer.hooks import Hooks
 from transformer.model import EncoderDecoder
 from transformer.packed import convert
@@ -149,7 +148,7 @@ def retained_bytes(lengths: tuple[int, ...]) -> None:
     first = None
     for n in lengths:
         recorder = Hooks(Capture().parts)
-        request = TranslationRequest(model, torch.full((1, n), 7), recorder, recorder)
+        request = DecodingState(model, torch.full((1, n), 7), recorder, recorder)
         for _ in decode(request, n):
             pass
         trace = trace_of(recorder, model.config, audit)

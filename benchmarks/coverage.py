@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from transformer import Translator, load_translator  # noqa: E402
-from transformer.runs.coverage import NOTE  # noqa: E402
+from transformer.coverage import NOTE  # noqa: E402
 from transformer.text.pairs import read_pairs  # noqa: E402
 
 ASSETS = ROOT / "assets"

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.interleave import interleaved, report  # noqa: E402
 from transformer import load_translator  # noqa: E402
-from transformer.runs.scoring import forced_log_probs  # noqa: E402
+from transformer.batches import forced_log_probs  # noqa: E402
 from transformer.text.pairs import read_pairs  # noqa: E402
 
 

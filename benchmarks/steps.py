@@ -25,7 +25,7 @@ from streamlit.testing.v1 import AppTest  # noqa: E402
 from test_every_step import changed, choices  # noqa: E402
 
 from explorer.app.server.background.surveys import sample  # noqa: E402
-from transformer.runs.translator import load_translator  # noqa: E402
+from transformer.translator import load_translator  # noqa: E402
 
 
 @dataclass

@@ -122,7 +122,11 @@ print("menu:", [each.proto.label for each in at.get("page_link") if each.proto.p
 """
 ROWS = (
     ("explorer/app/address/encodings.py", ")\nENCODINGS =", ENCODING),
-    ("transformer/config.py", "ENCODINGS = {\n", 'ENCODINGS = {\n    "steps": Encoding("embeddings", False),\n'),
+    (
+        "transformer/config.py",
+        "ENCODINGS = {\n",
+        'ENCODINGS = {\n    "steps": Encoding("embeddings", False),\n',
+    ),
     (
         "transformer/encodings.py",
         "REGISTRY: dict[str, type[PositionalEncoding]] = {\n",

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from transformer import interventions
     from transformer.config import AttentionKind, LanguageModelConfig, TransformerConfig
-    from transformer.decode.sampling import Sampling
     from transformer.exports.npz import load_trace, save_trace
     from transformer.hooks import Hooks
+    from transformer.language import TextGenerator, load_language_model
     from transformer.model import LanguageModel, Transformer
-    from transformer.runs.language.generation import Generation
-    from transformer.runs.language.generator import TextGenerator, load_language_model
-    from transformer.runs.translation import Translation
-    from transformer.runs.translator import Translator, load_translator
+    from transformer.run import Generation, Translation
+    from transformer.sampling import Sampling
     from transformer.text.vocabulary import Tokenizer
     from transformer.trace import AttentionTrace, Capture
+    from transformer.translator import Translator, load_translator
     from transformer.view import HeadView, Window
 
 __version__ = "0.1.0"
@@ -53,22 +52,22 @@ _HOMES = {
     "AttentionKind": "config",
     "AttentionTrace": "trace",
     "Capture": "trace",
-    "Generation": "runs.language.generation",
+    "Generation": "run",
     "HeadView": "view",
     "Hooks": "hooks",
     "LanguageModel": "model",
     "LanguageModelConfig": "config",
-    "Sampling": "decode.sampling",
-    "TextGenerator": "runs.language.generator",
+    "Sampling": "sampling",
+    "TextGenerator": "language",
     "Tokenizer": "text.vocabulary",
     "Transformer": "model",
     "TransformerConfig": "config",
-    "Translation": "runs.translation",
-    "Translator": "runs.translator",
+    "Translation": "run",
+    "Translator": "translator",
     "Window": "view",
-    "load_language_model": "runs.language.generator",
+    "load_language_model": "language",
     "load_trace": "exports.npz",
-    "load_translator": "runs.translator",
+    "load_translator": "translator",
     "save_trace": "exports.npz",
 }
 """The module of each name of ``__all__``; ``interventions`` is a package."""

@@ -26,8 +26,8 @@ from hub_server import HubServer, running_hub
 
 from explorer.app.address import sitemap
 from explorer.app.server.workshop.limits import NICE, SWITCH
-from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
+from transformer.translator import Translator
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

@@ -12,7 +12,7 @@ import torch
 from closed_form import CASES, KNOWN, Case
 from inside_page import independent
 
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 from .conftest import Visitor, case_link
 from .test_export import download, popover

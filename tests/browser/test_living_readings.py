@@ -21,7 +21,7 @@ from explorer.linked.living.readings import READINGS
 from explorer.linked.view.home import head_map
 from transformer import Translation, Translator, load_translator
 from transformer import interventions as do
-from transformer.runs.retrace import retrace
+from transformer.translator import retrace
 from transformer.view import Window
 
 from .test_accessibility import AXE, RULES

@@ -9,7 +9,7 @@ from app_pages import SENTENCE, write_app_models
 
 from explorer.app.server.background import surveys
 from explorer.lenses.heads.survey import Line
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 
 @pytest.fixture(scope="session")

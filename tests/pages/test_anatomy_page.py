@@ -16,9 +16,9 @@ from explorer.app.server import catalogue
 from explorer.app.views.anatomy import page, paper
 from explorer.app.views.anatomy.body import boxes, parts
 from transformer.config import TransformerConfig
-from transformer.runs.translator import Translator, load_translator
 from transformer.storage.card import Score, scores
 from transformer.storage.directory import save_checkpoint
+from transformer.translator import Translator, load_translator
 
 PAGE = "pages/whole_model.py"
 TEXT = CASES["copy"].sentence

@@ -16,7 +16,7 @@ from explorer.app.address.parameters import KEEP
 from explorer.app.server import models
 from explorer.app.server.examples import examples, text_on
 from explorer.figures.base import labels
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 
 @pytest.mark.parametrize("page", LINKED)

@@ -11,7 +11,7 @@ from app_pages import array, click_menu, run, said, strip, view
 from closed_form import CASES
 from inside_page import KINDS, PAGE, charts, equal, independent, line, pictures, told
 
-from transformer.runs.translator import load_translator
+from transformer.translator import load_translator
 
 BADGE = "what if, not the model's computation"
 

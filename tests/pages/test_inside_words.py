@@ -13,8 +13,8 @@ from random_models import random_config, random_model
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.views.inside.contents import SECTIONS, WHAT_IF
-from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
+from transformer.translator import Translator
 
 ADDED = {"alibi": "-m", "t5": "t_{", "shaw": r"q_i \cdot r_{"}
 

@@ -19,8 +19,8 @@ from explorer.app.maps.run_export import trace_file
 from explorer.app.server import imported
 from transformer import interventions as do
 from transformer import load_translator
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
+from transformer.translator import Translator
 
 PAGE = "pages/open_file.py"
 HOSTILE = "<script>alert(1)</script> </s> <b>one</b> \u202etwo\u202c $x$ [a](javascript:alert(1)) #000001"

@@ -9,11 +9,11 @@ import torch
 from app_pages import PAGES, run, said
 from random_models import random_config, random_language_model
 
-from transformer.decode.request import OverflowedError
+from transformer.decoding import OverflowedError
 from transformer.model import Transformer
-from transformer.runs.translator import load_translator
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
+from transformer.translator import load_translator
 
 LARGEST = float(torch.finfo(torch.float16).max)
 NAME = "largest"

@@ -13,7 +13,7 @@ from explorer.app.views.search import tree as search_tree
 from explorer.figures.base.bars import shown_candidates
 from transformer import Sampling, Translation, Translator
 from transformer import interventions as do
-from transformer.decode.tree import SearchTree
+from transformer.beam import SearchTree
 
 PAGE = "pages/beam_search.py"
 TEXT = "one two three"

@@ -13,8 +13,8 @@ from explorer.app.address import sitemap
 from explorer.app.views.language_model import page as language
 from explorer.app.views.what_if import page as what_if
 from transformer.model import Transformer
-from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
+from transformer.translator import Translator
 
 SECTIONS = {sitemap.script(name): (*page.sections, *page.ways) for name, page in sitemap.PAGES.items()}
 ADDRESSES = [(page, view) for page in PAGES for view in SECTIONS[page] or (None,)]

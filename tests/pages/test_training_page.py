@@ -14,11 +14,11 @@ from app_pages import charts, run, words
 from explorer.app.server import models
 from explorer.app.views.training.history import table
 from transformer.config import TransformerConfig
-from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
 from transformer.training.runs.history import read_history, write_history
 from transformer.training.runs.stated import stated_options
+from transformer.translator import Translator
 
 PAGE = "pages/training.py"
 TEXT = "one two three"

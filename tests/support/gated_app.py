@@ -52,7 +52,7 @@ def main() -> None:
     from streamlit.web import cli
 
     from explorer.app.server.background import surveys
-    from transformer.runs.translator import Translator
+    from transformer.translator import Translator
 
     gate, *arguments = sys.argv[1:]
     whole = surveys.sample

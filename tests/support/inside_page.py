@@ -10,7 +10,7 @@ import torch
 from app_pages import array, slots, words
 from streamlit.testing.v1 import AppTest
 
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 PAGE = "pages/inside_a_head.py"
 KINDS = ("encoder", "decoder", "cross")

@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from transformer import AttentionKind, Capture, Translator
-from transformer.decode.beam import beam_search
-from transformer.decode.request import TranslationRequest
-from transformer.decode.steps import finish
-from transformer.runs.translation import Translation
+from transformer.beam import beam_search
+from transformer.decoding import DecodingState, finish
+from transformer.run import Translation
 
 NEAR = 1e-4
 MARGIN = 1e-3
@@ -113,7 +112,7 @@ def check_beam(pair: Pair, size: int = 4, limit: int = 19) -> Translation:
         eos = pair.translator.config.eos_id
         end = written.index(eos) + 1 if eos in written else len(written)
         assert [step.token_id for step in ours.steps] == written[:end]
-    request = TranslationRequest(pair.translator.model, pair.rows)
+    request = DecodingState(pair.translator.model, pair.rows)
     (found,) = finish(beam_search(request, limit, size, pair.translator.rules_for(pair.text)))
     assert found.score == pytest.approx(scores[0], abs=NEAR)
     return ours

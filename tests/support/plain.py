@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
+from transformer.translator import Translator
 
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
 SIDES = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder"}

@@ -10,8 +10,8 @@ from torch import nn
 from transformer.config import LanguageModelConfig, RecurrentConfig, TransformerConfig
 from transformer.model import LanguageModel, Transformer
 from transformer.recurrent import Recurrent
-from transformer.runs.translator import Translator
 from transformer.text.vocabulary import Vocabulary
+from transformer.translator import Translator
 
 Model = TypeVar("Model", bound=nn.Module)
 

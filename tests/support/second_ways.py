@@ -16,9 +16,9 @@ from explorer.lenses.heads import statistics
 from explorer.lenses.heads.profile import FAR
 from transformer import Capture
 from transformer.config import AttentionKind
-from transformer.runs.translator import Translator, load_translator
 from transformer.text.function_words import is_content
 from transformer.text.words import is_punctuation, is_special, readable, reading_groups
+from transformer.translator import Translator, load_translator
 
 BUNDLED = Path(__file__).parents[2] / "assets" / "models" / "en-de"
 LAYER, HEAD, STEP = 1, 1, 2

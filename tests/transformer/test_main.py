@@ -14,7 +14,7 @@ import pytest
 from corpus import number_pairs, write_pairs
 from programs import main
 
-from transformer.decode.rules import SearchRules
+from transformer.decoding import SearchRules
 from transformer.storage.directory import load_checkpoint
 from transformer.training.runs.progress import TerminalLine
 

@@ -22,7 +22,7 @@ LIGHT = (
     "transformer.storage.description",
     "explorer.lenses.heads.measures",
     "transformer.equations",
-    "transformer.runs.translation",
+    "transformer.run",
 )
 
 

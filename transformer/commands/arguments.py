@@ -13,13 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from transformer.decode.rules import SearchRules
-from transformer.runs.devices import AUTO, LARGE, VARIABLE, choose_device
-from transformer.runs.search import with_penalty
-from transformer.runs.translator import TYPES, Translator, load_translator
+from transformer.decoding import SearchRules
+from transformer.devices import AUTO, LARGE, VARIABLE, choose_device
 from transformer.text.kinds import at_least
 from transformer.text.pairs import DataError
 from transformer.training.distributed import Workers, joined
+from transformer.translator import TYPES, Translator, load_translator
 
 Json = dict[str, Any]
 _ESCAPED = re.compile("[\udc80-\udcff]")
@@ -77,7 +76,7 @@ def open_model(arguments: argparse.Namespace) -> Translator:
 def scored(rules: SearchRules, arguments: argparse.Namespace) -> SearchRules:
     """The rules of a model, whose beams score as the arguments say, if they do."""
     penalty = (getattr(arguments, name, None) for name in ("length_penalty", "length_offset"))
-    return with_penalty(rules, *penalty)
+    return rules.with_penalty(*penalty)
 
 
 def check_beam_size(arguments: argparse.Namespace) -> None:

@@ -21,11 +21,11 @@ from transformer.commands.arguments import (
     write,
 )
 from transformer.config import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.storage.files import write_atomically
 from transformer.storage.packed import write_arrays
 from transformer.text.words import readable
+from transformer.translator import Translator
 from transformer.view import HeadView
 
 CELL_WIDTH = 8

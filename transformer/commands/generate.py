@@ -20,13 +20,12 @@ from transformer.commands.arguments import (
     warn,
     write,
 )
-from transformer.decode.sampling import Sampling
-from transformer.runs.language.corpus import log_probs
-from transformer.runs.language.generator import LENGTH, TextGenerator, load_language_model
-from transformer.runs.language.perplexity import perplexity as perplexity_of
-from transformer.runs.wording import InputError
+from transformer.language import LENGTH, TextGenerator, load_language_model, log_probs
+from transformer.language import perplexity as perplexity_of
+from transformer.sampling import Sampling
 from transformer.storage.files import write_json
 from transformer.text.pairs import DataError, read_texts
+from transformer.text_model import InputError
 
 
 def add_commands(commands: Any) -> None:

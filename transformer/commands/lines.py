@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 
 from transformer.commands.arguments import line_text, warn
-from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair, parse_pair, read_lines
+from transformer.translator import Translator
 
 AT_ONCE = 1000
 """Lines that are computed before any is written."""
@@ -53,8 +53,7 @@ def _read(
 
 def unread(translator: Translator, source: str, target: str) -> set[str]:
     """What the vocabulary has no piece for in a pair, in sentences."""
-    wording = translator.equipment.wording
-    return {*wording.cut(source).notes(), *wording.cut_target(target).notes()}
+    return {*translator.cut(source).notes(), *translator.cut_target(target).notes()}
 
 
 def warn_unread(notes: Counter[str]) -> None:

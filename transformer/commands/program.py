@@ -41,7 +41,7 @@ def run_program(
         print(_sentence(error), file=sys.stderr)
         return 2
     except RuntimeError as error:
-        from transformer.runs.devices import is_full  # here, since it loads PyTorch
+        from transformer.devices import is_full  # here, since it loads PyTorch
 
         if not is_full(error):
             raise

@@ -6,11 +6,11 @@ import argparse
 from collections import Counter
 from typing import Any
 
+from transformer.batches import forced_log_probs
 from transformer.commands.arguments import Json, model_command, open_model, told, write
 from transformer.commands.lines import pair_parts, unread, warn_unread
-from transformer.runs.scoring import forced_log_probs
-from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair
+from transformer.translator import Translator
 
 EMPTY: Json = {"log_prob": None, "tokens": 0, "mean": None}
 

@@ -11,6 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from transformer import coverage
+from transformer.batches import BATCH_POSITIONS, corpus_scores, translate_batched
+from transformer.beam import SearchTree
 from transformer.commands.arguments import (
     Json,
     add_beam,
@@ -26,20 +29,17 @@ from transformer.commands.arguments import (
     write,
 )
 from transformer.commands.lines import unread, warn_unread
-from transformer.decode.tree import SearchTree
-from transformer.runs import coverage
-from transformer.runs.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
-from transformer.runs.translation import TranslatedText
-from transformer.runs.translator import Translator
-from transformer.runs.wording import InputError
+from transformer.run import TranslatedText
 from transformer.text.kinds import at_least
 from transformer.text.pairs import DataError, SentencePair, read_lines, read_pairs
 from transformer.text.sentences import joined
 from transformer.text.vocabulary import Tokenizer
+from transformer.text_model import InputError
 from transformer.training.batches import encode_pairs
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.objective import evaluate_loss
 from transformer.training.runs.progress import bar, duration
+from transformer.translator import Translator
 
 AT_ONCE = 1000
 """Lines of a file that are translated before they are written."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from transformer.config import AttentionKind
 from transformer.exports.record import named, run_from_dict, run_to_dict
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.storage.description import Digests, model_digests
 from transformer.storage.packed import MOST_BYTES, ArrayFile, write_arrays
 from transformer.view import Array, AuditReport, BoolArray, Check, HeadMap, Window

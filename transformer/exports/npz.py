@@ -53,7 +53,7 @@ from transformer.hooks import STREAM
 from transformer.interventions import Ablate, HeadOutput, Intervention, NoPositions, Patch
 from transformer.interventions.edits import Change
 from transformer.model import Network
-from transformer.runs.translation import NotCapturedError, Translation
+from transformer.run import NotCapturedError, Translation
 from transformer.storage.packed import ArrayFile, write_arrays
 from transformer.trace import AttentionTrace, output_projections
 from transformer.view import AS_RECORDED, AuditReport, Check

@@ -23,7 +23,7 @@ from transformer.interventions import (
     from_json,
     to_json,
 )
-from transformer.runs.translation import Alternative, DecodeStep, Translation
+from transformer.run import Alternative, DecodeStep, Translation
 from transformer.storage.packed import ArraysError
 from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, is_language, raw
 from transformer.view import Window

@@ -12,6 +12,7 @@ from transformer.families.family import Family
 from transformer.storage.description import CONFIG_FILE, check_parameters
 from transformer.storage.files import MAX_SHARDS, PYTORCH, SAFETENSORS, CheckpointError, read_json
 
+GENERATION_FILE = "generation_config.json"
 ACTIVATIONS = {"swish": "silu", "silu": "silu", "gelu": "gelu", "relu": "relu"}
 """Our names of activations by theirs."""
 

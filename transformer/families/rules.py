@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from transformer.config import TransformerConfig
-from transformer.decode.rules import SearchRules
+from transformer.decoding import SearchRules
+from transformer.families.published import GENERATION_FILE
 from transformer.storage.files import CheckpointError, read_json
 from transformer.text.kinds import number, whole
 
-GENERATION_FILE = "generation_config.json"
 MOST_BEAMS = 64
 MAX_FORBIDDEN = 10_000
 
@@ -62,9 +62,9 @@ def search_rules(
     neutral = NEUTRAL | {name: (None, end, [end]) for name, end in ends.items()}
     ignored = sorted(name for name, known in neutral.items() if values.get(name) not in known)
     bounded = f"This model's files ask for {beams:,} beams; it searches with {MOST_BEAMS}."
-    on = f"This model's search keeps rules of its own: {' and '.join(rules.told)}."
+    on = f"This model's search keeps rules of its own: {' and '.join(rules.in_words)}."
     return rules, (
-        *(on,) * bool(rules.told),
+        *(on,) * bool(rules.in_words),
         *(bounded,) * (beams > MOST_BEAMS),
         *(
             f"This model's files set {name} = {values[name]!r:.80}, which this package does not apply."

@@ -8,7 +8,7 @@ An intervention is frozen and compares by its fields, so it is a key, a line of 
 from 1), JSON (``to_json``, counted from 0) and a part of an address (``write_text``, counted from 1). Within
 one attention, masks come first, then scores, weights and outputs; changes of one sort act in their order.
 
-Tokens are steered in the search (``transformer.decode.steering``), which never changes the model's
+Tokens are steered in the search (``transformer.decoding``), which never changes the model's
 log-probabilities. Positions of ``edit_source`` and ``drop_source`` are those of the text as typed, all other
 positions those of the source as the model reads it. While decoding, later keys do not exist, so only in a
 forced pass can the causal mask be lifted or the whole output be patched. ``transformer.interventions.edits``

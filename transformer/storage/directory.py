@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from transformer.config import LanguageModelConfig, ModelConfig, RecurrentConfig, TransformerConfig
-from transformer.decode.rules import FREE, SearchRules
+from transformer.decoding import FREE, SearchRules
 from transformer.interventions import HeadMeans
 from transformer.model import EncoderDecoder, LanguageModel, Network, Transformer
 from transformer.recurrent import Recurrent

@@ -11,7 +11,7 @@ import streamlit as st
 
 from explorer.app.controls.text import refusal
 from explorer.app.server import memory, models, stores
-from transformer.runs.devices import is_full
+from transformer.devices import is_full
 
 P = ParamSpec("P")
 Draw = Callable[P, None]

@@ -19,7 +19,7 @@ from explorer.linked.living.index import index
 from explorer.linked.living.known import Known
 from explorer.linked.living.page import written
 from explorer.linked.living.why import Explaining
-from transformer.runs.language.generation import Generation
+from transformer.run import Generation
 
 
 def living_page(

@@ -27,7 +27,7 @@ from explorer.lenses.words.reading import (
 )
 from explorer.linked.view import Cursor, window_around
 from transformer.config import AttentionKind, Head, Site, TransformerConfig
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.view import AuditReport, HeadMap, Window
 
 

@@ -21,7 +21,7 @@ from explorer.lenses.measures.stream import Tell, UnmeasuredError, silent
 from explorer.lenses.measures.words import source_words, word_effect
 from transformer import Translation
 from transformer.config import AttentionKind, Head
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 from transformer.view import Array, AuditReport, HeadMap, Window
 
 PERMUTED = 20

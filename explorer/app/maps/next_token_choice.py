@@ -9,7 +9,7 @@ from explorer.app.address import session
 from explorer.app.server.opened import Opened
 from explorer.figures.base.bars import shown_candidates
 from transformer.interventions import Choose, Intervention, Prefix, choose, prefix
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 
 def changes(

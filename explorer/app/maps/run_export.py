@@ -29,7 +29,7 @@ from explorer.figures.base import captions, labels
 from explorer.figures.maps.export import marked
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.living.kinds import MOST, WHOLE
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 if TYPE_CHECKING:
     from transformer.model import Network

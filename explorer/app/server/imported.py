@@ -19,7 +19,7 @@ from explorer.figures.base import labels
 from transformer.config import ModelConfig
 from transformer.exports.record import TraceFileError
 from transformer.interventions import Intervention
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.text.typed import clean
 
 MOST = 4

@@ -16,7 +16,7 @@ from importlib import import_module
 
 from explorer.app.server.hosting.queue import pages
 
-LIBRARIES = ("pandas", "torch", "transformer.runs.translator")
+LIBRARIES = ("pandas", "torch", "transformer.translator")
 
 
 class Loading:

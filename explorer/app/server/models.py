@@ -18,11 +18,11 @@ from explorer.app.server.language.writer import load_writer
 from explorer.app.server.loading import Loading
 from explorer.app.server.source import FILE, Source
 from explorer.app.server.stores import Key, Model, Recent, Residents, once
+from transformer import devices
 from transformer.config import ModelConfig
 from transformer.families.registry import family_of
 from transformer.hub.cache import hub_title
 from transformer.hub.files import size
-from transformer.runs import devices
 from transformer.storage.description import Description, languages_in_words, languages_of, read_header
 from transformer.storage.header import Header
 

@@ -13,7 +13,7 @@ from explorer.linked.view.examples import Example, claim_step
 from explorer.linked.view.glosses import meant
 from transformer.config import AttentionKind
 from transformer.interventions import InterventionError
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from torch import Tensor
@@ -27,15 +28,14 @@ from explorer.lenses.targets.smoothing import smoothed as shown_smoothed
 from explorer.lenses.what_if.build import Pair, Plane, plane_of
 from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import Translation, Translator
+from transformer.batches import BatchEntry, run_batch
 from transformer.config import AttentionKind, Head, PlacedHead, Side
-from transformer.decode.rules import SearchRules
+from transformer.decoding import SearchRules
 from transformer.interventions import Intervention
-from transformer.runs.batch import BatchEntry, run_batch
-from transformer.runs.branch import branch
-from transformer.runs.draws import Draws, draw
-from transformer.runs.retrace import retrace
+from transformer.sampling import Draws, draw
 from transformer.trace import output_projections
 from transformer.training.runs.history import History, read_history
+from transformer.translator import branch, retrace
 
 LONGEST_IN_BATCH = 128
 """Most tokens of a sentence in a batch: six such sentences take about 60 MB."""
@@ -194,7 +194,8 @@ def _drawn(
             tell(done / len(seeds))
             yield seed
 
-    return draw(source.translator(), text, drawing.sampling(), told(), changes)
+    translate = partial(source.translator().translate, text, interventions=changes)
+    return draw(translate, drawing.sampling(), told())
 
 
 @per_run(32)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,11 +25,14 @@ from explorer.app.server.stores import Model, declare, held, kept
 from explorer.lenses.words.alignment import Aligner
 from explorer.linked import view as linked_view
 from transformer.config import AttentionKind, Head
-from transformer.decode.rules import SearchRules
+from transformer.decoding import SearchRules
 from transformer.hub.settings import is_hosted
 from transformer.interventions import Intervention, write_text
-from transformer.runs.translation import DecodeStep, Translation
+from transformer.run import DecodeStep, Translation
 from transformer.text.typed import clean
+
+if TYPE_CHECKING:  # the first picture is drawn without PyTorch
+    from transformer.decoding import SearchRules
 
 TEMPERATURE = 0.8
 LONG_SEARCH = 2_000

@@ -16,7 +16,7 @@ import streamlit as st
 import transformer
 from explorer.app.server import memory
 from transformer.hub.files import size
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 if TYPE_CHECKING:
     from explorer.app.server.language.writer import LanguageWriter

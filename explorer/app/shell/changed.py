@@ -18,7 +18,7 @@ from explorer.figures.base import labels
 from explorer.linked.living.beside import OF_TOKENS, in_words
 from transformer.config import Head
 from transformer.interventions import Intervention, ablate
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 _MOST = 8
 """Most changes with a button of their own."""

@@ -19,7 +19,7 @@ from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
 from explorer.app.shell import sampling, waiting
 from explorer.app.shell.fitting import fit_heads, fit_position, noticed
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 
 def new_text(text: str | None) -> None:

@@ -18,7 +18,7 @@ from explorer.lenses.measures.stream import UnmeasuredError, recorded
 from transformer.config import AttentionKind
 from transformer.encodings import Rotary
 from transformer.model import Network
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.view import Array
 
 _FULL = 1e-6

@@ -11,9 +11,9 @@ import torch
 from explorer.lenses.measures.rewired import rewired
 from explorer.lenses.measures.stream import recorded, values_written
 from transformer.config import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.text.words import EOS
+from transformer.translator import Translator
 
 OUTLIER = 6.0
 """Size of an outlier dimension, as a multiple of the mean over all dimensions of the same tokens."""

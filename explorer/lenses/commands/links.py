@@ -14,9 +14,9 @@ from explorer.lenses.words.symmetry import WAYS, Way, symmetrised
 from transformer.commands.arguments import option, shared_model, told, write
 from transformer.commands.lines import pair_parts
 from transformer.config import AttentionKind
-from transformer.runs.translator import Translator, load_translator
 from transformer.text.links import Links
 from transformer.text.pairs import SentencePair
+from transformer.translator import Translator, load_translator
 
 _NEEDS = {
     "links": {"head": "--head", "rows": "--rows", "reverse": "--reverse"},

@@ -23,8 +23,7 @@ from explorer.lenses.words.gold_links import align_gold
 from transformer.commands.arguments import command, shown
 from transformer.config import AttentionKind
 from transformer.exports.maps import save_maps
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator, load_translator
+from transformer.run import Translation
 from transformer.storage.description import EXAMPLES_FILE, HEADS_FILE, SURVEY_FILE, model_digests
 from transformer.storage.files import read_json, write_atomically, write_json
 from transformer.storage.means import write_means
@@ -32,6 +31,7 @@ from transformer.text.links import read_gold
 from transformer.text.pairs import read_pairs
 from transformer.text.words import reading_groups
 from transformer.trace import output_projections
+from transformer.translator import Translator, load_translator
 
 FIRST_FILE = "first.npz"
 MOST_PAIRS = 500

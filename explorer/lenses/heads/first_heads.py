@@ -8,9 +8,9 @@ from typing import Any, Protocol
 from explorer.lenses.heads.statistics import Totals, sentence_totals
 from explorer.lenses.words.gold_links import CrossAlignments
 from transformer.config import AttentionKind, ModelConfig
-from transformer.decode.request import OverflowedError
-from transformer.runs.translation import Translation
-from transformer.runs.wording import InputError
+from transformer.decoding import OverflowedError
+from transformer.run import Translation
+from transformer.text_model import InputError
 from transformer.trace import Projections
 
 Statistics = dict[str, float]

@@ -17,12 +17,12 @@ from explorer.lenses.heads.statistics import Floats, HeadsOfKind, Totals
 from explorer.lenses.heads.trials import Trials
 from explorer.lenses.words.gold_links import CrossAlignments
 from transformer.config import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
-from transformer.runs.wording import InputError
+from transformer.run import Translation
 from transformer.text.links import GoldPair
 from transformer.text.pairs import DataError
+from transformer.text_model import InputError
 from transformer.trace import Capture, output_projections
+from transformer.translator import Translator
 from transformer.view import HeadLabels
 
 MOST_SENTENCES = 500

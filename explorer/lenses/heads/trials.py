@@ -23,9 +23,9 @@ from explorer.lenses.measures.alti import alti
 from explorer.lenses.what_if.rearranged import swapped_order, words_of
 from explorer.lenses.words.gold_links import trace_of
 from transformer.config import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
-from transformer.runs.wording import InputError
+from transformer.run import Translation
+from transformer.text_model import InputError
+from transformer.translator import Translator
 
 CROSS = AttentionKind.CROSS
 Share = tuple[Floats, Floats]

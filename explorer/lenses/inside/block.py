@@ -11,7 +11,7 @@ from explorer.lenses.inside.parts import addition_check
 from transformer.audit import OUTPUT_LIMIT, merged
 from transformer.config import Side, SublayerName
 from transformer.model import Network
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.view import Array, AuditReport, Check, read_only
 
 

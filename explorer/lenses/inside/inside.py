@@ -21,7 +21,7 @@ from transformer.config import AttentionKind
 from transformer.encodings import PositionalEncoding
 from transformer.layers import Residual, StreamNorm, centred, shift, spread
 from transformer.model import Network
-from transformer.runs.translation import NotCapturedError, Translation
+from transformer.run import NotCapturedError, Translation
 from transformer.trace import LayerTrace, ResidualTrace
 from transformer.view import Array, AuditReport, Check, HeadView, Window, read_only
 

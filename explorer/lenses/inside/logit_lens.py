@@ -11,7 +11,7 @@ from torch import Tensor
 from explorer.lenses.inside.parts import embedding_trace
 from transformer.audit import LOG_PROB_LIMIT
 from transformer.model import Network
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.view import Check
 
 

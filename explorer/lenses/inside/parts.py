@@ -19,7 +19,7 @@ from transformer.audit import OUTPUT_LIMIT
 from transformer.config import Side, Sublayer
 from transformer.layers import StreamNorm, shift, spread
 from transformer.model import Network
-from transformer.runs.translation import NotCapturedError, Translation
+from transformer.run import NotCapturedError, Translation
 from transformer.trace import EmbeddingTrace
 from transformer.view import Array, Check, read_only
 

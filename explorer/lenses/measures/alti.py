@@ -21,7 +21,7 @@ from explorer.lenses.measures.stream import SublayerUpdate, UnmeasuredError, rec
 from transformer.config import AttentionKind, Side
 from transformer.layers import shift
 from transformer.model import Network
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.view import Array, AuditReport, Check
 
 LIMIT = 1e-3

@@ -16,7 +16,7 @@ from explorer.lenses.measures.direct import direct, without_biases
 from explorer.lenses.measures.stream import Writer, recorded
 from transformer.config import AttentionKind
 from transformer.model import Network
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.view import Array, AuditReport, Check, read_only
 
 _SUMS = "The parts sum to the logits that the model computed: that proves their total, not who wrote which."

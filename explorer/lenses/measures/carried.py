@@ -16,7 +16,7 @@ from explorer.lenses.measures.stream import recorded
 from transformer.config import AttentionKind
 from transformer.layers import shift
 from transformer.model import Network
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.view import Array, AuditReport, Check
 
 _SUMS = (

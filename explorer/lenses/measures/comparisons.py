@@ -12,7 +12,7 @@ from transformer.attention import AttentionMask
 from transformer.config import AttentionKind
 from transformer.hooks import At, Edit, Hooks
 from transformer.model import Network
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.view import Array
 
 _AT_ONCE = 2**22

@@ -27,7 +27,7 @@ from explorer.lenses.measures.stream import (
 from transformer.config import AttentionKind, Side
 from transformer.layers import shift
 from transformer.model import Network
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 Read = dict[tuple[AttentionKind, int], Tensor]
 """A tensor by kind and layer."""

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from explorer.lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
+from transformer.batches import Passes
 from transformer.config import AttentionKind, ModelConfig, Side
 from transformer.hooks import At, Edit
 from transformer.model import Transformer
-from transformer.runs.batched import Passes
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
+from transformer.translator import Translator
 from transformer.view import Array
 
 Way = Literal["hidden", "zeroed", "mean"]
@@ -137,7 +137,7 @@ class Effects:
         kept = [each for place, each in enumerate(self._source) if place not in gone]
         if len(kept) < 2:
             raise UnmeasuredError("Without these tokens, no source is left.")
-        passes: Passes[Cut] = Passes(self._model, kept, self._run.target_ids, self._edits)
+        passes = Passes(self._model, kept, self._run.target_ids, self._edits)
         return passes.log_probs([()])[0] - self.base
 
 

@@ -19,8 +19,8 @@ from explorer.lenses.measures.stream import Tell, UnmeasuredError, recorded, sil
 from transformer.config import ModelConfig, Side
 from transformer.hooks import At, Hooks
 from transformer.model import Transformer
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
+from transformer.translator import Translator
 from transformer.view import Array, AuditReport, Check, read_only
 
 POINTS = 256

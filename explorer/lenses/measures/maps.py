@@ -10,8 +10,8 @@ from explorer.lenses.measures.carried import Carried
 from explorer.lenses.measures.effect import Effects, Way, cells
 from explorer.lenses.measures.stream import Tell, recorded, silent
 from transformer.config import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
+from transformer.translator import Translator
 from transformer.view import Array, HeadMap, Window
 
 ON_ALL = "effect_on_all"

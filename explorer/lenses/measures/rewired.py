@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 from explorer.lenses.measures.stream import recorded
+from transformer.batches import Passes, Swap, swapped
 from transformer.config import AttentionKind
 from transformer.interventions import HeadOutput
 from transformer.model import EncoderDecoder
-from transformer.runs.batched import Passes, Swap, swapped
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
+from transformer.translator import Translator
 from transformer.view import Array, BoolArray
 
 

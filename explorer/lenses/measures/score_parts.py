@@ -13,7 +13,7 @@ from explorer.lenses.inside.weights import multi_head, projected, rotated
 from explorer.lenses.measures.stream import Writer, parts, recorded
 from transformer.config import AttentionKind, PlacedHead
 from transformer.model import Network
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.view import Array, AuditReport, Check, read_only
 
 _SUMS = "The parts sum to the score that the model computed: that proves their total, not who wrote which."

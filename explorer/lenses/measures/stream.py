@@ -18,7 +18,7 @@ from explorer.lenses.inside.weights import exact, output_rows
 from transformer.config import AttentionKind, RecurrentConfig, Side, Sublayer
 from transformer.layers import StreamNorm, shift, spread
 from transformer.model import Network
-from transformer.runs.translation import NotCapturedError, Translation
+from transformer.run import NotCapturedError, Translation
 from transformer.trace import AttentionTrace, ResidualTrace
 
 TOKEN, POSITION, BIASES = "token", "position", "biases"

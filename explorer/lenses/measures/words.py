@@ -11,9 +11,9 @@ import numpy as np
 from explorer.lenses.measures.effect import Cut, Effects, Way
 from explorer.lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
 from transformer.config import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.text.words import Group, reading_groups
+from transformer.translator import Translator
 from transformer.view import Array
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer.decode.sampling import Sampling
-from transformer.decode.steering import steered
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.decoding import constrained
+from transformer.run import Translation
+from transformer.sampling import Sampling
+from transformer.translator import Translator
 
 LISTED = 12
 """Most tokens listed for a step."""
@@ -58,14 +58,12 @@ def filtered_steps(
 
 def _allowed(translator: Translator, translation: Translation, log_probs: Tensor) -> Iterator[Tensor]:
     config, ids = translator.config, translation.target_ids
-    find = translator.equipment.wording.token_id
-    rules = steered(
-        translator.rules_for(translation.source_text), translation.interventions, find, config.eos_id
-    )
+    own_rules, changes = translator.rules_for(translation.source_text), translation.interventions
+    rules = constrained(own_rules, changes, translator.token_id, config.eos_id)
     limit = translator.limit(len(translation.source_tokens))
     for step, row in enumerate(log_probs):
         own = rules.allowed(row[None], [(config.bos_id, *ids[:step])], [step + 1 >= limit], step)
-        yield rules.steered(own, row[None], step)
+        yield rules.restrict(own, row[None], step)
 
 
 def _step(translator: Translator, before: Tensor, after: Tensor, written: int) -> FilteredStep:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from explorer.lenses.targets.lesson import TrainingView
-from transformer.runs.translator import Translator
 from transformer.text.kinds import PART
 from transformer.training.loss import projected_loss
+from transformer.translator import Translator
 
 LISTED = 8
 """Most pieces listed for a position."""

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from transformer.config import AttentionKind
 from transformer.interventions import HeadMeans
-from transformer.runs.translator import Translator
-from transformer.runs.wording import InputError
+from transformer.text_model import InputError
+from transformer.translator import Translator
 
 
 class Averager:

@@ -18,7 +18,7 @@ from torch import Tensor
 from explorer.lenses.measures.stream import UnmeasuredError
 from transformer.attention import attention_weights
 from transformer.config import PlacedHead
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.trace import LayerTrace
 from transformer.view import Array, Window
 

@@ -14,10 +14,10 @@ from typing import Any
 import transformer.interventions as do
 from transformer.config import AttentionKind, Head
 from transformer.interventions import Intervention
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
-from transformer.runs.wording import InputError
+from transformer.run import Translation
 from transformer.text.words import find_word
+from transformer.text_model import InputError
+from transformer.translator import Translator
 
 Variants = dict[str, tuple[Intervention, ...]]
 """Changes by what they are called beside each other."""

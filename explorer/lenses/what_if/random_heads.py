@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from transformer.config import ModelConfig
 from transformer.interventions import InAttention, Intervention, InterventionError
-from transformer.runs.translator import Translator
 from transformer.text.kinds import at_least
+from transformer.translator import Translator
 
 Doubles = NDArray[np.float64]
 COUNT = 20

@@ -11,11 +11,11 @@ from transformer.audit import OUTPUT_LIMIT, audit, audit_entered
 from transformer.config import Place
 from transformer.encodings import BiasRule, PositionalEncoding
 from transformer.hooks import At, Hooks
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
-from transformer.runs.wording import InputError
+from transformer.run import Translation
 from transformer.text.words import Group, is_punctuation, is_special, reading_groups
+from transformer.text_model import InputError
 from transformer.trace import AttentionTrace, Capture, TokenTrace, trace_of
+from transformer.translator import Translator
 from transformer.view import PLACES_UNMADE, AuditReport
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from explorer.lenses.what_if.difference import Pair, align_tokens
 from transformer.config import AttentionKind, Side
-from transformer.runs.translation import DecodeStep, Translation
+from transformer.run import DecodeStep, Translation
 from transformer.text.brief import Brief
 
 Doubles = NDArray[np.float64]

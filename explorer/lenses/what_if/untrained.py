@@ -10,9 +10,9 @@ import torch
 
 from transformer.config import ModelConfig
 from transformer.model import EncoderDecoder
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.storage.directory import NETWORKS
+from transformer.translator import Translator
 
 _LOCK = threading.Lock()
 """There is one global generator; one user at a time, so that a seed fixes what is drawn."""

@@ -20,7 +20,7 @@ from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group, is_special
 
 if TYPE_CHECKING:
-    from transformer.runs.translation import Translation
+    from transformer.run import Translation
 
 Rule = Literal["strongest", "mutual", "above"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transformer.config import AttentionKind
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.text.words import find_word
 
 

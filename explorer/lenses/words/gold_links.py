@@ -12,11 +12,11 @@ from explorer.lenses.words.alignment import Aligner, AlignmentScore, attention_l
 from explorer.lenses.words.linking import typed_words
 from explorer.lenses.words.reading import Rows
 from transformer.config import AttentionKind, ModelConfig
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.text.links import GoldPair, Links
 from transformer.trace import AttentionTrace
 from transformer.training.distributed import ALONE, Workers
+from transformer.translator import Translator
 
 Floats = NDArray[np.float32]
 ERRORS: dict[str, Rows] = {"aer": "predicted", "aer_read": "read"}

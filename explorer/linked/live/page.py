@@ -23,7 +23,7 @@ from explorer.linked.living.page import POLICY, safe, side
 from explorer.linked.view.examples import Example, read_examples
 from transformer import Translation, Translator, load_translator
 from transformer.config import TransformerConfig
-from transformer.decode.rules import FREE
+from transformer.decoding import FREE
 from transformer.storage.description import CARD_FILE, EXAMPLES_FILE, read_card
 from transformer.storage.files import CheckpointError
 from transformer.text.vocabulary import Tokenizer

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from explorer.figures.base import labels
 from transformer.interventions import Choose, DropSource, EditSource, Forbid, Hide, Intervention, Prefix
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 if TYPE_CHECKING:
-    from transformer.runs.language.generator import TextGenerator
-    from transformer.runs.translator import Translator
+    from transformer.language import TextGenerator
+    from transformer.translator import Translator
 
 OF_TOKENS = (Choose, Forbid, Prefix, EditSource, DropSource)
 """Changes of what the model reads and writes, which leave its arithmetic as it is."""
@@ -69,7 +69,7 @@ def unchanged(run: Translation, model: Translator | TextGenerator) -> Translatio
 def _decoded(
     run: Translation, model: Translator | TextGenerator, changes: Sequence[Intervention], capture: bool = True
 ) -> Translation:
-    from transformer.decode.sampling import Sampling  # PyTorch is there, as the model is
+    from transformer.sampling import Sampling  # PyTorch is there, as the model is
 
     options: dict[str, Any] = {"beam_size": 1, "interventions": changes, "capture": capture}
     if way := _WAY.fullmatch(run.method):

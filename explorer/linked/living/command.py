@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer.interventions import Intervention
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.storage.files import write_atomically
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def add_command(commands: Any) -> None:
 
 def _write(arguments: argparse.Namespace) -> int:
     from transformer.commands.arguments import check_beam_size, line_text, warn
-    from transformer.runs.wording import InputError
+    from transformer.text_model import InputError
 
     if (arguments.text is None) == (arguments.file is None):
         raise InputError("Give one text, or a file of texts with --file.")
@@ -92,8 +92,8 @@ def _maker(arguments: argparse.Namespace) -> Make:
 def _opened(directory: Path, arguments: argparse.Namespace) -> tuple[Run, Known]:
     """What makes the run of a text with a model, and what is known of the model."""
     from explorer.linked.living.known import Known
-    from transformer.runs.language.generator import load_language_model
-    from transformer.runs.translator import load_translator
+    from transformer.language import load_language_model
+    from transformer.translator import load_translator
 
     scored = {name: getattr(arguments, name) for name in ("length_penalty", "length_offset")}
     if _continues(directory):

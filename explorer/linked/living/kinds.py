@@ -23,7 +23,7 @@ from explorer.linked.living.readings import readings
 from explorer.linked.view import colour_note, followed
 from explorer.linked.view.home import LARGEST, head_map
 from transformer.config import AttentionKind, Head
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 SCORED, FINE, WHOLE, MOST = 32, 128, 256, 1024
 """Most tokens a side of a run whose page holds scores before the mask, which take more room than all else;

@@ -17,14 +17,13 @@ from explorer.linked.view import Gloss
 from explorer.linked.view.examples import Example, read_examples
 from transformer.config import Head
 from transformer.interventions import write_text
-from transformer.runs.language.generation import Generation
-from transformer.runs.translation import Translation
+from transformer.run import Generation, Translation
 from transformer.storage.description import EXAMPLES_FILE, languages_in_words, languages_of
 from transformer.storage.files import CheckpointError
 
 if TYPE_CHECKING:
-    from transformer.runs.language.generator import TextGenerator
-    from transformer.runs.translator import Translator
+    from transformer.language import TextGenerator
+    from transformer.translator import Translator
 
 
 Roles = Mapping[str, Sequence[Sequence[str]]]

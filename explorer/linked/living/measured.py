@@ -14,7 +14,7 @@ from explorer.figures.base.quantity import MEASURES
 from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.living import packed
 from transformer.config import Head, TransformerConfig
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.view import HeadMap
 
 Measure = Callable[[Translation, str, HeadMap], HeadMap]
@@ -32,7 +32,7 @@ class Measuring:
     def __call__(self, run: Translation, measure: str, view: HeadMap) -> HeadMap:
         from explorer.lenses.measures.carried import carried  # PyTorch is there, as the model is
         from explorer.lenses.measures.maps import carried_map, effect_in, effect_map, from_runs
-        from transformer.runs.retrace import retrace
+        from transformer.translator import retrace
 
         if self.run is not run:
             self.run, self.again = run, retrace(self.model, run)

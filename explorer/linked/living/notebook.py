@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from explorer.linked.living.page import page
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 if TYPE_CHECKING:
-    from transformer.runs.language.generator import TextGenerator
-    from transformer.runs.translator import Translator
+    from transformer.language import TextGenerator
+    from transformer.translator import Translator
 
 _UNTRUSTED = "This view runs scripts, so a notebook shows it only if it is trusted."
 

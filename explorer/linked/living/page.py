@@ -26,11 +26,11 @@ from explorer.linked.view.examples import claim_step
 from explorer.linked.view.glosses import meant
 from explorer.linked.view.home import HOME, TOUR, next_feed
 from transformer.config import Head
-from transformer.runs.translation import NotCapturedError, Translation
+from transformer.run import NotCapturedError, Translation
 
 if TYPE_CHECKING:
-    from transformer.runs.language.generator import TextGenerator
-    from transformer.runs.translator import Translator
+    from transformer.language import TextGenerator
+    from transformer.translator import Translator
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "

@@ -10,7 +10,7 @@ import numpy as np
 
 from explorer.figures.base import labels
 from explorer.figures.base.captions import badge, quote
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 Why = Callable[[Translation, int], str]
 """Gets a run and a step, from 0; returns HTML that says why its token was written."""
@@ -33,7 +33,7 @@ class Explaining:
         from explorer.lenses.measures.alti import alti  # PyTorch is there, as the model is
         from explorer.lenses.measures.attribution import attribution, by_source
         from explorer.lenses.measures.effect import on_difference
-        from transformer.runs.retrace import retrace
+        from transformer.translator import retrace
 
         again, model = retrace(self.model, run), self.model.model
         written = again.steps[step]

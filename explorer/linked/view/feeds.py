@@ -34,7 +34,7 @@ from explorer.linked.view.payloads import (
 from explorer.linked.view.strips import direction
 from transformer.config import AttentionKind, Head
 from transformer.interventions import Ablate
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.text.words import Group
 
 AXES = {"encoder": ("source", "source"), "decoder": ("step", "step"), "cross": ("step", "source")}

@@ -13,7 +13,7 @@ from explorer.lenses.words.telling import glosses, telling_step, text_words
 from explorer.linked.view.examples import Example
 from explorer.linked.view.payloads import EXAMPLE, Gloss
 from transformer.config import AttentionKind, Head
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 
 @dataclass(frozen=True)

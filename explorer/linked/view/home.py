@@ -10,7 +10,7 @@ from explorer.linked.view.feeds import choice, is_off, map_feed, race_feed, swit
 from explorer.linked.view.layout import Layout
 from explorer.linked.view.payloads import MapFeed, RaceFeed
 from transformer.config import Head
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 HOME = Layout(
     view="home",

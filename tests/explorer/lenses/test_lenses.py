@@ -16,8 +16,8 @@ from explorer import lenses
 from explorer.lenses.measures.effect import cells
 from explorer.lenses.measures.maps import effect_in
 from transformer import Capture
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
+from transformer.translator import Translator
 from transformer.view import Window
 
 FUNCTIONS = [name for name in lenses.__all__ if name[0].islower()]

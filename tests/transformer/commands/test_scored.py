@@ -12,12 +12,10 @@ import pytest
 from marian_models import reference, reference_tokenizer, write_marian
 from programs import main
 
-from transformer.decode import beam
-from transformer.decode.beam import beam_search
-from transformer.decode.request import TranslationRequest
-from transformer.decode.steps import finish
-from transformer.runs.translator import load_translator
+from transformer.beam import BeamStep, beam_search
+from transformer.decoding import DecodingState, finish
 from transformer.training.data import pad
+from transformer.translator import load_translator
 
 MODEL, UNSPELT = "assets/models/en-de", "assets/models/en-pt"
 PAIRS = [("The house is old.", "Das Haus ist alt."), ("He took a key.", "Er nahm einen Schlüssel mit.")]
@@ -89,21 +87,14 @@ def test_a_missing_file_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_best_translations_are_those_that_the_search_finished(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    text, kept = "The old man took a key out of his pocket.", list[beam._Beam]()
-    extend = beam._Beam.extend
-
-    def watched(own: beam._Beam, *given: object, **more: object) -> None:
-        kept[:] = [own]
-        extend(own, *given, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(beam._Beam, "extend", watched)
+    text, history = "The old man took a key out of his pocket.", list[BeamStep]()
     translator = load_translator(MODEL)
     ids = (*translator.ids(text), translator.config.eos_id)
-    request = TranslationRequest(translator.model, pad([ids], translator.config.pad_id))
-    finish(beam_search(request, translator.limit(len(ids)), 4, translator.rules))
-    expected = [node.finish(translator.rules) for node in kept[0].finished]
+    request = DecodingState(translator.model, pad([ids], translator.config.pad_id))
+    finish(beam_search(request, translator.limit(len(ids)), 4, translator.rules, history))
+    expected = [node.hypothesis(translator.rules) for node in history[-1].finished]
     assert len(expected) == 4
     for count in (4, 2):
         command = ["translate", "--model", MODEL, text, "--beam-size", "4", "--n-best", str(count)]

@@ -7,7 +7,7 @@ import random
 import pytest
 import torch
 
-from transformer.decode.rules import SearchRules
+from transformer.decoding import SearchRules
 
 PIECES, END, START = 12, 2, 11
 
@@ -57,9 +57,9 @@ def test_something_is_always_left_to_choose():
 
 
 def test_rules_are_told_in_words():
-    assert SearchRules().told == ()
-    assert SearchRules(min_tokens=55, no_repeat=3).told == (
+    assert SearchRules().in_words == ()
+    assert SearchRules(min_tokens=55, no_repeat=3).in_words == (
         "no end before 55 tokens",
         "no 3 tokens in a row twice",
     )
-    assert SearchRules(no_repeat=1).told == ("no token twice",)
+    assert SearchRules(no_repeat=1).in_words == ("no token twice",)

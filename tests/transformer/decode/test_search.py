@@ -8,13 +8,9 @@ import torch
 from random_models import random_ids, random_model
 
 from transformer.attention import padding_mask
-from transformer.decode.beam import Node, beam_search
-from transformer.decode.replay import replay
-from transformer.decode.request import TranslationRequest
-from transformer.decode.rules import SearchRules
-from transformer.decode.sampling import Sampling
-from transformer.decode.search import decode
-from transformer.decode.steps import BLOCK, finish, largest
+from transformer.beam import Node, beam_search
+from transformer.decoding import BLOCK, DecodingState, SearchRules, decode, finish, largest
+from transformer.sampling import Sampling
 
 EOS = 2
 
@@ -36,8 +32,7 @@ def unpadded(row):
 
 
 def log_prob(model, src_ids, token_ids):
-    memory = model.encode(src_ids)
-    distribution = replay(model, memory, token_ids)
+    distribution = DecodingState(model, src_ids).forced(token_ids)
     return [float(distribution[place, token]) for place, token in enumerate(token_ids)]
 
 
@@ -75,18 +70,18 @@ def test_a_beam_as_wide_as_everything_finds_the_best_of_all_outputs(length_penal
     scores = every_output(model, src_ids, 3, length_penalty, DIVISORS[offset])
     best = max(scores, key=scores.get)
     rules = SearchRules(length_penalty=length_penalty, length_offset=offset)
-    (found,) = finish(beam_search(TranslationRequest(model, src_ids), 3, 64, rules))
+    (found,) = finish(beam_search(DecodingState(model, src_ids), 3, 64, rules))
     assert found.token_ids == best
     assert found.score == pytest.approx(scores[best], abs=1e-5)
 
 
 def reference_beam(model, src_ids, max_length, beam_size, length_penalty, divisor):
     """Beam search as in a textbook: uncached, one sentence, lists."""
-    memory, running, finished = model.encode(src_ids), [((), 0.0)], []
+    state, running, finished = DecodingState(model, src_ids), [((), 0.0)], []
     for length in range(1, max_length + 1):
         candidates = []
         for tokens, total in running:
-            row = replay(model, memory, [*tokens, 0])[-1]
+            row = state.forced([*tokens, 0])[-1]
             candidates += [((*tokens, token), total + float(p)) for token, p in enumerate(row)]
         candidates = sorted(candidates, key=lambda candidate: -candidate[1])[: 2 * beam_size]
         ended = [length == max_length or tokens[-1] == EOS for tokens, _ in candidates]
@@ -108,7 +103,7 @@ def test_beam_search_equals_an_uncached_search_with_lists(model, beam_size, leng
     rules = SearchRules(length_penalty=length_penalty, length_offset=offset)
     for row in sources(3):
         src_ids = unpadded(row)
-        (found,) = finish(beam_search(TranslationRequest(model, src_ids), 8, beam_size, rules))
+        (found,) = finish(beam_search(DecodingState(model, src_ids), 8, beam_size, rules))
         score, tokens = reference_beam(model, src_ids, 8, beam_size, length_penalty, DIVISORS[offset])
         assert found.token_ids == tokens
         assert found.score == pytest.approx(score, abs=1e-5)
@@ -117,15 +112,15 @@ def test_beam_search_equals_an_uncached_search_with_lists(model, beam_size, leng
 def test_a_beam_of_one_is_greedy_search(model):
     for row in sources():
         src_ids = unpadded(row)
-        (greedy,) = finish(decode(TranslationRequest(model, src_ids), 10))
-        (beam,) = finish(beam_search(TranslationRequest(model, src_ids), 10, 1))
+        (greedy,) = finish(decode(DecodingState(model, src_ids), 10))
+        (beam,) = finish(beam_search(DecodingState(model, src_ids), 10, 1))
         assert (beam.token_ids, beam.log_probs) == (greedy.token_ids, greedy.log_probs)
 
 
 @pytest.mark.parametrize("beam_size", [0, 1, 2, 4])
 def test_a_batch_decodes_as_its_sentences_do_alone(model, beam_size):
     def run(ids, limit):
-        request = TranslationRequest(model, ids)
+        request = DecodingState(model, ids)
         return finish(beam_search(request, limit, beam_size) if beam_size else decode(request, limit))
 
     limits = [9, 3, 6, 1]
@@ -139,7 +134,7 @@ def test_a_batch_decodes_as_its_sentences_do_alone(model, beam_size):
 @pytest.mark.parametrize("beam_size", [0, 1, 4])
 def test_log_probabilities_of_a_decode_are_those_of_a_replay(model, beam_size):
     src_ids = sources(1)
-    request = TranslationRequest(model, src_ids)
+    request = DecodingState(model, src_ids)
     (found,) = finish(beam_search(request, 9, beam_size) if beam_size else decode(request, 9))
     assert found.log_probs == pytest.approx(log_prob(model, src_ids, found.token_ids), abs=1e-5)
 
@@ -147,21 +142,19 @@ def test_log_probabilities_of_a_decode_are_those_of_a_replay(model, beam_size):
 def test_an_output_ends_with_the_end_token_or_at_the_limit(model):
     for beam_size in (1, 3):
         for limit in (1, 2, 5, 12):
-            for hypothesis in finish(beam_search(TranslationRequest(model, sources()), limit, beam_size)):
+            for hypothesis in finish(beam_search(DecodingState(model, sources()), limit, beam_size)):
                 tokens = hypothesis.token_ids
                 assert EOS not in tokens[:-1]
                 assert tokens[-1] == EOS or len(tokens) == limit
 
 
 def test_a_score_is_the_sum_over_the_length_to_the_penalty(model):
-    (found,) = finish(
-        beam_search(TranslationRequest(model, sources(1)), 7, 3, SearchRules(length_penalty=0.6))
-    )
+    (found,) = finish(beam_search(DecodingState(model, sources(1)), 7, 3, SearchRules(length_penalty=0.6)))
     assert found.score == pytest.approx(sum(found.log_probs) / len(found.token_ids) ** 0.6)
 
 
 def test_the_parents_of_a_hypothesis_lead_back_through_the_steps(model):
-    decoding, steps = beam_search(TranslationRequest(model, sources(1)), 8, 4), []
+    decoding, steps = beam_search(DecodingState(model, sources(1)), 8, 4), []
     while True:
         try:
             steps.append(next(decoding))
@@ -178,8 +171,8 @@ def test_the_parents_of_a_hypothesis_lead_back_through_the_steps(model):
 
 def test_alternatives_are_the_best_of_the_distribution_in_order(model):
     src_ids = sources(1)
-    steps = list(decode(TranslationRequest(model, src_ids), 4))
-    distribution = replay(model, model.encode(src_ids), [step.token_ids[0] for step in steps])
+    steps = list(decode(DecodingState(model, src_ids), 4))
+    distribution = DecodingState(model, src_ids).forced([step.token_ids[0] for step in steps])
     for step, row in zip(steps, distribution, strict=True):
         (ids,), (values,) = step.alternative_ids, step.alternative_log_probs
         assert len(ids) == 10
@@ -193,7 +186,7 @@ def test_alternatives_are_the_best_of_the_distribution_in_order(model):
 @pytest.mark.parametrize("beam_size", [0, -1, 65])
 def test_a_beam_of_impossible_width_is_refused(model, beam_size):
     with pytest.raises(ValueError, match="beam_size"):
-        finish(beam_search(TranslationRequest(model, sources(1)), 3, beam_size))
+        finish(beam_search(DecodingState(model, sources(1)), 3, beam_size))
 
 
 DISTRIBUTION = torch.tensor([[0.5, 0.25, 0.15, 0.1]]).log()
@@ -239,7 +232,7 @@ def test_samples_follow_the_distribution():
 
 def test_the_same_seed_draws_the_same_and_another_seed_something_else(model):
     def draw(seed):
-        return finish(decode(TranslationRequest(model, sources()), 12, Sampling(seed=seed).chooser()))
+        return finish(decode(DecodingState(model, sources()), 12, Sampling(seed=seed).chooser()))
 
     assert draw(1) == draw(1)
     assert draw(1) != draw(2)
@@ -247,19 +240,19 @@ def test_the_same_seed_draws_the_same_and_another_seed_something_else(model):
 
 def test_sampling_leaves_the_global_random_state_alone(model):
     before = torch.get_rng_state()
-    finish(decode(TranslationRequest(model, sources()), 5, Sampling(seed=1).chooser()))
+    finish(decode(DecodingState(model, sources()), 5, Sampling(seed=1).chooser()))
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_sampling_with_top_k_of_one_is_greedy_search(model):
-    chosen = finish(decode(TranslationRequest(model, sources()), 8, Sampling(top_k=1).chooser()))
-    assert chosen == finish(decode(TranslationRequest(model, sources()), 8))
+    chosen = finish(decode(DecodingState(model, sources()), 8, Sampling(top_k=1).chooser()))
+    assert chosen == finish(decode(DecodingState(model, sources()), 8))
 
 
 def test_a_sample_s_log_probability_is_the_model_s_and_not_the_filtered_one(model):
     src_ids = sources(1)
     chooser = Sampling(temperature=2.0, top_k=3, seed=4).chooser()
-    (found,) = finish(decode(TranslationRequest(model, src_ids), 8, chooser))
+    (found,) = finish(decode(DecodingState(model, src_ids), 8, chooser))
     assert found.log_probs == pytest.approx(log_prob(model, src_ids, found.token_ids), abs=1e-5)
 
 
@@ -288,14 +281,14 @@ def test_an_impossible_way_of_sampling_is_refused_by_name(options):
 def test_a_request_leaves_the_shared_model_untouched(model):
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     places = {name: set(vars(module)) for name, module in model.named_modules()}
-    finish(beam_search(TranslationRequest(model, sources()), 5, 3))
+    finish(beam_search(DecodingState(model, sources()), 5, 3))
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
     assert places == {name: set(vars(module)) for name, module in model.named_modules()}
 
 
 def test_the_encoder_sees_the_padding_of_a_request(model):
     ids = sources()
-    torch.testing.assert_close(TranslationRequest(model, ids).memory, model.encode(ids, padding_mask(ids, 0)))
+    torch.testing.assert_close(DecodingState(model, ids).memory, model.encode(ids, padding_mask(ids, 0)))
 
 
 @pytest.mark.parametrize("width", [1, 5, 3 * BLOCK + 7, 64 * BLOCK + 255, 65 * BLOCK, 80 * BLOCK + 1])
@@ -331,7 +324,7 @@ def test_the_ending_of_a_hypothesis_has_at_most_so_many_tokens():
 def test_the_last_token_before_the_limit_is_the_forced_one(beam_size, limits):
     model = random_model(vocab_size=12, tied_embeddings=False, seed=3)
     rules = SearchRules(forced_end=EOS, forbidden=((EOS,),))
-    request = TranslationRequest(model, sources(1 if limits == 3 else 2))
+    request = DecodingState(model, sources(1 if limits == 3 else 2))
     for found, limit in zip(finish(beam_search(request, limits, beam_size, rules)), [3, 6], strict=False):
         assert len(found.token_ids) == limit
         assert found.token_ids[-1] == EOS

@@ -7,10 +7,8 @@ import pytest
 import torch
 from random_models import random_config
 
-from transformer.decode.beam import beam_search
-from transformer.decode.rules import SearchRules
-from transformer.decode.steps import finish
-from transformer.decode.tree import Growing, NodeState, Output, SearchTree
+from transformer.beam import NodeState, Output, SearchTree, beam_search, search_tree
+from transformer.decoding import DecodingState, SearchRules, finish
 
 BOS, EOS, A, B, C = 1, 2, 3, 4, 5
 NEXT = {
@@ -41,15 +39,12 @@ KNOWN = {
 """The tree of a beam of 2 and at most 4 tokens, worked out by hand: probability and state by output."""
 
 
-class HandMade:
-    """A request whose model is `NEXT`."""
+class HandMade(DecodingState):
+    """Sequences whose model is `NEXT`."""
 
     def __init__(self) -> None:
         self.config = random_config(vocab_size=6)
-        self.device, self.sentences = torch.device("cpu"), 1
-
-    def start(self) -> torch.Tensor:
-        return torch.tensor([BOS])
+        self.device, self.sentences, self.start = torch.device("cpu"), 1, torch.tensor([BOS])
 
     def log_probs(self, token_ids: torch.Tensor) -> torch.Tensor:
         rows = torch.zeros(len(token_ids), 6)
@@ -64,13 +59,13 @@ class HandMade:
 
 def grow(beam_size: int = 2, limit: int = 4, **rules: object) -> SearchTree:
     """The tree of the hand-made model."""
-    growing, asked = Growing(limit, EOS), SearchRules(**rules)
-    finish(beam_search(HandMade(), limit, beam_size, asked, (growing,)))
+    history, asked = [], SearchRules(**rules)
+    finish(beam_search(HandMade(), limit, beam_size, asked, history))
 
     def unasked() -> Output:
         raise AssertionError("nobody asked for greedy search")
 
-    return growing.tree(beam_size, asked, lambda ids: [f"t{i}" for i in ids], unasked)
+    return search_tree(history, limit, EOS, beam_size, asked, lambda ids: [f"t{i}" for i in ids], unasked)
 
 
 def test_the_tree_of_a_hand_made_model_is_the_one_worked_out_by_hand():

@@ -11,7 +11,7 @@ import pytest
 
 from transformer import Translation, Translator, Window
 from transformer.exports.maps import MappedRun, load_maps, save_maps
-from transformer.runs.translation import NotCapturedError
+from transformer.run import NotCapturedError
 from transformer.storage.description import model_digests
 from transformer.storage.directory import save_checkpoint
 

@@ -22,9 +22,9 @@ from transformer.config import AttentionKind
 from transformer.encodings import REGISTRY
 from transformer.exports.npz import NOTE, RECORDED, load_trace, model_digest, save_trace
 from transformer.exports.record import TraceFileError
-from transformer.runs.translation import NotCapturedError
-from transformer.runs.translator import Translator
+from transformer.run import NotCapturedError
 from transformer.storage.packed import MOST_ARRAYS
+from transformer.translator import Translator
 
 
 @pytest.fixture

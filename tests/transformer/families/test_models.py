@@ -20,8 +20,8 @@ from explorer.lenses.inside.logit_lens import logit_lens
 from explorer.lenses.measures.gradients import saliency
 from transformer import AttentionKind, Capture, load_translator
 from transformer.exports.npz import load_trace, save_trace
-from transformer.runs.wording import InputError
 from transformer.storage.files import CheckpointError
+from transformer.text_model import InputError
 
 ENGLISH = "the cat sleeps in the old house while two dogs ran over the hills ."
 LANGUAGES = m2m_models.PAIRS | {"mbart": "en_XX de_DE"}

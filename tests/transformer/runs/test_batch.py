@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from closed_form import CASES
 
-from transformer.runs.batch import run_batch
-from transformer.runs.translator import Translator
+from transformer.batches import run_batch
+from transformer.translator import Translator
 
 TEXT = "nine ten eight one two three"
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transformer.runs import corpus
-from transformer.runs.translator import Translator
+from transformer import batches
+from transformer.translator import Translator
 
 TEXTS = ["one two three", "four", "nine ten one two six", "five stop", "two"]
 
 
-@pytest.mark.parametrize("positions", [corpus.BATCH_POSITIONS, 8])
+@pytest.mark.parametrize("positions", [batches.BATCH_POSITIONS, 8])
 def test_greedy_log_probabilities_are_those_of_each_text_alone(
     translator: Translator, monkeypatch: pytest.MonkeyPatch, positions: int
 ):
-    monkeypatch.setattr(corpus, "BATCH_POSITIONS", positions)
-    found = corpus.greedy(translator, TEXTS)
+    monkeypatch.setattr(batches, "BATCH_POSITIONS", positions)
+    found = batches.greedy(translator, TEXTS)
     for text, (written, log_probs) in zip(TEXTS, found, strict=True):
         alone = translator.translate(text, beam_size=1, capture=False)
         assert written == alone.text
@@ -26,9 +26,9 @@ def test_greedy_log_probabilities_are_those_of_each_text_alone(
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_translations_come_in_the_order_of_the_texts(translator: Translator, beam_size: int):
     alone = [translator.translate(text, beam_size=beam_size, capture=False).text for text in TEXTS]
-    assert corpus.translate_batched(translator, TEXTS, beam_size) == alone
+    assert batches.translate_batched(translator, TEXTS, beam_size) == alone
 
 
 def test_no_texts_need_no_batch(translator: Translator):
-    assert corpus.greedy(translator, []) == []
-    assert corpus.translate_batched(translator, [], 1) == []
+    assert batches.greedy(translator, []) == []
+    assert batches.translate_batched(translator, [], 1) == []

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from transformer.__main__ import main
-from transformer.runs.coverage import NOTE, leaves_out
-from transformer.runs.translator import Translator, load_translator
+from transformer.coverage import NOTE, leaves_out
+from transformer.translator import Translator, load_translator
 
 ASSETS = Path(__file__).resolve().parents[3] / "assets"
 COLOURS = ("red", "blue", "green", "small", "big", "young", "dark", "bright", "warm", "cold", "quiet", "loud")

@@ -7,7 +7,7 @@ from closed_form import CASES, KNOWN
 from random_models import random_ids, random_model
 
 from transformer import AttentionKind, Capture, Sampling, Translator, load_translator
-from transformer.runs.batch import run_batch
+from transformer.batches import run_batch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
 

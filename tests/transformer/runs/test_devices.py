@@ -9,10 +9,9 @@ import pytest
 import torch
 from random_models import random_language_model, random_model
 
-from transformer import TextGenerator, Translator, load_language_model, load_translator
+from transformer import TextGenerator, Translator, devices, load_language_model, load_translator
 from transformer.commands.program import run_program
-from transformer.runs import devices
-from transformer.runs.devices import FULL, LARGE, VARIABLE, choose_device, on_cpu, placed, stays
+from transformer.devices import FULL, LARGE, VARIABLE, choose_device, on_cpu, placed, stays
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
 
@@ -89,7 +88,7 @@ def test_a_model_is_opened_where_the_rule_says(
 ):
     asked: list[torch.device] = []
     monkeypatch.setattr(
-        "transformer.runs.translator.convert", lambda model, place, _: asked.append(place) or model
+        "transformer.translator.convert", lambda model, place, _: asked.append(place) or model
     )
     model = random_model(vocab_size=tokenizer.vocab_size)
     save_checkpoint(tmp_path, model.config, model.state_dict(), tokenizer)
@@ -137,7 +136,7 @@ def test_a_request_that_fills_the_gpu_is_answered_on_the_cpu_where_the_model_sta
     translator = Translator(random_model(vocab_size=tokenizer.vocab_size), tokenizer)
     on_gpu, whole = translator.model, on_cpu(translator.model)
     Full(on_gpu, passes)
-    monkeypatch.setattr("transformer.runs.answering.on_cpu", lambda _: whole)
+    monkeypatch.setattr("transformer.text_model.on_cpu", lambda _: whole)
     where = property(lambda self: torch.device("cuda" if self.model is on_gpu else "cpu"))
     monkeypatch.setattr(Translator, "device", where)
     run = translator.translate("one two")

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from transformer import Sampling
 from transformer import interventions as do
-from transformer.runs.draws import draw
+from transformer.sampling import draw
 
 TEXT = "one two three"
 SAMPLING = Sampling(temperature=1.3, top_k=4)
 
 
 def drawn(translator, seeds=range(5), **more):
-    return draw(translator, TEXT, SAMPLING, seeds, **more)
+    return draw(partial(translator.translate, TEXT, **more), SAMPLING, seeds)
 
 
 def test_a_draw_is_the_sample_of_its_seed(translator):

@@ -29,14 +29,13 @@ from explorer.lenses.targets.lesson import lesson
 from explorer.lenses.targets.smoothing import smoothed
 from explorer.lenses.what_if.rearranged import encode_moved
 from transformer import Capture, Sampling, TextGenerator, Translator
+from transformer.batches import greedy, run_batch
 from transformer.config import ENCODINGS, Sublayer
+from transformer.language import log_probs
 from transformer.model import EncoderDecoder
-from transformer.runs.batch import run_batch
-from transformer.runs.corpus import greedy
-from transformer.runs.language.corpus import log_probs
-from transformer.runs.retrace import retrace
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.text.vocabulary import Tokenizer
+from transformer.translator import retrace
 from transformer.view import Window
 
 pytestmark = pytest.mark.skipif(torch.version.cuda is None, reason="this build of PyTorch has no CUDA")

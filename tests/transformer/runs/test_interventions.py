@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from transformer import Sampling, load_translator
 from transformer import interventions as do
 from transformer.encodings import REGISTRY
-from transformer.runs.retrace import retrace
+from transformer.translator import retrace
 
 LENGTH = 7
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from transformer import AttentionKind
-from transformer.runs.batch import run_batch
+from transformer.batches import run_batch
 
 KINDS = list(AttentionKind)
 TEXT = "one two three"

@@ -17,15 +17,14 @@ from random_models import random_recurrent
 from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import AttentionKind, Sampling, Translation, interventions
 from transformer.attention import LocalWindow, ScoreRule
+from transformer.batches import run_batch
 from transformer.config import Score
 from transformer.exports.npz import load_trace, save_trace
 from transformer.interventions import Intervention, InterventionError
-from transformer.runs.batch import run_batch
-from transformer.runs.retrace import retrace
-from transformer.runs.translator import Translator, load_translator
 from transformer.storage.directory import load_checkpoint, save_checkpoint
 from transformer.text.vocabulary import Tokenizer
 from transformer.trace import AttentionTrace, LayerTrace
+from transformer.translator import Translator, load_translator, retrace
 from transformer.view import PLACES
 
 do = interventions

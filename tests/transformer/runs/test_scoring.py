@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from marian_models import SOURCE_WORDS, TARGET_WORDS, write_marian
 
-from transformer.runs import corpus, scoring
-from transformer.runs.scoring import forced_log_probs
-from transformer.runs.translator import Translator, load_translator
-from transformer.runs.wording import InputError
+from transformer import batches
+from transformer.batches import forced_log_probs
 from transformer.text.pairs import SentencePair, read_pairs
+from transformer.text_model import InputError
+from transformer.translator import Translator, load_translator
 
 BUNDLED = ["en-de", "en-pt", "positions/t5", "positions/rotary", "recurrent/additive"]
 
@@ -32,8 +32,8 @@ def assert_alike(translator: Translator, pairs: list[SentencePair], limit: float
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_a_batch_is_scored_as_its_sentences_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus, "BATCH_POSITIONS", 1000)
-    monkeypatch.setattr(scoring, "MOST_LOGITS", 1 << 17)
+    monkeypatch.setattr(batches, "BATCH_POSITIONS", 1000)
+    monkeypatch.setattr(batches, "MOST_LOGITS", 1 << 17)
     language = "pt" if "pt" in name else "de"
     pairs = read_pairs(f"assets/sample/tatoeba-en-{language}.tsv.gz")[:24]
     translator = load_translator(f"assets/models/{name}")

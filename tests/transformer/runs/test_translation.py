@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from transformer import AttentionKind, Capture, Window
-from transformer.runs.translation import NotCapturedError
+from transformer.run import NotCapturedError
 
 TEXT = "one two three four five"
 LENGTH = 9

@@ -10,9 +10,9 @@ from closed_form import CASES, KNOWN
 
 from transformer import AttentionKind, Sampling, Translation, load_translator
 from transformer.audit import audit_view
-from transformer.runs.batch import run_batch
-from transformer.runs.wording import InputError
+from transformer.batches import run_batch
 from transformer.text.typed import clean
+from transformer.text_model import InputError
 
 TEXT = "one two three four five"
 KINDS = list(AttentionKind)

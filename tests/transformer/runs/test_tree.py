@@ -11,8 +11,8 @@ from closed_form import CASES
 
 from transformer import AttentionKind, Sampling, load_translator
 from transformer import interventions as do
-from transformer.decode.tree import NodeState
-from transformer.runs.branch import branch, reached
+from transformer.beam import NodeState
+from transformer.translator import branch, reached
 
 TEXT = "one two three"
 BEAM = 3

@@ -8,8 +8,8 @@ from random_models import random_language_model
 import transformer
 from explorer.lenses import compare_runs
 from transformer import AttentionKind, Capture, Sampling, TextGenerator, Window
-from transformer.runs.translator import Translator
 from transformer.text.brief import LINES, WIDTH
+from transformer.translator import Translator
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import unicodedata
 
 import pytest
 
-from transformer.runs.translator import Translator, load_translator
 from transformer.text.typed import PLAIN, clean, read
 from transformer.text.vocabulary import Tokenizer
 from transformer.text.words import Group, reading_groups, unknown_text, word_groups
+from transformer.translator import Translator, load_translator
 
 INVISIBLE = "\u200b\u2060\ufeff\u00ad\u200e\u202e\u2066\ufe0f\u034f\u180e\U000e0041"
 

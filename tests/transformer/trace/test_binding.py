@@ -10,8 +10,8 @@ from random_models import random_model
 from transformer import AttentionKind, Sampling, interventions, save_trace
 from transformer.config import Place
 from transformer.exports.npz import load_trace
-from transformer.runs.translator import Translator
 from transformer.trace import AttentionTrace
+from transformer.translator import Translator
 from transformer.view import PLACES
 
 TEXT = "one two three four five"

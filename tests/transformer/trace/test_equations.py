@@ -17,7 +17,7 @@ from transformer.audit import HEADS, OUTPUTS, audit
 from transformer.config import TransformerConfig
 from transformer.equations import audited_tokens
 from transformer.interventions.edits import Change
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.stream import STREAM
 from transformer.trace import AttentionTrace
 

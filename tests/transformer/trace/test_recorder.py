@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from transformer import AttentionKind, Capture, Sampling, Window
-from transformer.decode.replay import replay
+from transformer.decoding import DecodingState
 from transformer.hooks import Hooks
 from transformer.trace import trace_of
 
@@ -49,8 +49,8 @@ def test_what_was_captured_step_by_step_is_what_a_replay_captures(translator, op
     decoded = translator.translate(TEXT, max_length=LENGTH, **options)
     recorder = Hooks(Capture().parts)
     src_ids = torch.tensor([[*translator.ids(TEXT), 2]])
-    memory = translator.model.encode(src_ids, hooks=recorder)
-    log_probs = replay(translator.model, memory, [step.token_id for step in decoded.steps], hooks=recorder)
+    state = DecodingState(translator.model, src_ids, recorder)
+    log_probs = state.forced([step.token_id for step in decoded.steps], recorder)
     replayed = trace_of(recorder, translator.config, lambda *_: None)
     for kind, layer in decoded.attention.places:
         found, expected = decoded.attention.weights(kind, layer), replayed.weights(kind, layer)

@@ -7,7 +7,7 @@ from random_models import random_recurrent
 
 from explorer.lenses.inside.terms import score_terms
 from transformer.config import AttentionKind, Score
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 CROSS = AttentionKind.CROSS
 

@@ -9,12 +9,12 @@ from programs import main
 
 from transformer.config import RecurrentConfig, Score
 from transformer.recurrent import Recurrent
-from transformer.runs.translator import load_translator
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
 from transformer.training.options import TrainingOptions
 from transformer.training.trainer import Trainer, train
+from transformer.translator import load_translator
 
 WORDS = ("red", "big", "old", "new", "hot", "wet", "shy", "mad")
 PAIRS = [

@@ -20,8 +20,8 @@ import torch
 from transformer.commands.arguments import add_device, option
 from transformer.commands.options import add_option
 from transformer.config import ModelConfig
+from transformer.devices import choose_device
 from transformer.model import count_parameters
-from transformer.runs.devices import choose_device
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.kinds import at_least
 from transformer.text.vocabulary import Tokenizer

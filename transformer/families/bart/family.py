@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from transformer.families.bart.config import bart_config
 from transformer.families.bart.vocabulary import IDS_FILE, MERGES_FILE, WHOLE_FILE
-from transformer.families.published import Published
-from transformer.families.rules import GENERATION_FILE
+from transformer.families.published import GENERATION_FILE, Published
 from transformer.storage.description import CONFIG_FILE
 
 if TYPE_CHECKING:

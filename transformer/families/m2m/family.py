@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from transformer.families.m2m.config import m2m_config
 from transformer.families.m2m.vocabulary import IDS_FILE, SETTINGS_FILE
 from transformer.families.pairs import PIECES_FILE
-from transformer.families.published import Published
-from transformer.families.rules import GENERATION_FILE
+from transformer.families.published import GENERATION_FILE, Published
 from transformer.storage.description import CONFIG_FILE
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from transformer.families.marian.vocabulary import (
     TARGET_VOCABULARY_FILE,
     VOCABULARY_FILE,
 )
-from transformer.families.published import Published
-from transformer.families.rules import GENERATION_FILE
+from transformer.families.published import GENERATION_FILE, Published
 from transformer.storage.description import CONFIG_FILE
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transformer.families.published import Published
-from transformer.families.rules import GENERATION_FILE
+from transformer.families.published import GENERATION_FILE, Published
 from transformer.families.t5.config import t5_config
 from transformer.families.t5.vocabulary import PIECES_FILE, SETTINGS_FILE
 from transformer.storage.description import CONFIG_FILE

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from transformer.decode.request import OverflowedError, TranslationRequest
-from transformer.decode.search import decode
-from transformer.decode.steps import finish
+from transformer.decoding import DecodingState, OverflowedError, decode, finish
 from transformer.model import EncoderDecoder, Network
 from transformer.text.kinds import at_least
 from transformer.text.pairs import SentencePair
@@ -58,7 +56,7 @@ class GreedyBleu:
             limits = [min(int(1.5 * len(ids)) + 10, longest) for ids in source]
             padded = pad(source, data.special.pad).to(device)
             with torch.inference_mode():
-                done = finish(decode(TranslationRequest(model, padded), limits))
+                done = finish(decode(DecodingState(model, padded), limits))
             for row, hypothesis in zip(rows, done, strict=True):
                 outputs[row] = self.tokenizer.decode(hypothesis.token_ids)
         return outputs

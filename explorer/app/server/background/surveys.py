@@ -18,10 +18,10 @@ from explorer.lenses.heads.shipped import survey_of
 from explorer.lenses.heads.survey import Line, Survey, Surveyor
 from explorer.lenses.words import samples
 from transformer import Translator
-from transformer.runs.translation import Translation
-from transformer.runs.wording import InputError
+from transformer.run import Translation
 from transformer.text.links import GoldPair
 from transformer.text.pairs import read_pairs
+from transformer.text_model import InputError
 
 KEPT = 8
 """Most surveys that are kept, each of at most about 1 MB."""

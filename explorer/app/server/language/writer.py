@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import transformer
 from transformer.config import LanguageModelConfig
 from transformer.interventions import Intervention
-from transformer.runs.language.generation import Generation
-from transformer.runs.translation import DecodeStep
+from transformer.run import DecodeStep, Generation
 
 if TYPE_CHECKING:  # the catalogue of models is read before PyTorch is there
     import torch
@@ -77,7 +76,9 @@ class LanguageWriter:
     ) -> Iterator[DecodeStep | Generation]:
         """Continues a prompt by at most ``MORE`` tokens; as ``TextGenerator.stream``."""
         most = min(len(self.ids(text)) + MORE, self.config.max_positions)
-        return self.generator.stream(text, beam_size, most, sample, capture, interventions=interventions)
+        return self.generator.stream(
+            text, beam_size, most, sample=sample, capture=capture, interventions=interventions
+        )
 
     def force(
         self, text: str, target: str, capture: bool = True, interventions: Iterable[Intervention] = ()

@@ -16,7 +16,7 @@ from explorer.app.server.stores import declare, kept
 from explorer.figures.base import labels
 from explorer.lenses.what_if.questions.question import Measured, Question, Viewpoint
 from transformer.config import Head
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 _CHECKS = declare("sentences of checks", 256)
 

@@ -16,7 +16,7 @@ from explorer.figures.base.bars import percent
 from explorer.figures.base.labels import number
 from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars
 from explorer.lenses.measures.attribution import Attribution
-from transformer.runs.translation import Alternative, DecodeStep
+from transformer.run import Alternative, DecodeStep
 
 _SHOWN = 14
 """Parts that have a bar of their own."""

@@ -6,7 +6,7 @@ from explorer.app.address.kinds import SAMPLE
 from explorer.app.maps.explorer import Strips
 from explorer.app.server.opened import Opened
 from explorer.app.views.language_model import view
-from transformer.runs.language.generation import Generation
+from transformer.run import Generation
 
 EXAMPLES = {
     "agreement": "The books on the table",

@@ -20,7 +20,7 @@ from explorer.app.views.language_model.view import KIND, SIDES
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.linked.view import Layout, window_around
-from transformer.runs.language.generation import Generation
+from transformer.run import Generation
 from transformer.view import Array, HeadView
 
 EXAMPLES = {

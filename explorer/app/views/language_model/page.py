@@ -20,7 +20,7 @@ from explorer.app.shell import changed, frame, menu, sentence, waiting
 from explorer.app.shell.fitting import fit_heads, fit_model, fit_position, noticed
 from explorer.app.shell.sections import chosen, switch
 from explorer.app.views.language_model import generation, lengths, surprisal
-from transformer.runs.language.generation import Generation
+from transformer.run import Generation
 from transformer.text.typed import clean
 
 PAGE = "language_model"

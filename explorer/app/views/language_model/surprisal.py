@@ -17,8 +17,8 @@ from explorer.figures.base.style import figure
 from explorer.figures.pages.language_model import LARGEST, bits_spec, share
 from explorer.linked import view as linked_view
 from explorer.linked.view import BarsFeed, Shade
-from transformer.runs.language.generation import Generation
-from transformer.runs.language.perplexity import perplexity
+from transformer.language import perplexity
+from transformer.run import Generation
 
 EXAMPLES = {
     "an odd word": "The man opened the door with a cloud.",

@@ -12,8 +12,8 @@ from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
 from explorer.linked.view import window_around
 from transformer import Window
+from transformer.batches import BatchEntry
 from transformer.config import Head
-from transformer.runs.batch import BatchEntry
 from transformer.view import HeadView
 
 LONGER = "When the rain finally stopped late in the evening, the children ran outside to play in the garden."

@@ -23,8 +23,8 @@ from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, scor
 from explorer.lenses.what_if.masking import Leak, Masking, leak, masked_weights
 from explorer.linked.view import window_around
 from transformer import Translation, Window
+from transformer.batches import BatchEntry
 from transformer.config import AttentionKind, Head
-from transformer.runs.batch import BatchEntry
 from transformer.text.words import PAD
 from transformer.view import HeadView
 

@@ -13,7 +13,7 @@ from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
 from explorer.app.shell import fitting, waiting
 from transformer.config import Head
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 REFERENCE = f"{catalogue.TWINS}/sinusoidal"
 """The Transformer that shares data, pieces and training steps with the recurrent twins."""

@@ -29,10 +29,9 @@ from explorer.app.views.search.tree import (
     score,
 )
 from explorer.figures.base import labels
-from transformer.decode.rules import SearchRules
-from transformer.decode.tree import SearchTree
-from transformer.runs.search import with_penalty
-from transformer.runs.translation import Translation
+from transformer.beam import SearchTree
+from transformer.decoding import SearchRules
+from transformer.run import Translation
 
 _USUAL_BEAM = 4
 _NEAR = 5
@@ -48,7 +47,7 @@ _SEEING = (
 def show(opened: Opened, now: State) -> None:
     rules = opened.source.translator().rules
     beam_size = _beam_size(now, rules)
-    scored = with_penalty(rules, now.penalty, now.length_offset)
+    scored = rules.with_penalty(now.penalty, now.length_offset)
     _settings(beam_size, scored, rules)
     asked = replace(opened.asked, target=None, decode=f"{BEAM}{beam_size}", drawing=runs.USUAL)
     teller = waiting.Teller(asked.source, f"Searching with {beam_size} hypotheses")
@@ -131,7 +130,7 @@ def _rule(rules: SearchRules) -> str:
         "never": "when no open hypothesis could still beat the worst finished one at the greatest length",
     }[rules.early_stopping]
     own = f"This model's own rule: {divisor(rules.length_offset)} with α = {rules.length_penalty:g}"
-    keeps = f"It allows {' and '.join(rules.told)}. " if rules.told else ""
+    keeps = f"It allows {' and '.join(rules.in_words)}. " if rules.in_words else ""
     return (
         f"{own}; the search ends {when}. {keeps}α = 0 normalises nothing. The paper's α = 0.6 belongs to "
         f"{divisor(5)} (Wu et al. 2016)."

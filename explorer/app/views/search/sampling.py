@@ -23,8 +23,8 @@ from explorer.figures.base.bars import percent
 from explorer.figures.pages.sampling import before_after
 from explorer.figures.pages.search import KEPT, STEPS, WON, Beside, Branch, search_tree
 from explorer.lenses.targets.filters import FilteredStep
-from transformer.runs.draws import Draws
-from transformer.runs.translation import Translation
+from transformer.run import Translation
+from transformer.sampling import Draws
 
 _LEGEND = {WON: "the most probable", KEPT: "the others"}
 _SEEING = (

@@ -13,9 +13,9 @@ from explorer.app.controls import Table, panel, pickers, plain
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Beside, Branch, search_tree
-from transformer.decode.tree import NodeState, Output, SearchTree, TreeNode
-from transformer.runs.draws import SharedToken
-from transformer.runs.translation import Translation
+from transformer.beam import NodeState, Output, SearchTree, TreeNode
+from transformer.run import Translation
+from transformer.sampling import SharedToken
 
 _LEGEND = {WON: "the best", KEPT: "kept", LOST: "given up"}
 _FATES = {

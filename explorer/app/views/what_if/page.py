@@ -27,7 +27,7 @@ from explorer.lenses.what_if.random_heads import RandomHeads, random_heads
 from explorer.lenses.what_if.two_runs import RunDifference, SharedStep
 from transformer import interventions as do
 from transformer.interventions import InAttention, InterventionError
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 _SEEING = (
     "The model runs twice: once as it is, once with the changes. As long as both have written the same "

@@ -20,9 +20,9 @@ from explorer.lenses.what_if.questions.question import MOST, Measured, Option, Q
 from transformer import interventions as do
 from transformer.config import AttentionKind
 from transformer.interventions import Intervention
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.text.numbers import number
+from transformer.translator import Translator
 
 Floats = NDArray[np.float64]
 NAMES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from explorer.app.server import catalogue, models
-from transformer.runs.devices import VARIABLE
+from transformer.devices import VARIABLE
 
 
 def test_a_directory_whose_name_no_address_can_carry_is_not_offered(

@@ -11,8 +11,8 @@ from explorer.app.server import catalogue, models
 from explorer.app.server.background import surveys
 from explorer.app.server.examples import examples, text_on
 from explorer.linked.view.examples import Example, claim_step
-from transformer.runs.translator import Translator, load_translator
 from transformer.text.words import find_word
+from transformer.translator import Translator, load_translator
 
 MODELS = sorted(path.parent.name for path in catalogue.BUNDLED.glob("*/examples.json"))
 EVERY = [

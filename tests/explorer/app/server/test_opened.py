@@ -20,7 +20,7 @@ from explorer.app.server.source import Source, per_model
 from explorer.lenses.words.alignment import Aligner
 from explorer.linked.view import EXAMPLE
 from explorer.linked.view.examples import Claim, Example
-from transformer.runs.translator import load_translator
+from transformer.translator import load_translator
 
 CASE = CASES["shift"]
 CLAIM = Claim("It shows.", "neun", "nine", 0, 0, 0.5, 0.9)

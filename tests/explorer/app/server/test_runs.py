@@ -8,8 +8,8 @@ from sources import named
 from explorer.app.server import runs
 from explorer.app.server.background.run import Turns
 from explorer.app.server.runs import NoProgress, Request
-from transformer.decode.rules import SearchRules
-from transformer.runs.translator import Translator
+from transformer.decoding import SearchRules
+from transformer.translator import Translator
 
 ASKED = Request(named("random"), "one two three", "beam-3", None)
 

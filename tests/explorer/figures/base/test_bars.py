@@ -10,7 +10,7 @@ from head_views import decoder_view
 from explorer.figures import next_token, row_bars_spec
 from explorer.figures.base import style
 from explorer.figures.base.bars import percent
-from transformer.runs.translation import Alternative, DecodeStep
+from transformer.run import Alternative, DecodeStep
 
 
 def step(chosen: int, count: int = 10) -> DecodeStep:

@@ -10,7 +10,7 @@ from head_views import decoder_view, view
 
 from explorer.figures import heatmap, heatmap_spec, to_json
 from explorer.figures.maps.heatmap import hatching, levels, pool
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 
 def test_masked_cells_have_level_zero_and_visible_ones_never():

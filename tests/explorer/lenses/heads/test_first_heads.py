@@ -9,9 +9,9 @@ from explorer.lenses.heads.statistics import sentence_totals
 from explorer.lenses.words.alignment import attention_links, score
 from explorer.lenses.words.gold_links import ERRORS, CrossAlignments, align_gold
 from transformer.config import AttentionKind
-from transformer.runs.translator import Translator
 from transformer.text.links import GoldPair
 from transformer.trace import output_projections
+from transformer.translator import Translator
 
 
 def test_rows_that_see_one_key_are_left_out(translator: Translator) -> None:

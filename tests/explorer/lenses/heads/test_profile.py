@@ -10,9 +10,9 @@ import pytest
 from explorer.lenses.heads.profile import LEAST
 from explorer.lenses.heads.survey import Line, Survey, Surveyor
 from transformer.config import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
 from transformer.text.words import reading_groups
+from transformer.translator import Translator
 
 KINDS = tuple(AttentionKind)
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

@@ -11,12 +11,12 @@ from explorer.lenses.heads import roles
 from explorer.lenses.heads.measures import LISTS
 from explorer.lenses.heads.shipped import fingerprint, survey_of, write_survey
 from explorer.lenses.heads.survey import Line, Survey, Surveyor
-from transformer.runs.translator import Translator
 from transformer.storage.description import SURVEY_FILE, model_digests
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import CheckpointError
 from transformer.storage.packed import Arrays, read_packed, write_packed
 from transformer.text.links import GoldPair
+from transformer.translator import Translator
 
 LINES = [Line("one two three four five"), Line("six seven eight nine ten one"), Line("two two", "zwei zwei")]
 GOLD = [GoldPair(("one", "two"), ("eins", "zwei"), frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)}))]

@@ -10,9 +10,9 @@ from closed_form import CASES
 from explorer.lenses.heads.statistics import sentence_totals
 from explorer.lenses.heads.survey import MOST_BYTES, MOST_SENTENCES, MOST_TOKENS, Line, Surveyor, read_upload
 from transformer.config import AttentionKind
-from transformer.runs.translator import Translator, load_translator
 from transformer.text.links import GoldPair
 from transformer.text.pairs import DataError
+from transformer.translator import Translator, load_translator
 
 ENCODER, DECODER, CROSS = AttentionKind
 NUMBERS = [Line("one two three four"), Line("five six"), Line("one two three", "eins zwei")]

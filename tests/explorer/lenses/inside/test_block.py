@@ -9,8 +9,8 @@ from random_models import random_model
 
 from explorer.lenses.inside.block import open_block
 from transformer import Translator
-from transformer.runs.retrace import retrace
-from transformer.runs.translation import NotCapturedError
+from transformer.run import NotCapturedError
+from transformer.translator import retrace
 
 TEXT = "one two three four five"
 

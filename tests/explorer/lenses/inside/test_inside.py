@@ -17,8 +17,8 @@ from explorer.lenses.inside.inside import (
     recorded_sublayer,
 )
 from transformer import Capture, Translator
-from transformer.runs.retrace import retrace
-from transformer.runs.translation import NotCapturedError
+from transformer.run import NotCapturedError
+from transformer.translator import retrace
 
 TEXT = "one two three four five"
 KINDS = ("encoder", "decoder", "cross")

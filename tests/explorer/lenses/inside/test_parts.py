@@ -12,9 +12,9 @@ from random_models import random_model
 from explorer.lenses.inside import logit_lens, parts
 from transformer import Translator
 from transformer.config import Sublayer
-from transformer.runs.retrace import retrace
-from transformer.runs.translation import NotCapturedError
+from transformer.run import NotCapturedError
 from transformer.storage.card import paragraph, scores
+from transformer.translator import retrace
 
 TEXT = "one two three four five"
 POSITION = 2

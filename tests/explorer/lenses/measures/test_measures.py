@@ -19,8 +19,8 @@ from explorer.lenses.measures.stream import UnmeasuredError
 from transformer import Capture, interventions
 from transformer.config import AttentionKind
 from transformer.encodings import REGISTRY
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
+from transformer.translator import Translator
 
 TEXT = "one two three nine"
 BUNDLED = Path(__file__).parents[4] / "assets" / "models" / "en-de"

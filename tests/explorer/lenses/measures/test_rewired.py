@@ -8,7 +8,7 @@ from random_models import random_model
 
 from explorer.lenses.measures.rewired import permuted, rewired, uniform
 from transformer import Capture, interventions
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 KINDS = ["encoder", "decoder", "cross"]
 

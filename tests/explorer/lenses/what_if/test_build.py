@@ -15,7 +15,7 @@ from explorer.lenses.what_if.build import COPY, DRAWS, FURTHEST, NEAR, SAFE, Pla
 from explorer.lenses.what_if.questions.question import GOALS
 from transformer import AttentionKind, Translation
 from transformer.attention import ScoreRule
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER, AttentionKind.DECODER, AttentionKind.CROSS
 

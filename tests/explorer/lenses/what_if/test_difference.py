@@ -8,7 +8,7 @@ from closed_form import CASES
 
 from explorer.lenses.what_if.difference import Map, align_tokens, difference, uniform_weights
 from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 
 def edits(a: str, b: str) -> int:

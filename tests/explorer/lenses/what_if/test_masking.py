@@ -5,7 +5,7 @@ import pytest
 from closed_form import CASES
 
 from explorer.lenses.what_if.masking import Masking, leak, masked_scores, masked_weights
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 CAUSAL = np.tri(3, dtype=bool)
 SCORES = np.log(np.array([[1, 2, 3], [1, 1, 2], [2, 1, 1]], dtype=np.float32))

@@ -11,7 +11,7 @@ from closed_form import CASES
 from explorer.lenses import compare_runs
 from transformer import interventions as do
 from transformer import load_trace, save_trace
-from transformer.runs.translation import NotCapturedError
+from transformer.run import NotCapturedError
 
 LENGTH = 7
 

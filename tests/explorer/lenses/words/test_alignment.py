@@ -13,9 +13,9 @@ from explorer.lenses.words.alignment import (
     text_words,
     word_weights,
 )
-from transformer.runs.translator import Translator
 from transformer.text.links import GoldPair, Links
 from transformer.text.words import reading_groups, word_groups
+from transformer.translator import Translator
 
 SOURCE = ("▁a", "▁b", "b", "▁c", "</s>")
 TARGET = ("▁x", "x", "▁y", "</s>")

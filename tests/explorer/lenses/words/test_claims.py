@@ -8,7 +8,7 @@ from closed_form import CASES
 
 from explorer.lenses.words.claims import ClaimHead, heads_that_show, shared_heads
 from transformer.config import AttentionKind
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 
 def test_the_head_that_follows_a_word_is_found_and_no_other(solved: Translator):

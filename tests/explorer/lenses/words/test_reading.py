@@ -8,8 +8,8 @@ from closed_form import CASES, KNOWN
 
 from explorer.lenses.words.reading import Reading, read_view, reading_window
 from transformer.config import AttentionKind
-from transformer.runs.translator import Translator
 from transformer.text.words import is_punctuation, reading_groups
+from transformer.translator import Translator
 from transformer.view import AuditReport, HeadView, Window
 
 WORDS = Reading(words=True)

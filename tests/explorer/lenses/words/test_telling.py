@@ -9,10 +9,10 @@ import pytest
 from closed_form import CASES
 
 from explorer.lenses.words.telling import CONTENT, glosses, sort_of, telling_step, text_words
-from transformer.runs.translator import Translator, load_translator
 from transformer.text.function_words import TARGET_LANGUAGES
 from transformer.text.pairs import read_pairs
 from transformer.text.words import reading_groups
+from transformer.translator import Translator, load_translator
 
 ROOT = Path(__file__).resolve().parents[4]
 MODEL, SAMPLE = ROOT / "assets" / "models" / "en-de", ROOT / "assets" / "sample" / "tatoeba-en-de.tsv.gz"

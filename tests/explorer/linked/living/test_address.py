@@ -7,7 +7,7 @@ from explorer.app.address.state import State
 from explorer.linked.living.known import address
 from transformer import Sampling, Translation, Translator
 from transformer import interventions as do
-from transformer.runs.language.generator import TextGenerator
+from transformer.language import TextGenerator
 
 
 def state(run: Translation) -> State:

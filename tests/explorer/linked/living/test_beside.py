@@ -11,7 +11,7 @@ from explorer import page, show
 from explorer.linked.living.beside import in_words, told_apart, unchanged
 from transformer import Sampling, Translation, Translator
 from transformer import interventions as do
-from transformer.runs.language.generator import TextGenerator
+from transformer.language import TextGenerator
 
 OFF, TEXT = do.ablate("cross", 1, 0), "one two three"
 

@@ -27,8 +27,8 @@ from explorer.linked.view.home import head_map
 from transformer import Sampling, Translation, Translator, load_translator, save_trace
 from transformer import interventions as do
 from transformer.exports.npz import load_trace
-from transformer.runs.language.generator import TextGenerator
-from transformer.runs.translation import NotCapturedError
+from transformer.language import TextGenerator
+from transformer.run import NotCapturedError
 
 MODEL = Path(__file__).parents[4] / "assets/models/en-pt"
 TEXT = "The old house is not for sale."

@@ -9,9 +9,9 @@ from bart_models import bart_ids, bart_reference, write_bart
 from parity import Pair, check_beam, check_greedy
 
 from transformer import load_translator
-from transformer.decode.sampling import Sampling
+from transformer.batches import forced_log_probs
 from transformer.exports.npz import load_trace, save_trace
-from transformer.runs.scoring import forced_log_probs
+from transformer.sampling import Sampling
 from transformer.text.pairs import SentencePair
 
 TEXT = "summarize the old house and the two dogs ran over the hills while birds sang ."

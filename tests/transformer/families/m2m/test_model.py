@@ -8,11 +8,10 @@ import pytest
 from m2m_models import write_m2m
 
 from transformer import load_translator
-from transformer.runs.batch import run_batch
-from transformer.runs.scoring import forced_log_probs
-from transformer.runs.wording import InputError
+from transformer.batches import forced_log_probs, run_batch
 from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
+from transformer.text_model import InputError
 
 TEXT = "the cat sleeps in the old house while two dogs ran over the hills ."
 TARGET = "die Katze schläft und das Haus ist klein"

@@ -15,10 +15,8 @@ import torch
 from marian_models import reference, reference_tokenizer, write_marian
 
 from transformer import AttentionKind, Translation, load_translator, packed
-from transformer.decode.beam import beam_search
-from transformer.decode.request import TranslationRequest
-from transformer.decode.search import decode
-from transformer.decode.steps import finish
+from transformer.beam import beam_search
+from transformer.decoding import DecodingState, decode, finish
 from transformer.exports.npz import load_trace, save_trace
 
 ROOT = Path(__file__).parents[4]
@@ -54,7 +52,7 @@ def test_the_rules_of_generation_config_are_kept_as_the_reference_keeps_them(tmp
     assert [step.token_id for step in ours.steps] == written
     assert ours.method == ("greedy" if num_beams == 1 else "beam-3")
     if num_beams > 1:
-        request = TranslationRequest(translator.model, rows)
+        request = DecodingState(translator.model, rows)
         (found,) = finish(beam_search(request, 13, num_beams, translator.rules))
         assert found.score == pytest.approx(float(expected.sequences_scores[0]), abs=1e-4)
 
@@ -104,7 +102,7 @@ def test_capture_changes_nothing_and_a_replay_gives_the_same_attention(deep):
     text = f">>por<< {TEXT}"
     captured, bare = deep.translate(text, beam_size=1), deep.translate(text, beam_size=1, capture=False)
     assert captured.log_probs == bare.log_probs
-    request = TranslationRequest(deep.model, torch.tensor([[*deep.ids(text), 0]]))
+    request = DecodingState(deep.model, torch.tensor([[*deep.ids(text), 0]]))
     (again,) = finish(decode(request, 19, rules=deep.rules))
     assert list(again.token_ids) == [step.token_id for step in captured.steps]
     forced = deep.force(text, captured.text)

@@ -18,8 +18,8 @@ from explorer.lenses.measures.stream import UnmeasuredError
 from transformer import AttentionKind, Capture, load_translator
 from transformer.config import Sublayer
 from transformer.encodings import t5_buckets
-from transformer.runs.wording import InputError
 from transformer.storage.files import CheckpointError
+from transformer.text_model import InputError
 
 TEXT = f"{PREFIX}the cat sleeps in the old house while two dogs ran over the hills ."
 TARGET = "die Katze schläft und das Haus ist klein"

@@ -13,15 +13,13 @@ from random_models import random_ids, random_model
 from transformer import Translator
 from transformer.attention import Cache, padding_mask
 from transformer.audit import audit_layer
+from transformer.beam import beam_search
 from transformer.config import ENCODINGS, AttentionKind
-from transformer.decode.beam import beam_search
-from transformer.decode.request import TranslationRequest
-from transformer.decode.search import decode
-from transformer.decode.steps import finish
+from transformer.decoding import DecodingState, decode, finish
 from transformer.encodings import REGISTRY
 from transformer.hooks import Hooks
-from transformer.runs.retrace import retrace
 from transformer.trace import Capture, trace_of
+from transformer.translator import retrace
 from transformer.view import Window
 
 TEXT = "one two three four five"
@@ -74,7 +72,7 @@ def test_the_audit_passes_and_turns_red_without_the_rule(translator, translation
 def test_a_beam_of_one_is_greedy(translator):
     src = random_ids(3, 6)
     (greedy, *_), (beam, *_) = (
-        finish(decoding(TranslationRequest(translator.model, src)))
+        finish(decoding(DecodingState(translator.model, src)))
         for decoding in (lambda r: decode(r, 8), lambda r: beam_search(r, 8, 1))
     )
     assert beam.token_ids == greedy.token_ids

@@ -13,11 +13,11 @@ from random_models import random_language_model
 from transformer import Capture, Generation, Sampling, TextGenerator, load_language_model, load_translator
 from transformer import interventions as do
 from transformer.interventions import InterventionError
-from transformer.runs.language.corpus import log_probs
-from transformer.runs.translation import DecodeStep
-from transformer.runs.wording import InputError
+from transformer.language import log_probs
+from transformer.run import DecodeStep
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import CheckpointError
+from transformer.text_model import InputError
 
 PROMPT = "one two three"
 

@@ -7,13 +7,13 @@ import torch
 from closed_form import CASES
 from corpus import number_pairs
 
+from transformer.batches import corpus_scores, translate_batched
 from transformer.model import Transformer
-from transformer.runs.corpus import corpus_scores, translate_batched
-from transformer.runs.translator import Translator, load_translator
 from transformer.text.pairs import SentencePair
 from transformer.training.runs.progress import TerminalLine
 from transformer.training.runs.quality import greedy_bleu
 from transformer.training.trainer import TrainingStep
+from transformer.translator import Translator, load_translator
 
 PAIRS = [SentencePair(*pair) for pair in number_pairs(30)]
 

@@ -17,7 +17,7 @@ from transformer import Translator
 from transformer.config import Side, Sublayer
 from transformer.interventions import PARTS, Intervention, request
 from transformer.interventions.codec import Encodable, Kind, fields_of
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 
 EVERY = -1
 """The choice of every head, layer or step."""

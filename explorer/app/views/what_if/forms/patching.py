@@ -15,7 +15,7 @@ from explorer.figures.base import labels
 from explorer.lenses.what_if.difference import align_tokens
 from transformer import interventions as do
 from transformer.interventions import InterventionError, PatchPlace
-from transformer.runs.translation import Translation
+from transformer.run import Translation
 from transformer.text.typed import clean
 
 LONGEST = 300

@@ -10,7 +10,7 @@ from waiting import until
 from explorer.app.server.background.run import BackgroundRun, Turns, place
 from explorer.app.server.background.surveys import SurveyWork
 from explorer.lenses.heads.survey import Line
-from transformer.runs.translator import Translator
+from transformer.translator import Translator
 
 LINES = [Line("one two three")] * 40
 

@@ -8,8 +8,8 @@ from collections.abc import Generator
 import pytest
 
 from explorer.app.views.search.tree import FATES, found_sentence, note
-from transformer.decode.rules import SearchRules
-from transformer.decode.tree import NodeState, Output, SearchTree, TreeNode
+from transformer.beam import NodeState, Output, SearchTree, TreeNode
+from transformer.decoding import SearchRules
 
 WORDS = {2: "", 3: "ja", 4: "nein"}
 FINISHED, KEPT = NodeState.FINISHED, NodeState.KEPT

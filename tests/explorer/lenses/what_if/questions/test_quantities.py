@@ -16,8 +16,8 @@ from explorer.lenses.what_if.questions.question import ROUNDING, Measured, Optio
 from transformer import interventions as do
 from transformer import load_translator
 from transformer.config import AttentionKind
-from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.run import Translation
+from transformer.translator import Translator
 
 MODELS = Path(__file__).resolve().parents[5] / "assets" / "models"
 SENTENCES = (

@@ -1,7 +1,8 @@
-"""A translation: text, tokens, steps, and access to every head."""
+"""A finished run, of a translator or a language model: text, tokens, steps, and access to every head."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ from transformer.view import (
 if TYPE_CHECKING:  # a run is also read from a file, without PyTorch
     from torch import Tensor
 
-    from transformer.decode.tree import SearchTree
+    from transformer.beam import SearchTree
     from transformer.trace import AttentionTrace, ResidualTrace
 
 
@@ -60,43 +61,32 @@ class NotCapturedError(ValueError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Translation(Brief):
-    """A sentence, its translation, and everything that the model computed for it. Immutable.
+    """A sentence, its translation, and everything that the model computed for it. Immutable."""
 
-    Attributes:
-        source_text: The text as the model read it.
-        text: The translation.
-        source_tokens: Pieces of the source, ending in ``</s>``.
-        decoder_input_tokens: What the decoder read: the start token and the output, shifted right.
-        target_tokens: What the decoder wrote, ending in ``</s>`` unless the length limit cut it.
-        log_probs: One per target token, in nats.
-        steps: One per target token.
-        method: "greedy", "beam-4", "sample-7", "forced".
-        model: Name of the model.
-        config: The model's config.
-        notes: Sentences for the reader, such as that the text is longer than training texts.
-        attention: The trace; None with ``capture=False``.
-        model_sha256: Digest of the model's weights, if the run was opened from a file that gives it.
-        interventions: What was changed in the model while it ran.
-        distributions: Runs source and output through the model once more, with the same changes, and returns
-            (target, pieces) log-probabilities; None if the run was opened from a file.
-        tree: What a beam search looked at; None unless it was made with ``tree=True``.
-    """
-
-    source_text: str
-    text: str
-    source_tokens: tuple[str, ...]
-    decoder_input_tokens: tuple[str, ...]
-    target_tokens: tuple[str, ...]
-    log_probs: tuple[float, ...]
-    steps: tuple[DecodeStep, ...]
-    method: str
-    model: str
-    config: ModelConfig
-    notes: tuple[str, ...] = ()
-    attention: AttentionTrace | None = None
-    model_sha256: str | None = None
-    interventions: tuple[Intervention, ...] = ()
+    source_text: str  # the text as the model read it
+    text: str  # the translation
+    source_tokens: tuple[str, ...]  # pieces of the source, ending in ``</s>``
+    decoder_input_tokens: tuple[
+        str, ...
+    ]  # what the decoder read: the start token and the output, shifted right
+    target_tokens: tuple[str, ...]  # what the decoder wrote, ending in ``</s>`` unless the limit cut it
+    log_probs: tuple[float, ...]  # one per target token, in nats
+    steps: tuple[DecodeStep, ...]  # one per target token
+    method: str  # "greedy", "beam-4", "sample-7", "forced"
+    model: str  # name of the model
+    config: ModelConfig  # the model's config
+    notes: tuple[
+        str, ...
+    ] = ()  # sentences for the reader, such as that the text is longer than training texts
+    attention: AttentionTrace | None = None  # the trace; None with ``capture=False``
+    model_sha256: str | None = (
+        None  # digest of the model's weights, if the run was opened from a file with it
+    )
+    interventions: tuple[Intervention, ...] = ()  # what was changed in the model while it ran
+    # runs source and output through the model once more, with the same changes, and returns (target, pieces)
+    # log-probabilities; None if the run was opened from a file
     distributions: Callable[[], Tensor] | None = field(default=None, repr=False)
+    # what a beam search looked at; None unless it was made with ``tree=True``
     tree: SearchTree | None = field(default=None, repr=False)
 
     @property
@@ -109,26 +99,24 @@ class Translation(Brief):
     ) -> HeadView:
         """One head, or a window of it, with labels and audit.
 
-        Raises:
-            IndexError: There is no such layer or head (both count from 0), or the window leaves the map.
-            NotCapturedError: Nothing was recorded.
+        IndexError if there is no such layer or head (both count from 0), or the window leaves the map;
+        NotCapturedError if nothing was recorded.
         """
         kind = AttentionKind(kind)
         provenance = self.model, self.config.placement
         from transformer.audit import head_view
 
         view = head_view(self._trace(), (kind, layer, head), self.labels(kind), provenance, window)
-        return replace(view, audit=view.audit.joined(self._told()))
+        return replace(view, audit=view.audit.joined(self._texts()))
 
     def audit(self, *places: Place) -> AuditReport:
         """The checks of the trace (``AttentionTrace.audit``), and whether it is the trace of these tokens.
 
-        Raises:
-            NotCapturedError: Nothing was recorded.
+        NotCapturedError if nothing was recorded.
         """
-        return self._trace().audit(*places).joined(self._told())
+        return self._trace().audit(*places).joined(self._texts())
 
-    def _told(self) -> AuditReport:
+    def _texts(self) -> AuditReport:
         """Whether texts and tokens of this run are those that were recorded; no check if none were."""
         recorded = self._trace().tokens
         texts = {"encoder": self.source_text, "written": self.text}
@@ -173,21 +161,15 @@ class Translation(Brief):
         return read_only(self._trace().embeddings[side].input)
 
     def residual(self, side: Side, layer: int, sublayer: str) -> ResidualTrace:
-        """A sub-layer and the residual stream around it.
-
-        Args:
-            side: "encoder" or "decoder".
-            layer: Layer, from 0.
-            sublayer: "self_attention", "cross_attention" or "feed_forward".
-
-        Raises:
-            NotCapturedError: The translation was not made with ``capture=Capture(residual=True)``.
-            IndexError: There is no such sub-layer.
-        """
+        """``stream`` of "self_attention", "cross_attention" or "feed_forward" of a layer, from 0."""
         return self.stream(Sublayer(side, layer, sublayer))  # type: ignore[arg-type]
 
     def stream(self, sublayer: Sublayer) -> ResidualTrace:
-        """A sub-layer and the residual stream around it; raises as ``residual``."""
+        """A sub-layer and the residual stream around it.
+
+        NotCapturedError if the run was not made with ``capture=Capture(residual=True)``; IndexError if there
+        is no such sub-layer.
+        """
         residuals = self._trace().residuals
         if not residuals:
             raise NotCapturedError(
@@ -210,6 +192,23 @@ class Translation(Brief):
         return self.attention
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Generation(Translation):
+    """A prompt and its continuation. What a ``Translation`` says of its target holds of the whole text.
+
+    There is no source: ``source_tokens`` is empty. The target is the prompt and what was written after it,
+    so that each step, those of the prompt too, has the model's log-probability and its alternatives.
+    """
+
+    prompt: str = ""
+    given: int = 0  # number of the prompt's tokens, the first of the target
+
+    @property
+    def surprisals(self) -> tuple[float, ...]:
+        """−log₂ p of each token given those before it, in bits (Hale 2001)."""
+        return tuple(-value / math.log(2) for value in self.log_probs)
+
+
 @dataclass(frozen=True)
 class TranslatedText:
     """A text of several sentences, each a run."""
@@ -225,5 +224,5 @@ class TranslatedText:
     def notes(self) -> tuple[str, ...]:
         """Sentences for the reader, each after the number of its sentence if there are several."""
         several = len(self.runs) > 1
-        told = ((i, note) for i, run in enumerate(self.runs, start=1) for note in run.notes)
-        return tuple(f"Sentence {i}: {note}" if several else note for i, note in told)
+        numbered = ((i, note) for i, run in enumerate(self.runs, start=1) for note in run.notes)
+        return tuple(f"Sentence {i}: {note}" if several else note for i, note in numbered)

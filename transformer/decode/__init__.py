@@ -1,1 +1,0 @@
-"""From a model to tokens: steps, search, beam, sampling, replay."""

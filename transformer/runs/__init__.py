@@ -1,1 +1,0 @@
-"""Text in, run out: translating with an encoder-decoder, generating with a language model."""

@@ -1,1 +1,0 @@
-"""Prompt in, continuation out: generating with a language model."""

@@ -1,0 +1,118 @@
+"""Sampling: the next token is drawn at random; several samples of one text, and the tree that they form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import torch
+from torch import Tensor
+
+from transformer.decoding import Choice
+from transformer.run import Translation
+from transformer.text.kinds import above, at_least, check_fields, whole
+
+MIN_TEMPERATURE = 0.001
+"""Lower temperatures only imitate greedy search, and the lowest of them give NaN."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Settings for drawing the next token (top-p: Holtzman et al. 2020; top-k: Fan et al. 2018).
+
+    ValueError if a value is out of range.
+    """
+
+    temperature: Annotated[float, at_least(MIN_TEMPERATURE)] = 1.0  # divides the logits
+    top_k: Annotated[int, whole(1)] | None = None  # keep the k most probable tokens; None keeps all
+    top_p: Annotated[float, above(0, 1)] | None = None  # keep the fewest tokens that reach p; None keeps all
+    seed: Annotated[int, whole(0, most=2**63 - 1)] = 0  # the same seed gives the same translation
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def chooser(self) -> Choice:
+        """A function that chooses tokens, with its own random generator."""
+        generator = torch.Generator().manual_seed(self.seed)
+
+        def choose(log_probs: Tensor) -> Tensor:
+            probabilities = self.filtered(log_probs).cpu()
+            return torch.multinomial(probabilities, 1, generator=generator)[:, 0].to(log_probs.device)
+
+        return choose
+
+    def filtered(self, log_probs: Tensor) -> Tensor:
+        """(rows, vocab_size) probabilities after temperature, top-k and top-p."""
+        logits = log_probs / self.temperature
+        if self.top_k is not None:
+            threshold = logits.topk(min(self.top_k, logits.shape[-1])).values[:, -1:]
+            logits = logits.masked_fill(logits < threshold, -torch.inf)
+        probabilities = logits.softmax(-1)
+        if self.top_p is not None:
+            ordered, order = probabilities.sort(-1, descending=True)
+            dropped = ordered.cumsum(-1) - ordered >= self.top_p
+            probabilities = probabilities.masked_fill(dropped.scatter(-1, order, dropped), 0.0)
+            probabilities = probabilities / probabilities.sum(-1, keepdim=True)
+        return probabilities
+
+
+@dataclass(frozen=True)
+class SharedToken:
+    """A token of one or more samples that agree up to it."""
+
+    token: str  # the piece
+    token_id: int  # its id
+    step: int  # the step of the output, from 0
+    parent: int | None  # place in ``Draws.nodes`` of the token before it; None at the first step
+    log_prob: float  # log-probability of the token under the model, in nats
+    total: float  # Σ log p up to here
+    samples: tuple[int, ...]  # which samples have it, from 0
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Samples of one text."""
+
+    translations: tuple[Translation, ...]  # one per seed, without attention
+    # the tree of their tokens, step by step; at each step in the order of the first sample
+    nodes: tuple[SharedToken, ...]
+
+    @property
+    def best(self) -> int:
+        """The most probable sample, from 0."""
+        totals = [sum(run.log_probs) for run in self.translations]
+        return totals.index(max(totals))
+
+    def leaf(self, sample: int) -> int:
+        """The last node of a sample."""
+        return max(place for place, node in enumerate(self.nodes) if sample in node.samples)
+
+
+def draw(
+    translate: Callable[..., Translation],  # translates one text with changes: options of ``translate``
+    sampling: Sampling,  # temperature, top-k and top-p; its seed is not used
+    seeds: Iterable[int],
+) -> Draws:
+    """One sample per seed, each as ``translate`` with that seed draws it; raises as it does."""
+    runs = tuple(translate(beam_size=1, sample=replace(sampling, seed=i), capture=False) for i in seeds)
+    return Draws(runs, shared_tokens(runs))
+
+
+def shared_tokens(runs: Sequence[Translation]) -> tuple[SharedToken, ...]:
+    """The tree of the tokens of some translations of one text."""
+    nodes: list[SharedToken] = []
+    latest: dict[int | None, list[int]] = {None: list(range(len(runs)))}  # samples by the node they are at
+    for step in range(max((len(run.steps) for run in runs), default=0)):
+        groups: dict[tuple[int | None, int], list[int]] = {}
+        for parent, samples in latest.items():
+            for sample in samples:
+                if step < len(runs[sample].steps):
+                    groups.setdefault((parent, runs[sample].steps[step].token_id), []).append(sample)
+        latest = {}
+        for (parent, token_id), samples in groups.items():
+            latest[len(nodes)] = samples
+            now, before = runs[samples[0]].steps[step], 0.0 if parent is None else nodes[parent].total
+            total = before + now.log_prob
+            nodes.append(SharedToken(now.token, token_id, step, parent, now.log_prob, total, tuple(samples)))
+    return tuple(nodes)
