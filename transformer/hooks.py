@@ -144,6 +144,8 @@ def function_edits(functions: Mapping[str, HookFunction], config: ModelConfig) -
     ValueError if the model has no such place; and in the run, if a function returns another shape or no
     tensor.
     """
+    if not functions:
+        return {}
     known = {name for name in hook_names(config) if name.rpartition(".")[2] not in ("encoding", "norm")}
     for name in functions:
         if name not in known:

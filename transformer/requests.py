@@ -157,7 +157,7 @@ class Request:
             self.given = given = len(target.ids)
         shortest = target is not None and max_length is None
         self.limit = self.given if shortest else reader.limit(source or len(prompt), max_length)
-        function_edits(self.hooks, self.config)
+        function_edits(self.hooks, self.config)  # refuses what the model lacks
         shape = RunShape(self.config, len(typed), source, self.limit, given)
         check(self.values, shape)
         edits = {e: reader.source_id(e.token) for e in self.values if isinstance(e, EditSource)}
