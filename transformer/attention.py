@@ -160,7 +160,7 @@ def attend(
     if not unfused and score.vector is None and window is None:
         scale = None if score.name == "scaled_dot" else 1.0
         alone = mask.causal and mask.key_padding is None and mask.texts is None
-        if alone and bias is None and queries == keys > 1:
+        if alone and bias is None and queries == keys > 1 and mask.first_query == 0:
             return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
         dense = mask.dense(queries, keys, query.device)
         if bias is not None:

@@ -23,7 +23,7 @@ from transformer import interventions as do
 from transformer.config import ENCODINGS, ModelConfig, Place, PlacedHead, Side
 from transformer.encodings import ALL_HEADS, Learned
 from transformer.equations import HeadChange
-from transformer.hooks import Hooks
+from transformer.hooks import UNFUSED, Hooks
 from transformer.interventions import InAttention, InHeads, Masking
 from transformer.model import EncoderDecoder, Network
 from transformer.stream import SMALLEST_SCALE, audit_stream, difference, textbook_norm, worst
@@ -51,7 +51,6 @@ VIEW_LIMIT = 1e-5
 CELLS = 1 << 20
 """Number of weights to recompute at a time, so that an audit of a long text needs little memory."""
 POSITIONS_UNMADE = "whether the positions are those of the model's table"
-HOOKED = "what a hook of the user put in"
 Basis = Network | ModelConfig | None
 """The model; or its config if there is no model, as of a file."""
 
@@ -67,7 +66,7 @@ def audit(
     """Runs every check that a trace allows."""
     limit = OUTPUT_LIMIT[trace.dtype]
     small = EMBEDDING_LIMIT if trace.dtype == torch.float32 else limit
-    hooked = any(name.rpartition(".")[2] not in ("mask", "scores", "weights") for name in trace.functions)
+    hooked = any(name.rpartition(".")[2] not in UNFUSED for name in trace.functions)
     checks = list[Check]()
     for kind, layer in places:
         heads = f"{trace.config.sites[kind].sublayer(layer).path}.heads"
@@ -80,9 +79,10 @@ def audit(
         checks += trace.once((audit_stream, basis), lambda: audit_stream(trace, basis, limit))
     if isinstance(basis, Network) and not hooked:
         checks += trace.once((audit_places, basis), lambda: audit_places(trace, basis, limit))
-    changes = tuple(map(str, trace.interventions))
-    unmade = (HOOKED,) if hooked else ()
-    return AuditReport(merged(checks).checks, changes, unmade=unmade).joined(entered)
+    unknown = " (so places and the stream were not checked)" * hooked
+    functions = (f"a function of yours acts at {name}{unknown}" for name in trace.functions)
+    changes = (*map(str, trace.interventions), *functions)
+    return AuditReport(merged(checks).checks, changes).joined(entered)
 
 
 def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) -> list[Check]:
@@ -176,6 +176,8 @@ class Textbook:
 
     def _mask(self, rows: Tensor, keys: Tensor) -> Tensor:
         layer, columns = self.layer, keys.expand(len(rows), -1)
+        if layer.used_mask is not None:
+            return layer.used_mask[self.rows]
         mask = columns <= rows[:, None] if layer.causal else columns >= 0
         mask = mask if layer.key_padding is None else mask & layer.key_padding
         if self.window is not None:

@@ -249,11 +249,6 @@ class ModelConfig:
         return self.vocab_size
 
     @property
-    def beyond_pieces(self) -> bool:
-        """True if padding or the start is no piece but an id past the last one."""
-        return self.pad_id == self.vocab_size or self.bos_id == self.n_target_pieces
-
-    @property
     def language_pieces(self) -> tuple[str, ...]:
         """The pieces that name a target language; empty for a model with only one."""
         return ()
@@ -276,7 +271,11 @@ class ModelConfig:
     @cached_property
     def sites(self) -> Mapping[AttentionKind, Site]:
         """The model's attentions by kind: what each connects, how deep it is, where it sits."""
-        raise NotImplementedError
+        score: ScoreName = "scaled_dot" if self.scaled_scores else "dot"
+        kinds = {AttentionKind(side): stack for side, stack in self.stacks.items()}
+        if "cross_attention" in self.stacks["decoder"].sublayers:
+            kinds[AttentionKind.CROSS] = self.stacks["decoder"]
+        return {kind: _site(kind, stack.n_layers, score) for kind, stack in kinds.items()}
 
     @cached_property
     def sizes(self) -> dict[str, tuple[int, int]]:
@@ -321,36 +320,22 @@ class ModelConfig:
 class TransformerConfig(ModelConfig):
     """Sizes and choices of an encoder-decoder Transformer (Vaswani et al. 2017, section 3 and table 3).
 
-    Attributes:
-        vocab_size: Number of pieces; source and target share one vocabulary (section 5.1), unless
-            ``target_vocab_size`` says otherwise.
-        n_encoder_layers: Layers of the encoder stack.
-        n_decoder_layers: Layers of the decoder stack.
-        tied_embeddings: The output projection is the target's embedding table (section 3.4).
-        shared_embeddings: Source and target have one embedding table (section 3.4).
-        target_vocab_size: Number of target pieces, if the target has its own vocabulary.
-        languages: Pieces such as ``>>fra<<``, separated by blanks; one at the start of a source text names
-            the target language.
-        language_pair: A text begins with two of them: its own, which the encoder reads, and that of the
-            output, with which the decoder begins.
-        task: What the output is: a translation of the text, or whatever the text asks for.
-        prompts: Beginnings of texts that say what to do, such as "summarize: ", a line each.
-        decoder_d_ff: ``d_ff`` of the decoder, if it has another one than the encoder.
-
-    Raises:
-        ValueError: As for ``ModelConfig``.
+    Source and target share one vocabulary (section 5.1), unless ``target_vocab_size`` says otherwise.
     """
 
     n_encoder_layers: _Few = 6
     n_decoder_layers: _Few = 6
-    tied_embeddings: bool = True
-    shared_embeddings: bool = True
-    target_vocab_size: _Pieces | None = None
+    tied_embeddings: bool = True  # the output projection is the target's embedding table (section 3.4)
+    shared_embeddings: bool = True  # source and target have one embedding table (section 3.4)
+    target_vocab_size: _Pieces | None = None  # number of target pieces, if the target has its own vocabulary
+    # pieces such as ``>>fra<<``, separated by blanks; one at the start of a source names the target language
     languages: str = ""
+    # a text begins with two of them: its own, which the encoder reads, and that of the output, with which the
+    # decoder begins
     language_pair: bool = False
-    task: Task = "translate"
-    prompts: str = ""
-    decoder_d_ff: _Inner | None = None
+    task: Task = "translate"  # what the output is: a translation, or whatever the text asks for
+    prompts: str = ""  # beginnings of texts that say what to do, such as "summarize: ", a line each
+    decoder_d_ff: _Inner | None = None  # ``d_ff`` of the decoder, if it has another one than the encoder
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -400,42 +385,20 @@ class TransformerConfig(ModelConfig):
             ),
         }
 
-    @cached_property
-    def sites(self) -> Mapping[AttentionKind, Site]:
-        """The three attentions by kind."""
-        score: ScoreName = "scaled_dot" if self.scaled_scores else "dot"
-        depth = {AttentionKind.ENCODER: self.n_encoder_layers}
-        return {kind: _site(kind, depth.get(kind, self.n_decoder_layers), score) for kind in AttentionKind}
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LanguageModelConfig(ModelConfig):
-    """Sizes and choices of a causal language model: a decoder without cross-attention (Radford et al. 2018).
+    """Sizes and choices of a causal language model: a decoder alone (Radford et al. 2018)."""
 
-    Attributes:
-        architecture: Always "language_model"; ``config.json`` says so.
-        n_layers: Layers of its one stack.
-        positions: One of ``RELATIVE``, because a row of training holds several texts.
-
-    Raises:
-        ValueError: As for ``ModelConfig``, or the encoding counts from the start of a row.
-    """
-
-    architecture: Literal["language_model"] = "language_model"
-    n_layers: _Few = 6
+    architecture: Literal["language_model"] = "language_model"  # ``config.json`` says so
+    n_layers: _Few = 6  # of its one stack
     norm: Norm = "pre"
-    positions: Annotated[str, one_of(*RELATIVE)] = "rotary"
+    positions: Annotated[str, one_of(*RELATIVE)] = "rotary"  # a row of training holds several texts
 
     @cached_property
     def stacks(self) -> Mapping[Side, Stack]:
         """The decoder alone."""
         return {"decoder": Stack("decoder", self.n_layers, ("self_attention", "feed_forward"))}
-
-    @cached_property
-    def sites(self) -> Mapping[AttentionKind, Site]:
-        """Masked self-attention alone."""
-        score: ScoreName = "scaled_dot" if self.scaled_scores else "dot"
-        return {AttentionKind.DECODER: _site(AttentionKind.DECODER, self.n_layers, score)}
 
 
 Score = Literal["additive", "bilinear", "dot", "local"]

@@ -194,6 +194,10 @@ def constrained(
             raise InterventionError(f"The token chosen at step {step + 1} is also forbidden there.")
     if not chosen and not barred:
         return rules
+    if {(None, rules.forced_start), (0, rules.forced_start), (None, rules.forced_end)} & {*barred}:
+        raise InterventionError(
+            "The model's own rules put this token into every output, so it cannot be forbidden."
+        )
     return replace(rules, end_id=end_id, chosen=tuple(chosen), barred=tuple(barred))
 
 
@@ -270,7 +274,7 @@ class Step:
     token_ids: tuple[int, ...]  # (rows,) the chosen tokens
     log_probs: tuple[float, ...]  # (rows,) their log-probabilities under the model, in nats
     parents: tuple[int, ...]  # (rows,) the row before this step that each row extends
-    # (rows,) what the search ranks by; in greedy search and sampling the sum of log-probabilities
+    # (rows,) what a beam ranks by; in greedy search and sampling the log-probability of the step
     scores: tuple[float, ...]
     # (rows before, ALTERNATIVES) the most probable tokens, best first, and their log-probabilities in nats
     alternative_ids: tuple[tuple[int, ...], ...]

@@ -10,7 +10,8 @@ called. One ``Hooks`` belongs to one request and travels where its cache travels
 | ``encoder.positions`` | (new, d_model) the encoding that is added |
 | ``encoder.output`` | (batch, source, d_model) what cross-attention reads |
 | ``encoder.0.self_attention.query``, ``.key``, ``.value`` | (batch, heads, length, d_head) |
-| ``….scores``, ``….mask``, ``….weights`` | (batch, heads, queries, keys) of equation 1; True = may attend |
+| ``….scores``, ``….weights`` | (batch, heads, queries, keys) of equation 1 |
+| ``….mask`` | (batch or 1, 1, queries, keys) bool, True = may attend |
 | ``….heads`` | (batch, heads, queries, d_head) weights @ values, which W_O reads |
 | ``encoder.0.feed_forward.hidden`` | (batch, new, d_ff) inner units after the activation |
 | ``encoder.0.self_attention.read``, ``.output``, ``.stream`` | (batch, new, d_model) what a \
@@ -48,7 +49,7 @@ class At(NamedTuple):
     """What an edit may need to know of the place where it acts."""
 
     first: int = 0  # position of the first row, from 0
-    mask: Tensor | None = None  # at weights: (…, queries, keys), True = may attend; None if nothing is masked
+    mask: Tensor | None = None  # at weights: (…, queries, keys), True = may attend
     bias: Tensor | None = None  # at scores: the part of them that positions add, undivided by √d_k
 
 
@@ -72,6 +73,10 @@ class Hooks:
     ) -> None:
         self.record, self.edits = frozenset(record), dict(edits or {})
         self.recorded: dict[str, list[Tensor]] = {}
+        if wrong := [name for name in self.edits if "." not in name and name != "logits"]:
+            raise ValueError(
+                f"An edit needs a whole name, not {wrong[0]!r:.40}; model.hook_names() lists them."
+            )
         places = (name.rpartition(".") for name in (*self.edits, *self.record))
         self._unfused = {place for place, _, part in places if part in UNFUSED}
 
@@ -88,7 +93,7 @@ class Hooks:
         own = value
         for edit in self.edits.get(name, ()):
             value = edit(value, at)
-        if self.records(name):
+        if self.records(name) and isinstance(value, Tensor):
             self.keep(name, value)
             if value is not own:
                 self.keep(f"{name}.own", own)
@@ -96,7 +101,7 @@ class Hooks:
 
     def keep(self, name: str, value: Tensor) -> None:
         """Records a value, whoever asks."""
-        if name[name.rfind(".") + 1 :] in _WHOLE:
+        if name.removesuffix(".own").rpartition(".")[2] in _WHOLE:
             self.recorded[name] = [value]
         else:
             self.recorded.setdefault(name, []).append(value)
@@ -112,19 +117,20 @@ class Hooks:
 
 
 def hook_names(config: ModelConfig) -> tuple[str, ...]:
-    """Every name that a model of this config calls its hooks with, in the order of a run."""
+    """Every name of a value that a model of this config calls its hooks with, in the order of a run.
+
+    Modules have names, too (see above); only interventions put others in their places.
+    """
 
     def of_side(side: Side) -> Iterator[str]:
         stack = config.stacks[side].passed()
-        yield from (f"{side}.{part}" for part in (*["encoding"] * bool(stack), "tokens"))
+        yield f"{side}.tokens"
         if ENCODINGS[config.positions].acts == "embeddings":
             yield f"{side}.positions"
         yield f"{side}.input"
         for sublayer in stack:
             parts = ("hidden",) if sublayer.name == "feed_forward" else _ATTENDING
-            yield from (f"{sublayer.path}.{part}" for part in ("norm", "read", *parts, "output", "stream"))
-        if config.norm == "pre" and stack:
-            yield f"{side}.norm"
+            yield from (f"{sublayer.path}.{part}" for part in ("read", *parts, "output", "stream"))
         if side == "encoder":
             yield "encoder.output"
 
@@ -135,7 +141,7 @@ def hook_names(config: ModelConfig) -> tuple[str, ...]:
     return (*names, "logits")
 
 
-_ATTENDING = ("query", "key", "value", "mask", "scores", "weights", "heads")
+_ATTENDING = ("query", "key", "value", "scores", "mask", "weights", "heads")
 
 
 def function_edits(functions: Mapping[str, HookFunction], config: ModelConfig) -> dict[str, list[Edit]]:
@@ -146,7 +152,7 @@ def function_edits(functions: Mapping[str, HookFunction], config: ModelConfig) -
     """
     if not functions:
         return {}
-    known = {name for name in hook_names(config) if name.rpartition(".")[2] not in ("encoding", "norm")}
+    known = hook_names(config)
     for name in functions:
         if name not in known:
             raise ValueError(
@@ -155,7 +161,7 @@ def function_edits(functions: Mapping[str, HookFunction], config: ModelConfig) -
 
     def edit(name: str, function: HookFunction) -> Edit:
         def changed(value: Tensor, at: At) -> Tensor:
-            result = function(value, at.first)
+            result = function(value.clone(), at.first)  # it may change its copy in place
             if not isinstance(result, Tensor):
                 raise ValueError(
                     f"The hook at {name} returned {type(result).__name__}; it must return a tensor."

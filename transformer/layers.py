@@ -193,10 +193,9 @@ class LayerStack(nn.Module):
         hooks: Hooks | None = None,
     ) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
-        positions, norm = self.positions, self.final_norm
-        if hooks is not None:
-            positions, norm = hooks(f"{self.side}.encoding", positions), hooks(f"{self.side}.norm", norm)
+        positions = self.positions if hooks is None else hooks(f"{self.side}.encoding", self.positions)
         rules = positions.rules(len(self.layers))
         for layer, rule in zip(self.layers, rules, strict=True):
             x = layer(x, mask, positions, rule, memory, memory_mask, cache, hooks)
+        norm = self.final_norm if hooks is None else hooks(f"{self.side}.norm", self.final_norm)
         return norm(x)

@@ -33,7 +33,8 @@ class PieceTable(nn.Embedding):
 
 def piece_table(config: ModelConfig, pieces: int) -> nn.Embedding:
     """The table of embeddings for some pieces (section 3.4)."""
-    return (PieceTable if config.beyond_pieces else nn.Embedding)(pieces, config.d_model)
+    beyond = config.pad_id == config.vocab_size or config.bos_id == config.n_target_pieces
+    return (PieceTable if beyond else nn.Embedding)(pieces, config.d_model)
 
 
 class Network(Brief, nn.Module):
@@ -287,6 +288,10 @@ class LanguageModel(Network):
 
         Padding at the end of a row needs no mask of its own: the causal mask hides it from every token.
         """
+        if texts is not None and (cache is not None or hooks is not None):
+            raise ValueError(
+                "Several texts in a row are read in one pass of training, without cache or hooks."
+            )
         first = 0 if cache is None else cache.length
         x = self.embed(ids, "decoder", first, hooks)
         mask = AttentionMask(causal=True, first_query=first, texts=texts)

@@ -104,7 +104,7 @@ class Request:
     Raises:
         InputError: The text is empty or too long.
         InterventionError: A change does not fit the model, the text or the output.
-        ValueError: An option is out of range, options contradict each other, or a hook acts on no attention.
+        ValueError: An option is out of range, options contradict each other, or the model lacks a place.
     """
 
     def __init__(
@@ -122,13 +122,10 @@ class Request:
         length_offset: int | None = None,
         target: GivenOutput | None = None,  # the output, if it is given
     ) -> None:
-        self.reader, self.model, self.config, self.own_notes = (
-            reader,
-            reader.model,
-            reader.config,
-            reader.notes,
-        )
-        self.values, self.hooks, self.target = as_interventions(interventions), hooks or {}, target
+        self.reader, self.model, self.config = reader, reader.model, reader.config
+        self.own_notes = reader.notes
+        self.values = as_interventions(interventions) if interventions else ()
+        self.hooks, self.target = hooks or {}, target
         self.sample, self.keeps_tree = sample, tree
         self.beam_size = (reader.rules.beam_size if sample is None else 1) if beam_size is None else beam_size
         if sample is not None and self.beam_size != 1:
@@ -157,12 +154,15 @@ class Request:
             self.given = given = len(target.ids)
         shortest = target is not None and max_length is None
         self.limit = self.given if shortest else reader.limit(source or len(prompt), max_length)
-        function_edits(self.hooks, self.config)  # refuses what the model lacks
+        if self.hooks:
+            function_edits(self.hooks, self.config)  # refuses what the model lacks
         shape = RunShape(self.config, len(typed), source, self.limit, given)
-        check(self.values, shape)
-        edits = {e: reader.source_id(e.token) for e in self.values if isinstance(e, EditSource)}
-        names = {edit: (i, reader.source_pieces([i])[0]) for edit, i in edits.items()}
-        read = edited(typed, self.values, names) if typed else ()
+        read: Sequence[tuple[int, str]] = typed
+        if self.values:
+            check(self.values, shape)
+            edits = {e: reader.source_id(e.token) for e in self.values if isinstance(e, EditSource)}
+            names = {edit: (i, reader.source_pieces([i])[0]) for edit, i in edits.items()}
+            read = edited(typed, self.values, names) if typed else ()
         self.source_ids, self.source_tokens = tuple(i for i, _ in read), tuple(piece for _, piece in read)
         self.changes = tuple(Change(each, self._material(each, shape)) for each in self.values)
         self.capture = Capture() if capture is True else capture or None
@@ -275,6 +275,8 @@ class Request:
 
     def _hooks(self, capture: Capture | None = None) -> Hooks | None:
         """Who looks at a pass: the request's changes and functions, and what records."""
+        if capture is None and not self.changes and not self.hooks:
+            return None
         return hooks_of(self.config, capture, self.changes, self.hooks)
 
     def _state(self, hooks: Hooks | None, step_hooks: Hooks | None) -> DecodingState:
@@ -406,7 +408,8 @@ def answer(
     **options: Unpack[Options],
 ) -> Iterator[DecodeStep | Translation]:
     """``Request.run``, once more on the CPU if the GPU has no memory left; raises as ``Request``."""
-    options["interventions"] = as_interventions(options.get("interventions", ()))
+    if options.get("interventions"):
+        options["interventions"] = as_interventions(options["interventions"])
     parts = reader, text, beam_size, max_length
     return reader.answered(lambda: Request(*parts, **options, target=target).run())
 

@@ -75,6 +75,7 @@ class LayerTrace(Brief):
     bias: BiasRule | None = None  # rule for numbers added to the scores, or None
     # (heads, queries, keys) the weights that were used, if a user's function changed this attention
     used_weights: Tensor | None = None
+    used_mask: Tensor | None = None  # (queries, keys) bool, if it changed the mask
     value_norms: Tensor | None = None  # (heads, keys) ‖v_j W_O^h‖, if a file gives them; otherwise None
     changes: tuple[Change, ...] = ()  # the interventions that act here
     edits: Mapping[str, Sequence[Edit]] = field(
@@ -108,6 +109,8 @@ class LayerTrace(Brief):
     def mask(self, window: Window | None = None) -> Tensor:
         """(queries, keys) bool, True = may attend; with the cells that interventions allow or forbid."""
         window = window or self.window()
+        if self.used_mask is not None:
+            return self.used_mask[window.queries, window.keys]
         if "mask" not in self.edits:
             return self.own_mask(window)
         own = self.own_mask(self._rows(window))
@@ -259,6 +262,7 @@ class AttentionTrace(Brief):
             if bias is None
             else BiasRule(next(n for n, axes in BIASES.items() if axes == bias.dim()), bias),
             used_weights=get(f"{name}.weights"),
+            used_mask=get(f"{name}.mask"),
             value_norms=get(f"{name}.value_norms"),
             changes=tuple(
                 each for each in self.changes if acts_in(each.value, site.kind, layer, self.config.n_heads)
@@ -427,14 +431,16 @@ def trace_of(
     recorded, types = dict[str, Tensor](), set[torch.dtype]()
     for name in hooks.recorded:
         value = hooks.values(name)
-        part = name.rpartition(".")[2]
+        part = name.removesuffix(".own").rpartition(".")[2]
         if part in ("query", "tokens"):
             types.add(value.dtype)
         whole = part in CONSTANTS - {"padding"} or part == "positions"
-        value = value if whole else value[row]
+        value = value if whole else value[min(row, len(value) - 1)]
         if part == "centres":  # one head
             value = value[0]
-        value = value if part == "padding" else value.float()
+        if part == "mask":  # alike for all heads, and perhaps for all rows
+            value = value[0]
+        value = value if value.dtype == torch.bool else value.float()
         recorded[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
     if not types:
         return None
@@ -472,5 +478,5 @@ def hooks_of(
         by_name.setdefault(name, []).extend(added)
         place, _, part = name.rpartition(".")
         if part in UNFUSED and capture is not None and capture.attention:
-            record.add(f"{place}.weights")  # what nothing but this run knows
+            record |= {f"{place}.weights", *([name] if part == "mask" else [])}  # which only this run knows
     return Hooks(record, by_name) if record or by_name else None

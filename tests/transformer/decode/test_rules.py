@@ -7,7 +7,9 @@ import random
 import pytest
 import torch
 
-from transformer.decoding import SearchRules
+from transformer import interventions as do
+from transformer.decoding import SearchRules, constrained
+from transformer.interventions import InterventionError
 
 PIECES, END, START = 12, 2, 11
 
@@ -63,3 +65,16 @@ def test_rules_are_told_in_words():
         "no 3 tokens in a row twice",
     )
     assert SearchRules(no_repeat=1).in_words == ("no token twice",)
+
+
+@pytest.mark.parametrize(
+    ("rules", "change"),
+    [
+        (SearchRules(forced_start=5), do.forbid(5)),
+        (SearchRules(forced_start=5), do.forbid(5, step=0)),
+        (SearchRules(forced_end=2), do.forbid(2)),
+    ],
+)
+def test_a_token_that_the_model_s_rules_write_cannot_be_forbidden(rules, change):
+    with pytest.raises(InterventionError, match=r"own rules put this token into every output"):
+        constrained(rules, [change], int, 2)
