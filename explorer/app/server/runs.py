@@ -25,7 +25,6 @@ from explorer.app.server.stores import Model, declare, held, kept
 from explorer.lenses.words.alignment import Aligner
 from explorer.linked import view as linked_view
 from transformer.config import AttentionKind, Head
-from transformer.decoding import SearchRules
 from transformer.hub.settings import is_hosted
 from transformer.interventions import Intervention, write_text
 from transformer.run import DecodeStep, Translation
