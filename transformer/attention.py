@@ -324,17 +324,19 @@ class MultiHeadAttention(Attention):
             query = positions.rotate(query, first)
         key, value = project() if cache is None else cache.update(project)
         if hooks is not None:
-            query, key, value = _seen(hooks, self.name, query, key, value, mask, rule)
+            at = At(first)
+            query, key, value = _seen(hooks, at, self.name, query, key, value, mask, rule)
         bias = None if rule is None else rule.matrix(query, key.shape[2], first)
         divided = rule is not None and rule.divided
         heads = attend(query, key, value, mask, bias, self.score, None, hooks, self.name, divided)
         if hooks is not None:
-            heads = hooks(f"{self.name}.heads", heads, At(first))
+            heads = hooks(f"{self.name}.heads", heads, at)
         return self.out_proj(heads.transpose(1, 2).flatten(2))  # (batch, queries, d_model)
 
 
 def _seen(
     hooks: Hooks,
+    at: At,
     name: str,
     query: Tensor,
     key: Tensor,
@@ -343,13 +345,13 @@ def _seen(
     rule: BiasRule | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values after hooks; a recording of queries has all that the scores depend on."""
-    if hooks.records(f"{name}.query"):
+    if f"{name}.query" not in hooks.recorded and hooks.records(f"{name}.query"):
         if mask.key_padding is not None:
             hooks.keep(f"{name}.padding", mask.key_padding)
         if rule is not None:
             hooks.keep(f"{name}.bias", rule.table)
     return (
-        hooks(f"{name}.query", query, At(mask.first_query)),
+        hooks(f"{name}.query", query, at),
         hooks(f"{name}.key", key),
         hooks(f"{name}.value", value),
     )

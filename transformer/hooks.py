@@ -77,8 +77,12 @@ class Hooks:
             raise ValueError(
                 f"An edit needs a whole name, not {wrong[0]!r:.40}; model.hook_names() lists them."
             )
-        places = (name.rpartition(".") for name in (*self.edits, *self.record))
+        places = [name.rpartition(".") for name in (*self.edits, *self.record)]
         self._unfused = {place for place, _, part in places if part in UNFUSED}
+        # whether somebody looks at the residual stream; residual connections call nothing otherwise
+        self.in_stream = any(part in STREAM or part == "norm" for _, _, part in places)
+        self._plans: dict[str, tuple[Sequence[Edit], bool]] = {}
+        self._whole = set[str]()
 
     def unfuses(self, attention: str) -> bool:
         """Whether somebody wants the scores or weights of an attention, which fused kernels do not have."""
@@ -90,10 +94,14 @@ class Hooks:
 
     def __call__(self, name: str, value: Any, at: At = START) -> Any:
         """The value with which the model goes on."""
+        plan = self._plans.get(name)
+        if plan is None:  # the same name comes again with every step
+            plan = self._plans[name] = self.edits.get(name, ()), self.records(name)
+        edits, recorded = plan
         own = value
-        for edit in self.edits.get(name, ()):
+        for edit in edits:
             value = edit(value, at)
-        if self.records(name) and isinstance(value, Tensor):
+        if recorded and isinstance(value, Tensor):
             self.keep(name, value)
             if value is not own:
                 self.keep(f"{name}.own", own)
@@ -101,10 +109,15 @@ class Hooks:
 
     def keep(self, name: str, value: Tensor) -> None:
         """Records a value, whoever asks."""
-        if name.removesuffix(".own").rpartition(".")[2] in _WHOLE:
+        parts = self.recorded.get(name)
+        if parts is None:
             self.recorded[name] = [value]
+            if name.removesuffix(".own").rpartition(".")[2] in _WHOLE:
+                self._whole.add(name)
+        elif name in self._whole:
+            parts[0] = value
         else:
-            self.recorded.setdefault(name, []).append(value)
+            parts.append(value)
 
     def values(self, name: str) -> Tensor:
         """Everything that was recorded under a name, rows side by side; KeyError if nothing was."""

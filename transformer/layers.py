@@ -103,7 +103,7 @@ class Residual(nn.Module):
         first: int = 0,
     ) -> Tensor:
         """The stream after the sub-layer, (batch, length, d_model)."""
-        if hooks is not None:
+        if hooks is not None and hooks.in_stream:
             return self._watched(x, apply, hooks, At(first))
         read = self.norm(x) if self.pre_norm else x
         total = x + self.dropout(apply(read))

@@ -430,7 +430,7 @@ def trace_of(
     """What hooks recorded of one row of the batch; None if it was no attention."""
     recorded, types = dict[str, Tensor](), set[torch.dtype]()
     for name in hooks.recorded:
-        value = hooks.values(name)
+        value, alone = hooks.values(name), len(hooks.recorded[name]) == 1
         part = name.removesuffix(".own").rpartition(".")[2]
         if part in ("query", "tokens"):
             types.add(value.dtype)
@@ -441,7 +441,8 @@ def trace_of(
         if part == "mask":  # alike for all heads, and perhaps for all rows
             value = value[0]
         value = value if value.dtype == torch.bool else value.float()
-        recorded[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        value = value.detach().cpu()  # a part alone may be the model's, or a view of a cache
+        recorded[name] = value.clone(memory_format=torch.contiguous_format) if alone else value
     if not types:
         return None
     dtype = max(types, key=lambda dtype: torch.finfo(dtype).eps)

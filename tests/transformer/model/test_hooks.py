@@ -46,7 +46,7 @@ def test_a_model_calls_its_hooks_with_the_names_that_it_lists_in_their_order(mod
             seen[name] = value
             return value
 
-    model(random_ids(1, 5), random_ids(1, 4), hooks=Noting({"weights"}))
+    model(random_ids(1, 5), random_ids(1, 4), hooks=Noting({"weights", "stream"}))
     listed = model.hook_names()
     assert [name for name in seen if not name.endswith((".norm", ".encoding"))] == list(listed)
 
