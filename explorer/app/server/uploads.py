@@ -27,10 +27,13 @@ def read_upload(
         raise DataError(
             f"The file has {len(content) / 2**20:.1f} MiB; at most {bounds.total // 2**20} MiB are allowed."
         )
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / ("upload.gz" if name.endswith(".gz") else "upload")
-        path.write_bytes(content)
-        try:
-            return read(path, bounds)
-        except DataError as error:
-            raise DataError(str(error).replace(str(path), "the file")) from error
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / ("upload.gz" if name.endswith(".gz") else "upload")
+            path.write_bytes(content)
+            try:
+                return read(path, bounds)
+            except DataError as error:
+                raise DataError(str(error).replace(str(path), "the file")) from error
+    except OSError as error:
+        raise DataError("The server has no room to unpack the file; try again later.") from error

@@ -6,7 +6,6 @@ import base64
 import datetime
 import html
 import json
-import re
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,7 +23,7 @@ from explorer.linked.view.examples import Example, read_examples
 from transformer import Translation, Translator, load_translator
 from transformer.config import TransformerConfig
 from transformer.decoding import FREE
-from transformer.storage.description import CARD_FILE, EXAMPLES_FILE, read_card
+from transformer.storage.description import EXAMPLES_FILE, read_card, read_header
 from transformer.storage.files import CheckpointError
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.runs.stated import stated_task
@@ -127,7 +126,8 @@ def _examples(directory: Path, texts: Sequence[str]) -> dict[str, str]:
         found = read_examples(directory / EXAMPLES_FILE) if not texts else ()
     if found:
         return {each.text: each.label for each in found}
-    task = stated_task(read_card(directory)) if (directory / CARD_FILE).is_file() else None
+    card = read_card(directory)
+    task = stated_task(card) if card else None
     own = [pair.source for pair in toy_data(*task).valid[:REFERENCES]] if task else _USUAL
     return {text: text if len(text) < 24 else f"{text[:22]}…" for text in texts or own}
 
@@ -156,9 +156,9 @@ def _reference(model: Translator, run: Translation) -> dict[str, Any]:
 
 
 def _about(model: Translator, known: Known, directory: Path) -> str:
-    card = read_card(directory) if (directory / CARD_FILE).is_file() else ""
-    names = re.findall(r"^licen[cs]e(?:_name)?: *(.+)$", card, re.M)
-    licence = f" Licence of the weights: {names[-1]}." if names else ""
+    card = read_header(directory)
+    name = card.license_name or card.license
+    licence = f" Licence of the weights: {name}." * bool(name)
     size = (directory / WEIGHTS).stat().st_size / 1e6
     languages = f" ({known.languages})" * bool(known.languages)
     return (
