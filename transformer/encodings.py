@@ -142,6 +142,14 @@ class PositionalEncoding(nn.Module):
 
     shared: ClassVar[bool] = True
     """Whether all layers of a stack have one rule."""
+    rotates: ClassVar[bool] = False
+    adds_bias: ClassVar[bool] = False
+    """Whether a class rotates, and whether it adds a bias: what it does not do is never called."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.rotates = cls.rotate is not PositionalEncoding.rotate
+        cls.adds_bias = cls.bias is not PositionalEncoding.bias
 
     def __init__(
         self,

@@ -148,22 +148,17 @@ class Layer(nn.Module):
     ) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
         first, own = mask.first_query, None if cache is None else cache.decoder[self.layer]
-
-        def attend(read: Tensor) -> Tensor:
-            return self.self_attention(
-                read, mask=mask, positions=positions, rule=rule, cache=own, hooks=hooks
-            )
-
+        attend: Callable[[Tensor], Tensor] = partial(
+            self.self_attention, mask=mask, positions=positions, rule=rule, cache=own, hooks=hooks
+        )
         x = self.self_attention_residual(x, attend, hooks, first)
         if (cross := self.cross_attention) is not None:
             assert memory_mask is not None
             other = None if cache is None else cache.cross[self.layer]
-
-            def attend_to_memory(read: Tensor) -> Tensor:
-                return cross(read, memory, mask=memory_mask, cache=other, hooks=hooks)
-
-            x = self.cross_attention_residual(x, attend_to_memory, hooks, first)
-        return self.feed_forward_residual(x, lambda read: self.feed_forward(read, hooks, first), hooks, first)
+            attend = partial(cross, memory=memory, mask=memory_mask, cache=other, hooks=hooks)
+            x = self.cross_attention_residual(x, attend, hooks, first)
+        feed: Callable[[Tensor], Tensor] = partial(self.feed_forward, hooks=hooks, first=first)
+        return self.feed_forward_residual(x, feed, hooks, first)
 
 
 class LayerStack(nn.Module):
@@ -194,8 +189,9 @@ class LayerStack(nn.Module):
     ) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
         positions = self.positions if hooks is None else hooks(f"{self.side}.encoding", self.positions)
-        rules = positions.rules(len(self.layers))
+        rotation = positions if positions.rotates else None
+        rules = positions.rules(len(self.layers)) if positions.adds_bias else [None] * len(self.layers)
         for layer, rule in zip(self.layers, rules, strict=True):
-            x = layer(x, mask, positions, rule, memory, memory_mask, cache, hooks)
+            x = layer(x, mask, rotation, rule, memory, memory_mask, cache, hooks)
         norm = self.final_norm if hooks is None else hooks(f"{self.side}.norm", self.final_norm)
         return norm(x)

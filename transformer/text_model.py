@@ -102,7 +102,7 @@ class TextModel(Brief, Generic[Model]):
         cut = self.tokenizer.cut(text)
         languages = self.config.language_pieces
         named = bool(cut.ids) and self._source_pieces[cut.ids[0]] in languages
-        if self.config.names_pair and cut.start is None:
+        if languages and self.config.names_pair and cut.start is None:
             raise InputError(
                 f"This model knows {len(languages)} languages; begin the text with the one that it is in and "
                 f"the one that you want, such as {' '.join(languages[:2])}."
