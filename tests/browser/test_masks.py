@@ -135,6 +135,9 @@ def test_two_visitors_see_only_their_own_sentences_and_comparisons(newcomer: Cal
     second.page.get_by_label("Compare with").click()
     second.page.get_by_role("option", name="an untrained twin").click()
     second.page.wait_for_selector("text=untrained twin, seed 1", timeout=PATIENCE)
+    second.page.wait_for_function(
+        f"({LABELS}).filter(Boolean).length === 3", timeout=PATIENCE
+    )  # they are drawn anew
     assert first.page.evaluate(LABELS) == ["one two three stop </s>"] * 3
     assert second.page.evaluate(LABELS) == ["nine ten eight stop </s>"] * 3
     assert "untrained" not in first.page.inner_text(".stMain")
