@@ -59,7 +59,7 @@ def independent(translator: Translator, text: str, kind: str, place: tuple[int, 
     seen: dict[str, torch.Tensor] = {}
 
     def keep(_module: object, given: tuple, named: dict, result: torch.Tensor) -> None:
-        memory = given[1] if len(given) > 1 else None
+        memory = named.get("memory")
         seen.update(x=given[0][0], a=(given[0] if memory is None else memory)[0], update=result[0, row])
 
     def keep_layer(_module: object, given: tuple, named: dict, result: torch.Tensor) -> None:
