@@ -30,6 +30,7 @@ class Paragraph {
   }
 
   show({ data, setTriggerValue }) {
+    if (data.at !== this.data?.at) this.wanted = data.at;
     Object.assign(this, { data, send: setTriggerValue });
     const { sentences, translations, at } = data;
     const focused = this.root.contains(document.activeElement);
@@ -39,15 +40,26 @@ class Paragraph {
     if (translations) this.root.insertBefore(this.translation(), this.root.lastChild);
     this.reveal(text);
     if (focused) this.root.querySelector(".par-sentence[aria-current]")?.focus({ preventScroll: true });
+    const state = JSON.stringify([at, translations]);
+    if (state === this.state) return; // asked for already, and not there yet
+    this.state = state;
     clearTimeout(this.later);
     if (translations?.includes(null)) this.ask(FIRST_WAIT);
   }
 
-  // Asks for one translation more. What another run of the page took away is asked for again, each time later: a slow
-  // server may still be at it, and would begin anew.
+  // Asks for one translation more, or for the sentence that was clicked. What another run of the page took away is
+  // asked for again, each time later: a slow server may still be at it, and would begin anew.
   ask(wait) {
     this.send("more", true);
-    this.later = setTimeout(() => this.root.isConnected && this.ask(2 * wait), wait);
+    this.wait(wait);
+  }
+
+  wait(time) {
+    clearTimeout(this.later);
+    this.later = setTimeout(() => {
+      const { at, translations } = this.data;
+      if (this.root.isConnected && (at !== this.wanted || translations?.includes(null))) this.ask(2 * time);
+    }, time);
   }
 
   sentence(text, i, at) {
@@ -96,7 +108,10 @@ class Paragraph {
   }
 
   go(at) {
-    if (at !== this.data.at) this.send("at", at);
+    if (at === this.data.at) return;
+    this.wanted = at;
+    this.send("at", at);
+    this.wait(FIRST_WAIT);
   }
 
   press(event) {

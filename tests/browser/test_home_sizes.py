@@ -155,3 +155,24 @@ def covered(visitor: Visitor) -> dict[str, bool]:
     """Whether the three overlays lie where plotly.js draws."""
     offsets = visitor.read(OVERLAYS)  # type: ignore[attr-defined]
     return {"three overlays": len(offsets) == 3, "overlays on their maps": max(map(max, offsets)) < 1}
+
+
+def test_lines_of_changes_lie_over_nothing_and_one_line_moves_nothing(visitor: Visitor) -> None:
+    """One line takes room that was empty; what several need is added."""
+    edges = """() => ['.st-key-changed', '.lv-strips'].map((name) => {
+      const box = document.querySelector(name)?.getBoundingClientRect();
+      return box ? [box.top, box.bottom] : null;
+    })"""
+
+    def drawn(*changes: str) -> Any:
+        visitor.open(model="en-de", text="I love my old dog.", changes="~".join(changes))
+        visitor.ready()
+        return visitor.read(edges)
+
+    visitor.page.set_viewport_size({"width": 1280, "height": 800})  # type: ignore[attr-defined]
+    heads = [f"ablate_cross_{layer}.{head}_zero" for layer in (1, 2) for head in (1, 2)]
+    nothing, before = drawn()
+    one, same = drawn(heads[0])
+    several, moved = drawn(*heads)
+    assert (nothing, same) == (None, before)
+    assert one[1] <= before[0] < several[1] <= moved[0]

@@ -56,23 +56,39 @@ def test_a_line_break_in_a_link_is_a_space(visitor: Visitor) -> None:
     assert visitor.chips("source") == ["nine", "eight", "stop", "</s>"]
 
 
-def test_a_translation_that_does_not_come_is_asked_for_again(scripts_alone: object) -> None:
+def test_what_does_not_come_is_asked_for_again(scripts_alone: object) -> None:
     page: Any = scripts_alone
-    asked = """async () => {
+    opened = """async () => {
       const { show } = await import("/page-2/paragraph.js");
-      const data = { sentences: ["One.", "Two."], translations: ["Eins.", null], at: 0 };
-      window.asked = 0;
-      const part = { parentElement: document.body, setTriggerValue: () => { window.asked += 1 } };
-      window.draw = (translations) => show({ ...part, data: { ...data, translations } });
-      window.draw(data.translations);
-      return window.asked;
+      window.sent = [];
+      const setTriggerValue = (...sent) => window.sent.push(sent.join(" "));
+      const part = { parentElement: document.body, setTriggerValue };
+      const data = { sentences: ["One.", "Two."], at: 0 };
+      window.draw = (translations, at = 0) => void show({ ...part, data: { ...data, at, translations } });
+      window.draw(["Eins.", null]);
     }"""
-    page.clock.install()
-    assert page.evaluate(asked) == 1
-    page.clock.run_for(4_000)
-    assert page.evaluate("window.asked") == 2
-    page.clock.run_for(8_000)
-    assert page.evaluate("window.asked") == 3
-    page.evaluate("window.draw(['Eins.', 'Zwei.'])")
-    page.clock.run_for(60_000)
-    assert page.evaluate("window.asked") == 3
+    more = ["more true"]
+
+    def sent(after: int, act: str = "0") -> list[str]:
+        """What the browser sends when something is done and `after` ms have gone by."""
+        page.evaluate(f"window.sent = []; {act}")
+        page.clock.run_for(after)
+        found: list[str] = page.evaluate("window.sent")
+        return found
+
+    page.clock.install(time=0)
+    page.clock.pause_at(1)
+    page.evaluate(opened)
+    assert page.evaluate("window.sent") == more  # a translation
+    assert sent(3_999) == []
+    assert sent(1) == more
+    assert sent(7_999, "window.draw(['Eins.', null])") == []  # drawn again without it
+    assert sent(1) == more
+    assert sent(60_000, "window.draw(['Eins.', 'Zwei.'])") == []
+    click = "document.querySelectorAll('.par-sentence')[1].click()"
+    assert sent(0, click) == ["at 1"]
+    assert sent(3_999) == []
+    assert sent(1, "window.draw(['Eins.', 'Zwei.'])") == more  # the sentence that was clicked
+    assert sent(8_000) == more
+    assert sent(60_000, "window.draw(['Eins.', 'Zwei.'], 1)") == []
+    assert sent(60_000, "window.draw(['Eins.', 'Zwei.'], 0)") == []  # the Back button of the browser
