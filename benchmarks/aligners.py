@@ -43,7 +43,6 @@ from transformer.hooks import At, Hooks  # noqa: E402
 from transformer.run import Translation  # noqa: E402
 from transformer.text.links import GoldPair, Links, read_gold  # noqa: E402
 from transformer.text.words import word_groups  # noqa: E402
-from transformer.trace import output_projections  # noqa: E402
 
 CROSS = AttentionKind.CROSS
 Variant = tuple[str, str, str, str]
@@ -78,7 +77,7 @@ def maps(
     translator: Translator, run: Translation, steps: int, rate: float
 ) -> Iterator[tuple[str, str, np.ndarray]]:
     """Every way and place, with its (queries, keys)."""
-    project = output_projections(translator.model)
+    project = translator.model.output_projection
     layers: list[np.ndarray] = []
     assert run.attention is not None
     for layer in range(translator.config.sites[CROSS].n_layers):

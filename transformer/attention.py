@@ -156,7 +156,7 @@ def attend(
     Fused, without the weights in memory, unless somebody looks at them or no kernel computes the scores.
     """
     queries, keys = query.shape[2], key.shape[2]
-    unfused = hooks is not None and hooks.unfuses(name)
+    unfused = hooks is not None and bool({name, ""} & hooks.unfused)
     if not unfused and score.vector is None and window is None:
         scale = None if score.name == "scaled_dot" else 1.0
         alone = mask.causal and mask.key_padding is None and mask.texts is None
@@ -325,33 +325,11 @@ class MultiHeadAttention(Attention):
         key, value = project() if cache is None else cache.update(project)
         if hooks is not None:
             at = At(first)
-            query, key, value = _seen(hooks, at, self.name, query, key, value, mask, rule)
+            hooks.constants(self.name, padding=mask.key_padding, bias=None if rule is None else rule.table)
+            query, key, value = hooks.attention(self.name, query, key, value, at)
         bias = None if rule is None else rule.matrix(query, key.shape[2], first)
         divided = rule is not None and rule.divided
         heads = attend(query, key, value, mask, bias, self.score, None, hooks, self.name, divided)
         if hooks is not None:
             heads = hooks(f"{self.name}.heads", heads, at)
         return self.out_proj(heads.transpose(1, 2).flatten(2))  # (batch, queries, d_model)
-
-
-def _seen(
-    hooks: Hooks,
-    at: At,
-    name: str,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: AttentionMask,
-    rule: BiasRule | None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values after hooks; a recording of queries has all that the scores depend on."""
-    if f"{name}.query" not in hooks.recorded and hooks.records(f"{name}.query"):
-        if mask.key_padding is not None:
-            hooks.keep(f"{name}.padding", mask.key_padding)
-        if rule is not None:
-            hooks.keep(f"{name}.bias", rule.table)
-    return (
-        hooks(f"{name}.query", query, at),
-        hooks(f"{name}.key", key),
-        hooks(f"{name}.value", value),
-    )

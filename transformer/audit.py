@@ -11,22 +11,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer import equations
 from transformer import interventions as do
 from transformer.config import ENCODINGS, ModelConfig, Place, PlacedHead, Side
 from transformer.encodings import ALL_HEADS, Learned
-from transformer.equations import HeadChange
+from transformer.equations import head_changes, textbook
 from transformer.hooks import UNFUSED, Hooks
-from transformer.interventions import InAttention, InHeads, Masking
+from transformer.interventions import InAttention
 from transformer.model import EncoderDecoder, Network
-from transformer.stream import SMALLEST_SCALE, audit_stream, difference, textbook_norm, worst
+from transformer.stream import SMALLEST_SCALE, audit_stream, textbook_norm
 from transformer.trace import AttentionTrace, LayerTrace
 from transformer.view import (
     LABELS_UNMADE,
@@ -34,13 +32,14 @@ from transformer.view import (
     PLACES_UNMADE,
     ROW_SUM_LIMIT,
     WEIGHT_LIMIT,
-    Array,
     AuditReport,
     Check,
     HeadLabels,
     HeadView,
     Window,
+    difference,
     read_only,
+    worst,
 )
 
 OUTPUTS, HEADS, TOKENS = "outputs", "changed heads", "changed tokens"
@@ -88,149 +87,39 @@ def audit(
 def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) -> list[Check]:
     """Row sums, exact zeros under the mask, and the output, over all heads and rows of one sub-layer.
 
-    A row sums to 1, or to 0 if it sees no key; in local attention to what the Gaussian leaves of it.
-    ``hooked`` says that a user's function put in the outputs of heads, which no equation knows.
+    A row sums to 1, or to 0 if it sees no key; in local attention to what the Gaussian leaves of it. What W_O
+    received is what the layer's changes make of each head's own output; ``hooked``: a user's function
+    put it in, which no equation knows.
     """
-    row_sums = leaks = outputs = weights = 0.0
-    scale = max(float(layer.value.abs().max()), 1e-30)
     heads, queries, keys = layer.shape
-    own = layer.output if layer.own_output is None else layer.own_output
-    chunk = max(1, CELLS // (heads * keys))
+    value, used = layer.value.numpy(), layer.output.numpy()
+    own = used if layer.own_output is None else layer.own_output.numpy()
+    scale, chunk = max(float(np.abs(value).max()), 1e-30), max(1, CELLS // (heads * keys))
+    row_sums = leaks = outputs = weights = 0.0
     for start in range(0, queries, chunk):
         rows = slice(start, min(start + chunk, queries))
-        textbook = Textbook(layer, ALL_HEADS, rows)
-        mask, used = textbook.mask, textbook.weights
-        derived = layer.weights(ALL_HEADS, Window(rows.start, rows.stop, 0, keys))
-        sums = mask.any(-1).float() if layer.focus is None else used.sum(-1)
-        row_sums = worst(row_sums, _largest(derived.sum(-1) - sums), _largest(used.sum(-1) - sums))
-        leaks = worst(leaks, _largest(derived.masked_fill(mask, 0.0)))
-        weights = worst(weights, _largest(used - derived))
-        outputs = worst(outputs, _largest(used @ layer.value - own[:, rows]) / scale)
+        _, mask, expected = textbook(layer, ALL_HEADS, rows)
+        derived = layer.weights(ALL_HEADS, Window(rows.start, rows.stop, 0, keys)).numpy()
+        sums = mask.any(-1) * 1.0 if layer.focus is None else expected.sum(-1)
+        for each in (derived, expected):
+            row_sums = worst(row_sums, float(np.abs(each.sum(-1) - sums).max()))
+        leaks = worst(leaks, float(np.abs(np.where(mask, 0.0, derived)).max()))
+        weights = worst(weights, float(np.abs(expected - derived).max()))
+        outputs = worst(outputs, float(np.abs(expected @ value - own[:, rows]).max()) / scale)
     checks = [
         Check("row sums", row_sums, ROW_SUM_LIMIT),
         Check("masked weights", leaks, 0.0),
         Check("weights", weights, WEIGHT_LIMIT),
         Check(OUTPUTS, outputs, limit),
     ]
-    return checks if hooked else [*checks, *audit_heads(layer, limit)]
-
-
-def audit_heads(layer: LayerTrace, limit: float) -> list[Check]:
-    """Compares what W_O received with what the layer's changes make of each head's own output."""
-    acting = any(
-        isinstance(each.value, InAttention) and each.value.acts_on == "output" for each in layer.changes
-    )
-    if not acting and layer.own_output is None:
-        return []
-    if not acting or layer.own_output is None:
-        return [Check(HEADS, math.inf, limit)]
-    own = layer.own_output.numpy()
-    changed = [equations.put_textbook(each, head_changes(layer, head)) for head, each in enumerate(own)]
-    expected = np.stack(changed)
-    scale = max(float(np.abs(expected).max()), float(np.abs(own).max()), 1e-30)
-    return [Check(HEADS, float(np.abs(expected - layer.output.numpy()).max()) / scale, limit)]
-
-
-def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
-    """Changes in one head, with the values that they put in."""
-    pairs = list[HeadChange]()
-    for each in layer.changes:
-        if not isinstance(each.value, InAttention):
-            continue
-        heads = each.value.heads_of(layer.kind, layer.number, layer.shape[0])
-        if head in heads:
-            material = each.material
-            if material is not None and isinstance(each.value, InHeads):
-                material = material[heads.index(head)]
-            pairs.append((each.value, None if material is None else material.float().numpy()))
-    return pairs
-
-
-class Textbook:
-    """Equation 1 for some rows of one head, or of all (``ALL_HEADS``), step by step.
-
-    Attributes:
-        mask: (rows, keys) bool, rebuilt from the padding, the causal rule, and what changed it.
-        scores: (rows, keys) or (heads, rows, keys) Q Kᵀ / √d_k + bias, or by the layer's rule.
-        weights: exp(s) / Σ exp(s) over the visible keys, in local attention times a Gaussian; rows that a
-            user's function replaced are as used.
-    """
-
-    def __init__(self, layer: LayerTrace, heads: int | slice, rows: slice) -> None:
-        self.layer, self.heads, self.rows = layer, heads, rows
-        query, key = layer.query[heads, rows], layer.key[heads]
-        places = torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2])
-        self.window = None
-        if layer.focus is not None:
-            centres = layer.focus.centres[rows].numpy()
-            self.window = equations.focused_textbook(centres, layer.focus.half_width, layer.shape[2])
-        self.mask = self._mask(*places)
-        if layer.score.vector is None:
-            products = torch.einsum("...qd,...kd->...qk", query, key)
-        else:
-            vector = layer.score.vector[heads].numpy()
-            products = torch.from_numpy(equations.additive_textbook(vector, query.numpy(), key.numpy()))
-        bias = None if layer.bias is None else layer.bias.scores(query, *places, heads)
-        self.scores = self._scores(products, bias)
-        self.weights = self._weights()
-
-    def _mask(self, rows: Tensor, keys: Tensor) -> Tensor:
-        layer, columns = self.layer, keys.expand(len(rows), -1)
-        if layer.used_mask is not None:
-            return layer.used_mask[self.rows]
-        mask = columns <= rows[:, None] if layer.causal else columns >= 0
-        mask = mask if layer.key_padding is None else mask & layer.key_padding
-        if self.window is not None:
-            mask = mask & torch.from_numpy(self.window[0])
-        masks = [each.value for each in layer.changes if isinstance(each.value, Masking)]
-        return torch.from_numpy(equations.masked_textbook(mask.numpy(), masks, self.rows.start))
-
-    def _scores(self, products: Tensor, bias: Tensor | None) -> Tensor:
-        layer = self.layer
-        divisor = layer.query.shape[-1] ** 0.5 if layer.score.name == "scaled_dot" else 1.0
-        scores = products / divisor
-        scores = scores if bias is None else scores + bias
-        divided = layer.bias is not None and layer.bias.divided
-
-        def changed(at: int | tuple[()], changes: Sequence[HeadChange]) -> Array:
-            part = None if bias is None else bias[at].numpy()
-            return equations.scored_textbook(products[at].numpy(), part, divided, divisor, changes)
-
-        return self._by_head(scores, changed)
-
-    def _weights(self) -> Tensor:
-        layer, mask, scores = self.layer, self.mask, self.scores
-        peak = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
-        powers = torch.exp(scores - peak).where(mask, 0.0)
-        weights = powers / powers.sum(-1, keepdim=True).clamp_min(1e-30)
-        if self.window is not None:
-            weights = weights * torch.from_numpy(self.window[1])
-
-        def changed(at: int | tuple[()], changes: Sequence[HeadChange]) -> Array:
-            return equations.weighed_textbook(weights[at].numpy(), mask.numpy(), self.rows.start, changes)
-
-        weights = self._by_head(weights, changed)
-        if layer.used_weights is None:
-            return weights
-        replaced = layer.replaced_rows[self.heads, self.rows, None]
-        return torch.where(replaced, layer.used_weights[self.heads, self.rows], weights)
-
-    def _by_head(
-        self, values: Tensor, changed: Callable[[int | tuple[()], Sequence[HeadChange]], Array]
-    ) -> Tensor:
-        """Values of one head or of all, with those of each changed head as its changes make them."""
-        if isinstance(self.heads, int):
-            changes = head_changes(self.layer, self.heads)
-            return torch.from_numpy(changed((), changes)) if changes else values
-        heads = {
-            head: head_changes(self.layer, head)
-            for head in range(self.layer.shape[0] * bool(self.layer.changes))
-        }
-        values = values.clone() if any(heads.values()) else values
-        for head, changes in heads.items():
-            if changes:
-                values[head] = torch.from_numpy(changed(head, changes))
-        return values
+    changes = [each.value for each in layer.changes if isinstance(each.value, InAttention)]
+    acting = any(each.acts_on == "output" for each in changes)
+    if hooked or not (acting or layer.own_output is not None):
+        return checks
+    if acting == (layer.own_output is None):
+        return [*checks, Check(HEADS, math.inf, limit)]
+    made = np.stack([equations.put_textbook(each, head_changes(layer, i)) for i, each in enumerate(own)])
+    return [*checks, Check(HEADS, difference(used, made, max(float(np.abs(own).max()), 1e-30)), limit)]
 
 
 def audit_embedding(trace: AttentionTrace, limit: float) -> Check:
@@ -246,82 +135,70 @@ def audit_embedding(trace: AttentionTrace, limit: float) -> Check:
 
 def audit_log_probs(decoded: tuple[float, ...], replayed: tuple[float, ...], limit: float) -> Check:
     """Compares log-probabilities of the decode with those of the replay, in nats."""
-    if len(decoded) != len(replayed):
-        return Check("log-probabilities", math.inf, limit)
-    largest = worst(0.0, *(abs(a - b) for a, b in zip(decoded, replayed, strict=True)))
+    pairs = zip(decoded, replayed, strict=False)
+    largest = math.inf if len(decoded) != len(replayed) else worst(*(abs(a - b) for a, b in pairs))
     return Check("log-probabilities", largest, limit)
 
 
 def audit_view(view: HeadView, layer: LayerTrace, labels: HeadLabels | None = None) -> AuditReport:
     """Compares the very arrays and labels that a figure receives with those of the run."""
-    rows, keys = view.window.queries, view.window.keys
-    textbook = Textbook(layer, view.head, rows)
+    head, rows, keys = view.head, view.window.queries, view.window.keys
+    scores, mask, weights = textbook(layer, slice(head, head + 1), rows)
     expected = {
-        "scores": textbook.scores[:, keys],
-        "mask": textbook.mask[:, keys],
-        "weights": textbook.weights[:, keys],
-        "query": layer.query[view.head, rows],
-        "key": layer.key[view.head, keys],
-        "value": layer.value[view.head, keys],
-        "output": layer.output[view.head, rows],
+        "scores": scores[0][:, keys],
+        "mask": mask[:, keys],
+        "weights": weights[0][:, keys],
+        "query": layer.query[head, rows],
+        "key": layer.key[head, keys],
+        "value": layer.value[head, keys],
+        "output": layer.output[head, rows],
     }
-    differences = (_array_difference(getattr(view, name), array.numpy()) for name, array in expected.items())
+    arrays = worst(*(difference(getattr(view, name), array, 1.0) for name, array in expected.items()))
     drawn = HeadLabels(view.query_tokens, view.predicted_tokens, view.key_tokens)
     counts = (len(drawn.queries), len(drawn.predicted or drawn.queries), len(drawn.keys))
-    wrong = counts != (view.weights.shape[0], view.weights.shape[0], view.weights.shape[-1])
-    return AuditReport(
-        (
-            Check("arrays drawn", worst(0.0, *differences), VIEW_LIMIT),
-            Check("labels", float(wrong or (labels is not None and drawn != labels.of(view.window))), 0.0),
-        )
-    )
+    wrong = counts != (view.weights.shape[0], *view.weights.shape)
+    wrong |= labels is not None and drawn != labels.of(view.window)
+    return AuditReport((Check("arrays drawn", arrays, VIEW_LIMIT), Check("labels", float(wrong), 0.0)))
 
 
 def head_view(
     trace: AttentionTrace,
-    place: PlacedHead,
-    labels: HeadLabels,
-    model: tuple[str, str],
-    window: Window | None = None,
+    place: PlacedHead,  # the head
+    labels: HeadLabels,  # tokens of the whole map
+    model: tuple[str, str],  # its name, and "pre", "post" or "none"
+    window: Window | None = None,  # the part of the map; None for all of it
+    more: Callable[[], AuditReport] = lambda: AuditReport(()),  # checks besides those of trace and view
 ) -> HeadView:
-    """One head as arrays, audited.
+    """One head as arrays; it is audited when somebody asks for its audit.
 
-    Args:
-        place: The head.
-        labels: Tokens of the whole map.
-        model: Name of the model, and "pre", "post" or "none".
-        window: The part of the map; None for all of it.
-
-    Raises:
-        IndexError: There is no such layer or head, or the window leaves the map.
+    IndexError if there is no such layer or head, or the window leaves the map.
     """
-    kind, layer, head = place
-    record = trace.layer(kind, layer, head)
-    whole = record.window()
-    window = window or whole
+    record = trace.layer(*place)
+    _, rows, keys = record.shape
+    window = window or Window(0, rows, 0, keys)
     if not (
-        0 <= window.query_start < window.query_stop <= whole.query_stop
-        and 0 <= window.key_start < window.key_stop <= whole.key_stop
+        0 <= window.query_start < window.query_stop <= rows
+        and 0 <= window.key_start < window.key_stop <= keys
     ):
-        cells = f"{whole.query_stop} × {whole.key_stop}"
-        raise IndexError(f"The window {window} leaves the map of {cells} cells.")
-    rows, keys, drawn = window.queries, window.keys, labels.of(window)
+        raise IndexError(f"The window {window} leaves the map of {rows} × {keys} cells.")
+    head, drawn, found = place[2], labels.of(window), trace.map(*place, window)
     view = HeadView(
         *(*place, *model, drawn.queries, drawn.predicted, drawn.keys, window),
-        scores=trace.scores(*place, window),
-        mask=trace.mask(*place, window),
-        weights=trace.weights(*place, window),
-        query=read_only(record.query[head, rows]),
-        key=read_only(record.key[head, keys]),
-        value=read_only(record.value[head, keys]),
-        output=read_only(record.output[head, rows]),
-        audit=AuditReport(()),
+        scores=found.scores,
+        mask=found.mask,
+        weights=found.weights,
+        query=read_only(record.query[head, window.queries]),
+        key=read_only(record.key[head, window.keys]),
+        value=read_only(record.value[head, window.keys]),
+        output=read_only(record.output[head, window.queries]),
+        report=lambda: (
+            trace.audit(place[:2]).joined(audit_view(view, record, trace.labels(place[0]))).joined(more())
+        ),
         score=record.score.name,
-        centres=None if record.focus is None else read_only(record.focus.centres[rows]),
+        centres=None if record.focus is None else read_only(record.focus.centres[window.queries]),
         reach=0 if record.focus is None else record.focus.half_width,
     )
-    checks = trace.audit((kind, layer)).joined(audit_view(view, record, trace.labels(kind)))
-    return replace(view, audit=checks)
+    return view
 
 
 def audit_entered(trace: AttentionTrace, basis: Basis, limit: float) -> AuditReport:
@@ -390,7 +267,7 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
     sides = tuple(trace.embeddings)
     answers = [f"{side}.input" for side in sides] + ["encoder.output"] * (trace.memory is not None)
     answers += [f"{model.config.sites[kind].sublayer(layer).path}.heads" for kind, layer in trace.places]
-    parts = {"query", "key", "value", "encoder.output"}
+    parts = {"query", "key", "value", "centres", "encoder.output"}
     hooks = Hooks(parts, {name: [answer(name)] for name in answers})
     ids = {
         side: torch.full((1, len(trace.embeddings[side].input)), model.config.eos_id, device=device)
@@ -424,15 +301,3 @@ def merged(checks: Sequence[Check]) -> AuditReport:
         if before is None or (before.value == before.value and not check.value <= before.value):
             by_name[check.name] = check
     return AuditReport(tuple(by_name.values()))
-
-
-def _largest(differences: Tensor) -> float:
-    """Largest absolute value; NaN if there is a NaN."""
-    return float(differences.abs().max()) if differences.numel() else 0.0
-
-
-def _array_difference(drawn: NDArray[np.generic], expected: NDArray[np.generic]) -> float:
-    if drawn.shape != expected.shape:
-        return math.inf
-    scale = max(1.0, float(np.abs(expected.astype(np.float64)).max(initial=0.0)))
-    return float(np.abs(drawn.astype(np.float64) - expected.astype(np.float64)).max(initial=0.0)) / scale

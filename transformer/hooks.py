@@ -11,6 +11,7 @@ called. One ``Hooks`` belongs to one request and travels where its cache travels
 | ``encoder.output`` | (batch, source, d_model) what cross-attention reads |
 | ``encoder.0.self_attention.query``, ``.key``, ``.value`` | (batch, heads, length, d_head) |
 | ``….scores``, ``….weights`` | (batch, heads, queries, keys) of equation 1 |
+| ``….centres`` | (batch, 1, queries) positions that local attention looks at |
 | ``….mask`` | (batch or 1, 1, queries, keys) bool, True = may attend |
 | ``….heads`` | (batch, heads, queries, d_head) weights @ values, which W_O reads |
 | ``encoder.0.feed_forward.hidden`` | (batch, new, d_ff) inner units after the activation |
@@ -33,7 +34,7 @@ from transformer.config import ENCODINGS, ModelConfig, Side
 
 HookFunction = Callable[[Tensor, int], Tensor]
 """(value, position of its first row, from 0) → a value of the same shape."""
-ATTENTION = frozenset({"query", "key", "value", "heads", "tokens", "positions", "input"})
+ATTENTION = frozenset({"query", "key", "value", "centres", "heads", "tokens", "positions", "input"})
 """The parts that a trace needs."""
 STREAM = frozenset({"read", "output", "stream"})
 """The parts of the residual stream."""
@@ -41,8 +42,8 @@ CONSTANTS = frozenset({"padding", "bias", "vector", "gain", "shift"})
 """Parts that never change in a run; recorded wherever the attention or the embedding beside them is."""
 UNFUSED = frozenset({"mask", "scores", "weights"})
 """Parts that fused attention does not compute."""
-_WHOLE = frozenset({"key", "value"}) | CONSTANTS
-"""Parts that each call gives whole, the cached rows too."""
+_WHOLE = (".key", ".value", ".key.own", ".value.own")
+"""What each call gives whole, the cached rows too."""
 
 
 class At(NamedTuple):
@@ -78,46 +79,44 @@ class Hooks:
                 f"An edit needs a whole name, not {wrong[0]!r:.40}; model.hook_names() lists them."
             )
         places = [name.rpartition(".") for name in (*self.edits, *self.record)]
-        self._unfused = {place for place, _, part in places if part in UNFUSED}
+        # attentions whose scores or weights somebody wants, which fused kernels do not have; "" for all
+        self.unfused = {place for place, _, part in places if part in UNFUSED}
         # whether somebody looks at the residual stream; residual connections call nothing otherwise
         self.in_stream = any(part in STREAM or part == "norm" for _, _, part in places)
-        self._plans: dict[str, tuple[Sequence[Edit], bool]] = {}
-        self._whole = set[str]()
-
-    def unfuses(self, attention: str) -> bool:
-        """Whether somebody wants the scores or weights of an attention, which fused kernels do not have."""
-        return attention in self._unfused or "" in self._unfused
-
-    def records(self, name: str) -> bool:
-        """Whether the value of a name is recorded."""
-        return name in self.record or name[name.rfind(".") + 1 :] in self.record
+        self._plans: dict[str, tuple[Sequence[Edit], bool]] = {}  # the same name comes again with every step
 
     def __call__(self, name: str, value: Any, at: At = START) -> Any:
         """The value with which the model goes on."""
         plan = self._plans.get(name)
-        if plan is None:  # the same name comes again with every step
-            plan = self._plans[name] = self.edits.get(name, ()), self.records(name)
+        if plan is None:
+            recorded = name in self.record or name.rpartition(".")[2] in self.record
+            plan = self._plans[name] = self.edits.get(name, ()), recorded
         edits, recorded = plan
         own = value
         for edit in edits:
             value = edit(value, at)
         if recorded and isinstance(value, Tensor):
-            self.keep(name, value)
+            self._keep(name, value)
             if value is not own:
-                self.keep(f"{name}.own", own)
+                self._keep(f"{name}.own", own)
         return value
 
-    def keep(self, name: str, value: Tensor) -> None:
-        """Records a value, whoever asks."""
-        parts = self.recorded.get(name)
-        if parts is None:
-            self.recorded[name] = [value]
-            if name.removesuffix(".own").rpartition(".")[2] in _WHOLE:
-                self._whole.add(name)
-        elif name in self._whole:
-            parts[0] = value
-        else:
-            parts.append(value)
+    def _keep(self, name: str, value: Tensor) -> None:
+        parts = self.recorded.setdefault(name, [])
+        if name.endswith(_WHOLE):
+            parts.clear()
+        parts.append(value)
+
+    def constants(self, name: str, **values: Tensor | None) -> None:
+        """Records what belongs to an attention or an input but never changes, if that is recorded."""
+        if {"query", "input", f"{name}.query", name} & self.record:
+            self.recorded |= {f"{name}.{part}": [each] for part, each in values.items() if each is not None}
+
+    def attention(
+        self, name: str, query: Tensor, key: Tensor, value: Tensor, at: At
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """What an attention reads, after its hooks."""
+        return self(f"{name}.query", query, at), self(f"{name}.key", key), self(f"{name}.value", value)
 
     def values(self, name: str) -> Tensor:
         """Everything that was recorded under a name, rows side by side; KeyError if nothing was."""
@@ -150,7 +149,8 @@ def hook_names(config: ModelConfig) -> tuple[str, ...]:
     names = [name for side in config.stacks for name in of_side(side)]
     for site in config.sites.values():
         if not config.stacks[site.query_side].passed():
-            names += [f"{site.sublayer(0).path}.{part}" for part in _ATTENDING]
+            local = ("centres",) * (getattr(config, "score", "") == "local")
+            names += [f"{site.sublayer(0).path}.{part}" for part in (*local, *_ATTENDING)]
     return (*names, "logits")
 
 
@@ -163,29 +163,23 @@ def function_edits(functions: Mapping[str, HookFunction], config: ModelConfig) -
     ValueError if the model has no such place; and in the run, if a function returns another shape or no
     tensor.
     """
-    if not functions:
-        return {}
-    known = hook_names(config)
-    for name in functions:
-        if name not in known:
-            raise ValueError(
-                f"There is no place {name!r:.60} in this model; model.hook_names() lists all, layers from 0."
-            )
+    if unknown := [name for name in functions if name not in hook_names(config)]:
+        raise ValueError(
+            f"There is no place {unknown[0]!r:.60} in this model; "
+            "model.hook_names() lists all, layers from 0."
+        )
 
-    def edit(name: str, function: HookFunction) -> Edit:
+    def edit(name: str) -> Edit:
         def changed(value: Tensor, at: At) -> Tensor:
-            result = function(value.clone(), at.first)  # it may change its copy in place
+            result: Any = functions[name](value.clone(), at.first)  # it may change its copy in place
             if not isinstance(result, Tensor):
-                raise ValueError(
-                    f"The hook at {name} returned {type(result).__name__}; it must return a tensor."
-                )
-            if result.shape != value.shape:
-                raise ValueError(
-                    f"The hook at {name} returned shape {tuple(result.shape)}; "
-                    f"it must keep {tuple(value.shape)}."
-                )
-            return result
+                returned, must = type(result).__name__, "return a tensor"
+            elif result.shape != value.shape:
+                returned, must = f"shape {tuple(result.shape)}", f"keep {tuple(value.shape)}"
+            else:
+                return result
+            raise ValueError(f"The hook at {name} returned {returned}; it must {must}.")
 
         return changed
 
-    return {name: [edit(name, function)] for name, function in functions.items()}
+    return {name: [edit(name)] for name in functions}

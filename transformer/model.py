@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -20,6 +22,9 @@ from transformer.config import (
 from transformer.hooks import At, Hooks, hook_names
 from transformer.layers import Layer, LayerStack, Residual, shift
 from transformer.text.brief import Brief
+
+Projections = Callable[[AttentionKind, int], NDArray[np.float32]]
+"""``Network.output_projection`` of some model."""
 
 
 class PieceTable(nn.Embedding):
@@ -89,15 +94,21 @@ class Network(Brief, nn.Module):
             x = x + (encoding if hooks is None else hooks(f"{side}.positions", encoding, at))
         x = self.dropout(norm(x))
         if hooks is not None:
-            if self.config.embedding_norm and hooks.records(f"{side}.input"):
-                hooks.keep(f"{side}.input.gain", norm.get_parameter("weight"))
-                hooks.keep(f"{side}.input.shift", shift(norm))
+            if self.config.embedding_norm:
+                hooks.constants(f"{side}.input", gain=norm.get_parameter("weight"), shift=shift(norm))
             x = hooks(f"{side}.input", x, at)
         return x
 
     def hook_names(self) -> tuple[str, ...]:
         """Every name that hooks are called with, in the order of a run; see ``transformer.hooks``."""
         return hook_names(self.config)
+
+    def output_projection(self, kind: AttentionKind, layer: int) -> NDArray[np.float32]:
+        """(heads, d_head, d_model) each head's part of W^O (section 3.2.2)."""
+        attention = self.attention(kind, layer)
+        weight = attention.out_proj.weight.detach().float().cpu()
+        heads: NDArray[np.float32] = weight.T.reshape(attention.n_heads, -1, weight.shape[0]).numpy()
+        return heads
 
     def stack(self, side: Side) -> LayerStack:
         """The stack of a side."""

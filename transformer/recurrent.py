@@ -7,6 +7,8 @@ through the GRU at once in training, and all its queries attend at once.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
@@ -97,17 +99,12 @@ class CrossAttention(Attention):
         key, value = project() if cache is None else cache.update(project)
         query, rule = self.compare.query(states)[:, None], self.compare.rule
         window = self.compare.window(states, _lengths(mask, key))
-        at = At(mask.first_query)
         if hooks is not None:
-            if hooks.records(f"{self.name}.query"):
-                constants = {"padding": mask.key_padding, "vector": rule.vector}
-                for part, constant in constants.items():
-                    if constant is not None:
-                        hooks.keep(f"{self.name}.{part}", constant)
-                if window is not None:
-                    hooks.keep(f"{self.name}.centres", window.centres)
-            query = hooks(f"{self.name}.query", query, at)
-            key, value = hooks(f"{self.name}.key", key), hooks(f"{self.name}.value", value)
+            at = At(mask.first_query)
+            hooks.constants(self.name, padding=mask.key_padding, vector=rule.vector)
+            if window is not None:
+                window = replace(window, centres=hooks(f"{self.name}.centres", window.centres, at))
+            query, key, value = hooks.attention(self.name, query, key, value, at)
         heads = attend(query, key, value, mask, None, rule, window, hooks, self.name)
         if hooks is not None:
             heads = hooks(f"{self.name}.heads", heads, at)

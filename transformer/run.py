@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
@@ -106,8 +106,8 @@ class Translation(Brief):
         provenance = self.model, self.config.placement
         from transformer.audit import head_view
 
-        view = head_view(self._trace(), (kind, layer, head), self.labels(kind), provenance, window)
-        return replace(view, audit=view.audit.joined(self._texts()))
+        place = kind, layer, head
+        return head_view(self._trace(), place, self.labels(kind), provenance, window, self._texts)
 
     def audit(self, *places: Place) -> AuditReport:
         """The checks of the trace (``AttentionTrace.audit``), and whether it is the trace of these tokens.

@@ -16,7 +16,7 @@ from transformer.interventions.edits import patched_name
 from transformer.layers import StreamNorm, centred, shift, spread
 from transformer.model import Network
 from transformer.trace import AttentionTrace, ResidualTrace
-from transformer.view import Check
+from transformer.view import Check, difference, worst
 
 STREAM = "residual stream"
 SMALLEST_SCALE = 1e-2
@@ -148,18 +148,3 @@ def textbook_norm(norm: StreamNorm, x: Tensor) -> Tensor:
 def _present(there: bool) -> Tensor | None:
     """A tensor if something is there, else None, so that presence can be compared."""
     return torch.zeros(1) if there else None
-
-
-def difference(recorded: Tensor | None, expected: Tensor | None, smallest: float) -> float:
-    """Largest difference as a share of the largest number, or of ``smallest`` if it is larger."""
-    if recorded is None or expected is None:
-        return 0.0 if recorded is expected else math.inf
-    if recorded.shape != expected.shape:
-        return math.inf
-    scale = max(smallest, float(expected.abs().max()))
-    return float((recorded.double() - expected.double()).abs().max()) / scale
-
-
-def worst(*values: float) -> float:
-    """The largest value; NaN if any value is NaN, because NaN is never within a limit."""
-    return math.nan if any(value != value for value in values) else max(values)

@@ -10,11 +10,10 @@ import zlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.attention import SCALED_DOT, LocalWindow, ScoreRule, attention_weights
@@ -34,12 +33,20 @@ from transformer.hooks import (
 from transformer.interventions import Intervention
 from transformer.interventions.edits import Change, acts_in, edits
 from transformer.layers import StreamNorm, make_norm, shift
-from transformer.model import Network
 from transformer.text.brief import Brief
 from transformer.view import Array, AuditReport, BoolArray, HeadLabels, Window
 
 REPLACED = 1e-5
 """Difference from its own weights from which on a row of a hooked attention counts as replaced."""
+
+
+class AttentionMap(NamedTuple):
+    """Equation 1 step by step: (queries, keys) of one head, or (heads, queries, keys)."""
+
+    bias: Any  # what positions add to the scores; None if they add nothing
+    scores: Any  # scaled, with bias, before the mask
+    mask: Any  # (queries, keys) bool, True = may attend
+    weights: Any  # softmax over all keys
 
 
 @dataclass(frozen=True)
@@ -95,75 +102,46 @@ class LayerTrace(Brief):
         """The whole map."""
         return Window(0, self.shape[1], 0, self.shape[2])
 
-    def own_mask(self, window: Window | None = None) -> Tensor:
-        """(queries, keys) bool, True = may attend: the model's own mask, before interventions."""
-        window = window or self.window()
-        keys = torch.arange(window.key_start, window.key_stop)
-        mask = torch.ones(window.query_stop - window.query_start, len(keys), dtype=torch.bool)
-        if self.causal:
-            mask &= keys <= torch.arange(window.query_start, window.query_stop)[:, None]
-        if self.focus is not None:
-            mask &= self.focus.of(window.queries).visible(self.shape[2])[:, window.keys]
-        return mask if self.key_padding is None else mask & self.key_padding[window.keys]
-
     def mask(self, window: Window | None = None) -> Tensor:
         """(queries, keys) bool, True = may attend; with the cells that interventions allow or forbid."""
         window = window or self.window()
         if self.used_mask is not None:
             return self.used_mask[window.queries, window.keys]
-        if "mask" not in self.edits:
-            return self.own_mask(window)
-        own = self.own_mask(self._rows(window))
-        return self._edited("mask", own, At(window.query_start))[:, window.keys]
+        rows, keys = torch.arange(window.query_start, window.query_stop)[:, None], torch.arange(self.shape[2])
+        mask = keys <= rows if self.causal else torch.ones(len(rows), len(keys), dtype=torch.bool)
+        if self.focus is not None:
+            mask = mask & self.focus.of(window.queries).visible(len(keys))
+        if self.key_padding is not None:
+            mask = mask & self.key_padding
+        return self._edited("mask", mask, At(window.query_start))[:, window.keys]
 
-    def scores(self, heads: Heads, window: Window | None = None) -> Tensor:
-        """(queries, keys) scores of one head, or (heads, queries, keys), with bias, before the mask."""
+    def map(self, heads: Heads = ALL_HEADS, window: Window | None = None) -> AttentionMap:
+        """One head or several, as the model computed them and as changes made them."""
         window = window or self.window()
-        if "scores" in self.edits and heads != ALL_HEADS:
-            return self.scores(ALL_HEADS, window)[heads]
-        scores = self.score.scores(self.query[heads, window.queries], self.key[heads, window.keys], heads)
-        bias = self.bias_scores(heads, window)
-        scores = scores if bias is None else scores + bias
-        undivided = None if self.bias is None or self.bias.divided else bias
-        return self._edited("scores", scores, At(window.query_start, bias=undivided))
-
-    def bias_scores(self, heads: Heads, window: Window | None = None) -> Tensor | None:
-        """What positions add to the scores, in the same shape; None if they add nothing."""
-        if self.bias is None:
-            return None
-        window = window or self.window()
-        rows = torch.arange(window.query_start, window.query_stop)
-        columns = torch.arange(window.key_start, window.key_stop)
-        return self.bias.scores(self.query[heads, window.queries], rows, columns, heads)
-
-    def weights(self, heads: Heads, window: Window | None = None) -> Tensor:
-        """The weights, shaped as ``scores``; the softmax always runs over all keys."""
-        window = window or self.window()
-        weights = self.derived_weights(heads, self._rows(window))
+        if not self.edits.keys().isdisjoint(("scores", "weights")) and heads != ALL_HEADS:
+            bias, scores, mask, weights = self.map(ALL_HEADS, window)
+            return AttentionMap(None if bias is None else bias[heads], scores[heads], mask, weights[heads])
+        rows, keys, query = window.queries, self.shape[2], self.query[heads, window.queries]
+        scores, bias = self.score.scores(query, self.key[heads], heads), None
+        if self.bias is not None:
+            bias = self.bias.scores(query, torch.arange(rows.start, rows.stop), torch.arange(keys), heads)
+            scores = scores + bias
+        at = At(rows.start, bias=None if self.bias is None or self.bias.divided else bias)
+        scores = self._edited("scores", scores, at)
+        mask = self.mask(Window(rows.start, rows.stop, 0, keys))
+        focus = None if self.focus is None else self.focus.of(rows)
+        weights = attention_weights(scores, mask, focus)
+        weights = self._edited("weights", weights, At(rows.start, mask=mask))
         if self.used_weights is not None:
-            replaced = self.replaced_rows[heads, window.queries, None]
-            weights = torch.where(replaced, self.used_weights[heads, window.queries], weights)
-        return weights[..., window.keys]
+            used = self.used_weights[heads, rows]
+            weights = torch.where((weights - used).abs().amax(-1, keepdim=True) > REPLACED, used, weights)
+        parts = (bias, scores, mask, weights)
+        return AttentionMap(*(None if part is None else part[..., window.keys] for part in parts))
 
-    def derived_weights(self, heads: Heads, rows: Window) -> Tensor:
-        """The weights of some rows that equation 1 and interventions give."""
-        if "weights" in self.edits and heads != ALL_HEADS:
-            return self.derived_weights(ALL_HEADS, rows)[heads]
-        mask = self.mask(rows)
-        focus = None if self.focus is None else self.focus.of(rows.queries)
-        own = attention_weights(self.scores(heads, rows), mask, focus)
-        return self._edited("weights", own, At(rows.query_start, mask=mask))
-
-    @cached_property
-    def replaced_rows(self) -> Tensor:
-        """(heads, queries) bool: the rows whose weights a user's function changed."""
-        if self.used_weights is None:
-            return torch.zeros(self.shape[:2], dtype=torch.bool)
-        difference = (self.derived_weights(ALL_HEADS, self.window()) - self.used_weights).abs()
-        return difference.amax(-1) > REPLACED
-
-    def _rows(self, window: Window) -> Window:
-        return Window(window.query_start, window.query_stop, 0, self.shape[2])
+    def weights(self, heads: Heads = ALL_HEADS, window: Window | None = None) -> Tensor:
+        """Those of ``map``."""
+        weights: Tensor = self.map(heads, window).weights
+        return weights
 
     def _edited(self, part: str, value: Tensor, at: At) -> Tensor:
         for edit in self.edits.get(part, ()):
@@ -325,19 +303,17 @@ class AttentionTrace(Brief):
             raise IndexError(f"There is no head {head}; a layer has {record.shape[0]}, counted from 0.")
         return record
 
-    def scores(
+    def map(
         self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
-    ) -> Array:
-        """Scaled scores before the mask: (queries, keys) of one head, or (heads, queries, keys) of all."""
-        scores: Array = self.layer(kind, layer, head).scores(_heads(head), window).numpy()
-        return scores
+    ) -> AttentionMap:
+        """Equation 1 of one head, or of all, as arrays."""
+        found = self.layer(kind, layer, head).map(ALL_HEADS if head is None else head, window)
+        return AttentionMap(*(None if part is None else part.numpy() for part in found))
 
-    def bias(
-        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
-    ) -> Array | None:
-        """The bias of the positional encoding, in the shape of the scores; None if it adds nothing."""
-        bias = self.layer(kind, layer, head).bias_scores(_heads(head), window)
-        return None if bias is None else bias.numpy()
+    def scores(self, kind: AttentionKind | str, layer: int, head: int | None = None) -> Array:
+        """Scaled scores before the mask: (queries, keys) of one head, or (heads, queries, keys) of all."""
+        scores: Array = self.map(kind, layer, head).scores
+        return scores
 
     def weights(
         self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
@@ -346,7 +322,7 @@ class AttentionTrace(Brief):
 
         Rows sum to 1; in local attention, whose weights a Gaussian multiplies, to less.
         """
-        weights: Array = self.layer(kind, layer, head).weights(_heads(head), window).numpy()
+        weights: Array = self.map(kind, layer, head, window).weights
         return weights
 
     def mask(
@@ -414,10 +390,6 @@ class AttentionTrace(Brief):
         return sum(each.nbytes for name, each in self.tensors.items() if name.rpartition(".")[2] in parts)
 
 
-def _heads(head: int | None) -> Heads:
-    return ALL_HEADS if head is None else head
-
-
 def trace_of(
     hooks: Hooks,
     config: ModelConfig,
@@ -447,23 +419,6 @@ def trace_of(
         return None
     dtype = max(types, key=lambda dtype: torch.finfo(dtype).eps)
     return AttentionTrace(recorded, config, dtype, auditor, tuple(changes), tokens or {}, tuple(functions))
-
-
-Floats = NDArray[np.float32]
-Projections = Callable[[AttentionKind, int], Floats]
-"""A function that returns each head's part of W^O in a layer: (heads, d_head, d_model)."""
-
-
-def output_projections(model: Network) -> Projections:
-    """W^O of a model by kind and layer, cut into its heads (section 3.2.2)."""
-
-    def part(kind: AttentionKind, layer: int) -> Floats:
-        attention = model.attention(kind, layer)
-        weight = attention.out_proj.weight.detach().float().cpu()
-        heads: Floats = weight.T.reshape(attention.n_heads, -1, weight.shape[0]).numpy()
-        return heads
-
-    return part
 
 
 def hooks_of(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from transformer.config import AttentionKind, ScoreName, Site
 from transformer.text.brief import Brief
@@ -42,6 +45,25 @@ class Check:
     def passed(self) -> bool:
         """Whether the value is a number within the limit."""
         return self.value <= self.limit
+
+
+def difference(recorded: ArrayLike | None, expected: ArrayLike | None, smallest: float) -> float:
+    """Largest difference as a share of the largest number, or of ``smallest`` if it is larger.
+
+    Infinite if the shapes differ, or if only one of both is there; NaN if any number is none.
+    """
+    if recorded is None or expected is None:
+        return 0.0 if recorded is expected else math.inf
+    one, other = np.asarray(recorded, np.float64), np.asarray(expected, np.float64)
+    if one.shape != other.shape:
+        return math.inf
+    scale = max(smallest, float(np.abs(other).max(initial=0.0)))
+    return float(np.abs(one - other).max(initial=0.0)) / scale
+
+
+def worst(*values: float) -> float:
+    """The largest value; NaN if any value is NaN, because NaN is never within a limit."""
+    return math.nan if any(value != value for value in values) else max(values, default=0.0)
 
 
 @dataclass(frozen=True)
@@ -155,7 +177,7 @@ class HeadMap(Brief):
     scores: Array  # (queries, keys) float32, scaled, with bias, before the mask
     mask: BoolArray  # (queries, keys) bool, True = may attend
     weights: Array  # (queries, keys) float32
-    audit: AuditReport  # checks of the trace and of this view's arrays
+    report: AuditReport | Callable[[], AuditReport]  # the audit, or what makes it
     score: ScoreName = field(default="scaled_dot", kw_only=True)  # how the scores come from queries and keys
     # (queries,) where each query looks in local attention, counted from 0; otherwise None
     centres: Array | None = field(default=None, kw_only=True)
@@ -164,6 +186,11 @@ class HeadMap(Brief):
     measure: str = field(default="weight", kw_only=True)
     # (queries, keys) float32 that measure itself; None for weights
     measured: Array | None = field(default=None, kw_only=True)
+
+    @cached_property
+    def audit(self) -> AuditReport:
+        """Checks of the trace and of this view's arrays, made when somebody asks for them first."""
+        return self.report() if callable(self.report) else self.report
 
 
 @dataclass(frozen=True, repr=False)

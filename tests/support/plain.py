@@ -96,7 +96,7 @@ class Plain:
             away = (np.arange(keys) - np.arange(rows)[:, None]).clip(-16, 16) + 16
             vectors = self.state[f"{kind}.positions.vectors"][layer][:, away]
             return np.einsum("hqd,hqkd->hqk", query, vectors) / np.sqrt(self.size)
-        found = [self.run.attention.bias(kind, layer, head) for head in range(self.config.n_heads)]
+        found = [self.run.attention.map(kind, layer, head).bias for head in range(self.config.n_heads)]
         return 0.0 if found[0] is None else np.stack(found)[:, :rows, :keys].astype(float)
 
     def sublayers(self, side: str) -> list[tuple[int, str]]:

@@ -54,7 +54,7 @@ class MappedRun(Translation):
             scores=maps.scores[layer, head][cells],
             mask=maps.mask[cells],
             weights=maps.weights[layer, head][cells],
-            audit=maps.audits[layer][head],
+            report=maps.audits[layer][head],
         )
 
     def weights(self, kind: AttentionKind | str, layer: int, head: int) -> Array:

@@ -55,7 +55,7 @@ from transformer.interventions.edits import Change
 from transformer.model import Network
 from transformer.run import NotCapturedError, Translation
 from transformer.storage.packed import ArrayFile, write_arrays
-from transformer.trace import AttentionTrace, output_projections
+from transformer.trace import AttentionTrace
 from transformer.view import AS_RECORDED, AuditReport, Check
 
 VERSION = 4
@@ -130,7 +130,7 @@ def save_trace(
 
 def with_value_norms(trace: AttentionTrace, model: Network) -> AttentionTrace:
     """The trace with ‖v_j W_O^h‖ of every key, so that ``contributions`` needs no model."""
-    projections, norms = output_projections(model), dict[str, Tensor]()
+    projections, norms = model.output_projection, dict[str, Tensor]()
     for kind, layer in trace.places:
         value = trace.layer(kind, layer).value @ torch.from_numpy(projections(kind, layer))
         norms[f"{trace.config.sites[kind].sublayer(layer).path}.value_norms"] = value.norm(dim=-1)

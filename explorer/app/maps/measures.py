@@ -100,7 +100,7 @@ def _effects_in_place(opened: Opened, view: HeadMap) -> HeadMap:
     if runs > MOST_CELLS_OF_MAP:
         return view
     found = effect_map(view, effects_of(opened, kind, chosen, view.window))
-    return replace(found, audit=replace(view.audit, claim=from_runs(runs)))
+    return replace(found, report=replace(view.audit, claim=from_runs(runs)))
 
 
 IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {

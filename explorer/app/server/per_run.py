@@ -33,7 +33,6 @@ from transformer.config import AttentionKind, Head, PlacedHead, Side
 from transformer.decoding import SearchRules
 from transformer.interventions import Intervention
 from transformer.sampling import Draws, draw
-from transformer.trace import output_projections
 from transformer.training.runs.history import History, read_history
 from transformer.translator import branch, retrace
 
@@ -113,7 +112,7 @@ def _untrained(source: Source, seed: int) -> Translator:
 def statistics(opened: Opened, kind: str) -> Grid:
     """Statistics of every head of a kind over this sentence, by layer and head."""
     source = opened.source
-    parts = output_projections(source.load().model) if source.has_model else None
+    parts = source.load().model.output_projection if source.has_model else None
     return grid(sentence_totals(opened.translation, AttentionKind(kind), parts))
 
 

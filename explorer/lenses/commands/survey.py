@@ -30,7 +30,6 @@ from transformer.storage.means import write_means
 from transformer.text.links import read_gold
 from transformer.text.pairs import read_pairs
 from transformer.text.words import reading_groups
-from transformer.trace import output_projections
 from transformer.translator import Translator, load_translator
 
 FIRST_FILE = "first.npz"
@@ -74,7 +73,7 @@ def _files(
     gold = read_gold(samples.FOLDER / sample.alignments)
     measured = list(read_pairs(arguments.data))[:MOST_PAIRS] if arguments.data else pairs[:MOST_PAIRS]
     linked = read_gold(arguments.alignments) if arguments.alignments else gold
-    projections = output_projections(translator.model)
+    projections = translator.model.output_projection
 
     def totals() -> Iterator[dict[AttentionKind, Totals]]:
         for pair in measured:

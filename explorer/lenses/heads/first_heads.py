@@ -9,9 +9,9 @@ from explorer.lenses.heads.statistics import Totals, sentence_totals
 from explorer.lenses.words.gold_links import CrossAlignments
 from transformer.config import AttentionKind, ModelConfig
 from transformer.decoding import OverflowedError
+from transformer.model import Projections
 from transformer.run import Translation
 from transformer.text_model import InputError
-from transformer.trace import Projections
 
 Statistics = dict[str, float]
 Grid = list[list[Statistics]]

@@ -21,7 +21,7 @@ from transformer.run import Translation
 from transformer.text.links import GoldPair
 from transformer.text.pairs import DataError
 from transformer.text_model import InputError
-from transformer.trace import Capture, output_projections
+from transformer.trace import Capture
 from transformer.translator import Translator
 from transformer.view import HeadLabels
 
@@ -173,7 +173,7 @@ class Surveyor:
 
     def __init__(self, translator: Translator, lines: Sequence[Line], gold: Sequence[GoldPair] = ()) -> None:
         self._translator, self._lines, self._gold = translator, tuple(lines), tuple(gold)
-        self._projections = output_projections(translator.model)
+        self._projections = translator.model.output_projection
         self._lock = threading.Lock()
         sites = translator.config.sites
         self._totals = dict.fromkeys(sites, Totals({}, {}))

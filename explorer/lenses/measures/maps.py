@@ -31,7 +31,7 @@ def carried_map(view: HeadMap, found: Carried) -> HeadMap:
     part = view.window.queries, view.window.keys
     checks = view.audit.joined(replace(found.audit, claim=view.audit.claim))
     return replace(
-        view, weights=shares(found.norms)[part], measure="carried", measured=found.norms[part], audit=checks
+        view, weights=shares(found.norms)[part], measure="carried", measured=found.norms[part], report=checks
     )
 
 

@@ -78,7 +78,7 @@ def score_parts(
 def _score(run: Translation, which: PlacedHead, query: int, key: int) -> tuple[float, float]:
     """The score, and what positions added to it."""
     trace = recorded(run)
-    scores, bias = trace.scores(*which), trace.bias(*which)
+    bias, scores, _, _ = trace.map(*which)
     if not (0 <= query < scores.shape[0] and 0 <= key < scores.shape[1]):
         raise IndexError(f"There is no cell ({query}, {key}); this head has {scores.shape}.")
     return float(scores[query, key]), 0.0 if bias is None else float(bias[query, key])

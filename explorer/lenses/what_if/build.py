@@ -85,7 +85,8 @@ class Plane:
 
     def scores(self, query: Tensor) -> Tensor:
         """(keys,) q·k / √d_k, with the bias of positions if there is one."""
-        return self._asked(query).scores(self.head, self._window)[0]
+        scores: Tensor = self._asked(query).map(self.head, self._window).scores[0]
+        return scores
 
     def weights(self, query: Tensor) -> Array:
         """(keys,) the softmax of the scores over the keys that the row may see."""

@@ -41,7 +41,7 @@ class Measuring:
             return carried_map(view, carried(model.model, again, *at))
         effects = effect_in(model, again, *at, view.window)
         audit = replace(view.audit, claim=from_runs(int(view.mask.sum())))
-        return replace(effect_map(view, effects), audit=audit)
+        return replace(effect_map(view, effects), report=audit)
 
 
 def measured(

@@ -26,7 +26,6 @@ from explorer.lenses.measures import maps
 from explorer.lenses.measures.rewired import uniform
 from transformer import Window, interventions
 from transformer.config import AttentionKind
-from transformer.trace import output_projections
 
 MODELS = ("pre rotary", "pre shaw", "post t5", "en-de")
 KINDS = ("encoder", "decoder", "cross")
@@ -74,7 +73,7 @@ def saliency(b: Bench, integrated: bool) -> Doubles:
 
 
 def of_rows(b: Bench, kind: str, head: int = HEAD) -> Doubles:
-    rows = statistics.HeadsOfKind.of(b.run, AttentionKind(kind), output_projections(b.model)).rows
+    rows = statistics.HeadsOfKind.of(b.run, AttentionKind(kind), b.model.output_projection).rows
     return np.stack([rows[name][LAYER, head] for name in sorted(rows)])
 
 

@@ -107,8 +107,8 @@ def test_every_positional_encoding_survives_as_a_rule(tokenizer, positions, tmp_
         np.testing.assert_array_equal(
             opened.attention.scores(kind, layer), original.attention.scores(kind, layer)
         )
-        bias = original.attention.bias(kind, layer)
-        assert (bias is None) == (opened.attention.bias(kind, layer) is None)
+        bias = original.attention.map(kind, layer).bias
+        assert (bias is None) == (opened.attention.map(kind, layer).bias is None)
 
 
 def test_a_changed_number_turns_the_audit_red(saved):

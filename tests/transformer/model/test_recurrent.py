@@ -138,7 +138,7 @@ def test_the_whole_decoder_follows_the_formulas(score):
 
 
 def test_an_untrained_local_query_looks_at_the_middle():
-    hooks = Hooks({"query"})
+    hooks = Hooks({"centres"})
     with torch.no_grad():
         make("local").features(ids(*SOURCES), ids(*TARGETS), hooks)
     lengths = torch.tensor([float(len(source)) for source in SOURCES])

@@ -10,7 +10,6 @@ from explorer.lenses.words.alignment import attention_links, score
 from explorer.lenses.words.gold_links import ERRORS, CrossAlignments, align_gold
 from transformer.config import AttentionKind
 from transformer.text.links import GoldPair
-from transformer.trace import output_projections
 from transformer.translator import Translator
 
 
@@ -42,8 +41,8 @@ def test_every_head_of_every_kind_is_measured(translator: Translator) -> None:
 
 def test_one_sentence_alone_has_the_statistics_of_a_sample_of_one(translator: Translator) -> None:
     traced = translator.force("one two three", "eins zwei")
-    sample = measure_heads([kind_totals(traced, output_projections(translator.model))])
-    projections = output_projections(translator.model)
+    sample = measure_heads([kind_totals(traced, translator.model.output_projection)])
+    projections = translator.model.output_projection
     found = {kind.value: grid(sentence_totals(traced, kind, projections)) for kind in AttentionKind}
     assert found == sample["heads"]
     assert found["cross"][2][3]["contribution"] > 0

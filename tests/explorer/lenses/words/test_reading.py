@@ -33,7 +33,7 @@ def view(
         kind=AttentionKind(kind), layer=0, head=1, model="m", norm="pre", query_tokens=queries,
         predicted_tokens=predicted, key_tokens=keys, window=Window(0, shape[0], 0, shape[1]),
         scores=np.log(np.where(mask, weights, 1)), mask=mask, weights=weights, query=vectors, key=vectors,
-        value=vectors, output=vectors, audit=AuditReport(()),
+        value=vectors, output=vectors, report=AuditReport(()),
     )  # fmt: skip
 
 

@@ -122,7 +122,7 @@ def test_scores_are_products_plus_the_bias_that_the_trace_gives_alone(translator
     for kind in AttentionKind:
         record = trace.layer(kind, 1)
         products = (record.query @ record.key.mT).numpy() / 8**0.5
-        bias = trace.bias(kind, 1)
+        bias = trace.map(kind, 1).bias
         assert (bias is not None) == (translator.name in BIASED and kind in SELF_ATTENTION)
         np.testing.assert_allclose(trace.scores(kind, 1), products + (0 if bias is None else bias), atol=1e-5)
 
@@ -130,8 +130,8 @@ def test_scores_are_products_plus_the_bias_that_the_trace_gives_alone(translator
 def test_the_bias_of_a_head_and_window_is_a_part_of_the_whole(translator, translation):
     window = Window(1, 4, 2, 5)
     for kind in SELF_ATTENTION if translator.name in BIASED else ():
-        whole = translation.attention.bias(kind, 1)
-        part = translation.attention.bias(kind, 1, 3, window)
+        whole = translation.attention.map(kind, 1).bias
+        part = translation.attention.map(kind, 1, 3, window).bias
         np.testing.assert_allclose(part, whole[3, 1:4, 2:5], atol=1e-6)
 
 
