@@ -426,7 +426,7 @@ def _at_place(trace: AttentionTrace, place: PatchPlace) -> Tensor:
         case Embeddings(side):
             return trace.embeddings[side].input
         case Stream(sublayer):
-            return trace.residuals[sublayer].output
+            return trace.residuals[sublayer].stream
         case HeadOutput(kind, layer, head):
             return trace.layer(kind, layer).output[head]
     assert trace.memory is not None

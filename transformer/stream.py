@@ -15,7 +15,7 @@ from transformer.encodings import Rotary
 from transformer.interventions.edits import patched_name
 from transformer.layers import StreamNorm, centred, shift, spread
 from transformer.model import Network
-from transformer.trace import AttentionTrace, ResidualTrace
+from transformer.trace import AttentionTrace
 from transformer.view import Check, difference, worst
 
 STREAM = "residual stream"
@@ -40,101 +40,84 @@ def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: flo
         marked = any(name.endswith((".input.own", ".output.own", ".stream.own")) for name in trace.tensors)
         needed = marked or any(value.needs_stream for value in trace.interventions)
         return [Check(STREAM, math.inf, limit)] if needed else []
-    differences = (difference(*pair, SMALLEST_SCALE) for pair in _Stream(trace, basis).pairs())
+    model, config = (basis, basis.config) if isinstance(basis, Network) else (None, basis)
+    differences = (difference(*pair, SMALLEST_SCALE) for pair in _pairs(trace, config, model))
     return [Check(STREAM, worst(0.0, *differences), limit)]
 
 
-class _Stream:
-    """The equations of one run's stream."""
+def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) -> Iterator[Pair]:
+    """Every pair of tensors that must be equal."""
+    values, get = trace.interventions, trace.tensors.get
 
-    def __init__(self, trace: AttentionTrace, basis: Network | ModelConfig) -> None:
-        self.trace = trace
-        self.model = basis if isinstance(basis, Network) else None
-        self.config = basis.config if isinstance(basis, Network) else basis
-        self.values = trace.interventions
-        self.bare = {value.side for value in self.values if isinstance(value, do.NoPositions)}
-        self.dropped = {value.sublayer for value in self.values if isinstance(value, do.DropSublayer)}
-        self.unnormed = {value.place for value in self.values if isinstance(value, do.DropNorm)}
-
-    def pairs(self) -> Iterator[Pair]:
-        """Every pair of tensors that must be equal."""
-        for side, embedding in self.trace.embeddings.items():
-            yield from self._patched(f"{side}.input", embedding.own_input, embedding.input)
-            added = ENCODINGS[self.config.positions].acts == "embeddings" and side not in self.bare
-            yield _present(added), _present(embedding.positions is not None)
-            if side in self.bare:
-                yield from self._bare(side)
-        before = {side: embedding.input for side, embedding in self.trace.embeddings.items()}
-        for sublayer, residual in self.trace.residuals.items():
-            yield from self._passing(sublayer, residual)
-            before[sublayer.side] = residual.output
-        if (memory := self.trace.memory) is not None:
-            own = self.trace.tensors.get("encoder.output.own")
-            if self.config.stacks["encoder"].passed():  # a recurrent memory is no stream: see `audit_places`
-                yield from self._left(memory if own is None else own, before["encoder"])
-            yield from self._patched("encoder.output", own, memory)
-
-    def _bare(self, side: Side) -> Iterator[Pair]:
-        """No bias, and q = x W_Q + b_Q without a rotation, which needs the model."""
-        for kind, site in self.config.sites.items():
-            for layer, record in enumerate(self.trace.layers[kind]):
-                if not site.own_keys or site.query_side != side:
-                    continue
-                yield _present(record.bias is not None), None
-                if self.model is None or not isinstance(self.model.stack(side).positions, Rotary):
-                    continue
-                maps = getattr(self.model.layer(side, layer), site.name).q_proj
-                weight, bias = (part.detach().float().cpu() for part in (maps.weight, shift(maps)))
-                queries = self.trace.residuals[site.sublayer(layer)].read @ weight.T + bias
-                yield record.query, queries.view(len(queries), len(record.query), -1).transpose(0, 1)
-
-    def _passing(self, sublayer: Sublayer, residual: ResidualTrace) -> Iterator[Pair]:
-        norm = None if self.model is None else self.model.residual(sublayer).norm
-        total = residual.stream + residual.update
-        after = residual.output if residual.own_output is None else residual.own_output
-        if self.config.norm == "pre":
-            yield from self._normed(sublayer, norm, residual.stream, residual.read)
-            yield after, total
-        else:
-            yield residual.read, residual.stream
-            yield from self._normed(sublayer, norm, total, after)
-        dropped = torch.zeros_like(residual.update) if sublayer in self.dropped else residual.update
-        yield residual.update, dropped
-        yield None if residual.own_update is None else dropped, dropped if sublayer in self.dropped else None
-        yield from self._patched(f"{sublayer.path}.stream", residual.own_output, residual.output)
-
-    def _left(self, own: Tensor, last: Tensor) -> Iterator[Pair]:
-        """Output of the encoder, computed from its last stream."""
-        if self.config.norm == "pre":
-            norm = None if self.model is None else self.model.stack("encoder").final_norm
-            yield from self._normed("encoder", norm, last, own)
-        else:
-            yield own, last
-
-    def _normed(
-        self, place: Sublayer | Side, norm: nn.Module | None, before: Tensor, after: Tensor
+    def normed(
+        place: Sublayer | Side, norm: nn.Module | None, before: Tensor, after: Tensor
     ) -> Iterator[Pair]:
         """After = norm(before), or before itself if the norm is left out."""
-        if place in self.unnormed:
+        if do.DropNorm(place) in values:
             yield after, before
         elif isinstance(norm, StreamNorm):
             yield after, textbook_norm(norm, before)
 
-    def _patched(self, name: str, own: Tensor | None, used: Tensor) -> Iterator[Pair]:
-        patches = [
-            (change.value, change.material)
-            for change in self.trace.changes
-            if isinstance(change.value, do.Patch) and patched_name(change.value.place) == name
-        ]
-        if not patches:
-            yield own, None
-            return
-        yield None if own is None else used, used
+    def patched(name: str) -> Iterator[Pair]:
+        """What is used = what was there, with what patches put in."""
+        own, used = get(f"{name}.own"), trace.tensors[name]
+        patches = [(each.value, each.material) for each in trace.changes if isinstance(each.value, do.Patch)]
+        patches = [each for each in patches if patched_name(each[0].place) == name]
+        yield _present(bool(patches)), _present(own is not None)
         expected = (used if own is None else own).numpy()
         for patch, material in patches:
             array = None if material is None else material.float().numpy()
             expected = equations.patched_textbook(expected, patch, array)
-        yield used, torch.from_numpy(expected)
+        yield used, torch.from_numpy(expected)  # without patches and an own value, the same
+
+    before = {side: embedding.input for side, embedding in trace.embeddings.items()}
+    for side, embedding in trace.embeddings.items():
+        yield from patched(f"{side}.input")
+        bare = do.NoPositions(side) in values
+        added = ENCODINGS[config.positions].acts == "embeddings" and not bare
+        yield _present(added), _present(embedding.positions is not None)
+        if bare:
+            yield from _bare(trace, config, model, side)
+    for sublayer, each in trace.residuals.items():
+        norm = None if model is None else model.residual(sublayer).norm
+        total, after = each.before + each.output, each.stream if each.own_stream is None else each.own_stream
+        if config.norm == "pre":
+            yield from normed(sublayer, norm, each.before, each.read)
+            yield after, total
+        else:
+            yield each.read, each.before
+            yield from normed(sublayer, norm, total, after)
+        dropped = do.DropSublayer(sublayer) in values
+        yield _present(dropped), _present(each.own_output is not None)
+        if dropped:
+            yield each.output, torch.zeros_like(each.output)
+        yield from patched(f"{sublayer.path}.stream")
+        before[sublayer.side] = each.stream
+    if (memory := trace.memory) is not None:
+        last = before["encoder"]
+        own = memory if (own := get("encoder.output.own")) is None else own
+        if not config.stacks["encoder"].passed():
+            pass  # a recurrent memory is no stream: see ``audit_places``
+        elif config.norm == "pre":
+            final = None if model is None else model.stack("encoder").final_norm
+            yield from normed("encoder", final, last, own)
+        else:
+            yield own, last
+        yield from patched("encoder.output")
+
+
+def _bare(trace: AttentionTrace, config: ModelConfig, model: Network | None, side: Side) -> Iterator[Pair]:
+    """Without positions: no bias, and q = x W_Q + b_Q without a rotation, which needs the model."""
+    for kind, site in config.sites.items():
+        for layer, record in enumerate(
+            trace.layers[kind] if site.own_keys and site.query_side == side else ()
+        ):
+            yield _present(record.bias is not None), None
+            if model is not None and isinstance(model.stack(side).positions, Rotary):
+                maps = getattr(model.layer(side, layer), site.name).q_proj
+                weight, bias = (part.detach().float().cpu() for part in (maps.weight, shift(maps)))
+                queries = trace.residuals[site.sublayer(layer)].read @ weight.T + bias
+                yield record.query, queries.view(len(queries), len(record.query), -1).transpose(0, 1)
 
 
 def textbook_norm(norm: StreamNorm, x: Tensor) -> Tensor:

@@ -6,7 +6,6 @@ Scores and weights are computed from these on demand, for each head and window.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -51,20 +50,14 @@ class AttentionMap(NamedTuple):
 
 @dataclass(frozen=True)
 class Capture:
-    """Parts of a run to record.
+    """Parts of a run to record: queries, keys, values, outputs, masks and embeddings."""
 
-    Attributes:
-        attention: Queries, keys, values, outputs, masks and embeddings.
-        residual: Also every sub-layer's input and output, and the residual stream around it.
-    """
-
-    attention: bool = True
-    residual: bool = False
+    residual: bool = False  # also every sub-layer's input and output, and the residual stream around it
 
     @property
     def parts(self) -> frozenset[str]:
         """What hooks record."""
-        return (ATTENTION if self.attention else frozenset()) | (STREAM if self.residual else frozenset())
+        return ATTENTION | STREAM if self.residual else ATTENTION
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,6 +142,20 @@ class LayerTrace(Brief):
         return value
 
 
+LAYER_PARTS = {
+    "query": "query",
+    "key": "key",
+    "value": "value",
+    "output": "heads",
+    "own_output": "heads.own",
+    "key_padding": "padding",
+    "used_weights": "weights",
+    "used_mask": "mask",
+    "value_norms": "value_norms",
+}
+"""Fields of a ``LayerTrace`` that are tensors, with their names in a recording."""
+
+
 @dataclass(frozen=True, repr=False)
 class EmbeddingTrace(Brief):
     """The input of a stack for one sentence (sections 3.4 and 3.5)."""
@@ -169,12 +176,12 @@ class EmbeddingTrace(Brief):
 class ResidualTrace(Brief):
     """A sub-layer and the residual stream around it; each tensor is (length, d_model)."""
 
-    stream: Tensor  # the stream before the sub-layer
-    read: Tensor  # what the sub-layer reads: LayerNorm(stream) with pre-norm, the stream with post-norm
-    update: Tensor  # what the sub-layer adds
-    output: Tensor  # the stream after the sub-layer
-    own_update: Tensor | None = None  # what the sub-layer returned, if something else is added
-    own_output: Tensor | None = None  # the stream before something was put in; None if nothing was
+    before: Tensor  # the stream before the sub-layer
+    read: Tensor  # what the sub-layer reads: LayerNorm(before) with pre-norm, ``before`` with post-norm
+    output: Tensor  # what the sub-layer adds
+    stream: Tensor  # the stream after the sub-layer
+    own_output: Tensor | None = None  # what the sub-layer returned, if something else is added
+    own_stream: Tensor | None = None  # the stream before something was put in; None if nothing was
 
 
 @dataclass(frozen=True, repr=False)
@@ -224,47 +231,44 @@ class AttentionTrace(Brief):
         }
 
     def _layer(self, site: Site, layer: int, changed: Mapping[str, Sequence[Edit]]) -> LayerTrace:
-        name = site.sublayer(layer).path
-        get, here = self.tensors.get, self.tensors
-        bias, vector, centres = (get(f"{name}.{part}") for part in ("bias", "vector", "centres"))
+        name, config = site.sublayer(layer).path, self.config
+        parts: dict[str, Any] = {
+            field: self.tensors.get(f"{name}.{part}") for field, part in LAYER_PARTS.items()
+        }
+        table, vector, centres = (
+            self.tensors.get(f"{name}.{part}") for part in ("bias", "vector", "centres")
+        )
+        bias = None
+        if table is not None:
+            bias = BiasRule(next(rule for rule, axes in BIASES.items() if axes == table.dim()), table)
         return LayerTrace(
             site.kind,
             layer,
-            query=here[f"{name}.query"],
-            key=here[f"{name}.key"],
-            value=here[f"{name}.value"],
-            output=here[f"{name}.heads"],
-            key_padding=get(f"{name}.padding"),
             causal=site.causal,
-            bias=None
-            if bias is None
-            else BiasRule(next(n for n, axes in BIASES.items() if axes == bias.dim()), bias),
-            used_weights=get(f"{name}.weights"),
-            used_mask=get(f"{name}.mask"),
-            value_norms=get(f"{name}.value_norms"),
+            bias=bias,
             changes=tuple(
-                each for each in self.changes if acts_in(each.value, site.kind, layer, self.config.n_heads)
+                each for each in self.changes if acts_in(each.value, site.kind, layer, config.n_heads)
             ),
             edits={part: changed[at] for part in UNFUSED if (at := f"{name}.{part}") in changed},
-            own_output=get(f"{name}.heads.own"),
             score=ScoreRule(site.score, vector),
-            focus=None if centres is None else LocalWindow(centres, getattr(self.config, "reach", 1)),
+            focus=None if centres is None else LocalWindow(centres, getattr(config, "reach", 1)),
+            **parts,
         )
 
     @cached_property
     def embeddings(self) -> dict[Side, EmbeddingTrace]:
         """One ``EmbeddingTrace`` per side that ran."""
-        sides = [side for side in self.config.stacks if f"{side}.input" in self.tensors]
-        return {side: self._embedding(side) for side in sides}
-
-    def _embedding(self, side: Side) -> EmbeddingTrace:
-        name, norm = f"{side}.input", None
-        if (gain := self.tensors.get(f"{name}.gain")) is not None:
-            norm = make_norm(self.config).requires_grad_(False)
-            norm.weight.copy_(gain)
-            shift(norm).copy_(self.tensors[f"{name}.shift"])
-        positions, own = self.tensors.get(f"{side}.positions"), self.tensors.get(f"{name}.own")
-        return EmbeddingTrace(self.tensors[f"{side}.tokens"], positions, self.tensors[name], own, norm)
+        traces, get = dict[Side, EmbeddingTrace](), self.tensors.get
+        for side in self.config.stacks:
+            tokens, entered, own = (get(f"{side}.{part}") for part in ("tokens", "input", "input.own"))
+            gain, norm = get(f"{side}.input.gain"), None
+            if gain is not None:
+                norm = make_norm(self.config).requires_grad_(False)
+                norm.weight.copy_(gain)
+                shift(norm).copy_(self.tensors[f"{side}.input.shift"])
+            if tokens is not None and entered is not None:
+                traces[side] = EmbeddingTrace(tokens, get(f"{side}.positions"), entered, own, norm)
+        return traces
 
     @cached_property
     def residuals(self) -> dict[Sublayer, ResidualTrace]:
@@ -276,10 +280,10 @@ class AttentionTrace(Brief):
                 name = sublayer.path
                 if before is None or f"{name}.stream" not in tensors:
                     break
-                read, update, after = (tensors[f"{name}.{part}"] for part in ("read", "output", "stream"))
+                parts = (tensors[f"{name}.{part}"] for part in ("read", "output", "stream"))
                 own = (tensors.get(f"{name}.{part}.own") for part in ("output", "stream"))
-                traces[sublayer] = ResidualTrace(before, read, update, after, *own)
-                before = after
+                traces[sublayer] = ResidualTrace(before, *parts, *own)
+                before = traces[sublayer].stream
         return traces
 
     @property
@@ -358,13 +362,6 @@ class AttentionTrace(Brief):
         return HeadLabels(self.tokens[site.query_side].pieces, written, self.tokens[site.key_side].pieces)
 
     @property
-    def hash(self) -> int:
-        """A number that depends on what entered the model; it chooses the cells that are computed twice."""
-        entered = [embedding.input.numpy().tobytes() for embedding in self.embeddings.values()]
-        number: int = self.once("hash", lambda: zlib.crc32(b"".join(entered)))
-        return number
-
-    @property
     def interventions(self) -> tuple[Intervention, ...]:
         """The changes in this run."""
         return tuple(change.value for change in self.changes)
@@ -433,6 +430,6 @@ def hooks_of(
     for name, added in function_edits(functions or {}, config).items():
         by_name.setdefault(name, []).extend(added)
         place, _, part = name.rpartition(".")
-        if part in UNFUSED and capture is not None and capture.attention:
+        if part in UNFUSED and capture is not None:
             record |= {f"{place}.weights", *([name] if part == "mask" else [])}  # which only this run knows
     return Hooks(record, by_name) if record or by_name else None

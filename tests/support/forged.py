@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from transformer.layers import shift
-from transformer.trace import AttentionTrace, EmbeddingTrace, ResidualTrace
+from transformer.trace import LAYER_PARTS, AttentionTrace, EmbeddingTrace, ResidualTrace
 
-_LAYER = {"query": "query", "key": "key", "value": "value", "heads": "output", "heads.own": "own_output"}
-_LAYER |= {"padding": "key_padding", "weights": "used_weights"}
-_RESIDUAL = {"read": "read", "output": "update", "stream": "output"}
-_RESIDUAL |= {"output.own": "own_update", "stream.own": "own_output"}
+_LAYER = {part: field for field, part in LAYER_PARTS.items()}
+_RESIDUAL = {"read": "read", "output": "output", "stream": "stream"}
+_RESIDUAL |= {"output.own": "own_output", "stream.own": "own_stream"}
 _EMBEDDING = {"tokens": "tokens", "positions": "positions", "input": "input", "input.own": "own_input"}
 
 

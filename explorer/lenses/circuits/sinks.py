@@ -83,5 +83,5 @@ def _read(translator: Translator, run: Translation, kind: AttentionKind, layer: 
     """(keys, d_model) the stream whose keys and values a head takes, before any norm of a sub-layer."""
     site = run.config.sites[kind]
     if site.own_keys:
-        return run.stream(site.sublayer(layer)).stream
-    return run.stream(run.config.stacks[site.key_side].ends()[-1]).output
+        return run.stream(site.sublayer(layer)).before
+    return run.stream(run.config.stacks[site.key_side].ends()[-1]).stream

@@ -30,13 +30,13 @@ def open_block(model: Network, translation: Translation, side: Side, layer: int,
     names = model.config.stacks[side].sublayers
     stack = [model.config.stacks[side].sublayer(layer, name) for name in names]
     traces = [translation.stream(sublayer) for sublayer in stack]
-    arrives = [read_only(trace.stream[position]) for trace in traces]
-    leaves = [read_only(trace.output[position]) for trace in traces]
+    arrives = [read_only(trace.before[position]) for trace in traces]
+    leaves = [read_only(trace.stream[position]) for trace in traces]
     checks = [
         check
         for sublayer, trace in zip(stack, traces, strict=True)
         for check in addition_check(
-            model, translation, sublayer, position, as_array(trace.stream[position] + trace.update[position])
+            model, translation, sublayer, position, as_array(trace.before[position] + trace.output[position])
         )
     ]
     joints = [difference(a, b) for a, b in zip(arrives[1:], leaves[:-1], strict=True)]

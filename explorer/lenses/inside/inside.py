@@ -142,13 +142,13 @@ def recorded_sublayer(
         record=_record(translation, kind, layer),
         stream=stream,
         sources=stream.read if site.own_keys else memory(model, translation),
-        following=translation.stream(following).stream,
+        following=translation.stream(following).before,
     )
 
 
 def memory(model: Network, translation: Translation) -> Tensor:
     """(source, d_model) float32 encoder output that cross-attention reads; NotCapturedError if unrecorded."""
-    last = translation.stream(model.config.stacks["encoder"].ends()[-1]).output
+    last = translation.stream(model.config.stacks["encoder"].ends()[-1]).stream
     encoder = model.stack("encoder")
     with torch.inference_mode():
         stream = last.to(device=model.embedding.weight.device, dtype=encoder.dtype)
@@ -170,7 +170,7 @@ def _opened(sublayer: RecordedSublayer, view: HeadView) -> InsideHead:
     return InsideHead(
         view=view,
         row=row,
-        stream=read_only(stream.stream[row]),
+        stream=read_only(stream.before[row]),
         read=read_only(stream.read[row]),
         sources=read_only(sublayer.sources),
         w_q=w_q,
@@ -186,9 +186,9 @@ def _opened(sublayer: RecordedSublayer, view: HeadView) -> InsideHead:
         spread=product_spread(sublayer.record, view.head),
         outputs=read_only(outputs),
         contributions=_contributions(sublayer.attention, outputs),
-        update=read_only(stream.update[row]),
-        added=as_array(stream.stream[row] + stream.update[row]),
-        next_stream=read_only(stream.output[row]),
+        update=read_only(stream.output[row]),
+        added=as_array(stream.before[row] + stream.output[row]),
+        next_stream=read_only(stream.stream[row]),
         rotates=sublayer.positions is not None and _rotates(sublayer.positions, view.query.shape[1]),
         audit=AuditReport(()),
     )
@@ -225,7 +225,7 @@ def audit_inside(inside: InsideHead, sublayer: RecordedSublayer) -> list[Check]:
     whole = sublayer.attention.out_proj
     comparisons: dict[str, list[tuple[Floats, Floats]]] = {
         "sub-layer input": [
-            (inside.stream, stream.stream[row].numpy()),
+            (inside.stream, stream.before[row].numpy()),
             (inside.read, stream.read[row].numpy()),
             (_before(sublayer.residual, inside.stream), inside.read),
             (inside.sources, sublayer.sources.numpy()),
@@ -252,12 +252,12 @@ def audit_inside(inside: InsideHead, sublayer: RecordedSublayer) -> list[Check]:
             (inside.w_o(inside.outputs[head]) - inside.w_o.bias, inside.contributions[head]),
         ],
         "sub-layer output": [
-            (concatenated @ as_double(whole.weight).T + as_double(shift(whole)), stream.update[row].numpy()),
+            (concatenated @ as_double(whole.weight).T + as_double(shift(whole)), stream.output[row].numpy()),
             (inside.contributions.sum(0, dtype=np.float64) + inside.w_o.bias, inside.update),
         ],
         "residual stream": [
             (inside.added, total),
-            (_after(sublayer.residual, total), stream.output[row].numpy()),
+            (_after(sublayer.residual, total), stream.stream[row].numpy()),
             (inside.next_stream, sublayer.following[row].numpy()),
         ],
     }

@@ -48,7 +48,7 @@ def logit_lens(
     decoder, written = model.stack("decoder"), translation.steps[step]
     stack = translation.config.stacks["decoder"]
     streams = [embedding_trace(translation, "decoder").input[step]]
-    streams += [translation.stream(end).output[step] for end in stack.ends()]
+    streams += [translation.stream(end).stream[step] for end in stack.ends()]
     with torch.inference_mode():
         stacked = torch.stack(streams).to(device=model.embedding.weight.device, dtype=decoder.dtype)
         log_probs = model.logits(decoder.final_norm(stacked)).float().log_softmax(-1).cpu()

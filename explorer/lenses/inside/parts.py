@@ -115,8 +115,8 @@ def norm_part(model: Network, translation: Translation, sublayer: Sublayer, posi
     trace = translation.stream(sublayer)
     norm = model.residual(sublayer).norm
     if model.config.norm == "pre":
-        return _normed(norm, trace.stream[position], read_only(trace.read[position]))
-    return _normed(norm, trace.stream[position] + trace.update[position], read_only(trace.output[position]))
+        return _normed(norm, trace.before[position], read_only(trace.read[position]))
+    return _normed(norm, trace.before[position] + trace.output[position], read_only(trace.stream[position]))
 
 
 def final_norm_part(model: Network, translation: Translation, side: Side, position: int) -> NormPart | None:
@@ -165,7 +165,7 @@ def feed_forward_part(
         values = _mapped(network.inner, read)
         units = network.activation(values) if gates is None else network.activation(gates) * values
         lengths = network.outer.weight.float().cpu().norm(dim=0)
-    update = read_only(trace.update[position])
+    update = read_only(trace.output[position])
     outer, bias = as_double(network.outer.weight), as_double(shift(network.outer))
     total = units.double().numpy() @ outer.T + bias
     checks = (_check("feed-forward", [(total, update)], OUTPUT_LIMIT[network.inner.weight.dtype]),)
@@ -188,7 +188,7 @@ def addition_check(
     model: Network, translation: Translation, sublayer: Sublayer, position: int, total: Array
 ) -> tuple[Check, ...]:
     """Compares the sum of stream and update (d_model,) with the stream that left the sub-layer."""
-    output = read_only(translation.stream(sublayer).output[position])
+    output = read_only(translation.stream(sublayer).stream[position])
     norm = model.residual(sublayer).norm
     leaves_as = total if model.config.norm == "pre" else layer_norm(norm, total)
     return (_check("residual stream", [(leaves_as, output)], OUTPUT_LIMIT[norm.weight.dtype]),)
@@ -206,12 +206,12 @@ def stream_norms(
     points, joints = [StreamPoint(None, float(before.norm()))], []
     for sublayer in translation.config.stacks[side].passed():
         trace = translation.stream(sublayer)
-        total = trace.stream[position] + trace.update[position]
-        after = trace.output if trace.own_output is None else trace.own_output
+        total = trace.before[position] + trace.output[position]
+        after = trace.stream if trace.own_stream is None else trace.own_stream
         pre = translation.config.norm == "pre"
-        pair = (after[position], total) if pre else (trace.read[position], trace.stream[position])
+        pair = (after[position], total) if pre else (trace.read[position], trace.before[position])
         joints.append((read_only(pair[0]), read_only(pair[1])))
-        before = trace.output[position]
+        before = trace.stream[position]
         points.append(StreamPoint(sublayer, float(before.norm())))
     return tuple(points), (_check("joints of the stream", joints, OUTPUT_LIMIT[torch.float32]),)
 
@@ -233,7 +233,7 @@ def embedding_table(model: Network, side: Side) -> Tensor:
 
 def leaves(translation: Translation, side: Side) -> Tensor:
     """The stream that leaves the last layer of a stack (length, d_model)."""
-    return translation.stream(translation.config.stacks[side].ends()[-1]).output
+    return translation.stream(translation.config.stacks[side].ends()[-1]).stream
 
 
 def embedding_trace(translation: Translation, side: Side) -> EmbeddingTrace:

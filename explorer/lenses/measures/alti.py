@@ -102,7 +102,7 @@ def _mixed(model: Network, run: Translation, each: SublayerUpdate, worst: list[f
     record, weights = trace.layer(kind, layer), torch.as_tensor(trace.weights(kind, layer)).double()
     always = _constant(model, each)
     heads = (record.value.double() - always[:, None]) @ rows  # (heads, keys, d_model)
-    residual, wrote = each.record.stream.double(), each.record.output.double()
+    residual, wrote = each.record.before.double(), each.record.stream.double()
     constant = torch.einsum("hqk,hd->qd", weights, (always[:, None] @ rows)[:, 0]) + bias
     across = kind is AttentionKind.CROSS
     found = []

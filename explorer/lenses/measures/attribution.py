@@ -110,7 +110,7 @@ def asked(
         raise IndexError(f"There is no target token {max(asked)}; there are {len(weight):,}, from 0.")
     if not 0 <= step < len(run.steps):
         raise IndexError(f"There is no step {step}; this run has {len(run.steps)}, from 0.")
-    last = run.stream(model.config.stacks["decoder"].ends()[-1]).output[step]
+    last = run.stream(model.config.stacks["decoder"].ends()[-1]).stream[step]
     decoder = model.stack("decoder")
     with torch.inference_mode():
         stream = decoder.final_norm(last.to(device=weight.device, dtype=decoder.dtype))

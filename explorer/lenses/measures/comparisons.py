@@ -82,11 +82,11 @@ def value_zeroing(model: Network, run: Translation, kind: AttentionKind | str, l
     site = model.config.sites[kind]
     side, causal = site.query_side, site.query_side == "decoder"
     blocks = [each for each in written(model, run, side) if each.sublayer.layer == layer]
-    whole = blocks[-1].record.output.double()
+    whole = blocks[-1].record.stream.double()
     mask, memories = AttentionMask(causal=causal), None
     if side == "decoder" and AttentionKind.CROSS in model.config.sites:
         memories = memory(model, run)[None].to(model.embedding.weight.device)
-    stack, entered = model.stack(side), blocks[0].record.stream
+    stack, entered = model.stack(side), blocks[0].record.before
     entered = entered.to(device=model.embedding.weight.device, dtype=stack.dtype)
     keys = recorded(run).layer(kind, layer).shape[2]
     found, at_once = [], max(1, _AT_ONCE // entered.numel())

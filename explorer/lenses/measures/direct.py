@@ -68,7 +68,7 @@ def direct(
         name, layer = each.sublayer.name, each.sublayer.layer
         if each.kind is None:
             found.writers.append(Writer(name, layer))
-            found.values.append((each.record.update[places].double() * directions).sum(-1))
+            found.values.append((each.record.output[places].double() * directions).sum(-1))
             continue
         weights = torch.as_tensor(recorded(run).weights(each.kind, layer)[:, places]).double()
         split = weights * (values_written(model, run, each.kind, layer) @ directions.T).transpose(1, 2)

@@ -111,7 +111,7 @@ def written(model: Network, run: Translation, side: Side) -> tuple[SublayerUpdat
     for sublayer in model.config.stacks[side].passed():
         record, residual = run.stream(sublayer), model.residual(sublayer)
         after = not residual.pre_norm
-        norm = FixedNorm.of(residual.norm, record.stream + record.update) if after else None
+        norm = FixedNorm.of(residual.norm, record.before + record.output) if after else None
         found.append(SublayerUpdate(sublayer, kinds.get((side, sublayer.name)), record, norm))
     return tuple(found)
 
@@ -125,7 +125,7 @@ def first_norm(run: Translation, side: Side) -> FixedNorm | None:
 def final_norm(model: Network, run: Translation, side: Side) -> FixedNorm | None:
     """The norm at the end of a pre-norm stack; None with post-norm."""
     norm = model.stack(side).final_norm
-    last = run.stream(model.config.stacks[side].ends()[-1]).output
+    last = run.stream(model.config.stacks[side].ends()[-1]).stream
     return FixedNorm.of(norm, last) if isinstance(norm, StreamNorm) else None
 
 
@@ -156,7 +156,7 @@ def parts(
     for each in written(model, run, side):
         if each.sublayer == reader:
             residual = model.residual(each.sublayer)
-            norm = None if each.norm is not None else FixedNorm.of(residual.norm, each.record.stream)
+            norm = None if each.norm is not None else FixedNorm.of(residual.norm, each.record.before)
             break
         names_new, new, bias = _update(model, run, each)
         stacked, names = torch.cat([stacked, new]), [*names, *names_new]
@@ -174,7 +174,7 @@ def parts(
 
 def _update(model: Network, run: Translation, each: SublayerUpdate) -> tuple[list[Writer], Tensor, Tensor]:
     """The update of a sub-layer: by head, and its bias; or as a whole."""
-    name, layer, update = each.sublayer.name, each.sublayer.layer, each.record.update.double()
+    name, layer, update = each.sublayer.name, each.sublayer.layer, each.record.output.double()
     if each.kind is None:
         return [Writer(name, layer)], update[None], torch.zeros_like(update)
     rows, bias = output_rows(model, each.kind, layer)

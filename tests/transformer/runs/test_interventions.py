@@ -260,9 +260,9 @@ def test_a_patch_says_where_everything_goes(ready):
     other = ready.force("five six", ids, interventions=[do.no_positions("encoder")])
     patched = ready.force(TEXT, ids, interventions=[do.patch(where, other, {3: 0, 0: 2})])
     stream = patched.stream(where.sublayer)
-    held = other.stream(where.sublayer).output
-    assert torch.equal(stream.output[[0, 3]], held[[2, 0]])
-    assert torch.equal(stream.output[[1, 2, 4]], stream.own_output[[1, 2, 4]])
+    held = other.stream(where.sublayer).stream
+    assert torch.equal(stream.stream[[0, 3]], held[[2, 0]])
+    assert torch.equal(stream.stream[[1, 2, 4]], stream.own_stream[[1, 2, 4]])
     with pytest.raises(do.InterventionError, match="has 3 positions in the encoder and this one 5"):
         ready.force(TEXT, ids, interventions=[do.patch(where, other)])
 

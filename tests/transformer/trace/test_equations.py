@@ -162,7 +162,7 @@ STREAMED = [name for name, change in INSIDE.items() if change.needs_stream]
 
 
 @pytest.mark.parametrize("name", STREAMED)
-@pytest.mark.parametrize("part", ["read", "update", "output"])
+@pytest.mark.parametrize("part", ["read", "output", "stream"])
 def test_a_stream_that_was_changed_afterwards_is_caught(runs, translator, name, part):
     trace = runs(name).attention
     for sublayer, residual in trace.residuals.items():
@@ -265,9 +265,9 @@ def test_the_config_alone_is_enough_for_the_checks_of_a_file(runs, translator):
     sublayer = trace.interventions[0].sublayer
     residual = trace.residuals[sublayer]
     for other in (
-        replace(residual, update=residual.own_update),
-        replace(residual, own_update=None),
-        replace(residual, output=residual.output + residual.own_update),
+        replace(residual, output=residual.own_output),
+        replace(residual, own_output=None),
+        replace(residual, stream=residual.stream + residual.own_output),
     ):
         mutation = forged(trace, residuals={**trace.residuals, sublayer: other})
         assert STREAM in failed(translator, mutation, file=True)

@@ -75,7 +75,7 @@ def test_embeddings_and_positions_add_up_to_the_first_layer_s_input(translation,
         positions = translator.model.encoder.positions.table[: len(ids)].numpy()
         np.testing.assert_allclose(translation.embeddings(side), tokens, rtol=1e-6)
         np.testing.assert_array_equal(translation.positions(side), positions)
-        stream = translation.residual(side, 0, "self_attention").stream
+        stream = translation.residual(side, 0, "self_attention").before
         np.testing.assert_allclose(stream, tokens + positions, atol=1e-5)
 
 
@@ -83,16 +83,16 @@ def test_residuals_continue_from_sublayer_to_sublayer(translation):
     names = ("self_attention", "cross_attention", "feed_forward")
     chain = [translation.residual("decoder", layer, name) for layer in range(3) for name in names]
     for before, after in itertools.pairwise(chain):
-        assert torch.equal(before.output, after.stream)
+        assert torch.equal(before.stream, after.before)
     for residual in chain:
-        torch.testing.assert_close(residual.output, residual.stream + residual.update)
+        torch.testing.assert_close(residual.stream, residual.before + residual.output)
         assert residual.read.shape == (LENGTH, 32)
 
 
 def test_a_pre_norm_sublayer_reads_the_normalised_stream(translation, translator):
     residual = translation.residual("decoder", 1, "cross_attention")
     norm = translator.model.decoder.layers[1].cross_attention_residual.norm
-    torch.testing.assert_close(residual.read, norm(residual.stream), atol=1e-5, rtol=0)
+    torch.testing.assert_close(residual.read, norm(residual.before), atol=1e-5, rtol=0)
 
 
 def test_retained_bytes_are_linear_in_the_length(translator):

@@ -115,7 +115,7 @@ def test_a_stream_that_breaks_at_a_sub_layer_fails_its_check(model, traced):
     residuals = dict(traced.attention.residuals)
     place = Sublayer("decoder", 1, "cross_attention")
     broken = residuals[place]
-    residuals[place] = replace(broken, read=broken.read.roll(1, dims=0), update=broken.update + 1)
+    residuals[place] = replace(broken, read=broken.read.roll(1, dims=0), output=broken.output + 1)
     changed = replace(traced, attention=forged(traced.attention, residuals=residuals))
     assert not passed(parts.stream_norms(changed, "decoder", POSITION)[1])
     assert passed(parts.stream_norms(changed, "encoder", POSITION)[1])

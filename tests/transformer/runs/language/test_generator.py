@@ -154,7 +154,7 @@ def test_a_mutated_recording_fails_the_audit(generator):
 
 def test_the_residual_stream_is_recorded_on_request(generator):
     found = generator.generate(PROMPT, max_length=8, capture=Capture(residual=True))
-    assert found.residual("decoder", 1, "feed_forward").output.shape == (8, 32)
+    assert found.residual("decoder", 1, "feed_forward").stream.shape == (8, 32)
     assert found.attention.audit().passed
 
 
