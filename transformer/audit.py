@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import torch
@@ -191,8 +192,10 @@ def head_view(
         key=read_only(record.key[head, window.keys]),
         value=read_only(record.value[head, window.keys]),
         output=read_only(record.output[head, window.queries]),
-        report=lambda: (
-            trace.audit(place[:2]).joined(audit_view(view, record, trace.labels(place[0]))).joined(more())
+        report=cache(
+            lambda: (
+                trace.audit(place[:2]).joined(audit_view(view, record, trace.labels(place[0]))).joined(more())
+            )
         ),
         score=record.score.name,
         centres=None if record.focus is None else read_only(record.focus.centres[window.queries]),

@@ -47,6 +47,11 @@ class View:
     audit: Audit = field(default_factory=Audit)
 
     @property
+    def report(self) -> Audit:
+        """Where a copy takes its audit from."""
+        return self.audit
+
+    @property
     def scores(self) -> np.ndarray:
         """Scores that differ in every cell."""
         return np.arange(self.weights.size, dtype=np.float32).reshape(self.weights.shape)

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from transformer import AttentionKind, Hooks
 from transformer.config import LanguageModelConfig
-from transformer.hooks import hook_names
+from transformer.hooks import function_edits, hook_names
 
 TEXT = "one two three four"
 CROSS = "decoder.{}.cross_attention.{}".format
@@ -252,3 +252,15 @@ def test_the_last_layer_of_a_kind_has_places_and_the_next_has_none(kind):
     names = hook_names(config)
     assert f"{site.sublayer(site.n_layers - 1).path}.query" in names
     assert f"{site.sublayer(site.n_layers).path}.query" not in names
+
+
+def test_a_hook_moves_where_local_attention_looks():
+    model, ids = random_recurrent("local"), (random_ids(1, 9), random_ids(1, 3))
+    hooks = Hooks(
+        {"centres", "weights"}, function_edits({CROSS(0, "centres"): lambda v, first: v * 0}, model.config)
+    )
+    model(*ids, hooks=hooks)
+    weights, half_width = hooks.values(CROSS(0, "weights"))[0, 0], model.config.reach
+    assert (hooks.values(CROSS(0, "centres")) == 0).all()
+    assert weights[:, half_width + 1 :].max() == 0
+    assert (weights[:, 1 : half_width + 1] > 0).all()

@@ -174,6 +174,22 @@ def test_a_changed_trace_does_not_inherit_the_report(translation):
     assert not forged(trace, layers=layers).audit().passed
 
 
+def test_a_head_is_audited_when_somebody_asks_and_once(translation):
+    asked = []
+
+    def auditor(trace, places):
+        asked.append(places)
+        return audit(trace, places)
+
+    run = replace(translation, attention=replace(translation.attention, auditor=auditor))
+    view = run.head("cross", 1, 2)
+    assert asked == []
+    assert view.audit is view.audit
+    assert view.audit.passed
+    assert {check.name for check in view.audit.checks} >= {"outputs", "arrays drawn", "labels", "text"}
+    assert asked == [(("cross", 1),)]
+
+
 @pytest.mark.parametrize("kind", list(AttentionKind))
 @pytest.mark.parametrize("name", ["weights", "scores", "mask", "query", "key", "value", "output"])
 def test_an_array_of_a_view_that_is_not_the_trace_s_fails(translation, kind, name):
