@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("transformer", "explorer", "pages")
 ENCODING = """    Encoding(
-        "steps", "embeddings", "this test", r"x_{pos} = E_{token} + pos", "A number that counts the tokens.",
+        "steps", "this test", r"x_{pos} = E_{token} + pos", "A number that counts the tokens.",
         title="counted steps", from_zero=True,
     ),
 )
