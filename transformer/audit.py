@@ -24,7 +24,7 @@ from transformer.config import ENCODINGS, ModelConfig, Place, PlacedHead, Side
 from transformer.encodings import ALL_HEADS, Learned
 from transformer.equations import HeadChange
 from transformer.hooks import UNFUSED, Hooks
-from transformer.interventions import InAttention, InHeads, Masking
+from transformer.interventions import Hide, InHeads, Mask
 from transformer.model import EncoderDecoder, Network
 from transformer.stream import SMALLEST_SCALE, audit_stream, difference, textbook_norm, worst
 from transformer.trace import AttentionTrace, LayerTrace
@@ -117,9 +117,7 @@ def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) ->
 
 def audit_heads(layer: LayerTrace, limit: float) -> list[Check]:
     """Compares what W_O received with what the layer's changes make of each head's own output."""
-    acting = any(
-        isinstance(each.value, InAttention) and each.value.acts_on == "output" for each in layer.changes
-    )
+    acting = any(each.value.part == "heads" for each in layer.changes)
     if not acting and layer.own_output is None:
         return []
     if not acting or layer.own_output is None:
@@ -135,8 +133,6 @@ def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
     """Changes in one head, with the values that they put in."""
     pairs = list[HeadChange]()
     for each in layer.changes:
-        if not isinstance(each.value, InAttention):
-            continue
         heads = each.value.heads_of(layer.kind, layer.number, layer.shape[0])
         if head in heads:
             material = each.material
@@ -182,7 +178,7 @@ class Textbook:
         mask = mask if layer.key_padding is None else mask & layer.key_padding
         if self.window is not None:
             mask = mask & torch.from_numpy(self.window[0])
-        masks = [each.value for each in layer.changes if isinstance(each.value, Masking)]
+        masks = [each.value for each in layer.changes if isinstance(each.value, Hide | Mask)]
         return torch.from_numpy(equations.masked_textbook(mask.numpy(), masks, self.rows.start))
 
     def _scores(self, products: Tensor, bias: Tensor | None) -> Tensor:
@@ -380,7 +376,7 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
         without sub-layers has no stream, and its changed inputs and memory are answers like all others.
     """
     stream = any(stack.passed() for stack in model.config.stacks.values())
-    if stream and any(value.needs_stream for value in trace.interventions):
+    if stream and any(value.part == "stream" for value in trace.interventions):
         return []
     device = model.embedding.weight.device
 

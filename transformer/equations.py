@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from transformer import interventions as do
 from transformer.config import ModelConfig
-from transformer.interventions import Cells, InAttention, Masking
+from transformer.interventions import Cell, Hide, Mask
 from transformer.view import Array, BoolArray
 
-HeadChange = tuple[InAttention, Array | None]
+HeadChange = tuple[do.Intervention, Array | None]
 """A change of one head, and what it puts in."""
 
 
-def masked_textbook(own: BoolArray, masks: Sequence[Masking], first: int) -> BoolArray:
+def masked_textbook(own: BoolArray, masks: Sequence[Hide | Mask], first: int) -> BoolArray:
     """(queries, keys): a mask after its changes, cell by cell; ``first`` is the first query's position."""
     mask = own.copy()
     for change in masks:
@@ -32,20 +32,16 @@ def masked_textbook(own: BoolArray, masks: Sequence[Masking], first: int) -> Boo
     return mask
 
 
-def _cells(cells: Cells, shape: tuple[int, ...], first: int) -> BoolArray:
+def _cells(cells: Sequence[Cell], shape: tuple[int, ...], first: int) -> BoolArray:
     """(queries, keys): the cells named."""
     distance = np.arange(shape[1])[None, :] - np.arange(first, first + shape[0])[:, None]
-    if isinstance(cells, str):
-        named = {
-            "all": np.ones(shape, bool),
-            "future": distance > 0,
-            "next": distance == 1,
-            "self": distance == 0,
-            "past": distance < 0,
-        }
-        return named[cells]
+    named = {"future": distance > 0, "next": distance == 1, "self": distance == 0, "past": distance < 0}
     found = np.zeros(shape, bool)
-    for query, key in cells:
+    for cell in cells:
+        if isinstance(cell, str):
+            found |= named.get(cell, np.ones(shape, bool))
+            continue
+        query, key = cell
         rows = slice(None) if query is None else slice(max(0, query - first), max(0, query - first + 1))
         found[rows, slice(None) if key is None else slice(key, key + 1)] = True
     return found

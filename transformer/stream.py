@@ -12,7 +12,6 @@ from transformer import equations
 from transformer import interventions as do
 from transformer.config import ENCODINGS, ModelConfig, Side, Sublayer
 from transformer.encodings import Rotary
-from transformer.interventions.edits import patched_name
 from transformer.layers import StreamNorm, centred, shift, spread
 from transformer.model import Network
 from transformer.trace import AttentionTrace, ResidualTrace
@@ -38,7 +37,7 @@ def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: flo
     unrecorded = not trace.residuals and any(stack.passed() for stack in stacks.values())
     if unrecorded or (trace.memory is None and "encoder" in stacks):
         marked = any(name.endswith((".input.own", ".output.own", ".stream.own")) for name in trace.tensors)
-        needed = marked or any(value.needs_stream for value in trace.interventions)
+        needed = marked or any(value.part == "stream" for value in trace.interventions)
         return [Check(STREAM, math.inf, limit)] if needed else []
     differences = (difference(*pair, SMALLEST_SCALE) for pair in _Stream(trace, basis).pairs())
     return [Check(STREAM, worst(0.0, *differences), limit)]
@@ -53,7 +52,7 @@ class _Stream:
         self.config = basis.config if isinstance(basis, Network) else basis
         self.values = trace.interventions
         self.bare = {value.side for value in self.values if isinstance(value, do.NoPositions)}
-        self.dropped = {value.sublayer for value in self.values if isinstance(value, do.DropSublayer)}
+        self.dropped = {value.place for value in self.values if isinstance(value, do.DropSublayer)}
         self.unnormed = {value.place for value in self.values if isinstance(value, do.DropNorm)}
 
     def pairs(self) -> Iterator[Pair]:
@@ -124,7 +123,7 @@ class _Stream:
         patches = [
             (change.value, change.material)
             for change in self.trace.changes
-            if isinstance(change.value, do.Patch) and patched_name(change.value.place) == name
+            if isinstance(change.value, do.Patch) and change.value.hook == name
         ]
         if not patches:
             yield own, None

@@ -32,7 +32,7 @@ from transformer.hooks import (
     function_edits,
 )
 from transformer.interventions import Intervention
-from transformer.interventions.edits import Change, acts_in, edits
+from transformer.interventions.edits import Change, edits
 from transformer.layers import StreamNorm, make_norm, shift
 from transformer.model import Network
 from transformer.text.brief import Brief
@@ -265,7 +265,7 @@ class AttentionTrace(Brief):
             used_mask=get(f"{name}.mask"),
             value_norms=get(f"{name}.value_norms"),
             changes=tuple(
-                each for each in self.changes if acts_in(each.value, site.kind, layer, self.config.n_heads)
+                each for each in self.changes if each.value.heads_of(site.kind, layer, self.config.n_heads)
             ),
             edits={part: changed[at] for part in UNFUSED if (at := f"{name}.{part}") in changed},
             own_output=get(f"{name}.heads.own"),

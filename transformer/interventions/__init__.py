@@ -11,31 +11,462 @@ one attention, masks come first, then scores, weights and outputs; changes of on
 Tokens are steered in the search (``transformer.decoding``), which never changes the model's
 log-probabilities. Positions of ``edit_source`` and ``drop_source`` are those of the text as typed, all other
 positions those of the source as the model reads it. While decoding, later keys do not exist, so only in a
-forced pass can the causal mask be lifted or the whole output be patched. ``transformer.interventions.edits``
-makes them changes of the values that a model names; ``transformer.equations`` has the equations that an audit
-holds against what was recorded.
+forced pass can the causal mask be lifted or the whole output be patched.
+
+Here stands what each kind holds and says; which fit a request is in ``request``, what a change does to a
+tensor in ``edits``, and its equation for the audit in ``transformer.equations``.
 """
 
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+from transformer.config import AttentionKind, Side, Sublayer, SublayerName
+
 # isort: off
-from transformer.interventions.codec import Intervention, InterventionError
+from transformer.interventions.codec import CHANGE, INDEX, Record, Scalar, choice, digits, held
+from transformer.interventions.codec import Intervention, InterventionError, as_interventions
 from transformer.interventions.codec import from_json, read_text, to_json, write_text
-from transformer.interventions.request import PARTS, Cell, Cells, RunShape, Token
-from transformer.interventions.changes import Choose, DropSource, EditSource, Forbid, Prefix
-from transformer.interventions.changes import choose, drop_source, edit_source, forbid, prefix
-from transformer.interventions.changes import (
-    Ablate,
-    InAttention,
-    InHeads,
-    Scale,
-    SetRow,
-    Temperature,
-    Unscaled,
+from transformer.interventions.codec import index, number, optional, pair
+
+# isort: on
+from transformer.text.kinds import Kind
+
+if TYPE_CHECKING:  # an address holds changes, and needs no PyTorch
+    from torch import Tensor
+
+Token = int | str
+"""A token by its id, or by its piece, such as "▁ist"."""
+Cell = str | tuple[int | None, int | None]
+"""A query and a key, from 0, None for every one; or the name of a region."""
+REGIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "all": ("every key", lambda query, key: (query >= 0) & (key >= 0)),
+    "future": ("later keys", lambda query, key: key > query),
+    "next": ("the key after the query", lambda query, key: key == query + 1),
+    "self": ("the query's own key", lambda query, key: key == query),
+    "past": ("earlier keys", lambda query, key: key < query),
+}
+"""Regions by name: in words, and from positions of queries and keys (numbers, or arrays that fit)."""
+SITES = {
+    AttentionKind.ENCODER: "encoder self-attention",
+    AttentionKind.DECODER: "decoder self-attention",
+    AttentionKind.CROSS: "cross-attention",
+}
+PARTS: dict[str, str] = {
+    "self_attention": "self-attention",
+    "cross_attention": "cross-attention",
+    "feed_forward": "feed-forward network",
+}
+BY = {
+    "zero": "gives no output",
+    "mean": "gives its mean output",
+    "uniform": "looks at all keys alike",
+    "previous": "looks at the key before the query",
+    "first": "looks at the first key",
+}
+SUM_LIMIT = 1e-6
+"""Excess above 1 that the sum of given weights may have."""
+DEEPEST = 3
+"""Most levels of nested runs: a patch from a run that has a patch from a run."""
+
+# Fields; all positions, layers and heads count from 0.
+
+TOKEN = Scalar(
+    "a piece such as '▁ist', or its id",
+    lambda value: value if isinstance(value, str) and 1 <= len(value) <= 200 else INDEX.check("", value),
+    lambda value: f".{value}" if isinstance(value, str) and re.match(r"[0-9.]", value) else str(value),
+    lambda text: digits(text) if re.match("[0-9]", text) else text.removeprefix("."),
+    lambda value: f"“{value}”" if isinstance(value, str) else f"token {value}",
 )
-from transformer.interventions.changes import ablate, scale, set_row, temperature, unscaled
-from transformer.interventions.changes import Hide, Mask, Masking, hide, mask
-from transformer.interventions.changes import DropNorm, DropSublayer, NoPositions
-from transformer.interventions.changes import drop_norm, drop_sublayer, no_positions
-from transformer.interventions.patches import Embeddings, EncoderOutput, HeadOutput, PatchPlace, Stream
-from transformer.interventions.patches import embeddings, encoder_output, head_output, stream
-from transformer.interventions.patches import HeadMeans, OtherRun, Patch, patch, run
-from transformer.interventions.patches import as_interventions, check, edited
+ID = Scalar(INDEX.said, held(INDEX), read=digits)
+_TEXT = Kind("a text of 1 to 100,000 letters", lambda text: isinstance(text, str) and 0 < len(text) <= 10**5)
+TEXT = Scalar(_TEXT.said, held(_TEXT), words=lambda text: textwrap.shorten(text, 60, placeholder=" …"))
+_PLACES = re.compile(
+    r"(encoder|decoder)\.(input|[0-9]{1,4}\.(self_attention|cross_attention|feed_forward)\.stream"
+    r"|[0-9]{1,4}\.(self|cross)_attention\.heads\.[0-9]{1,4})|encoder\.output"
+)
+PLACE = Scalar(
+    "one of embeddings, stream, head_output and encoder_output",
+    lambda place: place if _PLACES.fullmatch(place) else INDEX.check("", place),
+    words=lambda place: place_words(place),
+)
+QUERY_KEY = pair(optional(index("query")), optional(index("key")))
+CELL = Scalar(
+    f"{', '.join(REGIONS)} or {QUERY_KEY.said}",
+    lambda cell: cell if isinstance(cell, str) and cell in REGIONS else QUERY_KEY.convert(cell),
+    lambda cell: cell if isinstance(cell, str) else QUERY_KEY.write(cell),
+    lambda text: text if text in REGIONS else QUERY_KEY.read(text),
+    lambda cell: REGIONS[cell][0] if isinstance(cell, str) else QUERY_KEY.words(cell),
+    lambda cell: [] if isinstance(cell, str) else QUERY_KEY.indices(cell),
+)
+BOTH = pair(index("position"), index("", "there"), "←")
+POSITIONS = replace(BOTH, convert=lambda at: BOTH.convert((at, at) if isinstance(at, int) else at))
+Attention = Annotated[AttentionKind, choice(SITES)]
+OfSide = Annotated[Side, choice({"encoder": "encoder", "decoder": "decoder"})]
+Layer = Annotated[int, index("layer")]
+Heads = Annotated[tuple[int, ...] | None, index("head")]
+Rows = Annotated[tuple[int, ...] | None, index("row", "query")]
+Step = Annotated[int, index("step")]
+AToken = Annotated[Token, TOKEN]
+Typed = Annotated[int, index("source token", "typed")]
+Cells = Annotated[tuple[Cell, ...], CELL]
+
+
+# Tokens: they never change the model's distribution; log-probabilities and alternatives stay its own.
+
+
+@dataclass(frozen=True)
+class Choose(Intervention, name="choose", says="{step} writes {token}", part="tokens"):
+    """One token at one step of the output, in every live hypothesis; no output ends before that step."""
+
+    step: Step
+    token: AToken
+
+
+@dataclass(frozen=True)
+class Forbid(Intervention, name="forbid", says="{token} is forbidden[ at {step}]", part="tokens"):
+    """A token that the output may not hold, at one step or (None) anywhere."""
+
+    token: AToken
+    step: Annotated[int | None, index("step")] = None
+
+
+@dataclass(frozen=True)
+class Prefix(Intervention, name="prefix", says="the output begins with {token_ids}", part="tokens"):
+    """The first tokens of the output; after them, the search continues as asked."""
+
+    token_ids: Annotated[tuple[Token, ...], TOKEN]
+
+
+@dataclass(frozen=True)
+class EditSource(Intervention, name="edit", says="{position} becomes {token}", part="tokens"):
+    """A different token at one position of the source, as typed."""
+
+    position: Typed
+    token: AToken
+
+
+@dataclass(frozen=True)
+class DropSource(Intervention, name="drop", says="{position} is left out", part="tokens"):
+    """The source, as typed, without the token at one position."""
+
+    position: Typed
+
+
+# Heads.
+
+IN_HEADS = "{kind}, {layer}, {head}"
+
+
+@dataclass(frozen=True)
+class InHeads(Intervention):
+    """A change of one head of a layer, of several, or (None) of all."""
+
+    kind: Attention
+    layer: Layer
+    head: Heads
+
+    def heads(self, n_heads: int) -> tuple[int, ...]:
+        return super().heads(n_heads) if self.head is None else self.head
+
+
+@dataclass(frozen=True)
+class Ablate(InHeads, name="ablate", says=f"{IN_HEADS} {{by}}[ in {{rows}}]"):
+    """A head without what it computes; ``by`` says what takes its place.
+
+    "zero" and "mean" answer different questions: without any output, the layers above get a sum that they
+    never met in training; with the mean, they lose only what is special to this sentence.
+    """
+
+    head: Heads = None
+    # "zero": no output. "mean": its mean output over the sample. "uniform": equal weights on all visible
+    # keys. "previous": all weight on the key before the query. "first": all weight on the first key. A row
+    # whose key is hidden or does not exist keeps its own weights.
+    by: Annotated[str, choice(BY)] = "zero"
+    rows: Rows = None
+
+    @property
+    def part(self) -> str:
+        return "heads" if self.by in ("zero", "mean") else "weights"
+
+
+@dataclass(frozen=True)
+class Scale(InHeads, name="scale", says=f"{IN_HEADS} times {{factor}}[ in {{rows}}]", part="heads"):
+    """A head whose output is multiplied by a factor."""
+
+    factor: Annotated[float, number(-1e6, 1e6)]
+    rows: Rows = None
+
+
+@dataclass(frozen=True)
+class SetRow(InHeads, name="row", says=f"{IN_HEADS}, {{query}}: {{given}}", part="weights"):
+    """Given weights in one row of a head; the other visible keys share what is left, as before."""
+
+    query: Annotated[int, index("query")]
+    # keys with their weights; set by pairs, by a map, or by the weights of keys 0, 1, …
+    given: Annotated[tuple[tuple[int, float], ...], pair(index("key"), number(0, 1))]
+
+
+@dataclass(frozen=True)
+class Temperature(
+    InHeads, name="temperature", says=f"{IN_HEADS} with temperature {{temperature}}", part="scores"
+):
+    """A head whose scores are divided by a number before the softmax: below 1 sharper, above 1 flatter."""
+
+    temperature: Annotated[float, number(0.001, 1000)]
+
+
+@dataclass(frozen=True)
+class Unscaled(InHeads, name="unscaled", says=f"{IN_HEADS} without ÷ √d_k", part="scores"):
+    """A head without the division by √d_k (section 3.2.1): its scores are q·k, plus what positions add."""
+
+    head: Heads = None
+
+
+# Masks: cells that a query may attend to, or may not, decided before the softmax, in every head.
+
+
+@dataclass(frozen=True)
+class Hide(Intervention, name="hide", says="{source_token} is hidden from cross-attention", part="mask"):
+    """A source token, as the model reads it, that no cross-attention may attend to."""
+
+    source_token: Annotated[int, index("source token")]
+    kind, layer, allow = AttentionKind.CROSS, None, ()
+
+    @property
+    def forbid(self) -> tuple[Cell, ...]:
+        """Its cells."""
+        return ((None, self.source_token),)
+
+
+@dataclass(frozen=True)
+class Mask(
+    Intervention, name="mask", says="{kind}[, {layer}][; allowed: {allow}][; hidden: {forbid}]", part="mask"
+):
+    """Cells of a kind's masks that are allowed, and cells that are forbidden.
+
+    Lifting the causal mask is defined in a forced pass only: while decoding, later keys do not exist.
+    """
+
+    kind: Attention
+    allow: Cells = ()  # to be seen although the model's mask hides them
+    forbid: Cells = ()  # to be hidden; they win over ``allow``
+    layer: Annotated[int | None, index("layer")] = None  # None for every layer
+
+    @property
+    def lifts(self) -> bool:
+        """True if it allows keys after their query."""
+        cells = [(0, 1) if cell in ("all", "future", "next") else cell for cell in self.allow]
+        return any(cell[1] is None or cell[1] > (cell[0] or 0) for cell in cells if not isinstance(cell, str))
+
+
+def covers(cells: Sequence[Cell], query: Any, key: Any) -> Any:
+    """True if a query and a key, from 0, are among cells; both may be arrays that fit each other."""
+    inside = (query < 0) & (key < 0)
+    for cell in cells:
+        if isinstance(cell, str):
+            inside = inside | REGIONS[cell][1](query, key)
+        else:
+            row, column = (
+                at >= 0 if n is None else at == n for at, n in zip((query, key), cell, strict=True)
+            )
+            inside = inside | (row & column)
+    return inside
+
+
+def allows(mask: Mask | Hide, query: Any, key: Any, visible: Any = False) -> Any:
+    """True if a mask lets a query see a key, which it sees without it if that is ``visible``."""
+    return (visible | covers(mask.allow, query, key)) & ~covers(mask.forbid, query, key)
+
+
+# A stack's arithmetic: only the residual stream shows what they did.
+
+
+@dataclass(frozen=True)
+class NoPositions(Intervention, name="nopositions", says="no positions in the {side}", part="stream"):
+    """A side without positional encoding: nothing added, nothing rotated, no bias on the scores."""
+
+    side: OfSide
+
+
+@dataclass(frozen=True)
+class DropSublayer(
+    Intervention, name="dropsublayer", says="{side} {layer}, {sublayer} adds nothing", part="stream"
+):
+    """A sub-layer that adds nothing to the stream; it is computed, and its update replaced by zero."""
+
+    side: OfSide
+    layer: Layer
+    sublayer: Annotated[SublayerName, choice(PARTS)]
+
+    @property
+    def place(self) -> Sublayer:
+        """The sub-layer."""
+        return Sublayer(self.side, self.layer, self.sublayer)
+
+
+@dataclass(frozen=True)
+class DropNorm(
+    Intervention,
+    name="dropnorm",
+    says="no norm in {side}[ {layer}|, at its end][, {sublayer}]",
+    part="stream",
+):
+    """A LayerNorm that passes its input on: that of a sub-layer, or (None) that at the end of a stack."""
+
+    side: OfSide
+    layer: Annotated[int | None, index("layer")] = None
+    sublayer: Annotated[SublayerName | None, choice(PARTS)] = None
+
+    @property
+    def place(self) -> Sublayer | Side:
+        """The sub-layer, or the side."""
+        if self.layer is None or self.sublayer is None:
+            return self.side
+        return Sublayer(self.side, self.layer, self.sublayer)
+
+
+# Patches: what a place held in another run. A place is a name of ``transformer.hooks``, and that of one head
+# ends with its number: ``decoder.1.cross_attention.heads.5``.
+
+
+def embeddings(side: str) -> str:
+    """The input of a stack: token embeddings with what positions add to them."""
+    return f"{side}.input"
+
+
+def stream(side: str, layer: int, sublayer: str) -> str:
+    """The residual stream after a sub-layer."""
+    return f"{side}.{layer}.{sublayer}.stream"
+
+
+def head_output(kind: str, layer: int, head: int) -> str:
+    """The output of one head, before W_O."""
+    side, name = {"cross": ("decoder", "cross")}.get(kind, (kind, "self"))
+    return f"{side}.{layer}.{name}_attention.heads.{head}"
+
+
+def encoder_output() -> str:
+    """The memory of cross-attention: the encoder's last stream, with pre-norm after its last LayerNorm."""
+    return "encoder.output"
+
+
+def patched(place: str) -> tuple[str, int | None]:
+    """What a patch fills, by its name in ``transformer.hooks``; and which head of it, None for the whole."""
+    name, _, head = place.rpartition(".")
+    return (name, int(head)) if head.isdigit() else (place, None)
+
+
+def side_of(place: str) -> Side:
+    """The side whose positions a place has."""
+    return "encoder" if place.startswith("encoder") else "decoder"
+
+
+def place_words(place: str) -> str:
+    """A place, counted from 1: ``decoder layer 2 cross-attention head 6``."""
+    named = re.sub(r"heads\.", "head.", re.sub(r"\.([0-9]+\..)", r".layer.\1", place)).split(".")
+    return " ".join(str(int(part) + 1) if part.isdigit() else PARTS.get(part, part) for part in named)
+
+
+@dataclass(frozen=True)
+class OtherRun(Record):
+    """The run that a patch comes from, as all that is needed to repeat it."""
+
+    says = "“{text}”[, with {interventions}]"
+    text: Annotated[str, TEXT]
+    target: Annotated[tuple[int, ...] | None, ID] = None  # ids of its output; None if the encoder is enough
+    interventions: Annotated[tuple[Intervention, ...], CHANGE] = ()  # its own changes
+
+    def depth(self) -> int:
+        """Levels of nested runs, 1 without a patch."""
+        nested = [change.from_run.depth() for change in self.interventions if isinstance(change, Patch)]
+        return 1 + max(nested, default=0)
+
+
+def _run(value: Any) -> OtherRun:
+    if isinstance(value, OtherRun | str):
+        return OtherRun.from_text(value) if isinstance(value, str) else value
+    if isinstance(value, Mapping):
+        return OtherRun(**value)
+    return OtherRun(value.source_text, value.target_ids, value.interventions)
+
+
+@dataclass(frozen=True)
+class Patch(Intervention, name="patch", says="{place}[ at {positions}] from {from_run}"):
+    """Content of a place in another run."""
+
+    place: Annotated[str, PLACE]
+    from_run: Annotated[OtherRun, Scalar("a translation, or a value of run()", _run, Record.to_text)]
+    # pairs (position here, position there), a number alone for both; None for every position, which both runs
+    # must have in the same number
+    positions: Annotated[tuple[tuple[int, int], ...] | None, POSITIONS] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.from_run.depth() > DEEPEST:
+            raise InterventionError(f"Runs of patches may be nested at most {DEEPEST} deep.")
+        if self.side == "encoder" and not self.from_run.interventions:  # it has not seen the output
+            object.__setattr__(self, "from_run", replace(self.from_run, target=None))
+
+    @property
+    def side(self) -> Side:
+        """The side whose positions its place has."""
+        return side_of(self.place)
+
+    @property
+    def hook(self) -> str:
+        """The name of what it fills."""
+        return patched(self.place)[0]
+
+    @property
+    def part(self) -> str:
+        return "heads" if self.hook.endswith("heads") else "stream"
+
+    @property
+    def site(self) -> tuple[AttentionKind, int] | None:
+        if self.part == "stream":
+            return None
+        side, layer, name, *_ = self.place.split(".")
+        return AttentionKind("cross" if name == "cross_attention" else side), int(layer)
+
+    def heads(self, n_heads: int) -> tuple[int, ...]:
+        head = patched(self.place)[1]
+        return () if head is None else (head,)
+
+    def pairs(self, length: int) -> tuple[tuple[int, int], ...]:
+        """Pairs of positions here and there, for another run of ``length`` positions."""
+        return tuple((at, at) for at in range(length)) if self.positions is None else self.positions
+
+    def taken(self, there: int, here: int | None) -> list[int]:
+        """Positions taken of the other run's ``there``; InterventionError if one does not exist."""
+        other = f"The other run has {there} positions in the {self.side}"
+        if self.positions is None and here != there:
+            raise InterventionError(f"{other} and this one {here}; name which position goes where.")
+        taken = [at for _, at in self.pairs(there)]
+        if max(taken) >= there:
+            raise InterventionError(f"{other}, counted from 1; there is no position {max(taken) + 1}.")
+        return taken
+
+
+@dataclass(frozen=True, eq=False)
+class HeadMeans:
+    """The mean output of every head, before W_O, over all rows of a sample of sentences."""
+
+    outputs: Mapping[AttentionKind, Tensor]  # by kind, (layers, heads, d_head) float32
+    about: Mapping[str, str]  # what was measured: data, command, date
+
+    def of(self, kind: AttentionKind, layer: int, heads: tuple[int, ...]) -> Tensor:
+        """(heads, d_head): the mean outputs of some heads of a layer, all from 0."""
+        return self.outputs[kind][layer, list(heads)]
+
+
+# How changes are made: these take what a person types, and the classes say what is held.
+
+_MADE: Any = (Choose, Forbid, Prefix, EditSource, DropSource, Ablate, Scale, SetRow, Temperature, Unscaled)
+choose, forbid, prefix, edit_source, drop_source, ablate, scale, set_row, temperature, unscaled = _MADE
+_MADE = Hide, Mask, NoPositions, DropSublayer, DropNorm, Patch, OtherRun
+hide, mask, no_positions, drop_sublayer, drop_norm, patch, run = _MADE

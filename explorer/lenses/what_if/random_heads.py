@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from transformer.config import ModelConfig
-from transformer.interventions import InAttention, Intervention, InterventionError
+from transformer.interventions import InHeads, Intervention, InterventionError, Patch, patched
 from transformer.text.kinds import at_least
 from transformer.translator import Translator
 
@@ -93,17 +93,25 @@ def same_change_elsewhere(
     Errors as for ``random_heads``.
     """
     at_least(1).check("count", count)
-    if not isinstance(change, InAttention) or not (own := change.heads(config.n_heads)):
+    if change.part not in ("scores", "weights", "heads"):
         raise InterventionError(
             f"Random heads are a control for a change of heads, not for this one: {change}."
         )
+    own = change.heads(config.n_heads)
     free = [head for head in range(config.n_heads) if head not in own]
     ways = math.comb(len(free), len(own))
     if not ways:
         raise InterventionError(
             f"A control needs {len(own)} other heads of the same layer, and there are {len(free)}."
         )
-    return tuple(change.moved(heads) for heads in _drawn(free, len(own), count, seed)), ways <= count
+    return tuple(_moved(change, heads) for heads in _drawn(free, len(own), count, seed)), ways <= count
+
+
+def _moved(change: Intervention, heads: tuple[int, ...]) -> Intervention:
+    if isinstance(change, Patch):
+        return replace(change, place=f"{patched(change.place)[0]}.{heads[0]}")
+    assert isinstance(change, InHeads)
+    return replace(change, head=heads)
 
 
 def _drawn(free: Sequence[int], size: int, count: int, seed: int) -> Iterator[tuple[int, ...]]:
