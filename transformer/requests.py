@@ -261,12 +261,11 @@ class Request:
             return self.reader.means.outputs[value.kind][value.layer, list(value.heads(self.config.n_heads))]
         if not isinstance(value, Patch):
             return None
-        run = value.from_run
-        output = given_output(self.reader, run.target or (self.config.eos_id,))
-        changes, most = run.interventions, self.config.max_positions
-        other = Request(self.reader, run.text, 1, most, interventions=changes, target=output)
+        output = given_output(self.reader, value.target or (self.config.eos_id,))
+        changes, most = value.interventions, self.config.max_positions
+        other = Request(self.reader, value.text, 1, most, interventions=changes, target=output)
         name, head = patched(value.place)
-        there = other.recorded(run.target or (), Capture(residual=True)).tensors[name]
+        there = other.recorded(value.target or (), Capture(residual=True)).tensors[name]
         there = there if head is None else there[head]
         return there[value.taken(len(there), shape.exact(value.side))]
 

@@ -23,15 +23,16 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from transformer.config import AttentionKind, Side, Sublayer, SublayerName
 
 # isort: off
-from transformer.interventions.codec import CHANGE, INDEX, Record, Scalar, choice, digits, held
+from transformer.interventions.codec import CHANGE, INDEX, Scalar, anything, attempt, choice, digits, index
 from transformer.interventions.codec import Intervention, InterventionError, as_interventions
 from transformer.interventions.codec import from_json, read_text, to_json, write_text
-from transformer.interventions.codec import index, number, optional, pair
+from transformer.interventions.codec import number, optional, pair
 
 # isort: on
 from transformer.text.kinds import Kind
@@ -51,16 +52,9 @@ REGIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "past": ("earlier keys", lambda query, key: key < query),
 }
 """Regions by name: in words, and from positions of queries and keys (numbers, or arrays that fit)."""
-SITES = {
-    AttentionKind.ENCODER: "encoder self-attention",
-    AttentionKind.DECODER: "decoder self-attention",
-    AttentionKind.CROSS: "cross-attention",
-}
-PARTS: dict[str, str] = {
-    "self_attention": "self-attention",
-    "cross_attention": "cross-attention",
-    "feed_forward": "feed-forward network",
-}
+SITES = {kind: "cross-attention" if kind == "cross" else f"{kind} self-attention" for kind in AttentionKind}
+PARTS: dict[str, str] = {name: name.replace("_", "-") for name in ("self_attention", "cross_attention")}
+PARTS["feed_forward"] = "feed-forward network"
 BY = {
     "zero": "gives no output",
     "mean": "gives its mean output",
@@ -76,27 +70,32 @@ DEEPEST = 3
 # Fields; all positions, layers and heads count from 0.
 
 TOKEN = Scalar(
-    "a piece such as '▁ist', or its id",
-    lambda value: value if isinstance(value, str) and 1 <= len(value) <= 200 else INDEX.check("", value),
-    lambda value: f".{value}" if isinstance(value, str) and re.match(r"[0-9.]", value) else str(value),
-    lambda text: digits(text) if re.match("[0-9]", text) else text.removeprefix("."),
-    lambda value: f"“{value}”" if isinstance(value, str) else f"token {value}",
+    Kind(
+        "a piece such as '▁ist', or its id",
+        lambda value: 1 <= len(value) <= 200 if isinstance(value, str) else INDEX.holds(value),
+    ),
+    write=lambda value: f".{value}" if isinstance(value, str) and value[0] in ".0123456789" else str(value),
+    read=lambda text: digits(text) if re.match("[0-9]", text) else text.removeprefix("."),
+    words=lambda value: f"“{value}”" if isinstance(value, str) else f"token {value}",
 )
-ID = Scalar(INDEX.said, held(INDEX), read=digits)
-_TEXT = Kind("a text of 1 to 100,000 letters", lambda text: isinstance(text, str) and 0 < len(text) <= 10**5)
-TEXT = Scalar(_TEXT.said, held(_TEXT), words=lambda text: textwrap.shorten(text, 60, placeholder=" …"))
+TEXT = Scalar(
+    Kind("a text of 1 to 100,000 letters", lambda text: isinstance(text, str) and 0 < len(text) <= 10**5),
+    words=lambda text: textwrap.shorten(text, 60, placeholder=" …"),
+)
 _PLACES = re.compile(
     r"(encoder|decoder)\.(input|[0-9]{1,4}\.(self_attention|cross_attention|feed_forward)\.stream"
     r"|[0-9]{1,4}\.(self|cross)_attention\.heads\.[0-9]{1,4})|encoder\.output"
 )
 PLACE = Scalar(
-    "one of embeddings, stream, head_output and encoder_output",
-    lambda place: place if _PLACES.fullmatch(place) else INDEX.check("", place),
+    Kind(
+        "one of embeddings, stream, head_output and encoder_output",
+        lambda place: isinstance(place, str) and bool(_PLACES.fullmatch(place)),
+    ),
     words=lambda place: place_words(place),
 )
 QUERY_KEY = pair(optional(index("query")), optional(index("key")))
 CELL = Scalar(
-    f"{', '.join(REGIONS)} or {QUERY_KEY.said}",
+    anything(f"{', '.join(REGIONS)} or {QUERY_KEY.kind.said}"),
     lambda cell: cell if isinstance(cell, str) and cell in REGIONS else QUERY_KEY.convert(cell),
     lambda cell: cell if isinstance(cell, str) else QUERY_KEY.write(cell),
     lambda text: text if text in REGIONS else QUERY_KEY.read(text),
@@ -104,7 +103,7 @@ CELL = Scalar(
     lambda cell: [] if isinstance(cell, str) else QUERY_KEY.indices(cell),
 )
 BOTH = pair(index("position"), index("", "there"), "←")
-POSITIONS = replace(BOTH, convert=lambda at: BOTH.convert((at, at) if isinstance(at, int) else at))
+POSITIONS = replace(BOTH, make=lambda at: BOTH.make((at, at) if isinstance(at, int) else at))
 Attention = Annotated[AttentionKind, choice(SITES)]
 OfSide = Annotated[Side, choice({"encoder": "encoder", "decoder": "decoder"})]
 Layer = Annotated[int, index("layer")]
@@ -119,7 +118,6 @@ Cells = Annotated[tuple[Cell, ...], CELL]
 # Tokens: they never change the model's distribution; log-probabilities and alternatives stay its own.
 
 
-@dataclass(frozen=True)
 class Choose(Intervention, name="choose", says="{step} writes {token}", part="tokens"):
     """One token at one step of the output, in every live hypothesis; no output ends before that step."""
 
@@ -127,7 +125,6 @@ class Choose(Intervention, name="choose", says="{step} writes {token}", part="to
     token: AToken
 
 
-@dataclass(frozen=True)
 class Forbid(Intervention, name="forbid", says="{token} is forbidden[ at {step}]", part="tokens"):
     """A token that the output may not hold, at one step or (None) anywhere."""
 
@@ -135,14 +132,12 @@ class Forbid(Intervention, name="forbid", says="{token} is forbidden[ at {step}]
     step: Annotated[int | None, index("step")] = None
 
 
-@dataclass(frozen=True)
 class Prefix(Intervention, name="prefix", says="the output begins with {token_ids}", part="tokens"):
     """The first tokens of the output; after them, the search continues as asked."""
 
     token_ids: Annotated[tuple[Token, ...], TOKEN]
 
 
-@dataclass(frozen=True)
 class EditSource(Intervention, name="edit", says="{position} becomes {token}", part="tokens"):
     """A different token at one position of the source, as typed."""
 
@@ -150,7 +145,6 @@ class EditSource(Intervention, name="edit", says="{position} becomes {token}", p
     token: AToken
 
 
-@dataclass(frozen=True)
 class DropSource(Intervention, name="drop", says="{position} is left out", part="tokens"):
     """The source, as typed, without the token at one position."""
 
@@ -162,7 +156,6 @@ class DropSource(Intervention, name="drop", says="{position} is left out", part=
 IN_HEADS = "{kind}, {layer}, {head}"
 
 
-@dataclass(frozen=True)
 class InHeads(Intervention):
     """A change of one head of a layer, of several, or (None) of all."""
 
@@ -174,7 +167,6 @@ class InHeads(Intervention):
         return super().heads(n_heads) if self.head is None else self.head
 
 
-@dataclass(frozen=True)
 class Ablate(InHeads, name="ablate", says=f"{IN_HEADS} {{by}}[ in {{rows}}]"):
     """A head without what it computes; ``by`` says what takes its place.
 
@@ -194,7 +186,6 @@ class Ablate(InHeads, name="ablate", says=f"{IN_HEADS} {{by}}[ in {{rows}}]"):
         return "heads" if self.by in ("zero", "mean") else "weights"
 
 
-@dataclass(frozen=True)
 class Scale(InHeads, name="scale", says=f"{IN_HEADS} times {{factor}}[ in {{rows}}]", part="heads"):
     """A head whose output is multiplied by a factor."""
 
@@ -202,7 +193,6 @@ class Scale(InHeads, name="scale", says=f"{IN_HEADS} times {{factor}}[ in {{rows
     rows: Rows = None
 
 
-@dataclass(frozen=True)
 class SetRow(InHeads, name="row", says=f"{IN_HEADS}, {{query}}: {{given}}", part="weights"):
     """Given weights in one row of a head; the other visible keys share what is left, as before."""
 
@@ -211,7 +201,6 @@ class SetRow(InHeads, name="row", says=f"{IN_HEADS}, {{query}}: {{given}}", part
     given: Annotated[tuple[tuple[int, float], ...], pair(index("key"), number(0, 1))]
 
 
-@dataclass(frozen=True)
 class Temperature(
     InHeads, name="temperature", says=f"{IN_HEADS} with temperature {{temperature}}", part="scores"
 ):
@@ -220,7 +209,6 @@ class Temperature(
     temperature: Annotated[float, number(0.001, 1000)]
 
 
-@dataclass(frozen=True)
 class Unscaled(InHeads, name="unscaled", says=f"{IN_HEADS} without ÷ √d_k", part="scores"):
     """A head without the division by √d_k (section 3.2.1): its scores are q·k, plus what positions add."""
 
@@ -230,7 +218,6 @@ class Unscaled(InHeads, name="unscaled", says=f"{IN_HEADS} without ÷ √d_k", p
 # Masks: cells that a query may attend to, or may not, decided before the softmax, in every head.
 
 
-@dataclass(frozen=True)
 class Hide(Intervention, name="hide", says="{source_token} is hidden from cross-attention", part="mask"):
     """A source token, as the model reads it, that no cross-attention may attend to."""
 
@@ -243,7 +230,6 @@ class Hide(Intervention, name="hide", says="{source_token} is hidden from cross-
         return ((None, self.source_token),)
 
 
-@dataclass(frozen=True)
 class Mask(
     Intervention, name="mask", says="{kind}[, {layer}][; allowed: {allow}][; hidden: {forbid}]", part="mask"
 ):
@@ -286,48 +272,40 @@ def allows(mask: Mask | Hide, query: Any, key: Any, visible: Any = False) -> Any
 # A stack's arithmetic: only the residual stream shows what they did.
 
 
-@dataclass(frozen=True)
 class NoPositions(Intervention, name="nopositions", says="no positions in the {side}", part="stream"):
     """A side without positional encoding: nothing added, nothing rotated, no bias on the scores."""
 
     side: OfSide
 
 
-@dataclass(frozen=True)
-class DropSublayer(
-    Intervention, name="dropsublayer", says="{side} {layer}, {sublayer} adds nothing", part="stream"
-):
-    """A sub-layer that adds nothing to the stream; it is computed, and its update replaced by zero."""
+class InStack(Intervention):
+    """A change of a sub-layer, or (None) at the end of a stack."""
 
     side: OfSide
-    layer: Layer
-    sublayer: Annotated[SublayerName, choice(PARTS)]
-
-    @property
-    def place(self) -> Sublayer:
-        """The sub-layer."""
-        return Sublayer(self.side, self.layer, self.sublayer)
-
-
-@dataclass(frozen=True)
-class DropNorm(
-    Intervention,
-    name="dropnorm",
-    says="no norm in {side}[ {layer}|, at its end][, {sublayer}]",
-    part="stream",
-):
-    """A LayerNorm that passes its input on: that of a sub-layer, or (None) that at the end of a stack."""
-
-    side: OfSide
-    layer: Annotated[int | None, index("layer")] = None
-    sublayer: Annotated[SublayerName | None, choice(PARTS)] = None
 
     @property
     def place(self) -> Sublayer | Side:
         """The sub-layer, or the side."""
-        if self.layer is None or self.sublayer is None:
-            return self.side
-        return Sublayer(self.side, self.layer, self.sublayer)
+        side, layer, name = vars(self).values()
+        return side if layer is None or name is None else Sublayer(side, layer, name)
+
+
+class DropSublayer(
+    InStack, name="dropsublayer", says="{side} {layer}, {sublayer} adds nothing", part="stream"
+):
+    """A sub-layer that adds nothing to the stream; it is computed, and its update replaced by zero."""
+
+    layer: Layer
+    sublayer: Annotated[SublayerName, choice(PARTS)]
+
+
+class DropNorm(
+    InStack, name="dropnorm", says="no norm in {side}[ {layer}|, at its end][, {sublayer}]", part="stream"
+):
+    """A LayerNorm that passes its input on: that of a sub-layer, or (None) that at the end of a stack."""
+
+    layer: Annotated[int | None, index("layer")] = None
+    sublayer: Annotated[SublayerName | None, choice(PARTS)] = None
 
 
 # Patches: what a place held in another run. A place is a name of ``transformer.hooks``, and that of one head
@@ -372,45 +350,39 @@ def place_words(place: str) -> str:
     return " ".join(str(int(part) + 1) if part.isdigit() else PARTS.get(part, part) for part in named)
 
 
-@dataclass(frozen=True)
-class OtherRun(Record):
+class OtherRun(NamedTuple):
     """The run that a patch comes from, as all that is needed to repeat it."""
 
-    says = "“{text}”[, with {interventions}]"
-    text: Annotated[str, TEXT]
-    target: Annotated[tuple[int, ...] | None, ID] = None  # ids of its output; None if the encoder is enough
-    interventions: Annotated[tuple[Intervention, ...], CHANGE] = ()  # its own changes
-
-    def depth(self) -> int:
-        """Levels of nested runs, 1 without a patch."""
-        nested = [change.from_run.depth() for change in self.interventions if isinstance(change, Patch)]
-        return 1 + max(nested, default=0)
+    text: str  # its source text
+    target: Sequence[int] | None = None  # ids of its output; None if only the encoder is needed
+    interventions: Sequence[Intervention] = ()  # its own changes
 
 
-def _run(value: Any) -> OtherRun:
-    if isinstance(value, OtherRun | str):
-        return OtherRun.from_text(value) if isinstance(value, str) else value
-    if isinstance(value, Mapping):
-        return OtherRun(**value)
-    return OtherRun(value.source_text, value.target_ids, value.interventions)
-
-
-@dataclass(frozen=True)
-class Patch(Intervention, name="patch", says="{place}[ at {positions}] from {from_run}"):
-    """Content of a place in another run."""
+class Patch(
+    Intervention, name="patch", says="{place}[ at {positions}] from “{text}”[, with {interventions}]"
+):
+    """Content of a place in another run, which is repeated from its text, output and changes."""
 
     place: Annotated[str, PLACE]
-    from_run: Annotated[OtherRun, Scalar("a translation, or a value of run()", _run, Record.to_text)]
+    text: Annotated[str, TEXT]
     # pairs (position here, position there), a number alone for both; None for every position, which both runs
     # must have in the same number
     positions: Annotated[tuple[tuple[int, int], ...] | None, POSITIONS] = None
+    target: Annotated[tuple[int, ...] | None, Scalar(INDEX, read=digits)] = None
+    interventions: Annotated[tuple[Intervention, ...], CHANGE] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.from_run.depth() > DEEPEST:
+        if self.depth() > DEEPEST:
             raise InterventionError(f"Runs of patches may be nested at most {DEEPEST} deep.")
-        if self.side == "encoder" and not self.from_run.interventions:  # it has not seen the output
-            object.__setattr__(self, "from_run", replace(self.from_run, target=None))
+        if self.side == "encoder" and not self.interventions:  # it has not seen the output
+            object.__setattr__(self, "target", None)
+
+    def depth(self) -> int:
+        """Levels of nested runs, 2 if the other run has no patch."""
+        return 1 + max(
+            (each.depth() if isinstance(each, Patch) else 1 for each in self.interventions), default=1
+        )
 
     @property
     def side(self) -> Side:
@@ -468,5 +440,16 @@ class HeadMeans:
 
 _MADE: Any = (Choose, Forbid, Prefix, EditSource, DropSource, Ablate, Scale, SetRow, Temperature, Unscaled)
 choose, forbid, prefix, edit_source, drop_source, ablate, scale, set_row, temperature, unscaled = _MADE
-_MADE = Hide, Mask, NoPositions, DropSublayer, DropNorm, Patch, OtherRun
-hide, mask, no_positions, drop_sublayer, drop_norm, patch, run = _MADE
+_MADE = Hide, Mask, NoPositions, DropSublayer, DropNorm, OtherRun
+hide, mask, no_positions, drop_sublayer, drop_norm, run = _MADE
+
+
+def patch(place: str, from_run: Any, positions: Any = None) -> Patch:
+    """Content of a place in another run: in a translation, or in a value of ``run``."""
+    if not isinstance(from_run, OtherRun):
+        wrong = "The other run is {!r:.60}; it must be a translation, or a value of run()."
+        parts = attrgetter("source_text", "target_ids", "interventions")
+        from_run = OtherRun(*attempt(parts, from_run, wrong))
+    text, *more = from_run
+    made: Any = Patch
+    return made(place, text, positions, *more)

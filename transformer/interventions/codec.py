@@ -17,18 +17,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from types import NoneType
-from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, dataclass_transform, get_args, get_origin, get_type_hints
 
 from transformer.config import AttentionKind
-from transformer.text import kinds
+from transformer.text.kinds import Kind, one_of, whole
+from transformer.text.kinds import number as within
 
-Json = dict[str, Any]
-Indices = list[tuple[str, int]]
-"""What is counted, and a number of it from 0."""
 MOST_CHANGES, MOST_VALUES, LONGEST = 64, 4096, 20_000
 """Most changes of a run, values of a field, and characters of a compact text."""
 FEW = 4
 """Most values that a sentence lists."""
+INDEX = whole(0, most=2**31 - 1)
 DAMAGES = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
@@ -50,18 +49,22 @@ def attempt(make: Callable[[Any], Any], value: Any, wrong: str) -> Any:
 class Scalar:
     """What a value may be, and how it is written."""
 
-    said: str  # what it must be, in words
-    convert: Callable[[Any], Any]  # what may be set → the value; one of ``DAMAGES`` if it means nothing
+    kind: Kind
+    make: Callable[[Any], Any] = lambda value: value  # one of ``DAMAGES`` if it means nothing
     write: Callable[[Any], str] = str
-    read: Callable[[str], Any] = str  # what ``write`` wrote → what ``convert`` takes
-    words: Callable[[Any], str] = str  # in a sentence; also of None
-    indices: Callable[[Any], Indices] = lambda value: []
-    keys: bool = False  # whether several values are a set, or a map if they are pairs
+    read: Callable[[str], Any] = str  # what ``write`` wrote → what may be set
+    words: Callable[[Any], str] = str  # in a sentence; of an index also None, for every one
+    indices: Callable[[Any], list[tuple[str, int]]] = lambda value: []  # what is counted, a number from 0
+    keys: bool = False  # whether several are a set, or a map if they are pairs
+
+    def convert(self, value: Any) -> Any:
+        """What may be set as the value."""
+        return self.make(self.kind.check("", value))
 
 
-def held(kind: kinds.Kind, make: Callable[[Any], Any] = lambda value: value) -> Callable[[Any], Any]:
-    """A conversion that refuses what is of another kind."""
-    return lambda value: make(kind.check("", value))
+def anything(said: str) -> Kind:
+    """What only ``make`` can tell."""
+    return Kind(said, lambda value: True)
 
 
 def digits(text: str) -> int:
@@ -71,34 +74,30 @@ def digits(text: str) -> int:
     return int(text)
 
 
-INDEX = kinds.whole(0, most=2**31 - 1)
-
-
 def index(noun: str, counts: str = "") -> Scalar:
     """A whole number from 0 of what is counted."""
     return Scalar(
-        INDEX.said,
-        held(INDEX),
-        lambda value: str(value + 1),
-        lambda text: digits(text) - 1,
-        lambda value: f"every {noun}" if value is None else f"{noun} {value + 1}".lstrip(),
-        lambda value: [(counts or noun, value)],
+        INDEX,
+        write=lambda value: str(value + 1),
+        read=lambda text: digits(text) - 1,
+        words=lambda value: f"every {noun}" if value is None else f"{noun} {value + 1}".lstrip(),
+        indices=lambda value: [(counts or noun, value)],
         keys=True,
     )
 
 
 def number(low: float, high: float) -> Scalar:
     """A number within limits."""
-    kind = kinds.number(low, high)
-    return Scalar(kind.said, held(kind, float), repr, float, "{:g}".format)
+    return Scalar(within(low, high), float, repr, float, "{:g}".format)
 
 
 def choice(words: Mapping[Any, str]) -> Scalar:
     """One of several values, by what sentences call each; a text has what stands before its first ``_``."""
-    options, short = list(words), {value.partition("_")[0]: value for value in words}
-    said = kinds.one_of(*options).said
-    convert, write = (lambda value: options[options.index(value)]), (lambda value: value.partition("_")[0])
-    return Scalar(said, convert, write, short.__getitem__, words.__getitem__)
+    short = {value.partition("_")[0]: value for value in words}
+    read = {value: value for value in words}.__getitem__
+    return Scalar(
+        one_of(*words), read, lambda value: value.partition("_")[0], short.__getitem__, words.__getitem__
+    )
 
 
 def pair(one: Scalar, other: Scalar, arrow: str = "→") -> Scalar:
@@ -109,7 +108,7 @@ def pair(one: Scalar, other: Scalar, arrow: str = "→") -> Scalar:
         return one.convert(first), other.convert(second)
 
     return Scalar(
-        f"a pair of {one.said} and {other.said}",
+        anything(f"a pair of {one.kind.said} and {other.kind.said}"),
         convert,
         lambda value: f"{one.write(value[0])}.{other.write(value[1])}",
         lambda text: (one.read(text.partition(".")[0]), other.read(text.partition(".")[2])),
@@ -122,7 +121,7 @@ def pair(one: Scalar, other: Scalar, arrow: str = "→") -> Scalar:
 def optional(scalar: Scalar) -> Scalar:
     """The same, or None."""
     return Scalar(
-        scalar.said,
+        anything(scalar.kind.said),
         lambda value: None if value is None else scalar.convert(value),
         lambda value: "x" if value is None else scalar.write(value),
         lambda text: None if text == "x" else scalar.read(text),
@@ -136,21 +135,22 @@ def several(scalar: Scalar, least: int) -> Scalar:
 
     def convert(value: Any) -> tuple[Any, ...]:
         alone = isinstance(value, str) or not isinstance(value, Iterable)
-        items = [value] if alone else list(value.items() if isinstance(value, Mapping) else value)
-        items = [(at, item) if isinstance(item, float) else item for at, item in enumerate(items)]
-        values = [scalar.convert(item) for item in items]
-        values = sorted(set(values)) if scalar.keys else values
-        twice = scalar.keys and isinstance(values[0], tuple) and len(dict(values)) < len(values)
-        if twice or not least <= len(values) <= MOST_VALUES:
+        items = [value] if alone else value.items() if isinstance(value, Mapping) else value
+        found = [
+            scalar.convert((i, item) if isinstance(item, float) else item) for i, item in enumerate(items)
+        ]
+        found = sorted(set(found)) if scalar.keys else found
+        twice = scalar.keys and isinstance(found[0], tuple) and len(dict(found)) < len(found)
+        if twice or not least <= len(found) <= MOST_VALUES:
             raise ValueError("There are too many values, too few, or two for one key.")
-        return tuple(values)
+        return tuple(found)
 
     def words(values: Any) -> str:
         said = [scalar.words(value) for value in values or [None]]
         return ", ".join(said[:FEW]) + f" … ({len(said)} in all)" * (len(said) > FEW)
 
     return Scalar(
-        f"from {least} to {MOST_VALUES:,} values, each {scalar.said}",
+        anything(f"from {least} to {MOST_VALUES:,} values, each {scalar.kind.said}"),
         convert,
         lambda values: join("-", map(scalar.write, values)),
         lambda text: [scalar.read(part) for part in split("-", text)] if text else [],
@@ -176,31 +176,39 @@ def _fields_of(owner: Any) -> dict[str, Scalar]:
     for each in fields(owner):
         hint, scalar = get_args(hints[each.name])
         types = (hint,) if get_origin(hint) is tuple else (hint, *get_args(hint))
-        scalar = (
-            several(scalar, int(each.default != ()))
-            if any(get_origin(each) is tuple for each in types)
-            else scalar
-        )
+        if any(get_origin(each) is tuple for each in types):
+            scalar = several(scalar, 0 if each.default == () else 1)
         declared[each.name] = optional(scalar) if NoneType in types else scalar
     return declared
 
 
 fields_of: Callable[[Any], dict[str, Scalar]] = cache(_fields_of)
-"""What the fields of a class may be, by name, in order."""
+"""What the fields of a class of changes may be, by name, in order."""
 
 
-class Record:
-    """A value with declared fields; every subclass is a frozen dataclass of them."""
+@dataclass_transform(frozen_default=True)
+class Intervention:
+    """One change of a run: a value that can be printed, compared, kept as a key and written to a file.
 
-    name: ClassVar[str] = ""
-    """Its name in JSON and in the compact text, if another kind could stand there."""
-    says: ClassVar[str]
-    """The sentence that people read, counted from 1: names of fields, and in brackets what is only said if
-    the field there has a value, with what is said otherwise after ``|``."""
+    Every subclass is a frozen dataclass of declared fields. A kind of change has a name, and a sentence that
+    people read, counted from 1: names of fields, and in brackets what is said only if the field there has a
+    value, with what is said otherwise after ``|``.
+    """
+
+    known: ClassVar[dict[str, Any]] = {}
+    """All kinds of changes by name."""
+    name: ClassVar[str]
+    _says: ClassVar[str]
+    _part: ClassVar[str]
+
+    def __init_subclass__(cls, name: str = "", says: str = "", part: str = "") -> None:
+        dataclass(frozen=True)(cls)
+        if name:
+            cls.name, cls._says, cls._part, cls.known[name] = name, says, part, cls
 
     def __post_init__(self) -> None:
         for name, scalar, value in self.values():
-            wrong = f"The {name.replace('_', ' ')} is {{!r:.60}}; it must be {scalar.said}."
+            wrong = f"The {name.replace('_', ' ')} is {{!r:.60}}; it must be {scalar.kind.said}."
             object.__setattr__(self, name, attempt(scalar.convert, value, wrong))
 
     def values(self) -> list[tuple[str, Scalar, Any]]:
@@ -208,12 +216,11 @@ class Record:
         return [(name, scalar, getattr(self, name)) for name, scalar in fields_of(type(self)).items()]
 
     def __str__(self) -> str:
-        declared = fields_of(type(self))
-
         def said(match: re.Match[str]) -> str:
             return match[1] if getattr(self, match[2]) not in (None, ()) else match[3] or ""
 
-        sentence = re.sub(r"\[([^]|]*\{(\w+)\}[^]|]*)(?:\|([^]]*))?\]", said, self.says)
+        declared = fields_of(type(self))
+        sentence = re.sub(r"\[([^]|]*\{(\w+)\}[^]|]*)(?:\|([^]]*))?\]", said, self._says)
         return re.sub(r"\{(\w+)\}", lambda at: declared[at[1]].words(getattr(self, at[1])), sentence)
 
     def to_text(self) -> str:
@@ -221,36 +228,14 @@ class Record:
         values = self.values()
         while values and values[-1][2] == getattr(type(self), values[-1][0], MISSING):  # its default
             del values[-1]
-        parts = [scalar.write(value) for _, scalar, value in values]
-        return join("_", [self.name, *parts] if self.name else parts)
+        return join("_", [self.name, *(scalar.write(value) for _, scalar, value in values)])
 
     @classmethod
     def from_text(cls, text: str) -> Self:
         """Reads what ``to_text`` wrote; one of ``DAMAGES`` if it means nothing."""
-        parts, declared = split("_", text)[bool(cls.name) :], list(fields_of(cls).items())
+        parts, declared = split("_", text)[1:], list(fields_of(cls).items())
         pairs = zip(declared[: len(parts)], parts, strict=True)
         return cls(**{name: scalar.read(part) for (name, scalar), part in pairs})
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, Record):
-        named = {"do": value.name} if value.name else {}
-        return named | {name: _json(part) for name, _, part in value.values()}
-    if isinstance(value, tuple):
-        return [_json(item) for item in value]
-    return str(value) if isinstance(value, str) else value
-
-
-class Intervention(Record):
-    """One change of a run: a value that can be printed, compared, kept as a key and written to a file."""
-
-    known: ClassVar[dict[str, Any]] = {}
-    """All classes of changes by name."""
-    _part: ClassVar[str] = ""
-
-    def __init_subclass__(cls, name: str = "", says: str = "", part: str = "") -> None:
-        if name:
-            cls.name, cls.says, cls._part, cls.known[name] = name, says, part, cls
 
     @property
     def part(self) -> str:
@@ -281,7 +266,7 @@ def _change(value: Any) -> Intervention:
     return Intervention.known[value["do"]](**{name: part for name, part in value.items() if name != "do"})
 
 
-CHANGE = Scalar("a change", _change, Record.to_text, _change, lambda change: change.name)
+CHANGE = Scalar(anything("a change"), _change, Intervention.to_text, words=lambda change: change.name)
 """A change, in a field of another."""
 
 
@@ -297,7 +282,15 @@ def read_text(text: str) -> tuple[Intervention, ...]:
     return as_interventions(text.split("~") if text else [])
 
 
-def to_json(changes: Iterable[Intervention]) -> list[Json]:
+def _json(value: Any) -> Any:
+    if isinstance(value, Intervention):
+        return {"do": value.name} | {name: _json(part) for name, _, part in value.values()}
+    if isinstance(value, tuple):
+        return [_json(item) for item in value]
+    return str(value) if isinstance(value, str) else value
+
+
+def to_json(changes: Iterable[Intervention]) -> list[dict[str, Any]]:
     """Interventions as JSON values."""
     return [_json(change) for change in changes]
 

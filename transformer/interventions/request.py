@@ -120,7 +120,7 @@ def _refusal(change: do.Intervention, changes: Sequence[do.Intervention], shape:
             name, head = do.patched(place)
             if name not in hook_names(config) or (head or 0) >= config.n_heads:
                 return f"This model has no {do.place_words(place)}, counted from 1."
-            if change.side == "decoder" and change.from_run.target is None:
+            if change.side == "decoder" and change.target is None:
                 return "A patch into the decoder needs the output of the other run; give one."
             if change.positions is None and shape.exact(change.side) is None:
                 return (

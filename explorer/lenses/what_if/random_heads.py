@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from transformer.config import ModelConfig
-from transformer.interventions import InHeads, Intervention, InterventionError, Patch, patched
+from transformer.interventions import Intervention, InterventionError, Patch, patched
 from transformer.text.kinds import at_least
 from transformer.translator import Translator
 
@@ -108,10 +108,9 @@ def same_change_elsewhere(
 
 
 def _moved(change: Intervention, heads: tuple[int, ...]) -> Intervention:
-    if isinstance(change, Patch):
-        return replace(change, place=f"{patched(change.place)[0]}.{heads[0]}")
-    assert isinstance(change, InHeads)
-    return replace(change, head=heads)
+    patch = isinstance(change, Patch)
+    moved = {"place": f"{patched(change.place)[0]}.{heads[0]}"} if patch else {"head": heads}
+    return type(change)(**{**vars(change), **moved})
 
 
 def _drawn(free: Sequence[int], size: int, count: int, seed: int) -> Iterator[tuple[int, ...]]:

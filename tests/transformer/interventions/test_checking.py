@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(translator, changes, words
         (lambda: do.patch("roof", do.run("a")), "must be one of embeddings"),
         (lambda: do.patch(do.encoder_output(), 7), "must be a translation"),
         (lambda: do.patch(do.encoder_output(), do.run("a"), {0: 1, 2: "x"}), "positions"),
-        (lambda: do.run(""), "must be a text"),
+        (lambda: do.patch(do.encoder_output(), do.run("")), "must be a text"),
     ],
 )
 def test_a_value_that_means_nothing_is_refused_when_it_is_made(make, words):

@@ -69,14 +69,14 @@ def test_what_people_type_is_one_value(one, other):
 
 
 def test_a_place_of_the_decoder_or_a_changed_run_needs_the_other_run_s_output():
-    assert do.patch(do.encoder_output(), OTHER).from_run == OTHER
-    assert do.patch(do.head_output("decoder", 0, 0), do.run("one", [5, 2])).from_run.target == (5, 2)
+    assert do.patch(do.encoder_output(), OTHER).interventions == tuple(OTHER.interventions)
+    assert do.patch(do.head_output("decoder", 0, 0), do.run("one", [5, 2])).target == (5, 2)
 
 
 def test_a_patch_comes_from_a_translation_as_well(translator):
     done = translator.translate("one two", max_length=4, interventions=[do.hide(0)])
     change = do.patch(do.stream("decoder", 0, "feed_forward"), done, [1])
-    assert change.from_run == do.run("one two", done.target_ids, [do.hide(0)])
+    assert change == do.patch(change.place, do.run("one two", done.target_ids, [do.hide(0)]), [1])
 
 
 @PROPERTY
@@ -103,7 +103,7 @@ def test_any_tokens_survive_however_deep_they_stand(tokens: list[str]):
 def nested(depth: int) -> str:
     text = "hide_1"
     for _ in range(depth):
-        text = join("_", ["patch", "encoder.output", join("_", ["a", "x", text])])
+        text = join("_", ["patch", "encoder.output", "a", "x", "x", join("-", [text])])
     return text
 
 
