@@ -17,7 +17,7 @@ from transformer.audit import audit, head_view
 from transformer.config import AttentionKind, ModelConfig, Place, Side
 from transformer.decoding import DecodingState, Hypothesis, decode, finish, numbers
 from transformer.hooks import At, Edit, Hooks
-from transformer.interventions import patched, side_of
+from transformer.interventions import placed
 from transformer.model import EncoderDecoder
 from transformer.text.pairs import SentencePair
 from transformer.text.words import PAD
@@ -224,7 +224,7 @@ class Swap(NamedTuple):
     @property
     def side(self) -> Side:
         """The first stack that computes something else."""
-        return side_of(self.place)
+        return placed(self.place)["side"]
 
 
 def swapped(runs: Sequence[Sequence[Swap]]) -> dict[str, list[Edit]]:
@@ -235,14 +235,14 @@ def swapped(runs: Sequence[Sequence[Swap]]) -> dict[str, list[Edit]]:
             by_place.setdefault(swap.place, []).append((row, swap))
     edits: dict[str, list[Edit]] = {}
     for place, rows in by_place.items():
-        edits.setdefault(patched(place)[0], []).append(_swap(patched(place)[1], rows))
+        edits.setdefault(placed(place)["hook"], []).append(_swap(placed(place)["head"], rows))
     return edits
 
 
-def _swap(head: int | None, swaps: Sequence[tuple[int, Swap]]) -> Edit:
+def _swap(head: str | None, swaps: Sequence[tuple[int, Swap]]) -> Edit:
     def edit(own: Tensor, at: At) -> Tensor:
         changed = own.clone()
-        part = changed if head is None else changed[:, head]
+        part = changed if head is None else changed[:, int(head)]
         for row, swap in swaps:
             part[row, slice(None) if swap.position is None else swap.position] = swap.vector.to(own)
         return changed

@@ -36,7 +36,7 @@ from transformer.interventions import (
     Patch,
     Prefix,
     as_interventions,
-    patched,
+    placed,
 )
 from transformer.interventions.edits import Change
 from transformer.interventions.request import RunShape, check, edited
@@ -264,9 +264,10 @@ class Request:
         output = given_output(self.reader, value.target or (self.config.eos_id,))
         changes, most = value.interventions, self.config.max_positions
         other = Request(self.reader, value.text, 1, most, interventions=changes, target=output)
-        name, head = patched(value.place)
-        there = other.recorded(value.target or (), Capture(residual=True)).tensors[name]
-        there = there if head is None else there[head]
+        there = other.recorded(value.target or (), Capture(residual=True)).tensors[
+            placed(value.place)["hook"]
+        ]
+        there = there[value.heads(1)[0]] if value.part == "heads" else there
         return there[value.taken(len(there), shape.exact(value.side))]
 
     def _hooks(self, capture: Capture | None = None) -> Hooks | None:

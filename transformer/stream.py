@@ -12,6 +12,7 @@ from transformer import equations
 from transformer import interventions as do
 from transformer.config import ENCODINGS, ModelConfig, Side, Sublayer
 from transformer.encodings import Rotary
+from transformer.interventions.edits import names
 from transformer.layers import StreamNorm, centred, shift, spread
 from transformer.model import Network
 from transformer.trace import AttentionTrace, ResidualTrace
@@ -52,8 +53,8 @@ class _Stream:
         self.config = basis.config if isinstance(basis, Network) else basis
         self.values = trace.interventions
         self.bare = {value.side for value in self.values if isinstance(value, do.NoPositions)}
-        self.dropped = {value.place for value in self.values if isinstance(value, do.DropSublayer)}
-        self.unnormed = {value.place for value in self.values if isinstance(value, do.DropNorm)}
+        left_out = (value for value in self.values if isinstance(value, do.DropSublayer | do.DropNorm))
+        self.left_out = {name for value in left_out for name in names(value, self.config)}
 
     def pairs(self) -> Iterator[Pair]:
         """Every pair of tensors that must be equal."""
@@ -97,9 +98,10 @@ class _Stream:
         else:
             yield residual.read, residual.stream
             yield from self._normed(sublayer, norm, total, after)
-        dropped = torch.zeros_like(residual.update) if sublayer in self.dropped else residual.update
+        drops = f"{sublayer.path}.output" in self.left_out
+        dropped = torch.zeros_like(residual.update) if drops else residual.update
         yield residual.update, dropped
-        yield None if residual.own_update is None else dropped, dropped if sublayer in self.dropped else None
+        yield None if residual.own_update is None else dropped, dropped if drops else None
         yield from self._patched(f"{sublayer.path}.stream", residual.own_output, residual.output)
 
     def _left(self, own: Tensor, last: Tensor) -> Iterator[Pair]:
@@ -114,7 +116,7 @@ class _Stream:
         self, place: Sublayer | Side, norm: nn.Module | None, before: Tensor, after: Tensor
     ) -> Iterator[Pair]:
         """After = norm(before), or before itself if the norm is left out."""
-        if place in self.unnormed:
+        if f"{place if isinstance(place, str) else place.path}.norm" in self.left_out:
             yield after, before
         elif isinstance(norm, StreamNorm):
             yield after, textbook_norm(norm, before)
@@ -123,7 +125,7 @@ class _Stream:
         patches = [
             (change.value, change.material)
             for change in self.trace.changes
-            if isinstance(change.value, do.Patch) and change.value.hook == name
+            if isinstance(change.value, do.Patch) and do.placed(change.value.place)["hook"] == name
         ]
         if not patches:
             yield own, None

@@ -26,16 +26,13 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from transformer.config import AttentionKind, Side, Sublayer, SublayerName
+from transformer.config import AttentionKind, Side, SublayerName
 
 # isort: off
-from transformer.interventions.codec import CHANGE, INDEX, Scalar, anything, attempt, choice, digits, index
-from transformer.interventions.codec import Intervention, InterventionError, as_interventions
-from transformer.interventions.codec import from_json, read_text, to_json, write_text
-from transformer.interventions.codec import number, optional, pair
-
+from transformer.interventions.codec import CHANGE, INDEX, Intervention, InterventionError, Scalar, attempt
+from transformer.interventions.codec import as_interventions, from_json, read_text, to_json, write_text
+from transformer.interventions.codec import choice, digits, index, number, optional, pair, text
 # isort: on
-from transformer.text.kinds import Kind
 
 if TYPE_CHECKING:  # an address holds changes, and needs no PyTorch
     from torch import Tensor
@@ -69,34 +66,26 @@ DEEPEST = 3
 
 # Fields; all positions, layers and heads count from 0.
 
+PIECE = text("a piece such as '▁ist', or its id", ".{1,200}")
 TOKEN = Scalar(
-    Kind(
-        "a piece such as '▁ist', or its id",
-        lambda value: 1 <= len(value) <= 200 if isinstance(value, str) else INDEX.holds(value),
-    ),
-    write=lambda value: f".{value}" if isinstance(value, str) and value[0] in ".0123456789" else str(value),
-    read=lambda text: digits(text) if re.match("[0-9]", text) else text.removeprefix("."),
-    words=lambda value: f"“{value}”" if isinstance(value, str) else f"token {value}",
+    PIECE.said,
+    lambda value: PIECE.make(value) if isinstance(value, str) else INDEX.check("", value),
+    lambda value: f".{value}" if isinstance(value, str) and re.match(r"[0-9.]", value) else str(value),
+    lambda text: digits(text) if re.match("[0-9]", text) else text.removeprefix("."),
+    lambda value: f"“{value}”" if isinstance(value, str) else f"token {value}",
 )
-TEXT = Scalar(
-    Kind("a text of 1 to 100,000 letters", lambda text: isinstance(text, str) and 0 < len(text) <= 10**5),
-    words=lambda text: textwrap.shorten(text, 60, placeholder=" …"),
+TARGET = replace(index("target id"), write=str, read=digits, keys=False)
+TEXT = text("a text of 1 to 100,000 letters", ".{1,100000}", lambda text: textwrap.shorten(text, 60))
+PLACE_NAME = (
+    r"(?P<hook>(?P<side>encoder|decoder)\.(?:input|output"
+    r"|(?P<layer>[0-9]{1,4})\.(?P<sublayer>[a-z]+_[a-z]+)\.(?:stream|heads(?=\.))))"
+    r"(?:(?<=heads)\.(?P<head>[0-9]{1,4}))?"
 )
-_PLACES = re.compile(
-    r"(encoder|decoder)\.(input|[0-9]{1,4}\.(self_attention|cross_attention|feed_forward)\.stream"
-    r"|[0-9]{1,4}\.(self|cross)_attention\.heads\.[0-9]{1,4})|encoder\.output"
-)
-PLACE = Scalar(
-    Kind(
-        "one of embeddings, stream, head_output and encoder_output",
-        lambda place: isinstance(place, str) and bool(_PLACES.fullmatch(place)),
-    ),
-    words=lambda place: place_words(place),
-)
+PLACE = text("one of embeddings, stream, head_output and encoder_output", PLACE_NAME, lambda at: counted(at))
 QUERY_KEY = pair(optional(index("query")), optional(index("key")))
 CELL = Scalar(
-    anything(f"{', '.join(REGIONS)} or {QUERY_KEY.kind.said}"),
-    lambda cell: cell if isinstance(cell, str) and cell in REGIONS else QUERY_KEY.convert(cell),
+    f"{', '.join(REGIONS)} or {QUERY_KEY.said}",
+    lambda cell: cell if isinstance(cell, str) and cell in REGIONS else QUERY_KEY.make(cell),
     lambda cell: cell if isinstance(cell, str) else QUERY_KEY.write(cell),
     lambda text: text if text in REGIONS else QUERY_KEY.read(text),
     lambda cell: REGIONS[cell][0] if isinstance(cell, str) else QUERY_KEY.words(cell),
@@ -230,9 +219,10 @@ class Hide(Intervention, name="hide", says="{source_token} is hidden from cross-
         return ((None, self.source_token),)
 
 
-class Mask(
-    Intervention, name="mask", says="{kind}[, {layer}][; allowed: {allow}][; hidden: {forbid}]", part="mask"
-):
+MASK_SAYS = "{kind}[, {layer}][; allowed: {allow}][; hidden: {forbid}]"
+
+
+class Mask(Intervention, name="mask", says=MASK_SAYS, part="mask"):
     """Cells of a kind's masks that are allowed, and cells that are forbidden.
 
     Lifting the causal mask is defined in a forced pass only: while decoding, later keys do not exist.
@@ -278,32 +268,23 @@ class NoPositions(Intervention, name="nopositions", says="no positions in the {s
     side: OfSide
 
 
-class InStack(Intervention):
-    """A change of a sub-layer, or (None) at the end of a stack."""
-
-    side: OfSide
-
-    @property
-    def place(self) -> Sublayer | Side:
-        """The sub-layer, or the side."""
-        side, layer, name = vars(self).values()
-        return side if layer is None or name is None else Sublayer(side, layer, name)
-
-
 class DropSublayer(
-    InStack, name="dropsublayer", says="{side} {layer}, {sublayer} adds nothing", part="stream"
+    Intervention, name="dropsublayer", says="{side} {layer}, {sublayer} adds nothing", part="stream"
 ):
     """A sub-layer that adds nothing to the stream; it is computed, and its update replaced by zero."""
 
+    side: OfSide
     layer: Layer
     sublayer: Annotated[SublayerName, choice(PARTS)]
 
 
-class DropNorm(
-    InStack, name="dropnorm", says="no norm in {side}[ {layer}|, at its end][, {sublayer}]", part="stream"
-):
+NORM_SAYS = "no norm in {side}[ {layer}|, at its end][, {sublayer}]"
+
+
+class DropNorm(Intervention, name="dropnorm", says=NORM_SAYS, part="stream"):
     """A LayerNorm that passes its input on: that of a sub-layer, or (None) that at the end of a stack."""
 
+    side: OfSide
     layer: Annotated[int | None, index("layer")] = None
     sublayer: Annotated[SublayerName | None, choice(PARTS)] = None
 
@@ -333,34 +314,30 @@ def encoder_output() -> str:
     return "encoder.output"
 
 
-def patched(place: str) -> tuple[str, int | None]:
-    """What a patch fills, by its name in ``transformer.hooks``; and which head of it, None for the whole."""
-    name, _, head = place.rpartition(".")
-    return (name, int(head)) if head.isdigit() else (place, None)
+def placed(name: str) -> dict[str, Any]:
+    """What the name of a place says: "hook", the name there, "side", "layer", "sublayer" and "head"."""
+    found = re.fullmatch(PLACE_NAME, name)
+    return found.groupdict() if found else {}
 
 
-def side_of(place: str) -> Side:
-    """The side whose positions a place has."""
-    return "encoder" if place.startswith("encoder") else "decoder"
-
-
-def place_words(place: str) -> str:
+def counted(name: str) -> str:
     """A place, counted from 1: ``decoder layer 2 cross-attention head 6``."""
-    named = re.sub(r"heads\.", "head.", re.sub(r"\.([0-9]+\..)", r".layer.\1", place)).split(".")
+    named = re.sub(r"heads\.", "head.", re.sub(r"\.([0-9]+\..)", r".layer.\1", name)).split(".")
     return " ".join(str(int(part) + 1) if part.isdigit() else PARTS.get(part, part) for part in named)
 
 
 class OtherRun(NamedTuple):
     """The run that a patch comes from, as all that is needed to repeat it."""
 
-    text: str  # its source text
-    target: Sequence[int] | None = None  # ids of its output; None if only the encoder is needed
+    source_text: str
+    target_ids: Sequence[int] | None = None  # its output; None if only the encoder is needed
     interventions: Sequence[Intervention] = ()  # its own changes
 
 
-class Patch(
-    Intervention, name="patch", says="{place}[ at {positions}] from “{text}”[, with {interventions}]"
-):
+PATCH_SAYS = "{place}[ at {positions}] from “{text}”[, with {interventions}]"
+
+
+class Patch(Intervention, name="patch", says=PATCH_SAYS):
     """Content of a place in another run, which is repeated from its text, output and changes."""
 
     place: Annotated[str, PLACE]
@@ -368,7 +345,7 @@ class Patch(
     # pairs (position here, position there), a number alone for both; None for every position, which both runs
     # must have in the same number
     positions: Annotated[tuple[tuple[int, int], ...] | None, POSITIONS] = None
-    target: Annotated[tuple[int, ...] | None, Scalar(INDEX, read=digits)] = None
+    target: Annotated[tuple[int, ...] | None, TARGET] = None
     interventions: Annotated[tuple[Intervention, ...], CHANGE] = ()
 
     def __post_init__(self) -> None:
@@ -380,34 +357,25 @@ class Patch(
 
     def depth(self) -> int:
         """Levels of nested runs, 2 if the other run has no patch."""
-        return 1 + max(
-            (each.depth() if isinstance(each, Patch) else 1 for each in self.interventions), default=1
-        )
+        return 1 + max([1, *(each.depth() for each in self.interventions if isinstance(each, Patch))])
 
     @property
     def side(self) -> Side:
         """The side whose positions its place has."""
-        return side_of(self.place)
-
-    @property
-    def hook(self) -> str:
-        """The name of what it fills."""
-        return patched(self.place)[0]
+        return placed(self.place)["side"]
 
     @property
     def part(self) -> str:
-        return "heads" if self.hook.endswith("heads") else "stream"
+        return "stream" if placed(self.place)["head"] is None else "heads"
 
     @property
     def site(self) -> tuple[AttentionKind, int] | None:
-        if self.part == "stream":
-            return None
-        side, layer, name, *_ = self.place.split(".")
-        return AttentionKind("cross" if name == "cross_attention" else side), int(layer)
+        _, side, layer, name, head = placed(self.place).values()
+        return None if head is None else (AttentionKind("cross" if "cross" in name else side), int(layer))
 
     def heads(self, n_heads: int) -> tuple[int, ...]:
-        head = patched(self.place)[1]
-        return () if head is None else (head,)
+        head = placed(self.place)["head"]
+        return () if head is None else (int(head),)
 
     def pairs(self, length: int) -> tuple[tuple[int, int], ...]:
         """Pairs of positions here and there, for another run of ``length`` positions."""
@@ -431,10 +399,6 @@ class HeadMeans:
     outputs: Mapping[AttentionKind, Tensor]  # by kind, (layers, heads, d_head) float32
     about: Mapping[str, str]  # what was measured: data, command, date
 
-    def of(self, kind: AttentionKind, layer: int, heads: tuple[int, ...]) -> Tensor:
-        """(heads, d_head): the mean outputs of some heads of a layer, all from 0."""
-        return self.outputs[kind][layer, list(heads)]
-
 
 # How changes are made: these take what a person types, and the classes say what is held.
 
@@ -446,10 +410,7 @@ hide, mask, no_positions, drop_sublayer, drop_norm, run = _MADE
 
 def patch(place: str, from_run: Any, positions: Any = None) -> Patch:
     """Content of a place in another run: in a translation, or in a value of ``run``."""
-    if not isinstance(from_run, OtherRun):
-        wrong = "The other run is {!r:.60}; it must be a translation, or a value of run()."
-        parts = attrgetter("source_text", "target_ids", "interventions")
-        from_run = OtherRun(*attempt(parts, from_run, wrong))
-    text, *more = from_run
-    made: Any = Patch
-    return made(place, text, positions, *more)
+    parts = attrgetter("source_text", "target_ids", "interventions")
+    wrong = "The other run is {!r:.60}; it must be a translation, or a value of run()."
+    text, target, changes = attempt(parts, from_run, wrong)
+    return Patch(place, text, positions, target, changes)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from functools import cache
+from functools import cache, partial
 from types import NoneType
 from typing import Any, ClassVar, Self, dataclass_transform, get_args, get_origin, get_type_hints
 
@@ -49,22 +49,19 @@ def attempt(make: Callable[[Any], Any], value: Any, wrong: str) -> Any:
 class Scalar:
     """What a value may be, and how it is written."""
 
-    kind: Kind
-    make: Callable[[Any], Any] = lambda value: value  # one of ``DAMAGES`` if it means nothing
+    said: str  # what it must be, in words
+    make: Callable[[Any], Any]  # what may be set → the value; one of ``DAMAGES`` if it means nothing
     write: Callable[[Any], str] = str
     read: Callable[[str], Any] = str  # what ``write`` wrote → what may be set
     words: Callable[[Any], str] = str  # in a sentence; of an index also None, for every one
     indices: Callable[[Any], list[tuple[str, int]]] = lambda value: []  # what is counted, a number from 0
     keys: bool = False  # whether several are a set, or a map if they are pairs
 
-    def convert(self, value: Any) -> Any:
-        """What may be set as the value."""
-        return self.make(self.kind.check("", value))
 
-
-def anything(said: str) -> Kind:
-    """What only ``make`` can tell."""
-    return Kind(said, lambda value: True)
+def text(said: str, pattern: str, words: Callable[[Any], str] = str) -> Scalar:
+    """A text of a pattern."""
+    kind = Kind(said, lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value, re.DOTALL)))
+    return Scalar(said, partial(kind.check, ""), words=words)
 
 
 def digits(text: str) -> int:
@@ -77,39 +74,39 @@ def digits(text: str) -> int:
 def index(noun: str, counts: str = "") -> Scalar:
     """A whole number from 0 of what is counted."""
     return Scalar(
-        INDEX,
-        write=lambda value: str(value + 1),
-        read=lambda text: digits(text) - 1,
-        words=lambda value: f"every {noun}" if value is None else f"{noun} {value + 1}".lstrip(),
-        indices=lambda value: [(counts or noun, value)],
+        INDEX.said,
+        partial(INDEX.check, ""),
+        lambda value: str(value + 1),
+        lambda text: digits(text) - 1,
+        lambda value: f"every {noun}" if value is None else f"{noun} {value + 1}".lstrip(),
+        lambda value: [(counts or noun, value)],
         keys=True,
     )
 
 
 def number(low: float, high: float) -> Scalar:
     """A number within limits."""
-    return Scalar(within(low, high), float, repr, float, "{:g}".format)
+    kind = within(low, high)
+    return Scalar(kind.said, lambda value: float(kind.check("", value)), repr, float, "{:g}".format)
 
 
 def choice(words: Mapping[Any, str]) -> Scalar:
     """One of several values, by what sentences call each; a text has what stands before its first ``_``."""
-    short = {value.partition("_")[0]: value for value in words}
-    read = {value: value for value in words}.__getitem__
-    return Scalar(
-        one_of(*words), read, lambda value: value.partition("_")[0], short.__getitem__, words.__getitem__
-    )
+    options, short = list(words), {value.partition("_")[0]: value for value in words}
+    make, write = (lambda value: options[options.index(value)]), (lambda value: value.partition("_")[0])
+    return Scalar(one_of(*options).said, make, write, short.__getitem__, words.__getitem__)
 
 
 def pair(one: Scalar, other: Scalar, arrow: str = "→") -> Scalar:
     """Two values."""
 
-    def convert(value: Any) -> tuple[Any, Any]:
+    def make(value: Any) -> tuple[Any, Any]:
         first, second = value
-        return one.convert(first), other.convert(second)
+        return one.make(first), other.make(second)
 
     return Scalar(
-        anything(f"a pair of {one.kind.said} and {other.kind.said}"),
-        convert,
+        f"a pair of {one.said} and {other.said}",
+        make,
         lambda value: f"{one.write(value[0])}.{other.write(value[1])}",
         lambda text: (one.read(text.partition(".")[0]), other.read(text.partition(".")[2])),
         lambda value: f"{one.words(value[0])} {arrow} {other.words(value[1])}",
@@ -121,8 +118,8 @@ def pair(one: Scalar, other: Scalar, arrow: str = "→") -> Scalar:
 def optional(scalar: Scalar) -> Scalar:
     """The same, or None."""
     return Scalar(
-        anything(scalar.kind.said),
-        lambda value: None if value is None else scalar.convert(value),
+        scalar.said,
+        lambda value: None if value is None else scalar.make(value),
         lambda value: "x" if value is None else scalar.write(value),
         lambda text: None if text == "x" else scalar.read(text),
         scalar.words,
@@ -133,12 +130,10 @@ def optional(scalar: Scalar) -> Scalar:
 def several(scalar: Scalar, least: int) -> Scalar:
     """Several values, or one alone; a map stands for its pairs, and numbers for a map from 0, 1, …"""
 
-    def convert(value: Any) -> tuple[Any, ...]:
+    def make(value: Any) -> tuple[Any, ...]:
         alone = isinstance(value, str) or not isinstance(value, Iterable)
         items = [value] if alone else value.items() if isinstance(value, Mapping) else value
-        found = [
-            scalar.convert((i, item) if isinstance(item, float) else item) for i, item in enumerate(items)
-        ]
+        found = [scalar.make((i, item) if isinstance(item, float) else item) for i, item in enumerate(items)]
         found = sorted(set(found)) if scalar.keys else found
         twice = scalar.keys and isinstance(found[0], tuple) and len(dict(found)) < len(found)
         if twice or not least <= len(found) <= MOST_VALUES:
@@ -150,8 +145,8 @@ def several(scalar: Scalar, least: int) -> Scalar:
         return ", ".join(said[:FEW]) + f" … ({len(said)} in all)" * (len(said) > FEW)
 
     return Scalar(
-        anything(f"from {least} to {MOST_VALUES:,} values, each {scalar.kind.said}"),
-        convert,
+        f"from {least} to {MOST_VALUES:,} values, each {scalar.said}",
+        make,
         lambda values: join("-", map(scalar.write, values)),
         lambda text: [scalar.read(part) for part in split("-", text)] if text else [],
         words,
@@ -208,8 +203,8 @@ class Intervention:
 
     def __post_init__(self) -> None:
         for name, scalar, value in self.values():
-            wrong = f"The {name.replace('_', ' ')} is {{!r:.60}}; it must be {scalar.kind.said}."
-            object.__setattr__(self, name, attempt(scalar.convert, value, wrong))
+            wrong = f"The {name.replace('_', ' ')} is {{!r:.60}}; it must be {scalar.said}."
+            object.__setattr__(self, name, attempt(scalar.make, value, wrong))
 
     def values(self) -> list[tuple[str, Scalar, Any]]:
         """Each field: its name, what it may be, what it is."""
@@ -266,7 +261,7 @@ def _change(value: Any) -> Intervention:
     return Intervention.known[value["do"]](**{name: part for name, part in value.items() if name != "do"})
 
 
-CHANGE = Scalar(anything("a change"), _change, Intervention.to_text, words=lambda change: change.name)
+CHANGE = Scalar("a change", _change, Intervention.to_text, words=lambda change: change.name)
 """A change, in a field of another."""
 
 
@@ -295,16 +290,14 @@ def to_json(changes: Iterable[Intervention]) -> list[dict[str, Any]]:
     return [_json(change) for change in changes]
 
 
-def from_json(values: Any) -> tuple[Intervention, ...]:
-    """Reads what ``to_json`` wrote; InterventionError if the values are something else."""
-    if not isinstance(values, list):
-        raise InterventionError("Changes are a list of objects.")
-    return as_interventions(values)
-
-
 def as_interventions(values: Iterable[Any]) -> tuple[Intervention, ...]:
     """Changes, their JSON or their texts as changes; InterventionError if one is no change, or too many."""
-    changes = (values,) if isinstance(values, Intervention) else tuple(values)
+    values = (values,) if isinstance(values, Intervention) else values
+    changes = attempt(tuple, values, "The changes {!r:.60} cannot be read.")
     if len(changes) > MOST_CHANGES:
         raise InterventionError(f"A run takes at most {MOST_CHANGES} changes; there are {len(changes)}.")
     return tuple(attempt(_change, each, "The change {!r:.60} cannot be read.") for each in changes)
+
+
+from_json: Callable[[Any], tuple[Intervention, ...]] = as_interventions
+"""Reads what ``to_json`` wrote, as ``as_interventions`` does."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer import interventions as do
-from transformer.config import ModelConfig, Sublayer
+from transformer.config import ModelConfig
 from transformer.encodings import PositionalEncoding
 from transformer.hooks import At, Edit
 
@@ -48,12 +48,12 @@ def names(value: do.Intervention, config: ModelConfig) -> Iterator[str]:
     match value:
         case do.NoPositions(side):
             yield f"{side}.encoding"
-        case do.DropSublayer():
-            yield f"{value.place.path}.output"
-        case do.DropNorm():
-            yield f"{value.place.path if isinstance(value.place, Sublayer) else value.place}.norm"
-        case do.Patch():
-            yield value.hook
+        case do.DropSublayer(side, layer, sublayer):
+            yield f"{side}.{layer}.{sublayer}.output"
+        case do.DropNorm(side, layer, sublayer):
+            yield f"{side}.norm" if sublayer is None else f"{side}.{layer}.{sublayer}.norm"
+        case do.Patch(place):
+            yield do.placed(place)["hook"]
     for kind, site in config.sites.items():
         for layer in range(site.n_layers):
             if value.heads_of(kind, layer, config.n_heads) and not isinstance(value, do.Patch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import TypeVar
@@ -47,15 +47,11 @@ def check(changes: Sequence[do.Intervention], shape: RunShape) -> None:
 
 def _lacks(change: do.Intervention, shape: RunShape) -> str:
     """What a change names that the model or the texts do not have, in one sentence."""
-    config, lengths = shape.config, {"encoder": shape.source, "decoder": shape.target}
+    config, where = shape.config, "this run"
+    lengths = {"encoder": shape.source, "decoder": shape.target}
+    counts = {"step": shape.target, "typed": shape.typed, "source token": shape.source}
+    counts["head"] = config.n_heads
     kind, side, name = (getattr(change, each, None) for each in ("kind", "side", "sublayer"))
-    counts = {
-        "step": shape.target,
-        "typed": shape.typed,
-        "source token": shape.source,
-        "head": config.n_heads,
-    }
-    where = "this run"
     if kind is not None:
         if (site := config.sites.get(kind)) is None:
             return f"This model has no {do.SITES[kind]}."
@@ -70,8 +66,8 @@ def _lacks(change: do.Intervention, shape: RunShape) -> str:
         where = f"the {side}"
     for noun, at in (found for _, scalar, value in change.values() for found in scalar.indices(value)):
         if at >= (count := counts.get(noun, inf)):
-            noun = "source token" if noun == "typed" else noun
             most = "at most " * (shape.forced is None and noun in ("step", "query", "key", "position"))
+            noun = "source token" if noun == "typed" else noun
             return f"There is no {noun} {at + 1} in {where}: there are {most}{count:,}, counted from 1."
     return ""
 
@@ -97,15 +93,13 @@ def _refusal(change: do.Intervention, changes: Sequence[do.Intervention], shape:
             return f"The scores of this model's {do.SITES[kind]} are not divided by √d_k."
         case do.Mask(allow=(), forbid=()):
             return "A mask is changed by cells to allow or to forbid; name some."
-        case do.Mask(kind=kind) if not config.sites[kind].own_keys and {*change.allow, *change.forbid} & {
-            *do.REGIONS
-        } - {"all"}:
+        case do.Mask(kind=kind, allow=allow, forbid=forbid) if not config.sites[kind].own_keys and {
+            *allow,
+            *forbid,
+        } & {"future", "next", "self", "past"}:
             return f"Queries and keys of {do.SITES[kind]} belong to two sentences: name cells, or all."
         case do.Mask(kind=kind) if decoding and config.sites[kind].causal and change.lifts:
-            return (
-                "While decoding, later tokens do not exist yet; "
-                "lift the causal mask in a forced pass, over a given translation."
-            )
+            return "While decoding, later tokens do not exist yet; lift the mask over a given translation."
         case do.NoPositions(side) if config.positions == "none":
             return f"This model has no positions in the {side} that could be left out."
         case do.DropNorm(_, layer, part) if (layer is None) != (part is None):
@@ -114,34 +108,28 @@ def _refusal(change: do.Intervention, changes: Sequence[do.Intervention], shape:
             return f"This model has no norm in the {side}."
         case do.DropNorm(side, None) if config.norm != "pre":
             return f"The {side} of this model ends without a norm of its own (post-norm)."
-        case do.Patch(place):
+        case do.Patch(name):
             from transformer.hooks import hook_names  # needs PyTorch, as the run does
 
-            name, head = do.patched(place)
-            if name not in hook_names(config) or (head or 0) >= config.n_heads:
-                return f"This model has no {do.place_words(place)}, counted from 1."
-            if change.side == "decoder" and change.target is None:
+            place = do.placed(name)
+            if place["hook"] not in hook_names(config) or int(place["head"] or 0) >= config.n_heads:
+                return f"This model has no {do.counted(name)}, counted from 1."
+            if place["side"] == "decoder" and change.target is None:
                 return "A patch into the decoder needs the output of the other run; give one."
-            if change.positions is None and shape.exact(change.side) is None:
-                return (
-                    "While decoding, the length of the output is not known; "
-                    "name the positions to patch, or patch a forced pass."
-                )
+            if change.positions is None and shape.exact(place["side"]) is None:
+                return "While decoding, the output has no length yet; name positions, or patch a forced pass."
     return ""
 
 
 def edited(
     typed: Sequence[T],  # the tokens of the source as typed, ``</s>`` included
-    changes: Iterable[do.Intervention],  # all changes
+    changes: Sequence[do.Intervention],  # all changes
     names: Mapping[do.EditSource, T],  # the tokens of ``EditSource``
 ) -> tuple[T, ...]:
     """The source as the model reads it; do.InterventionError if no token is left."""
-    source = dict(enumerate(typed))
-    for change in changes:
-        if isinstance(change, do.EditSource):
-            source[change.position] = names[change]
-        elif isinstance(change, do.DropSource):
-            source.pop(change.position, None)
+    new = {change.position: names[change] for change in changes if isinstance(change, do.EditSource)}
+    dropped = {change.position for change in changes if isinstance(change, do.DropSource)}
+    source = tuple(new.get(at, token) for at, token in enumerate(typed) if at not in dropped)
     if not source:
         raise do.InterventionError("No source token is left; keep one.")
-    return tuple(source.values())
+    return source

@@ -10,13 +10,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from transformer.config import ModelConfig
-from transformer.interventions import Intervention, InterventionError, Patch, patched
+from transformer.interventions import Intervention, InterventionError, Patch, placed
 from transformer.text.kinds import at_least
 from transformer.translator import Translator
 
@@ -108,8 +109,9 @@ def same_change_elsewhere(
 
 
 def _moved(change: Intervention, heads: tuple[int, ...]) -> Intervention:
-    patch = isinstance(change, Patch)
-    moved = {"place": f"{patched(change.place)[0]}.{heads[0]}"} if patch else {"head": heads}
+    moved: dict[str, Any] = {"head": heads}
+    if isinstance(change, Patch):
+        moved = {"place": f"{placed(change.place)['hook']}.{heads[0]}"}
     return type(change)(**{**vars(change), **moved})
 
 

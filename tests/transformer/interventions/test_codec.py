@@ -115,7 +115,7 @@ REFUSED = [
     *("~".join(["hide_1"] * (MOST_CHANGES + 1)), nested(3), nested(60)),
     *(
         None,
-        {},
+        7,
         [1],
         [{}],
         [None],

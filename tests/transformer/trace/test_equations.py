@@ -14,7 +14,7 @@ from forged import forged
 from transformer import Capture
 from transformer import interventions as do
 from transformer.audit import HEADS, OUTPUTS, audit
-from transformer.config import TransformerConfig
+from transformer.config import Sublayer, TransformerConfig
 from transformer.equations import audited_tokens
 from transformer.interventions.edits import Change
 from transformer.run import Translation
@@ -260,7 +260,7 @@ def test_an_edit_is_found_behind_a_token_that_was_left_out():
 def test_the_config_alone_is_enough_for_the_checks_of_a_file(runs, translator):
     assert isinstance(translator.model.config, TransformerConfig)
     trace = runs("drop a sub-layer").attention
-    sublayer = trace.interventions[0].place
+    sublayer = Sublayer("decoder", 1, "self_attention")
     residual = trace.residuals[sublayer]
     for other in (
         replace(residual, update=residual.own_update),
