@@ -31,7 +31,7 @@ from transformer.config import AttentionKind, Side, SublayerName
 # isort: off
 from transformer.interventions.codec import CHANGE, INDEX, Intervention, InterventionError, Scalar, attempt
 from transformer.interventions.codec import as_interventions, from_json, read_text, to_json, write_text
-from transformer.interventions.codec import choice, digits, index, number, optional, pair, text
+from transformer.interventions.codec import choice, index, number, optional, pair, text
 # isort: on
 
 if TYPE_CHECKING:  # an address holds changes, and needs no PyTorch
@@ -52,7 +52,7 @@ REGIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
 SITES = {kind: "cross-attention" if kind == "cross" else f"{kind} self-attention" for kind in AttentionKind}
 PARTS: dict[str, str] = {name: name.replace("_", "-") for name in ("self_attention", "cross_attention")}
 PARTS["feed_forward"] = "feed-forward network"
-BY = {
+BY = {  # the mean over a sample of sentences; "uniform" over the visible keys
     "zero": "gives no output",
     "mean": "gives its mean output",
     "uniform": "looks at all keys alike",
@@ -71,10 +71,10 @@ TOKEN = Scalar(
     PIECE.said,
     lambda value: PIECE.make(value) if isinstance(value, str) else INDEX.check("", value),
     lambda value: f".{value}" if isinstance(value, str) and re.match(r"[0-9.]", value) else str(value),
-    lambda text: digits(text) if re.match("[0-9]", text) else text.removeprefix("."),
+    lambda text: int(text) if re.match("[0-9]", text) else text.removeprefix("."),
     lambda value: f"“{value}”" if isinstance(value, str) else f"token {value}",
 )
-TARGET = replace(index("target id"), write=str, read=digits, keys=False)
+TARGET = replace(index("target id"), write=str, read=int, keys=False)
 TEXT = text("a text of 1 to 100,000 letters", ".{1,100000}", lambda text: textwrap.shorten(text, 60))
 PLACE_NAME = (
     r"(?P<hook>(?P<side>encoder|decoder)\.(?:input|output"
@@ -164,10 +164,7 @@ class Ablate(InHeads, name="ablate", says=f"{IN_HEADS} {{by}}[ in {{rows}}]"):
     """
 
     head: Heads = None
-    # "zero": no output. "mean": its mean output over the sample. "uniform": equal weights on all visible
-    # keys. "previous": all weight on the key before the query. "first": all weight on the first key. A row
-    # whose key is hidden or does not exist keeps its own weights.
-    by: Annotated[str, choice(BY)] = "zero"
+    by: Annotated[str, choice(BY)] = "zero"  # a row whose key is hidden or does not exist stays as it is
     rows: Rows = None
 
     @property

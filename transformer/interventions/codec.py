@@ -64,20 +64,13 @@ def text(said: str, pattern: str, words: Callable[[Any], str] = str) -> Scalar:
     return Scalar(said, partial(kind.check, ""), words=words)
 
 
-def digits(text: str) -> int:
-    """Reads a whole number; ValueError for signs, spaces and digits of other scripts."""
-    if not re.fullmatch("[0-9]{1,9}", text):
-        raise ValueError(text)
-    return int(text)
-
-
 def index(noun: str, counts: str = "") -> Scalar:
     """A whole number from 0 of what is counted."""
     return Scalar(
         INDEX.said,
         partial(INDEX.check, ""),
         lambda value: str(value + 1),
-        lambda text: digits(text) - 1,
+        lambda text: int(text) - 1,
         lambda value: f"every {noun}" if value is None else f"{noun} {value + 1}".lstrip(),
         lambda value: [(counts or noun, value)],
         keys=True,

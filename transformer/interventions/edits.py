@@ -120,25 +120,22 @@ def _replaced(
 
 def _shared(value: do.SetRow, own: Tensor, visible: Tensor) -> Tensor:
     """A row (…, keys): what is given, and the rest shared by the other visible keys."""
-    keys = [key for key, _ in value.given]
-    weights = own.double().new_tensor([weight for _, weight in value.given])
-    if bool((weights * ~visible[..., keys]).any()):
+    keys, weights = map(list, zip(*value.given, strict=True))
+    given, others = torch.zeros_like(own, dtype=torch.double), visible.clone()
+    given[..., keys] = given.new_tensor(weights)
+    others[..., keys] = False
+    if bool((given * ~visible).any()):
         raise do.InterventionError(
             f"Query {value.query + 1} of {do.SITES[value.kind]} cannot attend to a key that is hidden."
         )
-    others = visible.clone()
-    others[..., keys] = False
-    left = max(0.0, 1.0 - float(weights.sum()))
-    rest = own.double() * others
+    left, rest = max(0.0, 1.0 - sum(weights)), own.double() * others
     rest = rest.where(rest.sum(-1, keepdim=True) > 0, others.double())
     total = rest.sum(-1, keepdim=True)
     if left > do.SUM_LIMIT and not bool(total.gt(0).all()):
         raise do.InterventionError(
             f"The weights of query {value.query + 1} sum to {1 - left:g}, and no other key can take the rest."
         )
-    row = rest * (left / total.clamp_min(1e-30))
-    row[..., keys] = weights
-    return row.to(own.dtype)
+    return (given + rest * (left / total.clamp_min(1e-30))).to(own.dtype)
 
 
 def _patched(value: do.Patch, own: Tensor, first: int, material: Tensor | None) -> Tensor:
