@@ -253,7 +253,7 @@ def covers(cells: Sequence[Cell], query: Any, key: Any) -> Any:
 
 def allows(mask: Mask | Hide, query: Any, key: Any, visible: Any = False) -> Any:
     """True if a mask lets a query see a key, which it sees without it if that is ``visible``."""
-    return (visible | covers(mask.allow, query, key)) & ~covers(mask.forbid, query, key)
+    return (visible | covers(mask.allow, query, key)) & (covers(mask.forbid, query, key) ^ True)
 
 
 # A stack's arithmetic: only the residual stream shows what they did.
@@ -408,6 +408,6 @@ hide, mask, no_positions, drop_sublayer, drop_norm, run = _MADE
 def patch(place: str, from_run: Any, positions: Any = None) -> Patch:
     """Content of a place in another run: in a translation, or in a value of ``run``."""
     parts = attrgetter("source_text", "target_ids", "interventions")
-    wrong = "The other run is {!r:.60}; it must be a translation, or a value of run()."
+    wrong = "The other run is {}; it must be a translation, or a value of run()."
     text, target, changes = attempt(parts, from_run, wrong)
     return Patch(place, text, positions, target, changes)

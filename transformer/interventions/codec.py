@@ -13,6 +13,7 @@ other signs that could be taken for one of these are escaped, as ``%5F``.
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache, partial
@@ -36,13 +37,13 @@ class InterventionError(ValueError):
 
 
 def attempt(make: Callable[[Any], Any], value: Any, wrong: str) -> Any:
-    """What is made of a value; InterventionError if that fails, with the value as ``{!r}``."""
+    """What is made of a value; InterventionError if that fails, with the value as ``{}``."""
     try:
         return make(value)
     except InterventionError:
         raise
     except DAMAGES as error:
-        raise InterventionError(wrong.format(value)) from error
+        raise InterventionError(wrong.format(reprlib.repr(value))) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +197,7 @@ class Intervention:
 
     def __post_init__(self) -> None:
         for name, scalar, value in self.values():
-            wrong = f"The {name.replace('_', ' ')} is {{!r:.60}}; it must be {scalar.said}."
+            wrong = f"The {name.replace('_', ' ')} is {{}}; it must be {scalar.said}."
             object.__setattr__(self, name, attempt(scalar.make, value, wrong))
 
     def values(self) -> list[tuple[str, Scalar, Any]]:
@@ -286,10 +287,10 @@ def to_json(changes: Iterable[Intervention]) -> list[dict[str, Any]]:
 def as_interventions(values: Iterable[Any]) -> tuple[Intervention, ...]:
     """Changes, their JSON or their texts as changes; InterventionError if one is no change, or too many."""
     values = (values,) if isinstance(values, Intervention) else values
-    changes = attempt(tuple, values, "The changes {!r:.60} cannot be read.")
+    changes = attempt(tuple, values, "The changes {} cannot be read.")
     if len(changes) > MOST_CHANGES:
         raise InterventionError(f"A run takes at most {MOST_CHANGES} changes; there are {len(changes)}.")
-    return tuple(attempt(_change, each, "The change {!r:.60} cannot be read.") for each in changes)
+    return tuple(attempt(_change, each, "The change {} cannot be read.") for each in changes)
 
 
 from_json: Callable[[Any], tuple[Intervention, ...]] = as_interventions

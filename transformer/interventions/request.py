@@ -29,7 +29,7 @@ class RunShape:
 
 
 def check(changes: Sequence[do.Intervention], shape: RunShape) -> None:
-    """Raises do.InterventionError if a change does not fit the request, or if two contradict each other."""
+    """Raises InterventionError if a change does not fit the request, or if two contradict each other."""
     decided = list[str]()
     for change in changes:
         if problem := _lacks(change, shape) or _refusal(change, changes, shape):
@@ -74,7 +74,8 @@ def _lacks(change: do.Intervention, shape: RunShape) -> str:
 
 def _refusal(change: do.Intervention, changes: Sequence[do.Intervention], shape: RunShape) -> str:
     """Why a change does not fit a request that has what it names, in one sentence; empty if it does."""
-    config, decoding = shape.config, shape.forced is None
+    config, sites, decoding = shape.config, shape.config.sites, shape.forced is None
+    relative = {*do.REGIONS} - {"all"}
     match change:
         case do.Prefix(tokens) if len(tokens) > shape.target:
             return f"There is no step {len(tokens)}: the output is limited to {shape.target:,} tokens."
@@ -84,21 +85,20 @@ def _refusal(change: do.Intervention, changes: Sequence[do.Intervention], shape:
             return "Query 1 has no previous key, so it cannot look there."
         case do.SetRow(given=given) if sum(weight for _, weight in given) > 1 + do.SUM_LIMIT:
             return "The weights of a row sum to more than 1."
-        case do.SetRow(kind=kind, query=query, given=given) if config.sites[kind].causal:
+        case do.SetRow(kind=kind, query=query, given=given) if sites[kind].causal:
             masks = [each for each in changes if isinstance(each, do.Mask) and each.kind == kind]
             for key, weight in given:
                 if weight and key > query and not any(do.allows(mask, query, key) for mask in masks):
                     return f"Query {query + 1} cannot attend to key {key + 1}, which comes after it."
-        case do.Unscaled(kind=kind) if config.sites[kind].score != "scaled_dot":
+        case do.Unscaled(kind=kind) if sites[kind].score != "scaled_dot":
             return f"The scores of this model's {do.SITES[kind]} are not divided by √d_k."
         case do.Mask(allow=(), forbid=()):
             return "A mask is changed by cells to allow or to forbid; name some."
-        case do.Mask(kind=kind, allow=allow, forbid=forbid) if not config.sites[kind].own_keys and {
-            *allow,
-            *forbid,
-        } & {"future", "next", "self", "past"}:
+        case do.Mask(kind=kind) if not sites[kind].own_keys and relative.intersection(
+            change.allow + change.forbid
+        ):
             return f"Queries and keys of {do.SITES[kind]} belong to two sentences: name cells, or all."
-        case do.Mask(kind=kind) if decoding and config.sites[kind].causal and change.lifts:
+        case do.Mask(kind=kind) if decoding and sites[kind].causal and change.lifts:
             return "While decoding, later tokens do not exist yet; lift the mask over a given translation."
         case do.NoPositions(side) if config.positions == "none":
             return f"This model has no positions in the {side} that could be left out."
@@ -126,7 +126,7 @@ def edited(
     changes: Sequence[do.Intervention],  # all changes
     names: Mapping[do.EditSource, T],  # the tokens of ``EditSource``
 ) -> tuple[T, ...]:
-    """The source as the model reads it; do.InterventionError if no token is left."""
+    """The source as the model reads it; InterventionError if no token is left."""
     new = {change.position: names[change] for change in changes if isinstance(change, do.EditSource)}
     dropped = {change.position for change in changes if isinstance(change, do.DropSource)}
     source = tuple(new.get(at, token) for at, token in enumerate(typed) if at not in dropped)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
 import pytest
@@ -107,6 +108,10 @@ def nested(depth: int) -> str:
     return text
 
 
+def deep(depth: int) -> list[Any]:
+    return [deep(depth - 1)] if depth else []
+
+
 REFUSED = [
     *("nonsense", "~", "hide_0", "hide_one", "choose_1", "choose_-1_a", "choose_1_"),
     *("prefix", "ablate_cross_0_1", "ablate_cross_2_6_zero_1_2", "scale_cross_2_6_nan"),
@@ -118,6 +123,7 @@ REFUSED = [
     [{"do": "hide", "source_token": 1, "more": 2}],
     [{"do": "hide", "source_token": 1}] * (MOST_CHANGES + 1),
     [{"do": "prefix", "token_ids": [1] * 5000}],
+    [{"do": "prefix", "token_ids": deep(900)}],
 ]
 
 
