@@ -49,7 +49,7 @@ from benchmarks.session import FailedError, Session  # noqa: E402
 MODEL = "en-pt"
 STEP_EVERY, SENTENCE_EVERY = 2.0, 20.0
 MOST_VISITORS, MOST_SECONDS = 200, 900.0
-CHANGE = "ablate_cross_3.5_zero"
+CHANGE = "ablate_cross_3_5"
 LARGE = {"d_model": "512", "positions": "4096"}
 """The largest table of the page *Positions*."""
 MORE = 1.15

@@ -23,7 +23,6 @@ from transformer.config import ENCODINGS, ModelConfig, Place, PlacedHead, Side
 from transformer.encodings import ALL_HEADS, Learned
 from transformer.equations import head_changes, textbook
 from transformer.hooks import UNFUSED, Hooks
-from transformer.interventions import InAttention
 from transformer.model import EncoderDecoder, Network
 from transformer.stream import SMALLEST_SCALE, audit_stream, textbook_norm
 from transformer.trace import AttentionTrace, LayerTrace
@@ -113,8 +112,7 @@ def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) ->
         Check("weights", weights, WEIGHT_LIMIT),
         Check(OUTPUTS, outputs, limit),
     ]
-    changes = [each.value for each in layer.changes if isinstance(each.value, InAttention)]
-    acting = any(each.acts_on == "output" for each in changes)
+    acting = any(each.value.part == "heads" for each in layer.changes)
     if hooked or not (acting or layer.own_output is not None):
         return checks
     if acting == (layer.own_output is None):
@@ -231,7 +229,7 @@ def _tokens(trace: AttentionTrace, model: Network, side: Side) -> float:
 
 def _positions(trace: AttentionTrace, model: Network | None, config: ModelConfig, side: Side) -> float | None:
     """The same of the positions; None if their table is not here."""
-    bare = any(isinstance(each, do.NoPositions) and each.side == side for each in trace.interventions)
+    bare = do.NoPositions(side) in trace.interventions
     recorded = trace.embeddings[side].positions
     if bare or recorded is None:
         return 0.0 if bare and recorded is None else math.inf
@@ -260,7 +258,7 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
         without sub-layers has no stream, and its changed inputs and memory are answers like all others.
     """
     stream = any(stack.passed() for stack in model.config.stacks.values())
-    if stream and any(value.needs_stream for value in trace.interventions):
+    if stream and any(value.part == "stream" for value in trace.interventions):
         return []
     device = model.embedding.weight.device
 

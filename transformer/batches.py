@@ -17,8 +17,7 @@ from transformer.audit import audit, head_view
 from transformer.config import AttentionKind, ModelConfig, Place, Side
 from transformer.decoding import DecodingState, Hypothesis, decode, finish, numbers
 from transformer.hooks import At, Edit, Hooks
-from transformer.interventions import HeadOutput, PatchPlace
-from transformer.interventions.edits import patched_name
+from transformer.interventions import placed
 from transformer.model import EncoderDecoder
 from transformer.text.pairs import SentencePair
 from transformer.text.words import PAD
@@ -218,32 +217,32 @@ def _entry(
 class Swap(NamedTuple):
     """A vector that stands in the place of the model's own."""
 
-    place: PatchPlace  # where
+    place: str  # where, as for ``interventions.patch``
     vector: Tensor  # (width,) what stands there; without a position also (length, width)
     position: int | None = None  # the position that it stands at, from 0; None for all
 
     @property
     def side(self) -> Side:
         """The first stack that computes something else."""
-        return self.place.side
+        return placed(self.place)["side"]
 
 
 def swapped(runs: Sequence[Sequence[Swap]]) -> dict[str, list[Edit]]:
     """Edits that give each row of a batch the vectors of its own run."""
-    by_place: dict[PatchPlace, list[tuple[int, Swap]]] = {}
+    by_place: dict[str, list[tuple[int, Swap]]] = {}
     for row, swaps in enumerate(runs):
         for swap in swaps:
             by_place.setdefault(swap.place, []).append((row, swap))
     edits: dict[str, list[Edit]] = {}
     for place, rows in by_place.items():
-        edits.setdefault(patched_name(place), []).append(_swap(place, rows))
+        edits.setdefault(placed(place)["hook"], []).append(_swap(placed(place)["head"], rows))
     return edits
 
 
-def _swap(place: PatchPlace, swaps: Sequence[tuple[int, Swap]]) -> Edit:
+def _swap(head: str | None, swaps: Sequence[tuple[int, Swap]]) -> Edit:
     def edit(own: Tensor, at: At) -> Tensor:
         changed = own.clone()
-        part = changed[:, place.head] if isinstance(place, HeadOutput) else changed
+        part = changed if head is None else changed[:, int(head)]
         for row, swap in swaps:
             part[row, slice(None) if swap.position is None else swap.position] = swap.vector.to(own)
         return changed

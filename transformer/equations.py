@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from transformer import interventions as do
 from transformer.config import ModelConfig
-from transformer.interventions import Cells, InAttention, InHeads, Masking
+from transformer.interventions import Cell, Hide, InHeads, Mask
 from transformer.trace import REPLACED, LayerTrace
 from transformer.view import Array, BoolArray
 
-HeadChange = tuple[InAttention, Array | None]
+HeadChange = tuple[do.Intervention, Array | None]
 """A change of one head, and what it puts in."""
 
 
@@ -49,7 +49,7 @@ def textbook(layer: LayerTrace, heads: slice, rows: slice) -> Textbook:
             mask &= layer.key_padding.numpy()
         if near is not None:
             mask &= near[0]
-        masks = [each.value for each in layer.changes if isinstance(each.value, Masking)]
+        masks = [each.value for each in layer.changes if isinstance(each.value, Hide | Mask)]
         mask = masked_textbook(mask, masks, rows.start)
 
     if score.vector is None:
@@ -89,8 +89,6 @@ def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
     """Changes in one head, with the values that they put in."""
     pairs = list[HeadChange]()
     for each in layer.changes:
-        if not isinstance(each.value, InAttention):
-            continue
         heads = each.value.heads_of(layer.kind, layer.number, layer.shape[0])
         if head in heads:
             material = each.material
@@ -100,7 +98,7 @@ def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
     return pairs
 
 
-def masked_textbook(own: BoolArray, masks: Sequence[Masking], first: int) -> BoolArray:
+def masked_textbook(own: BoolArray, masks: Sequence[Hide | Mask], first: int) -> BoolArray:
     """(queries, keys): a mask after its changes, cell by cell; ``first`` is the first query's position."""
     mask = own.copy()
     for change in masks:
@@ -112,20 +110,16 @@ def masked_textbook(own: BoolArray, masks: Sequence[Masking], first: int) -> Boo
     return mask
 
 
-def _cells(cells: Cells, shape: tuple[int, ...], first: int) -> BoolArray:
+def _cells(cells: Sequence[Cell], shape: tuple[int, ...], first: int) -> BoolArray:
     """(queries, keys): the cells named."""
     distance = np.arange(shape[1])[None, :] - np.arange(first, first + shape[0])[:, None]
-    if isinstance(cells, str):
-        named = {
-            "all": np.ones(shape, bool),
-            "future": distance > 0,
-            "next": distance == 1,
-            "self": distance == 0,
-            "past": distance < 0,
-        }
-        return named[cells]
+    named = {"future": distance > 0, "next": distance == 1, "self": distance == 0, "past": distance < 0}
     found = np.zeros(shape, bool)
-    for query, key in cells:
+    for cell in cells:
+        if isinstance(cell, str):
+            found |= named.get(cell, np.ones(shape, bool))
+            continue
+        query, key = cell
         rows = slice(None) if query is None else slice(max(0, query - first), max(0, query - first + 1))
         found[rows, slice(None) if key is None else slice(key, key + 1)] = True
     return found

@@ -31,20 +31,15 @@ from transformer.interventions import (
     Choose,
     DropSource,
     EditSource,
-    Embeddings,
-    HeadOutput,
     Intervention,
     InterventionError,
     Patch,
-    PatchPlace,
     Prefix,
-    RunShape,
-    Stream,
     as_interventions,
-    check,
-    edited,
+    placed,
 )
 from transformer.interventions.edits import Change
+from transformer.interventions.request import RunShape, check, edited
 from transformer.model import LanguageModel
 from transformer.run import Alternative, DecodeStep, Generation, Translation
 from transformer.sampling import Sampling
@@ -166,7 +161,7 @@ class Request:
         self.source_ids, self.source_tokens = tuple(i for i, _ in read), tuple(piece for _, piece in read)
         self.changes = tuple(Change(each, self._material(each, shape)) for each in self.values)
         self.capture = Capture() if capture is True else capture or None
-        if self.capture and any(each.needs_stream for each in self.values):
+        if self.capture and any(each.part == "stream" for each in self.values):
             self.capture = replace(self.capture, residual=True)
 
     def run(self) -> Iterator[DecodeStep | Translation]:
@@ -263,15 +258,17 @@ class Request:
         if isinstance(value, Ablate) and value.by == "mean":
             if self.reader.means is None:
                 raise InterventionError(self.reader.NO_MEANS)
-            return self.reader.means.of(value.kind, value.layer, value.heads(self.config.n_heads))
+            return self.reader.means.outputs[value.kind][value.layer, list(value.heads(self.config.n_heads))]
         if not isinstance(value, Patch):
             return None
-        run = value.from_run
-        output = given_output(self.reader, run.target or (self.config.eos_id,))
-        changes, most = run.interventions, self.config.max_positions
-        other = Request(self.reader, run.text, 1, most, interventions=changes, target=output)
-        there = _at_place(other.recorded(run.target or (), Capture(residual=True)), value.place)
-        return there[list(value.taken(len(there), shape.exact(value.place.side)))]
+        output = given_output(self.reader, value.target or (self.config.eos_id,))
+        changes, most = value.interventions, self.config.max_positions
+        other = Request(self.reader, value.text, 1, most, interventions=changes, target=output)
+        there = other.recorded(value.target or (), Capture(residual=True)).tensors[
+            placed(value.place)["hook"]
+        ]
+        there = there[value.heads(1)[0]] if value.part == "heads" else there
+        return there[value.taken(len(there), shape.exact(value.side))]
 
     def _hooks(self, capture: Capture | None = None) -> Hooks | None:
         """Who looks at a pass: the request's changes and functions, and what records."""
@@ -420,22 +417,9 @@ def _of_tokens(distribution: Tensor, token_ids: Sequence[int]) -> tuple[float, .
     return tuple(distribution.gather(1, ids)[:, 0].tolist())
 
 
-def _at_place(trace: AttentionTrace, place: PatchPlace) -> Tensor:
-    """(positions, width): what a place held in a run."""
-    match place:
-        case Embeddings(side):
-            return trace.embeddings[side].input
-        case Stream(sublayer):
-            return trace.residuals[sublayer].stream
-        case HeadOutput(kind, layer, head):
-            return trace.layer(kind, layer).output[head]
-    assert trace.memory is not None
-    return trace.memory
-
-
 def _decoder_rows(value: Intervention) -> tuple[int, ...]:
     """The rows of the decoder that a change names; none if it acts on all."""
-    if isinstance(value, Patch) and value.place.side == "decoder":
+    if isinstance(value, Patch) and value.side == "decoder":
         return tuple(here for here, _ in value.positions or ())
     if getattr(value, "kind", "encoder") == "encoder":
         return ()

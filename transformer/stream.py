@@ -12,13 +12,14 @@ from transformer import equations
 from transformer import interventions as do
 from transformer.config import ENCODINGS, ModelConfig, Side, Sublayer
 from transformer.encodings import Rotary
-from transformer.interventions.edits import patched_name
+from transformer.interventions.edits import names
 from transformer.layers import StreamNorm, centred, shift, spread
 from transformer.model import Network
 from transformer.trace import AttentionTrace
 from transformer.view import Check, difference, worst
 
 STREAM = "residual stream"
+_LEAVING_OUT = (do.DropSublayer, do.DropNorm)
 SMALLEST_SCALE = 1e-2
 """Differences are divided by the largest number, or by this value if it is larger."""
 Pair = tuple[Tensor | None, Tensor | None]
@@ -38,7 +39,7 @@ def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: flo
     unrecorded = not trace.residuals and any(stack.passed() for stack in stacks.values())
     if unrecorded or (trace.memory is None and "encoder" in stacks):
         marked = any(name.endswith((".input.own", ".output.own", ".stream.own")) for name in trace.tensors)
-        needed = marked or any(value.needs_stream for value in trace.interventions)
+        needed = marked or any(value.part == "stream" for value in trace.interventions)
         return [Check(STREAM, math.inf, limit)] if needed else []
     model, config = (basis, basis.config) if isinstance(basis, Network) else (None, basis)
     differences = (difference(*pair, SMALLEST_SCALE) for pair in _pairs(trace, config, model))
@@ -48,12 +49,13 @@ def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: flo
 def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) -> Iterator[Pair]:
     """Every pair of tensors that must be equal."""
     values, get = trace.interventions, trace.tensors.get
+    left_out = {name for each in values if isinstance(each, _LEAVING_OUT) for name in names(each, config)}
 
     def normed(
         place: Sublayer | Side, norm: nn.Module | None, before: Tensor, after: Tensor
     ) -> Iterator[Pair]:
         """After = norm(before), or before itself if the norm is left out."""
-        if do.DropNorm(place) in values:
+        if f"{place if isinstance(place, str) else place.path}.norm" in left_out:
             yield after, before
         elif isinstance(norm, StreamNorm):
             yield after, textbook_norm(norm, before)
@@ -62,7 +64,7 @@ def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) ->
         """What is used = what was there, with what patches put in."""
         own, used = get(f"{name}.own"), trace.tensors[name]
         patches = [(each.value, each.material) for each in trace.changes if isinstance(each.value, do.Patch)]
-        patches = [each for each in patches if patched_name(each[0].place) == name]
+        patches = [each for each in patches if do.placed(each[0].place)["hook"] == name]
         yield _present(bool(patches)), _present(own is not None)
         expected = (used if own is None else own).numpy()
         for patch, material in patches:
@@ -87,7 +89,7 @@ def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) ->
         else:
             yield each.read, each.before
             yield from normed(sublayer, norm, total, after)
-        dropped = do.DropSublayer(sublayer) in values
+        dropped = f"{sublayer.path}.output" in left_out
         yield _present(dropped), _present(each.own_output is not None)
         if dropped:
             yield each.output, torch.zeros_like(each.output)

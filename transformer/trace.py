@@ -30,7 +30,7 @@ from transformer.hooks import (
     function_edits,
 )
 from transformer.interventions import Intervention
-from transformer.interventions.edits import Change, acts_in, edits
+from transformer.interventions.edits import Change, edits
 from transformer.layers import StreamNorm, make_norm, shift
 from transformer.text.brief import Brief
 from transformer.view import Array, AuditReport, BoolArray, HeadLabels, Window
@@ -247,7 +247,7 @@ class AttentionTrace(Brief):
             causal=site.causal,
             bias=bias,
             changes=tuple(
-                each for each in self.changes if acts_in(each.value, site.kind, layer, config.n_heads)
+                each for each in self.changes if each.value.heads_of(site.kind, layer, config.n_heads)
             ),
             edits={part: changed[at] for part in UNFUSED if (at := f"{name}.{part}") in changed},
             score=ScoreRule(site.score, vector),

@@ -35,7 +35,7 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
     "positions": ({"view": "sentence"},),
     "findings": ({"study": "positions"}, {"study": "en-pt/importance"}),
     "what_if": (
-        {"changes": "scale_cross_1.1_2.0", "off": "1.hide_1"},
+        {"changes": "scale_cross_1_1_2.0", "off": "1.hide_1"},
         {"view": "experiments"},
     ),
     "beam_search": ({"view": "sampling"},),

@@ -98,7 +98,7 @@ def test_a_change_that_does_not_fit_the_model_is_refused_in_a_sentence_and_can_b
     assert view(at)["trace"] == view(run())["trace"]
 
 
-@pytest.mark.parametrize("text", ["magic_1", "hide_two", "choose_x_y", "~~", "ablate_cross_1.1_rage"])
+@pytest.mark.parametrize("text", ["magic_1", "hide_two", "choose_x_y", "~~", "ablate_cross_1_1_rage"])
 def test_changes_that_cannot_be_read_are_named(text: str):
     at = run(changes=text)
     assert "changes" in said(at)

@@ -95,7 +95,7 @@ def test_a_prompt_that_is_too_long_keeps_the_page():
 
 
 def test_a_change_of_the_run_is_made_and_told():
-    at = opened(changes="ablate_decoder_1.1_zero")
+    at = opened(changes="ablate_decoder_1_1")
     assert "1 change is active" in words(at)
     assert "with 1 change" in str(feeds(at)["decoder"]["badge"])
 

@@ -98,7 +98,7 @@ def test_next_and_back_keep_the_sentence_the_cursor_and_the_heads():
 
 
 def test_a_step_shows_its_own_view_and_leaves_changes_out():
-    at = step("masks", 1, step="2", changes="ablate_cross_1.1_zero")
+    at = step("masks", 1, step="2", changes="ablate_cross_1_1")
     at = follow(at, "Next")
     assert at.query_params.get("step") != "2"
     assert at.query_params["mask"] == "zero"

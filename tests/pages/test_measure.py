@@ -79,7 +79,7 @@ def test_all_three_maps_of_the_home_page_follow():
     assert "Σ|Δ log p| of all tokens" in feeds(at)["encoder"]["caption"]
 
 
-@pytest.mark.parametrize("more", [{"changes": "ablate_cross_1.1_zero"}])
+@pytest.mark.parametrize("more", [{"changes": "ablate_cross_1_1"}])
 def test_a_changed_run_shows_weights_and_says_why(more):
     at = opened("cross", "carried", **more)
     assert feeds(at)["cross"]["quantity"] == "weight"

@@ -101,7 +101,7 @@ def test_a_long_target_has_a_window():
 
 
 def test_changes_do_not_hold_here_and_the_page_says_so():
-    at = opened(changes="ablate_cross_1.1_zero")
+    at = opened(changes="ablate_cross_1_1")
     assert "without them" in words(at)
     assert bars(charts(at)[0])["y"] == bars(charts(opened())[0])["y"]
 

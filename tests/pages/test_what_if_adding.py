@@ -174,7 +174,7 @@ def test_every_place_can_be_patched_from_another_sentence(place: str):
     at = choose(opened("Another sentence", 0), "Put in", place)
     change = add(type_in(at, "The other sentence", "one two three five"))
     assert isinstance(change, do.Patch)
-    assert change.from_run.text == "one two three five"
+    assert change.text == "one two three five"
 
 
 def test_the_words_that_differ_are_patched_and_those_that_both_share():

@@ -50,7 +50,7 @@ from transformer.exports.record import (
     write_json,
 )
 from transformer.hooks import STREAM
-from transformer.interventions import Ablate, HeadOutput, Intervention, NoPositions, Patch
+from transformer.interventions import Ablate, Intervention, NoPositions, Patch
 from transformer.interventions.edits import Change
 from transformer.model import Network
 from transformer.run import NotCapturedError, Translation
@@ -113,7 +113,7 @@ def save_trace(
         "dtype": str(trace.dtype).removeprefix("torch."),
         "replay_error": max(c.value for c in trace.audit().checks if c.name.startswith("log-probabilities")),
     }
-    stream = any(value.needs_stream for value in trace.interventions)
+    stream = any(value.part == "stream" for value in trace.interventions)
     arrays = {name: each.numpy() for name, each in trace.tensors.items() if stream or not _of_stream(name)}
     arrays |= {
         f"change.{i}": c.material.float().numpy()
@@ -208,7 +208,7 @@ def _change(run: Translation, i: int, value: Intervention, arrays: Arrays) -> Ch
     if isinstance(value, Ablate) and value.by == "mean":
         shape = len(value.heads(config.n_heads)), config.d_head
     if isinstance(value, Patch):
-        width = config.d_head if isinstance(value.place, HeadOutput) else config.d_model
+        width = config.d_head if value.part == "heads" else config.d_model
         length = len(arrays[name]) if value.positions is None else len(value.positions)
         shape = length, width
     return Change(value, None if shape is None else _tensor(arrays, name, shape))
@@ -221,7 +221,7 @@ def _of_stream(name: str) -> bool:
 
 def _check_names(run: Translation, changes: tuple[Change, ...], arrays: Arrays) -> None:
     """Raises TraceFileError if arrays are missing that a run has, or are there that it does not name."""
-    stream = any(value.needs_stream for value in run.interventions)
+    stream = any(value.part == "stream" for value in run.interventions)
     materials = {f"change.{i}" for i, each in enumerate(changes) if each.material is not None}
     for name in arrays:
         if (name.startswith("change.") and name not in materials) or (_of_stream(name) and not stream):

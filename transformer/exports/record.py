@@ -18,11 +18,10 @@ from transformer.interventions import (
     EditSource,
     Intervention,
     InterventionError,
-    RunShape,
-    check,
     from_json,
     to_json,
 )
+from transformer.interventions.request import RunShape, check
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.storage.packed import ArraysError
 from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, is_language, raw

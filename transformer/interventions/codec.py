@@ -1,316 +1,297 @@
-"""One codec for interventions: a frozen dataclass with declared fields, as compact text and as JSON.
+"""The codec of interventions: a frozen dataclass with declared fields, as compact text and as JSON.
 
-A field is ``Annotated[type, kind]``, or ``Annotated[type | None, kind, "all"]`` if None has a text. Its
-``Kind`` converts, checks, writes and reads it, so a value that means nothing is refused when it is made.
+A field is ``Annotated[type, Scalar]``: one value, or several if the type is a tuple. What is set, from
+Python, JSON or an address, is converted when a change is made, or refused in one sentence.
 
 JSON counts from 0, as programs do: ``{"do": "ablate", "kind": "cross", "layer": 1, "head": [5], …}``.
-The compact text counts from 1, as people do: ``ablate_cross_2.6_mean~choose_4_▁ist`` ablates head 6 of layer
-2 and chooses the token of step 4. ``~`` separates changes and ``_`` separates fields; inside a field, both
-and ``%`` are written as ``%7E``, ``%5F`` and ``%25``. Apart from pieces and texts, a field uses only
-characters that an address holds unchanged.
+The compact text counts from 1, as people do. It has the name and the fields in their order, without the last
+ones if they are as usual: ``ablate_cross_2_6_mean~choose_4_▁ist`` ablates head 6 of layer 2 and chooses the
+token of step 4. ``~`` separates changes, ``_`` fields, ``-`` several values, ``.`` a pair; ``x`` is None;
+other signs that could be taken for one of these are escaped, as ``%5F``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cache
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import cache, partial
 from types import NoneType
-from typing import Any, ClassVar, NamedTuple, Self, get_args, get_type_hints
+from typing import Any, ClassVar, Self, dataclass_transform, get_args, get_origin, get_type_hints
 
-from transformer.text import kinds
+from transformer.config import AttentionKind
+from transformer.text.kinds import Kind, one_of, whole
+from transformer.text.kinds import number as within
 
-Json = dict[str, Any]
-MOST_CHANGES = 64
-LONGEST = 20_000
-"""Most characters of a compact text."""
-MOST_ITEMS = 4096
-DAMAGES = (ValueError, TypeError, IndexError, KeyError, AttributeError)
+MOST_CHANGES, MOST_VALUES, LONGEST = 64, 4096, 20_000
+"""Most changes of a run, values of a field, and characters of a compact text."""
+FEW = 4
+"""Most values that a sentence lists."""
+INDEX = whole(0, most=2**31 - 1)
+DAMAGES = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
 class InterventionError(ValueError):
     """A change that cannot be made; the message says why in one sentence, and counts from 1."""
 
 
-Check = Callable[[Any, Any, Any], None]
-"""(value, change, ``RunShape``): raises InterventionError if the request has no such place."""
-
-
-def unchecked(_value: Any, _change: Any, _shape: Any) -> None:
-    """The check of what any request takes."""
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_to_json(item) for item in value]
-    return str(value) if isinstance(value, str) else value
+def attempt(make: Callable[[Any], Any], value: Any, wrong: str) -> Any:
+    """What is made of a value; InterventionError if that fails, with the value as ``{}``."""
+    try:
+        return make(value)
+    except InterventionError:
+        raise
+    except DAMAGES as error:
+        raise InterventionError(wrong.format(reprlib.repr(value))) from error
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
-    """What the value of a field may be: kinds differ in these functions."""
+class Scalar:
+    """What a value may be, and how it is written."""
 
-    convert: Callable[[Any], Any]  # what may be set → the value; InterventionError if it means nothing
-    check: Check = unchecked
-    write: Callable[[Any], Any] = str  # value → a part of the compact text
-    read: Callable[[Any], Any] = str  # a part of the compact text → what ``convert`` takes
-    to_json: Callable[[Any], Any] = _to_json
-    from_json: Callable[[Any], Any] = lambda value: value
-    words: Callable[[Any], str] = str  # value, also None → how a sentence names it
-    rest: bool = False  # always last: ``write`` gives and ``read`` takes a list, all parts that are left
-
-
-class Field(NamedTuple):
-    kind: Kind
-    optional: bool  # whether it may be None
-    none: str | None  # None in the compact text; it is left out there without it
+    said: str  # what it must be, in words
+    make: Callable[[Any], Any]  # what may be set → the value; one of ``DAMAGES`` if it means nothing
+    write: Callable[[Any], str] = str
+    read: Callable[[str], Any] = str  # what ``write`` wrote → what may be set
+    words: Callable[[Any], str] = str  # in a sentence; of an index also None, for every one
+    indices: Callable[[Any], list[tuple[str, int]]] = lambda value: []  # what is counted, a number from 0
+    keys: bool = False  # whether several are a set, or a map if they are pairs
 
 
-def _fields_of(owner: Any) -> dict[str, Field]:
-    hints, found = get_type_hints(owner, include_extras=True), {}
-    for name in (field.name for field in fields(owner)):
-        held, kind, *none = get_args(hints[name])
-        found[name] = Field(kind, NoneType in get_args(held), none[0] if none else None)
-    return found
+def text(said: str, pattern: str, words: Callable[[Any], str] = str) -> Scalar:
+    """A text of a pattern."""
+    kind = Kind(said, lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value, re.DOTALL)))
+    return Scalar(said, partial(kind.check, ""), words=words)
 
 
-fields_of: Callable[[Any], dict[str, Field]] = cache(_fields_of)
-"""The declared fields of a class by name, in order."""
+def index(noun: str, counts: str = "") -> Scalar:
+    """A whole number from 0 of what is counted."""
+    return Scalar(
+        INDEX.said,
+        partial(INDEX.check, ""),
+        lambda value: str(value + 1),
+        lambda text: int(text) - 1,
+        lambda value: f"every {noun}" if value is None else f"{noun} {value + 1}".lstrip(),
+        lambda value: [(counts or noun, value)],
+        keys=True,
+    )
 
 
-class Encodable:
-    """A value with declared fields; every subclass is a frozen dataclass of them."""
-
-    name: ClassVar[str]
-    """Its name in JSON and in the compact text."""
-    known: ClassVar[dict[str, Any]]
-    """By name, the classes of the same family; each enters when it is made."""
-    order: ClassVar[tuple[str, ...]] = ()
-    """Fields in the order of the compact text, if it is another."""
-    says: ClassVar[str]
-    """The sentence that people read, in captions and in the badge, with names of fields; it counts from 1."""
-
-    def __init_subclass__(cls, name: str = "", **constants: Any) -> None:
-        for constant, value in constants.items():
-            setattr(cls, constant, value)
-        if name:
-            cls.name, cls.known[name] = name, cls
-
-    def __post_init__(self) -> None:
-        for name, field in fields_of(type(self)).items():
-            value = getattr(self, name)
-            if value is not None or not field.optional:
-                object.__setattr__(self, name, field.kind.convert(value))
-
-    def check(self, shape: Any) -> None:
-        """Raises InterventionError if the request, a ``RunShape``, has no such place."""
-        for name, field in fields_of(type(self)).items():
-            if (value := getattr(self, name)) is not None:
-                field.kind.check(value, self, shape)
-
-    def to_parts(self) -> list[str]:
-        """The fields of the compact text."""
-        parts, declared = list[str](), fields_of(type(self))
-        for name in self.order or declared:
-            (kind, _, none), value = declared[name], getattr(self, name)
-            if value is not None:
-                parts += kind.write(value) if kind.rest else [kind.write(value)]
-            elif none is not None:
-                parts.append(none)
-        return parts
-
-    @classmethod
-    def from_parts(cls, parts: list[str]) -> Self:
-        """Reads what ``to_parts`` wrote, and empties it; ValueError if something is left."""
-        values, declared = dict[str, Any](), fields_of(cls)
-        for name in cls.order or declared:
-            kind, optional, none = declared[name]
-            if optional and parts[:1] == ([] if none is None else [none]):
-                values[name], taken = None, 1
-            else:
-                taken = len(parts) if kind.rest else 1
-                values[name] = kind.read(parts[:] if kind.rest else parts[0])
-            del parts[:taken]
-        value = cls(**values)
-        if parts:
-            raise ValueError(f"{len(parts)} parts too many")
-        return value
-
-    def to_json(self) -> Json:
-        """All fields as JSON."""
-        return {
-            name: field.kind.to_json(getattr(self, name)) for name, field in fields_of(type(self)).items()
-        }
-
-    @classmethod
-    def from_json(cls, values: Json) -> Self:
-        """Reads what ``to_json`` wrote."""
-        return cls(**{name: fields_of(cls)[name].kind.from_json(value) for name, value in values.items()})
-
-    def __str__(self) -> str:
-        declared = fields_of(type(self)).items()
-        return self.says.format(**{name: field.kind.words(getattr(self, name)) for name, field in declared})
+def number(low: float, high: float) -> Scalar:
+    """A number within limits."""
+    kind = within(low, high)
+    return Scalar(kind.said, lambda value: float(kind.check("", value)), repr, float, "{:g}".format)
 
 
-class Intervention(Encodable):
-    """One change of a run: a value that can be printed, compared, kept as a key and written to a file."""
+def choice(words: Mapping[Any, str]) -> Scalar:
+    """One of several values, by what sentences call each; a text has what stands before its first ``_``."""
+    options, short = list(words), {value.partition("_")[0]: value for value in words}
+    make, write = (lambda value: options[options.index(value)]), (lambda value: value.partition("_")[0])
+    return Scalar(one_of(*options).said, make, write, short.__getitem__, words.__getitem__)
+
+
+def pair(one: Scalar, other: Scalar, arrow: str = "→") -> Scalar:
+    """Two values."""
+
+    def make(value: Any) -> tuple[Any, Any]:
+        first, second = value
+        return one.make(first), other.make(second)
+
+    return Scalar(
+        f"a pair of {one.said} and {other.said}",
+        make,
+        lambda value: f"{one.write(value[0])}.{other.write(value[1])}",
+        lambda text: (one.read(text.partition(".")[0]), other.read(text.partition(".")[2])),
+        lambda value: f"{one.words(value[0])} {arrow} {other.words(value[1])}",
+        lambda value: one.indices(value[0]) + other.indices(value[1]),
+        keys=True,
+    )
+
+
+def optional(scalar: Scalar) -> Scalar:
+    """The same, or None."""
+    return Scalar(
+        scalar.said,
+        lambda value: None if value is None else scalar.make(value),
+        lambda value: "x" if value is None else scalar.write(value),
+        lambda text: None if text == "x" else scalar.read(text),
+        scalar.words,
+        lambda value: [] if value is None else scalar.indices(value),
+    )
+
+
+def several(scalar: Scalar, least: int) -> Scalar:
+    """Several values, or one alone; a map stands for its pairs, and numbers for a map from 0, 1, …"""
+
+    def make(value: Any) -> tuple[Any, ...]:
+        alone = isinstance(value, str) or not isinstance(value, Iterable)
+        items = [value] if alone else value.items() if isinstance(value, Mapping) else value
+        found = [scalar.make((i, item) if isinstance(item, float) else item) for i, item in enumerate(items)]
+        found = sorted(set(found)) if scalar.keys else found
+        twice = scalar.keys and isinstance(found[0], tuple) and len(dict(found)) < len(found)
+        if twice or not least <= len(found) <= MOST_VALUES:
+            raise ValueError("There are too many values, too few, or two for one key.")
+        return tuple(found)
+
+    def words(values: Any) -> str:
+        said = [scalar.words(value) for value in values or [None]]
+        return ", ".join(said[:FEW]) + f" … ({len(said)} in all)" * (len(said) > FEW)
+
+    return Scalar(
+        f"from {least} to {MOST_VALUES:,} values, each {scalar.said}",
+        make,
+        lambda values: join("-", map(scalar.write, values)),
+        lambda text: [scalar.read(part) for part in split("-", text)] if text else [],
+        words,
+        lambda values: [found for value in values for found in scalar.indices(value)],
+    )
+
+
+def join(separator: str, parts: Iterable[str]) -> str:
+    """Parts side by side; what would be taken for a separator is escaped."""
+    signs = "[%~_]" if separator == "_" else f"[%{separator}]"
+    return separator.join(re.sub(signs, lambda sign: f"%{ord(sign[0]):02X}", part) for part in parts)
+
+
+def split(separator: str, text: str) -> list[str]:
+    """The parts that were joined."""
+    plain = "%([0-9A-F]{2})"
+    return [re.sub(plain, lambda sign: chr(int(sign[1], 16)), part) for part in text.split(separator)]
+
+
+def _fields_of(owner: Any) -> dict[str, Scalar]:
+    hints, declared = get_type_hints(owner, include_extras=True), dict[str, Scalar]()
+    for each in fields(owner):
+        hint, scalar = get_args(hints[each.name])
+        types = (hint,) if get_origin(hint) is tuple else (hint, *get_args(hint))
+        if any(get_origin(each) is tuple for each in types):
+            scalar = several(scalar, 0 if each.default == () else 1)
+        declared[each.name] = optional(scalar) if NoneType in types else scalar
+    return declared
+
+
+fields_of: Callable[[Any], dict[str, Scalar]] = cache(_fields_of)
+"""What the fields of a class of changes may be, by name, in order."""
+
+
+@dataclass_transform(frozen_default=True)
+class Intervention:
+    """One change of a run: a value that can be printed, compared, kept as a key and written to a file.
+
+    Every subclass is a frozen dataclass of declared fields. A kind of change has a name, and a sentence that
+    people read, counted from 1: names of fields, and in brackets what is said only if the field there has a
+    value, with what is said otherwise after ``|``.
+    """
 
     known: ClassVar[dict[str, Any]] = {}
+    """All kinds of changes by name."""
+    name: ClassVar[str]
+    _says: ClassVar[str]
+    _part: ClassVar[str]
+
+    def __init_subclass__(cls, name: str = "", says: str = "", part: str = "") -> None:
+        dataclass(frozen=True)(cls)
+        if name:
+            cls.name, cls._says, cls._part, cls.known[name] = name, says, part, cls
+
+    def __post_init__(self) -> None:
+        for name, scalar, value in self.values():
+            wrong = f"The {name.replace('_', ' ')} is {{}}; it must be {scalar.said}."
+            object.__setattr__(self, name, attempt(scalar.make, value, wrong))
+
+    def values(self) -> list[tuple[str, Scalar, Any]]:
+        """Each field: its name, what it may be, what it is."""
+        return [(name, scalar, getattr(self, name)) for name, scalar in fields_of(type(self)).items()]
+
+    def __str__(self) -> str:
+        def said(match: re.Match[str]) -> str:
+            return match[1] if getattr(self, match[2]) not in (None, ()) else match[3] or ""
+
+        declared = fields_of(type(self))
+        sentence = re.sub(r"\[([^]|]*\{(\w+)\}[^]|]*)(?:\|([^]]*))?\]", said, self._says)
+        return re.sub(r"\{(\w+)\}", lambda at: declared[at[1]].words(getattr(self, at[1])), sentence)
+
+    def to_text(self) -> str:
+        """Its compact text."""
+        values = self.values()
+        while values and values[-1][2] == getattr(type(self), values[-1][0], MISSING):  # its default
+            del values[-1]
+        return join("_", [self.name, *(scalar.write(value) for _, scalar, value in values)])
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Reads what ``to_text`` wrote; one of ``DAMAGES`` if it means nothing."""
+        parts, declared = split("_", text)[1:], list(fields_of(cls).items())
+        pairs = zip(declared[: len(parts)], parts, strict=True)
+        return cls(**{name: scalar.read(part) for (name, scalar), part in pairs})
 
     @property
-    def needs_stream(self) -> bool:
-        """True if only the residual stream shows what it did."""
-        return False
+    def part(self) -> str:
+        """What it changes: "tokens"; "mask", "scores", "weights" or "heads" of an attention; the "stream"."""
+        return self._part
+
+    @property
+    def site(self) -> tuple[AttentionKind, int | None] | None:
+        """The attention in which it acts, and its layer, None for all."""
+        return (self.kind, getattr(self, "layer", None)) if hasattr(self, "kind") else None
+
+    def heads(self, n_heads: int) -> tuple[int, ...]:
+        """The heads in which it acts there."""
+        return tuple(range(n_heads))
+
+    def heads_of(self, kind: AttentionKind, layer: int, n_heads: int) -> tuple[int, ...]:
+        """The heads of an attention sub-layer in which it acts."""
+        acts = self.site is not None and self.site[0] == kind and self.site[1] in (None, layer)
+        return self.heads(n_heads) if acts else ()
+
+
+def _change(value: Any) -> Intervention:
+    """A change as it is, or from its JSON or compact text."""
+    if isinstance(value, Intervention):
+        return value
+    if isinstance(value, str):
+        return Intervention.known[value.partition("_")[0]].from_text(value)
+    return Intervention.known[value["do"]](**{name: part for name, part in value.items() if name != "do"})
+
+
+CHANGE = Scalar("a change", _change, Intervention.to_text, words=lambda change: change.name)
+"""A change, in a field of another."""
 
 
 def write_text(changes: Iterable[Intervention]) -> str:
     """Interventions as compact text; empty without any."""
-    lists = ([change.name, *change.to_parts()] for change in changes)
-    return "~".join("_".join(re.sub("[%~_]", _escape, part) for part in parts) for parts in lists)
-
-
-def _escape(sign: re.Match[str]) -> str:
-    return f"%{ord(sign[0]):02X}"
+    return "~".join(change.to_text() for change in changes)
 
 
 def read_text(text: str) -> tuple[Intervention, ...]:
     """Reads what ``write_text`` wrote; InterventionError if the text is too long, or holds something else."""
     if len(text) > LONGEST:
         raise InterventionError(f"The changes take more than {LONGEST:,} characters.")
-    return at_most([_of_text(change) for change in text.split("~")] if text else [])
+    return as_interventions(text.split("~") if text else [])
 
 
-def _of_text(text: str) -> Intervention:
-    name, *parts = (re.sub("%(25|7E|5F)", lambda at: chr(int(at[1], 16)), part) for part in text.split("_"))
-    return _read(name, repr(name), text, lambda cls: cls.from_parts(parts))
+def _json(value: Any) -> Any:
+    if isinstance(value, Intervention):
+        return {"do": value.name} | {name: _json(part) for name, _, part in value.values()}
+    if isinstance(value, tuple):
+        return [_json(item) for item in value]
+    return str(value) if isinstance(value, str) else value
 
 
-def to_json(changes: Iterable[Intervention]) -> list[Json]:
+def to_json(changes: Iterable[Intervention]) -> list[dict[str, Any]]:
     """Interventions as JSON values."""
-    return [{"do": change.name, **change.to_json()} for change in changes]
+    return [_json(change) for change in changes]
 
 
-def from_json(values: Any) -> tuple[Intervention, ...]:
-    """Reads what ``to_json`` wrote; InterventionError if the values are something else."""
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise InterventionError("Changes are a list of objects.")
-    return at_most([_of_json(value) for value in values])
-
-
-def _of_json(values: Json) -> Intervention:
-    fields, name = {name: value for name, value in values.items() if name != "do"}, str(values.get("do"))
-    return _read(name, name, str(values), lambda cls: cls.from_json(fields))
-
-
-def _read(name: str, quoted: str, source: str, read: Callable[[Any], Intervention]) -> Intervention:
-    known = Intervention.known
-    if name not in known:
-        raise InterventionError(f"There is no change {quoted:.40}; known are {', '.join(known)}.")
-    try:
-        return read(known[name])
-    except InterventionError:
-        raise
-    except DAMAGES as error:
-        raise InterventionError(f"The change {source!r:.60} cannot be read.") from error
-
-
-def at_most(changes: Sequence[Intervention]) -> tuple[Intervention, ...]:
-    """Changes as a tuple; InterventionError if there are too many."""
+def as_interventions(values: Iterable[Any]) -> tuple[Intervention, ...]:
+    """Changes, their JSON or their texts as changes; InterventionError if one is no change, or too many."""
+    values = (values,) if isinstance(values, Intervention) else values
+    changes = attempt(tuple, values, "The changes {} cannot be read.")
     if len(changes) > MOST_CHANGES:
         raise InterventionError(f"A run takes at most {MOST_CHANGES} changes; there are {len(changes)}.")
-    return tuple(changes)
+    return tuple(attempt(_change, each, "The change {} cannot be read.") for each in changes)
 
 
-_INDEX = kinds.whole(0, most=2**31 - 1)
-
-
-def write_count(index: int) -> str:
-    """A number from 0, counted from 1."""
-    return str(index + 1)
-
-
-def read_count(text: str) -> int:
-    """Reads what ``write_count`` wrote."""
-    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
-        raise InterventionError(f"{text!r:.40} is not a number counted from 1.")
-    return int(text) - 1
-
-
-def must(holds: Callable[[Any], bool], wrong: str) -> Callable[[Any], Any]:
-    """What takes a value as it is; the error may name the value, as ``{!r}``."""
-
-    def convert(value: Any) -> Any:
-        if not holds(value):
-            raise InterventionError(wrong.format(value))
-        return value
-
-    return convert
-
-
-def whole(what: str, check: Check = unchecked) -> Kind:
-    """A whole number from 0."""
-    return Kind(
-        lambda value: _INDEX.check(what, value, InterventionError),
-        check,
-        write_count,
-        read_count,
-        words=write_count,
-    )
-
-
-def many(
-    item: Kind,
-    wrong: str,  # the error for what has no items; ``{!r}`` there is the value
-    size: str,  # the error for too few or too many
-    separator: str = "",  # between items in the compact text; without one, each is a part of its own
-    least: int = 1,
-    alone: bool = False,  # whether a whole number stands for a list of it
-    finish: Callable[[tuple[Any, ...]], tuple[Any, ...]] = tuple,
-    check: Check = unchecked,
-    words: Callable[[Any], str] = str,
-) -> Kind:
-    """Several values of a kind; a map is read as its pairs."""
-
-    def convert(value: Any) -> tuple[Any, ...]:
-        values = [value] if alone and isinstance(value, int) else value
-        if isinstance(values, str) or not isinstance(values, Iterable):
-            raise InterventionError(wrong.format(value))
-        items = tuple(map(item.convert, values.items() if isinstance(values, Mapping) else values))
-        if not least <= len(items) <= MOST_ITEMS:
-            raise InterventionError(size)
-        return finish(items)
-
-    def write(values: tuple[Any, ...]) -> Any:
-        parts = list(map(item.write, values))
-        return separator.join(parts) if separator else parts
-
-    def read(text: Any) -> list[Any]:
-        return list(map(item.read, text.split(separator) if separator else text))
-
-    return Kind(convert, check, write, read, words=words, rest=not separator)
-
-
-def several(what: str, check: Check, words: Callable[[Any], str]) -> Kind:
-    """One whole number or several, in order and without repetition; the last of them is checked."""
-    return many(
-        whole(what),
-        f"{what} is {{!r:.40}}; it must be a whole number or several.",
-        f"{what} must be from 1 to 4,096 numbers.",
-        "-",
-        alone=True,
-        finish=lambda numbers: tuple(sorted(set(numbers))),
-        check=lambda value, change, shape: check(value[-1], change, shape),
-        words=words,
-    )
-
-
-def number(what: str, low: float = -1e6, high: float = 1e6) -> Kind:
-    """A number within limits."""
-    limits = kinds.number(low, high)
-    return Kind(
-        lambda value: float(limits.check(what, value, InterventionError)),
-        write=repr,
-        read=float,
-        words=lambda value: f"{value:g}",
-    )
+from_json: Callable[[Any], tuple[Intervention, ...]] = as_interventions
+"""Reads what ``to_json`` wrote, as ``as_interventions`` does."""

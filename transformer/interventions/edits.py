@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from transformer.config import AttentionKind, ModelConfig, Sublayer
+from transformer import interventions as do
+from transformer.config import ModelConfig
 from transformer.encodings import PositionalEncoding
 from transformer.hooks import At, Edit
-from transformer.interventions import (
-    DropNorm,
-    DropSublayer,
-    Embeddings,
-    EncoderOutput,
-    HeadOutput,
-    InAttention,
-    InHeads,
-    Intervention,
-    Masking,
-    NoPositions,
-    Patch,
-    PatchPlace,
-    Stream,
-    Unscaled,
-)
 
 
 @dataclass(frozen=True, eq=False)
 class Change:
     """An intervention, and what it puts in, if that must be computed first."""
 
-    value: Intervention
+    value: do.Intervention
     # (heads, d_head) mean outputs, or (positions, width) of another run; None if none is needed
     material: Tensor | None = None
 
@@ -44,90 +32,117 @@ def edits(changes: Sequence[Change], config: ModelConfig) -> dict[str, list[Edit
     Changes of one sort act in the order of the list; but the division by √d_k is left out once, and before
     any temperature.
     """
-    by_name: dict[str, list[Edit]] = {}
-    unscaled = set[tuple[str, int]]()
-    for change in changes:
-        value, material = change.value, change.material
+    by_name: dict[str, list[tuple[Change, list[int]]]] = {}
+    for change in sorted(changes, key=lambda change: not isinstance(change.value, do.Unscaled)):
+        value = change.value
+        for name in names(value, config):
+            acting, heads = by_name.setdefault(name, []), list(value.heads(config.n_heads))
+            if isinstance(value, do.Unscaled):
+                heads = [head for head in heads if all(head not in others for _, others in acting)]
+            acting.append((change, heads))
+    return {name: [partial(_edit, config, *each) for each in acting] for name, acting in by_name.items()}
+
+
+def names(value: do.Intervention, config: ModelConfig) -> Iterator[str]:
+    """The names of what a change changes."""
+    match value:
+        case do.NoPositions(side):
+            yield f"{side}.encoding"
+        case do.DropSublayer(side, layer, sublayer):
+            yield f"{side}.{layer}.{sublayer}.output"
+        case do.DropNorm(side, layer, sublayer):
+            yield f"{side}.norm" if sublayer is None else f"{side}.{layer}.{sublayer}.norm"
+        case do.Patch(place):
+            yield do.placed(place)["hook"]
+    for kind, site in config.sites.items():
+        for layer in range(site.n_layers):
+            if value.heads_of(kind, layer, config.n_heads) and not isinstance(value, do.Patch):
+                yield f"{site.sublayer(layer).path}.{value.part}"
+
+
+def _edit(config: ModelConfig, change: Change, heads: Sequence[int], own: Any, at: At) -> Any:
+    """A value after a change; of (…, heads, queries, width) the part of each of its heads."""
+    match value := change.value:
+        case do.NoPositions():
+            return PositionalEncoding(config)
+        case do.DropNorm():
+            return nn.Identity()
+        case do.DropSublayer():
+            return torch.zeros_like(own)
+        case do.Hide() | do.Mask():
+            return do.allows(value, *_places(own, at.first), own)
+        case do.Patch() if not heads:
+            return _patched(value, own, at.first, change.material)
+    mask = torch.ones_like(own, dtype=torch.bool) if at.mask is None else at.mask.expand_as(own)
+    changed = own.clone()
+    for i, head in enumerate(heads):
+        part, visible = own[..., head, :, :], mask[..., head, :, :]
         match value:
-            case NoPositions(side):
-                by_name[f"{side}.encoding"] = [lambda own, at: PositionalEncoding(config)]
-            case DropSublayer(sublayer):
-                by_name[f"{sublayer.path}.output"] = [lambda own, at: torch.zeros_like(own)]
-            case DropNorm(place):
-                path = place.path if isinstance(place, Sublayer) else place
-                by_name[f"{path}.norm"] = [lambda own, at: nn.Identity()]
-            case Patch(place=place) if not isinstance(place, HeadOutput):
-                by_name.setdefault(patched_name(place), []).append(_patch(value, material))
-        for kind, site in config.sites.items():
-            for layer in range(site.n_layers):
-                path = site.sublayer(layer).path
-                if isinstance(value, Masking) and value.changes(kind, layer):
-                    by_name.setdefault(f"{path}.mask", []).append(_mask(value))
-                if not isinstance(value, InAttention):
-                    continue
-                heads = value.heads_of(kind, layer, config.n_heads)
-                part = "heads" if value.acts_on == "output" else value.acts_on
-                if isinstance(value, Unscaled):
-                    new = tuple(head for head in heads if (path, head) not in unscaled)
-                    unscaled |= {(path, head) for head in new}
-                    if new:
-                        by_name.setdefault(f"{path}.{part}", []).insert(
-                            0, _in_heads(value, new, None, config)
-                        )
-                elif heads:
-                    edit = _in_heads(value, heads, material, config)
-                    by_name.setdefault(f"{path}.{part}", []).append(edit)
-    return by_name
+            case do.Patch():
+                part = _patched(value, part, at.first, change.material)
+            case do.Temperature():
+                part = part / value.temperature
+            case do.Unscaled():
+                added = 0.0 if at.bias is None else at.bias[..., head, :, :]
+                part = (part - added) * math.sqrt(config.d_head) + added
+            case do.SetRow() if 0 <= (row := value.query - at.first) < part.shape[-2]:
+                part = part.clone()
+                part[..., row, :] = _shared(value, part[..., row, :], visible[..., row, :])
+            case do.Ablate() | do.Scale():
+                mean = None if change.material is None else change.material[i]
+                part = _replaced(value, part, visible, at.first, mean)
+        changed[..., head, :, :] = part
+    return changed
 
 
-def acts_in(value: Intervention, kind: AttentionKind, layer: int, n_heads: int) -> bool:
-    """Whether a change acts inside an attention sub-layer."""
-    if isinstance(value, Masking):
-        return value.changes(kind, layer)
-    return isinstance(value, InAttention) and bool(value.heads_of(kind, layer, n_heads))
+def _places(like: Tensor, first: int) -> tuple[Tensor, Tensor]:
+    """(queries, 1) and (keys,) positions of cells (…, queries, keys); the queries from ``first`` on."""
+    queries, keys = (torch.arange(count, device=like.device) for count in like.shape[-2:])
+    return queries[:, None] + first, keys
 
 
-def patched_name(place: PatchPlace) -> str:
-    """The name of what a patch fills."""
-    match place:
-        case Embeddings(side):
-            return f"{side}.input"
-        case Stream(sublayer):
-            return f"{sublayer.path}.stream"
-        case HeadOutput(kind, layer, _):
-            side = "encoder" if kind == "encoder" else "decoder"
-            return f"{side}.{layer}.{'cross' if kind == 'cross' else 'self'}_attention.heads"
-    assert isinstance(place, EncoderOutput)
-    return "encoder.output"
+def _replaced(
+    value: do.Ablate | do.Scale, own: Tensor, visible: Tensor, first: int, mean: Tensor | None
+) -> Tensor:
+    """Some rows of a head's weights (…, queries, keys) or output (…, queries, d_head) after a change."""
+    rows, keys = _places(own, first)
+    acting = rows >= 0 if value.rows is None else torch.isin(rows, rows.new_tensor(value.rows))
+    if isinstance(value, do.Scale):
+        new = own * value.factor
+    elif value.part == "heads":
+        new = torch.zeros_like(own) if mean is None else mean.to(own).expand_as(own)
+    else:
+        looked_at = {"uniform": visible, "previous": keys == rows - 1, "first": keys == 0}[value.by] & visible
+        new = (looked_at / looked_at.sum(-1, keepdim=True).clamp_min(1)).to(own.dtype)
+        acting = acting & new.gt(0).any(-1, keepdim=True)
+    return new.where(acting, own)
 
 
-def _mask(value: Masking) -> Edit:
-    return lambda own, at: value.masked(own, at.first)
+def _shared(value: do.SetRow, own: Tensor, visible: Tensor) -> Tensor:
+    """A row (…, keys): what is given, and the rest shared by the other visible keys."""
+    keys, weights = map(list, zip(*value.given, strict=True))
+    given, others = torch.zeros_like(own, dtype=torch.double), visible.clone()
+    given[..., keys] = given.new_tensor(weights)
+    others[..., keys] = False
+    if bool((given * ~visible).any()):
+        raise do.InterventionError(
+            f"Query {value.query + 1} of {do.SITES[value.kind]} cannot attend to a key that is hidden."
+        )
+    left, rest = max(0.0, 1.0 - sum(weights)), own.double() * others
+    rest = rest.where(rest.sum(-1, keepdim=True) > 0, others.double())
+    total = rest.sum(-1, keepdim=True)
+    if left > do.SUM_LIMIT and not bool(total.gt(0).all()):
+        raise do.InterventionError(
+            f"The weights of query {value.query + 1} sum to {1 - left:g}, and no other key can take the rest."
+        )
+    return (given + rest * (left / total.clamp_min(1e-30))).to(own.dtype)
 
 
-def _patch(value: Patch, material: Tensor | None) -> Edit:
-    return lambda own, at: value.put_out(own, at.first, material)
-
-
-def _in_heads(
-    value: InAttention, heads: tuple[int, ...], material: Tensor | None, config: ModelConfig
-) -> Edit:
-    """Each head's part of (…, heads, queries, width) after the change."""
-
-    def edit(own: Tensor, at: At) -> Tensor:
-        changed = own.clone()
-        for i, head in enumerate(heads):
-            part = own[..., head, :, :]
-            if value.acts_on == "scores":
-                bias = None if at.bias is None else at.bias[..., head, :, :]
-                part = value.on_scores(part, bias, config.d_head)
-            elif value.acts_on == "weights":
-                mask = torch.ones_like(own, dtype=torch.bool) if at.mask is None else at.mask.expand_as(own)
-                part = value.on_weights(part, mask[..., head, :, :], at.first)
-            else:
-                given = material[i] if isinstance(value, InHeads) and material is not None else material
-                part = value.put_out(part, at.first, given)
-            changed[..., head, :, :] = part
-        return changed
-
-    return edit
+def _patched(value: do.Patch, own: Tensor, first: int, material: Tensor | None) -> Tensor:
+    """A place (…, positions, width) with what another run held there; ``first`` is its first position."""
+    assert material is not None
+    to = [here - first for here, _ in value.pairs(len(material))]
+    rows = [row for row, at in enumerate(to) if 0 <= at < own.shape[-2]]
+    after = own.clone()
+    after[..., [to[row] for row in rows], :] = material[rows].to(own)
+    return after

@@ -1,63 +1,16 @@
-"""The request that changes are checked against, and the kinds of their fields."""
+"""Which changes fit a request: the bounds of what they count, and what contradicts what."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TypeVar
 
-from transformer.config import AttentionKind, ModelConfig, Side, Sublayer, SublayerName
-from transformer.interventions.codec import (
-    MOST_ITEMS,
-    InterventionError,
-    Kind,
-    many,
-    must,
-    number,
-    read_count,
-    several,
-    whole,
-    write_count,
-)
-from transformer.text import kinds
+from transformer import interventions as do
+from transformer.config import ModelConfig, Side
 
-Token = int | str
-"""A token by its id, or by its piece, such as "▁ist"."""
-By = Literal["zero", "mean", "uniform", "previous", "first"]
-Cell = tuple[int | None, int | None]
-"""A query and a key, from 0; None stands for every one."""
-Cells = str | tuple[Cell, ...]
-"""The name of a region, or cells one by one."""
-REGIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
-    "all": ("every key", lambda queries, keys: (queries >= 0) & (keys >= 0)),
-    "future": ("later keys", lambda queries, keys: keys > queries),
-    "next": ("the key after the query", lambda queries, keys: keys == queries + 1),
-    "self": ("the query's own key", lambda queries, keys: keys == queries),
-    "past": ("earlier keys", lambda queries, keys: keys < queries),
-}
-"""Regions by name: in words, and from positions of queries and keys (numbers, or arrays that fit)."""
-SUM_LIMIT = 1e-6
-"""Excess above 1 that the sum of given weights may have."""
-SITES = {
-    AttentionKind.ENCODER: "encoder self-attention",
-    AttentionKind.DECODER: "decoder self-attention",
-    AttentionKind.CROSS: "cross-attention",
-}
-PARTS: dict[SublayerName, str] = {
-    "self_attention": "self-attention",
-    "cross_attention": "cross-attention",
-    "feed_forward": "feed-forward network",
-}
-BY_WORDS = {
-    "zero": "gives no output",
-    "mean": "gives its mean output",
-    "uniform": "looks at all keys alike",
-    "previous": "looks at the key before the query",
-    "first": "looks at the first key",
-}
-SHORT = {"self_attention": "self", "cross_attention": "cross", "feed_forward": "feed"}
-LONGEST_TEXT = 100_000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -69,361 +22,114 @@ class RunShape:
     source: int  # number of source tokens as the model reads them
     target: int  # most tokens of the output
     forced: int | None = None  # number of tokens of the output in a forced pass; None while decoding
-    # whether another change lifts a cell (query, key) of the decoder's causal mask
-    lifted: Callable[[int, int], bool] = field(default=lambda query, key: False, repr=False)
-
-    def most(self, side: Side) -> int:
-        """Most tokens of a side."""
-        return self.source if side == "encoder" else self.target
 
     def exact(self, side: Side) -> int | None:
         """Number of tokens of a side; None if it is not known before the output is."""
         return self.source if side == "encoder" else self.forced
 
-    def lengths(self, kind: AttentionKind) -> tuple[int, int]:
-        """Most queries and keys of an attention."""
-        site = self.config.sites[kind]
-        return self.most(site.query_side), self.most(site.key_side)
 
-    def layers(self, kind: AttentionKind) -> int:
-        """Layers with an attention; InterventionError if the model has no such attention."""
-        if kind not in self.config.sites:
-            raise InterventionError(f"This model has no {SITES[kind]}.")
-        return self.config.sites[kind].n_layers
-
-
-def index(
-    what: str,  # the field, at the beginning of a sentence
-    noun: str,  # what is counted
-    count: Callable[[Any, RunShape], int],  # (change, shape) → how many there are
-    where: str,  # where; and in ``bound`` how many there are; both may name what ``check`` knows
-    bound: str,
-) -> Kind:
-    """A whole number from 0 that a request must have."""
-
-    def check(at: int, change: Any, shape: RunShape) -> None:
-        n, kind, side = count(change, shape), getattr(change, "kind", None), getattr(change, "side", None)
-        if at >= n:
-            limit = "is limited to" if shape.forced is None else "has"
-            words = f"{where}: {bound}".format(
-                n=n, site=SITES.get(kind or AttentionKind.CROSS), side=side, limit=limit
-            )
-            raise InterventionError(f"There is no {noun} {at + 1}{words}, counted from 1.")
-
-    return whole(what, check)
-
-
-def has_side(side: Side, _change: Any, shape: RunShape) -> None:
-    if side not in shape.config.stacks:
-        raise InterventionError(f"This model has no {side}.")
-
-
-def has_sublayer(place: Sublayer | Side, _change: Any, shape: RunShape) -> None:
-    """A side stands for the norm at the end of its stack."""
-    side = place if isinstance(place, str) else place.side
-    stack = shape.config.stacks.get(side)
-    if isinstance(place, Sublayer):
-        if stack is None or place.name not in stack.sublayers:
-            raise InterventionError(f"A layer of the {side} has no {PARTS[place.name]}.")
-        if place.layer >= stack.n_layers:
-            raise InterventionError(
-                f"The {side} has no layer {place.layer + 1}: it has {stack.n_layers}, counted from 1."
-            )
-    elif stack is None or not stack.passed():
-        raise InterventionError(f"This model has no norm in the {side}.")
-    elif shape.config.norm != "pre":
-        raise InterventionError(f"The {side} of this model ends without a norm of its own (post-norm).")
-
-
-# Words.
-
-
-def counted(noun: str, numbers: Sequence[int]) -> str:
-    """Numbers as people read them, from 1: "heads 3 and 5"."""
-    *before, last = [str(number + 1) for number in numbers]
-    return f"{noun}s {', '.join(before)} and {last}" if before else f"{noun} {last}"
-
-
-def quoted(token: Token) -> str:
-    """A token as people read it."""
-    return f"“{token}”" if isinstance(token, str) else f"token {token}"
-
-
-def sublayer_name(sublayer: Sublayer, between: str = ", ") -> str:
-    """A sub-layer as people read it."""
-    return f"{sublayer.side} layer {sublayer.layer + 1}{between}{PARTS[sublayer.name]}"
-
-
-def _first(words: Sequence[str], separator: str, count: int = 4) -> str:
-    return separator.join(words[:count]) + " …" * (len(words) > count)
-
-
-def cells_name(cells: Cells) -> str:
-    """Cells as people read them."""
-    if isinstance(cells, str):
-        return REGIONS[cells][0]
-
-    def name(noun: str, at: int | None) -> str:
-        return f"every {noun}" if at is None else f"{noun} {at + 1}"
-
-    pairs = [f"{name('query', query)} → {name('key', key)}" for query, key in cells]
-    return ", ".join(pairs[:3]) + (f", … ({len(pairs)} cells)" if len(pairs) > 3 else "")
-
-
-# Kinds of fields.
-
-
-def _token(value: Any) -> Token:
-    if isinstance(value, str) and not 1 <= len(value) <= 200:
-        raise InterventionError("A token is a piece such as '▁ist', or its id.")
-    return value if isinstance(value, str) else int(whole("The token's id").convert(value))
-
-
-def _write_token(value: Token) -> str:
-    """A piece follows a dot if it could be taken for an id."""
-    return f".{value}" if isinstance(value, str) and re.fullmatch(r"[0-9]+|\..*", value) else str(value)
-
-
-def _read_token(text: str) -> Token:
-    return int(text) if re.fullmatch("[0-9]{1,9}", text) else text.removeprefix(".")
-
-
-def _side(value: Any) -> Side:
-    side: Side = kinds.one_of("encoder", "decoder").check("The side", value, InterventionError)
-    return side
-
-
-def sublayer_of(side: object, layer: object, sublayer: object) -> Sublayer:
-    name: Any = kinds.one_of(*PARTS).check("The sub-layer", sublayer, InterventionError)
-    return Sublayer(_side(side), whole("The layer").convert(layer), name)
-
-
-def _sublayer_json(value: Sublayer | Side) -> Any:
-    if isinstance(value, str):
-        return value
-    return {"side": value.side, "layer": value.layer, "sublayer": value.name}
-
-
-def _write_sublayer(value: Sublayer | Side) -> list[str]:
-    return [value if isinstance(value, str) else f"{value.side}.{value.layer + 1}.{SHORT[value.name]}"]
-
-
-def _read_sublayer(parts: list[str]) -> Any:
-    side, *place = ".".join(parts).split(".")
-    if not place:
-        return side
-    layer, name = place
-    return {"side": side, "layer": read_count(layer), "sublayer": {v: k for k, v in SHORT.items()}[name]}
-
-
-def _weight(item: Any) -> tuple[int, float]:
-    key, weight = item
-    return KEY.convert(key), number("The weight", 0.0, 1.0).convert(weight)
-
-
-def _row(pairs: tuple[Any, ...]) -> tuple[Any, ...]:
-    if len(dict(pairs)) != len(pairs):
-        raise InterventionError(_ROW)
-    if sum(weight for _, weight in pairs) > 1 + SUM_LIMIT:
-        raise InterventionError("The weights of a row sum to more than 1.")
-    return tuple(sorted(pairs))
-
-
-_ROW = "A row is set by 1 to 4,096 weights, one for each key."
-_WEIGHTS = many(
-    Kind(_weight), "The weights of a row are numbers, or a map from keys to numbers.", _ROW, finish=_row
-)
-
-
-def _weights(value: Any) -> Any:
-    """Keys with their weights: pairs, a map, or the weights of keys 0, 1, …."""
-    if isinstance(value, Iterable) and not isinstance(value, Mapping | str):
-        value = [item if isinstance(item, tuple) else (at, item) for at, item in enumerate(value)]
-    return _WEIGHTS.convert(value)
-
-
-def _pairs_of_json(value: Any) -> dict[int, float]:
-    if len(pairs := dict(value)) != len(value):
-        raise InterventionError("A row is set by one weight for each key.")
-    return pairs
-
-
-def _read_weights(parts: list[str]) -> dict[int, float]:
-    return _pairs_of_json(list(zip(map(read_count, parts[::2]), map(float, parts[1::2]), strict=True)))
-
-
-def _cell(value: Any) -> Cell:
-    if not isinstance(value, tuple | list) or len(value) != 2:
-        raise InterventionError("Cells are pairs of a query and a key.")
-    query, key = (None if at is None else whole("A masked position").convert(at) for at in value)
-    return query, key
-
-
-_CELLS = many(
-    Kind(
-        _cell,
-        write=lambda cell: ".".join("x" if at is None else write_count(at) for at in cell),
-        read=lambda text: tuple(None if at == "x" else read_count(at) for at in text.split(".")),
-    ),
-    "Cells are pairs of a query and a key.",
-    f"A mask is changed by at most {MOST_ITEMS:,} cells.",
-    "-",
-    least=0,
-)
-
-
-def _region(value: Any) -> Cells:
-    if isinstance(value, str) and value not in REGIONS:
-        raise InterventionError(f"A region of a map is {', '.join(REGIONS)}, not {value!r:.40}.")
-    cells: Cells = value if isinstance(value, str) else _CELLS.convert(value)
-    return cells
-
-
-def has_cells(value: Cells, change: Any, shape: RunShape) -> None:
-    site, lengths = SITES[change.kind], shape.lengths(change.kind)
-    if isinstance(value, str):
-        if value != "all" and not shape.config.sites[change.kind].own_keys:
-            raise InterventionError(
-                f"Queries and keys of {site} belong to two sentences, so “{value}” names none of its cells."
-            )
-    elif any(at is not None and at >= n for cell in value for at, n in zip(cell, lengths, strict=True)):
-        raise InterventionError(
-            f"A masked cell lies outside {site}, which has at most "
-            f"{lengths[0]:,} queries and {lengths[1]:,} keys here."
-        )
-
-
-_PAIRS = "Positions are 1 to 4,096 whole numbers, or a map from here to there."
-
-
-def _pair(item: Any) -> tuple[int, int]:
-    pair = item if isinstance(item, tuple | list) else (item, item)
-    if len(pair) != 2:
-        raise InterventionError(_PAIRS)
-    here, there = map(POSITION.convert, pair)
-    return here, there
-
-
-def _one_source(pairs: tuple[Any, ...]) -> tuple[Any, ...]:
-    if len(dict(pairs)) != len(pairs):
-        raise InterventionError("A position can be patched from one position only.")
-    return tuple(sorted(pairs))
-
-
-_PREFIX = "A prefix is a list of 1 to 4,096 tokens."
-_IDS = "The other run's output must have from 1 to 4,096 tokens."
-
-STEP = index("The step", "step", lambda _, shape: shape.target, "", "the output {limit} {n:,} tokens")
-TYPED = index("The position", "source token", lambda _, shape: shape.typed, "", "the text has {n:,}")
-SOURCE = index("The source token", "source token", lambda _, shape: shape.source, "", "the model reads {n:,}")
-LAYER = index(
-    "The layer", "layer", lambda at, shape: shape.layers(at.kind), " of {site}", "this model has {n}"
-)
-HEAD = index("The head", "head", lambda _, shape: shape.config.n_heads, " of {site}", "a layer has {n}")
-_QUERIES = "query", lambda at, shape: shape.lengths(at.kind)[0], " in {site}", "there are at most {n:,}"
-QUERY, ROW = index("The query", *_QUERIES), index("The row", *_QUERIES)
-KEY = index("The key", "key", lambda at, shape: shape.lengths(at.kind)[1], " in {site}", "there are {n:,}")
-POSITION = index(
-    "A position",
-    "position",
-    lambda at, shape: shape.most(at.side),
-    " in the {side}",
-    "there are at most {n:,}",
-)
-HEADS = several("The head", HEAD.check, lambda value: counted("head", value) if value else "every head")
-ROWS = several("The row", ROW.check, lambda value: f" in {counted('row', value)}" if value else "")
-FACTOR, TEMPERATURE = number("The factor"), number("The temperature", 0.001, 1000.0)
-TOKEN = Kind(_token, write=_write_token, read=_read_token, words=quoted)
-TOKENS = many(
-    TOKEN,
-    _PREFIX,
-    _PREFIX,
-    check=lambda value, change, shape: STEP.check(len(value) - 1, change, shape),
-    words=lambda value: f"{len(value)} given tokens: {_first([*map(quoted, value)], ' ')}",
-)
-_one_kind = kinds.one_of(*AttentionKind)
-ATTENTION = Kind(
-    lambda value: AttentionKind(_one_kind.check("The kind", value, InterventionError)),
-    words=SITES.__getitem__,
-)
-BY = Kind(
-    must(
-        lambda value: value in list(BY_WORDS),  # it may be no key at all
-        f"A head is ablated by {', '.join(BY_WORDS)}, not by {{!r:.40}}.",
-    ),
-    words=BY_WORDS.__getitem__,
-)
-SIDE = Kind(_side, has_side)
-SUBLAYER = Kind(
-    lambda value: value if isinstance(value, Sublayer) else sublayer_of(**value),
-    has_sublayer,
-    _write_sublayer,
-    _read_sublayer,
-    _sublayer_json,
-    words=sublayer_name,
-    rest=True,
-)
-NORM = replace(
-    SUBLAYER,
-    convert=lambda value: SUBLAYER.convert(value) if isinstance(value, Sublayer | dict) else _side(value),
-    words=lambda value: (
-        f"the {value} without its last norm"
-        if isinstance(value, str)
-        else f"{sublayer_name(value)} without its norm"
-    ),
-)
-WEIGHTS = Kind(
-    _weights,
-    write=lambda value: [part for key, weight in value for part in (write_count(key), repr(weight))],
-    read=_read_weights,
-    from_json=_pairs_of_json,
-    words=lambda value: _first([f"{weight:g} on key {key + 1}" for key, weight in value], ", "),
-    rest=True,
-)
-CELLS = Kind(
-    _region,
-    has_cells,
-    lambda value: value if isinstance(value, str) else _CELLS.write(value) or "none",
-    lambda text: () if text == "none" else text if text in REGIONS else _CELLS.read(text),
-)
-PAIRS = many(  # (here, there); a number is the same in both
-    Kind(
-        _pair,
-        write=lambda pair: ".".join(map(write_count, pair)),
-        read=lambda text: tuple(map(read_count, text.split("."))),
-    ),
-    "Positions are whole numbers, or a map from positions here to there.",
-    _PAIRS,
-    "-",
-    alone=True,
-    finish=_one_source,
-    words=lambda value: (
-        f" at {_first([str(a + 1) if a == b else f'{a + 1} ← {b + 1}' for a, b in value], ', ')}"
-        if value
-        else ""
-    ),
-)
-IDS = many(Kind(whole("A target id").convert, read=int), _IDS, _IDS, ".")
-TEXT = Kind(
-    must(
-        lambda value: isinstance(value, str) and 0 < len(value) <= LONGEST_TEXT,
-        "The other run has no text, or one that is too long.",
-    )
-)
-
-Attention = Annotated[AttentionKind, ATTENTION]
-"""Which attention: "encoder", "decoder" or "cross"."""
-Step = Annotated[int, STEP]
-"""A step of the output, from 0."""
-Typed = Annotated[int, TYPED]
-"""A position of the source as typed, from 0."""
-TokenField = Annotated[Token, TOKEN]
-"""A piece such as "▁ist", or its id."""
-CellsField = Annotated[Cells, CELLS]
-"""Cells (query, key), from 0, with None for every one; or "all", "future", "next", "self" or "past"."""
-Heads = Annotated[tuple[int, ...] | None, HEADS, ""]
-"""Heads of it, from 0; None for all."""
-Layer = Annotated[int, LAYER]
-"""A layer of it, from 0."""
-Rows = Annotated[tuple[int, ...] | None, ROWS]
-"""Queries, from 0; None for all."""
+def check(changes: Sequence[do.Intervention], shape: RunShape) -> None:
+    """Raises InterventionError if a change does not fit the request, or if two contradict each other."""
+    decided = list[str]()
+    for change in changes:
+        if problem := _lacks(change, shape) or _refusal(change, changes, shape):
+            raise do.InterventionError(problem)
+        match change:
+            case do.Choose(step):
+                decided.append(f"step {step + 1}")
+            case do.Prefix(tokens):
+                decided += [f"step {step + 1}" for step in range(len(tokens))]
+            case do.EditSource(position) | do.DropSource(position):
+                decided.append(f"source token {position + 1}")
+    if twice := [each for each in decided if decided.count(each) > 1]:
+        raise do.InterventionError(f"Two changes decide {twice[0]}; keep one of them.")
+
+
+def _lacks(change: do.Intervention, shape: RunShape) -> str:
+    """What a change names that the model or the texts do not have, in one sentence."""
+    config, where = shape.config, "this run"
+    lengths = {"encoder": shape.source, "decoder": shape.target}
+    counts = {"step": shape.target, "typed": shape.typed, "source token": shape.source}
+    counts["head"] = config.n_heads
+    kind, side, name = (getattr(change, each, None) for each in ("kind", "side", "sublayer"))
+    if kind is not None:
+        if (site := config.sites.get(kind)) is None:
+            return f"This model has no {do.SITES[kind]}."
+        counts |= {"query": lengths[site.query_side], "key": lengths[site.key_side], "layer": site.n_layers}
+        where = do.SITES[kind]
+    if side is not None:
+        if (stack := config.stacks.get(side)) is None:
+            return f"This model has no {side}."
+        if name is not None and name not in stack.sublayers:
+            return f"A layer of the {side} has no {do.PARTS[name]}."
+        counts |= {"position": lengths[side], "layer": stack.n_layers}
+        where = f"the {side}"
+    for noun, at in (found for _, scalar, value in change.values() for found in scalar.indices(value)):
+        if at >= (count := counts.get(noun, inf)):
+            most = "at most " * (shape.forced is None and noun in ("step", "query", "key", "position"))
+            noun = "source token" if noun == "typed" else noun
+            return f"There is no {noun} {at + 1} in {where}: there are {most}{count:,}, counted from 1."
+    return ""
+
+
+def _refusal(change: do.Intervention, changes: Sequence[do.Intervention], shape: RunShape) -> str:
+    """Why a change does not fit a request that has what it names, in one sentence; empty if it does."""
+    config, sites, decoding = shape.config, shape.config.sites, shape.forced is None
+    relative = {*do.REGIONS} - {"all"}
+    match change:
+        case do.Prefix(tokens) if len(tokens) > shape.target:
+            return f"There is no step {len(tokens)}: the output is limited to {shape.target:,} tokens."
+        case do.Ablate(kind="cross", by="previous"):
+            return "A query of cross-attention has no previous key: its keys belong to another sentence."
+        case do.Ablate(by="previous", rows=(0, *_)):
+            return "Query 1 has no previous key, so it cannot look there."
+        case do.SetRow(given=given) if sum(weight for _, weight in given) > 1 + do.SUM_LIMIT:
+            return "The weights of a row sum to more than 1."
+        case do.SetRow(kind=kind, query=query, given=given) if sites[kind].causal:
+            masks = [each for each in changes if isinstance(each, do.Mask) and each.kind == kind]
+            for key, weight in given:
+                if weight and key > query and not any(do.allows(mask, query, key) for mask in masks):
+                    return f"Query {query + 1} cannot attend to key {key + 1}, which comes after it."
+        case do.Unscaled(kind=kind) if sites[kind].score != "scaled_dot":
+            return f"The scores of this model's {do.SITES[kind]} are not divided by √d_k."
+        case do.Mask(allow=(), forbid=()):
+            return "A mask is changed by cells to allow or to forbid; name some."
+        case do.Mask(kind=kind) if not sites[kind].own_keys and relative.intersection(
+            change.allow + change.forbid
+        ):
+            return f"Queries and keys of {do.SITES[kind]} belong to two sentences: name cells, or all."
+        case do.Mask(kind=kind) if decoding and sites[kind].causal and change.lifts:
+            return "While decoding, later tokens do not exist yet; lift the mask over a given translation."
+        case do.NoPositions(side) if config.positions == "none":
+            return f"This model has no positions in the {side} that could be left out."
+        case do.DropNorm(_, layer, part) if (layer is None) != (part is None):
+            return "A norm is that of a sub-layer of a layer, or the last of a side; name both, or none."
+        case do.DropNorm(side, None) if not config.stacks[side].passed():
+            return f"This model has no norm in the {side}."
+        case do.DropNorm(side, None) if config.norm != "pre":
+            return f"The {side} of this model ends without a norm of its own (post-norm)."
+        case do.Patch(name):
+            from transformer.hooks import hook_names  # needs PyTorch, as the run does
+
+            place = do.placed(name)
+            if place["hook"] not in hook_names(config) or int(place["head"] or 0) >= config.n_heads:
+                return f"This model has no {do.counted(name)}, counted from 1."
+            if place["side"] == "decoder" and change.target is None:
+                return "A patch into the decoder needs the output of the other run; give one."
+            if change.positions is None and shape.exact(place["side"]) is None:
+                return "While decoding, the output has no length yet; name positions, or patch a forced pass."
+    return ""
+
+
+def edited(
+    typed: Sequence[T],  # the tokens of the source as typed, ``</s>`` included
+    changes: Sequence[do.Intervention],  # all changes
+    names: Mapping[do.EditSource, T],  # the tokens of ``EditSource``
+) -> tuple[T, ...]:
+    """The source as the model reads it; InterventionError if no token is left."""
+    new = {change.position: names[change] for change in changes if isinstance(change, do.EditSource)}
+    dropped = {change.position for change in changes if isinstance(change, do.DropSource)}
+    source = tuple(new.get(at, token) for at, token in enumerate(typed) if at not in dropped)
+    if not source:
+        raise do.InterventionError("No source token is left; keep one.")
+    return source

@@ -13,7 +13,7 @@ import torch
 from explorer.lenses.measures.stream import recorded
 from transformer.batches import Passes, Swap, swapped
 from transformer.config import AttentionKind
-from transformer.interventions import HeadOutput
+from transformer.interventions import head_output
 from transformer.model import EncoderDecoder
 from transformer.run import Translation
 from transformer.translator import Translator
@@ -69,7 +69,7 @@ def rewired(
     if query is not None and not 0 <= query < queries:
         raise IndexError(f"There is no query {query}; this head has {queries}, from 0.")
     outputs = torch.as_tensor(np.asarray(maps, dtype=np.float32)) @ value
-    place = HeadOutput(kind, layer, head)
+    place = head_output(kind, layer, head)
     runs = [[Swap(place, each if query is None else each[query], query)] for each in outputs]
     source = [*translator.ids(run.source_text), translator.config.eos_id]
     passes = Passes(translator.model, source, run.target_ids, swapped)

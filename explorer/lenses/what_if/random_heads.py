@@ -10,13 +10,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from transformer.config import ModelConfig
-from transformer.interventions import InAttention, Intervention, InterventionError
+from transformer.interventions import Intervention, InterventionError, Patch, placed
 from transformer.text.kinds import at_least
 from transformer.translator import Translator
 
@@ -93,17 +94,25 @@ def same_change_elsewhere(
     Errors as for ``random_heads``.
     """
     at_least(1).check("count", count)
-    if not isinstance(change, InAttention) or not (own := change.heads(config.n_heads)):
+    if change.part not in ("scores", "weights", "heads"):
         raise InterventionError(
             f"Random heads are a control for a change of heads, not for this one: {change}."
         )
+    own = change.heads(config.n_heads)
     free = [head for head in range(config.n_heads) if head not in own]
     ways = math.comb(len(free), len(own))
     if not ways:
         raise InterventionError(
             f"A control needs {len(own)} other heads of the same layer, and there are {len(free)}."
         )
-    return tuple(change.moved(heads) for heads in _drawn(free, len(own), count, seed)), ways <= count
+    return tuple(_moved(change, heads) for heads in _drawn(free, len(own), count, seed)), ways <= count
+
+
+def _moved(change: Intervention, heads: tuple[int, ...]) -> Intervention:
+    moved: dict[str, Any] = {"head": heads}
+    if isinstance(change, Patch):
+        moved = {"place": f"{placed(change.place)['hook']}.{heads[0]}"}
+    return type(change)(**{**vars(change), **moved})
 
 
 def _drawn(free: Sequence[int], size: int, count: int, seed: int) -> Iterator[tuple[int, ...]]:

@@ -96,7 +96,7 @@ def is_off(run: Translation, kind: str, head: Head) -> bool:
         isinstance(each, Ablate)
         and (each.by, each.rows) == ("zero", None)
         and each.layer == layer
-        and each.in_head(AttentionKind(kind), layer, at)
+        and at in each.heads_of(AttentionKind(kind), layer, at + 1)
         for each in run.interventions
     )
 

@@ -92,7 +92,7 @@ def test_a_file_that_conceals_its_changes_turns_red_or_is_refused(translator, na
         lambda arrays, meta: meta["run"].update(interventions=[{"do": "nothing"}]),
         lambda arrays, meta: meta["run"].update(interventions="hide"),
         lambda arrays, meta: meta["run"]["interventions"][0].update(positions=[[99, 0]]),
-        lambda arrays, meta: meta["run"]["interventions"][0]["place"].update(at="roof"),
+        lambda arrays, meta: meta["run"]["interventions"][0].update(place="roof"),
         lambda arrays, meta: arrays.pop("encoder.positions"),
         lambda arrays, meta: arrays.update({"change.1": arrays["change.0"]}),
     ],

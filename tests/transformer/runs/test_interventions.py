@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from transformer import Sampling, load_translator
 from transformer import interventions as do
+from transformer.config import Sublayer
 from transformer.encodings import REGISTRY
 from transformer.translator import retrace
 
@@ -259,8 +260,8 @@ def test_a_patch_says_where_everything_goes(ready):
     ids, where = tuple(range(40, 46)), do.stream("encoder", 0, "self_attention")
     other = ready.force("five six", ids, interventions=[do.no_positions("encoder")])
     patched = ready.force(TEXT, ids, interventions=[do.patch(where, other, {3: 0, 0: 2})])
-    stream = patched.stream(where.sublayer)
-    held = other.stream(where.sublayer).stream
+    stream = patched.stream(Sublayer("encoder", 0, "self_attention"))
+    held = other.stream(Sublayer("encoder", 0, "self_attention")).stream
     assert torch.equal(stream.stream[[0, 3]], held[[2, 0]])
     assert torch.equal(stream.stream[[1, 2, 4]], stream.own_stream[[1, 2, 4]])
     with pytest.raises(do.InterventionError, match="has 3 positions in the encoder and this one 5"):
@@ -361,6 +362,6 @@ def test_a_cell_that_is_allowed_and_forbidden_is_hidden(ready, kind):
     run = ready.force(TEXT, tuple(range(40, 46)), interventions=[both])
     mask = run.attention.mask(kind, 0)
     assert not mask[..., 2, 1].any()
-    assert not both.allows(2, 1)
+    assert not do.allows(both, 2, 1)
     assert (run.attention.weights(kind, 0)[:, 2, 1] == 0).all()
     assert run.attention.audit().passed

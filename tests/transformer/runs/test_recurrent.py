@@ -160,7 +160,7 @@ REFUSED: dict[str, tuple[Intervention, str]] = {
     "positions": (do.no_positions("encoder"), "no positions in the encoder"),
     "stream": (
         do.patch(do.stream("encoder", 0, "feed_forward"), do.run(OTHER), {0: 0}),
-        "no feed-forward network",
+        "no encoder layer 1 feed-forward network",
     ),
     "division": (do.unscaled("cross", 0), "not divided by √d_k"),
     "second layer": (do.ablate("cross", 1, 0), "no layer 2"),

@@ -14,7 +14,7 @@ from forged import forged
 from transformer import Capture
 from transformer import interventions as do
 from transformer.audit import HEADS, OUTPUTS, audit
-from transformer.config import TransformerConfig
+from transformer.config import Sublayer, TransformerConfig
 from transformer.equations import audited_tokens
 from transformer.interventions.edits import Change
 from transformer.run import Translation
@@ -104,16 +104,14 @@ def test_another_change_than_the_one_that_acted_is_caught(runs, translator, name
 @pytest.mark.parametrize("name", INSIDE)
 def test_what_did_not_act_is_caught_if_the_trace_says_it(translator, name):
     plain = translator.translate(TEXT, max_length=LENGTH, capture=Capture(residual=True)).attention
-    narrow = not isinstance(INSIDE[name], do.Patch) or not INSIDE[name].needs_stream
+    narrow = not isinstance(INSIDE[name], do.Patch) or INSIDE[name].part != "stream"
     trace = replace(plain, changes=(Change(INSIDE[name], torch.ones(4, 8 if narrow else 32)),))
     assert failed(translator, trace)
     assert failed(translator, trace, file=True)
 
 
 def layer_of(name: str) -> tuple[str, int]:
-    change = INSIDE[name]
-    place = change.place if isinstance(change, do.Patch) else change
-    return place.kind, place.layer
+    return INSIDE[name].site
 
 
 def mutated(trace: AttentionTrace, place: tuple[str, int], **parts: torch.Tensor | None) -> AttentionTrace:
@@ -158,7 +156,7 @@ def test_a_changed_map_s_vectors_cannot_be_changed_afterwards(runs, translator, 
         assert OUTPUTS in failed(translator, mutated(trace, (kind, layer), **{part: moved}))
 
 
-STREAMED = [name for name, change in INSIDE.items() if change.needs_stream]
+STREAMED = [name for name, change in INSIDE.items() if change.part == "stream"]
 
 
 @pytest.mark.parametrize("name", STREAMED)
@@ -262,7 +260,7 @@ def test_an_edit_is_found_behind_a_token_that_was_left_out():
 def test_the_config_alone_is_enough_for_the_checks_of_a_file(runs, translator):
     assert isinstance(translator.model.config, TransformerConfig)
     trace = runs("drop a sub-layer").attention
-    sublayer = trace.interventions[0].sublayer
+    sublayer = Sublayer("decoder", 1, "self_attention")
     residual = trace.residuals[sublayer]
     for other in (
         replace(residual, output=residual.own_output),

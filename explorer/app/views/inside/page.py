@@ -37,7 +37,7 @@ from explorer.app.views.inside.notation import NAMES, notation
 from explorer.lenses.inside.inside import InsideHead
 from explorer.linked.view import window_around
 from transformer.config import AttentionKind, Head
-from transformer.interventions import InAttention, Intervention
+from transformer.interventions import Intervention
 
 KINDS = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross-attention"}
 USUAL = "cross"
@@ -81,12 +81,12 @@ def _kind(now: State) -> str:
 
 def holds(change: Intervention) -> bool:
     """Whether a change holds on this page: changed tokens, and heads, as long as another head is shown."""
-    return of_tokens(change) or (isinstance(change, InAttention) and change.site is not None)
+    return of_tokens(change) or change.part in ("scores", "weights", "heads")
 
 
 def _acts_on(change: Intervention, kind: str, head: Head) -> bool:
     """Whether a change acts inside a head; then the arithmetic of this page is not all that happens there."""
-    return isinstance(change, InAttention) and change.in_head(AttentionKind(kind), *head)
+    return head[1] in change.heads_of(AttentionKind(kind), head[0], head[1] + 1)
 
 
 def show(opened: Opened) -> None:

@@ -26,7 +26,7 @@ from explorer.lenses.what_if.difference import Pair
 from explorer.lenses.what_if.random_heads import RandomHeads, random_heads
 from explorer.lenses.what_if.two_runs import RunDifference, SharedStep
 from transformer import interventions as do
-from transformer.interventions import InAttention, InterventionError
+from transformer.interventions import InterventionError
 from transformer.run import Translation
 
 _SEEING = (
@@ -197,7 +197,7 @@ def _control(
     base: Translation,  # the run without changes, whose translation is measured
 ) -> None:
     """Draws the effect of the last change of heads among those of other heads, if there is one."""
-    taken = [each for each in opened.asked.changes if isinstance(each, InAttention) and not each.needs_stream]
+    taken = [each for each in opened.asked.changes if each.part in ("scores", "weights", "heads")]
     if not taken:
         return
     st.markdown("##### The same change at other heads")

@@ -131,7 +131,7 @@ def test_a_change_is_recorded_audited_and_the_same_in_a_forced_pass(generator, c
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (do.hide(0), "no source token"),
+        (do.hide(0), "no cross-attention"),
         (do.ablate("encoder", 0, 0), "no encoder self-attention"),
         (do.drop_sublayer("decoder", 0, "cross_attention"), "no cross-attention"),
         (do.ablate("decoder", 0, 0, by="mean"), "no mean outputs"),

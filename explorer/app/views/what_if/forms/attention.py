@@ -12,12 +12,11 @@ from explorer.app.views.what_if.forms import fields
 from explorer.app.views.what_if.forms.fields import EVERY, Sort
 from explorer.figures.base import labels
 from transformer import interventions as do
-from transformer.interventions import Cell
 
 
 def _row(opened: Opened) -> do.Intervention:
     run = opened.traced().translation
-    kind, layer, head = fields.asked(do.HeadOutput, opened).values()
+    kind, layer, head = fields.head(opened)
     rows, columns = fields.names(run, kind)
     at = fields.cell(kind) or (0, 0)
     query = fields.one("Row of", range(len(rows)), _counted(rows), first=min(at[0], len(rows) - 1))
@@ -36,13 +35,13 @@ def _counted(tokens: list[str]) -> list[str]:
     return [f"{labels.count(i)} · {name}" for i, name in enumerate(tokens)]
 
 
-def _cell(opened: Opened, kind: str) -> list[Cell]:
+def _cell(opened: Opened, kind: str) -> list[tuple[int | None, int | None]]:
     rows = _counted(fields.names(opened.translation, kind)[0])
     query = fields.one("Query", range(len(rows)), rows)
-    return [(query, key) for _, key in _key(opened, kind)]
+    return [(query, _key(opened, kind)[0][1])]
 
 
-def _key(opened: Opened, kind: str) -> list[Cell]:
+def _key(opened: Opened, kind: str) -> list[tuple[int | None, int | None]]:
     columns = _counted(fields.names(opened.translation, kind)[1])
     return [(None, fields.one("Key", range(len(columns)), columns))]
 
@@ -52,7 +51,7 @@ class _Way(NamedTuple):
 
     label: str
     what: Literal["allow", "forbid"]
-    cells: str | Callable[[Opened, str], list[Cell]]
+    cells: str | Callable[[Opened, str], list[tuple[int | None, int | None]]]
 
 
 _OWN = {

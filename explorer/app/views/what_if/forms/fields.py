@@ -14,9 +14,10 @@ from explorer.app.server.opened import Opened
 from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES
 from transformer import Translator
-from transformer.config import Side, Sublayer
-from transformer.interventions import PARTS, Intervention, request
-from transformer.interventions.codec import Encodable, Kind, fields_of
+from transformer import interventions as do
+from transformer.config import Side, SublayerName
+from transformer.interventions import PARTS, Intervention
+from transformer.interventions.codec import fields_of
 from transformer.run import Translation
 
 EVERY = -1
@@ -44,18 +45,24 @@ class Sort:
     choose: Callable[[Opened], Intervention | None]
 
 
-def asked(sort: type[Encodable], opened: Opened) -> Given:
-    """Asks for every field that has a control in `CONTROLS`; the others keep their default."""
-    given: Given = {}
-    for name, field in fields_of(sort).items():
-        if (control := CONTROLS.get(field.kind)) is not None:
-            given[name] = control(opened, given)
-    return given
-
-
 def form(sort: type[Intervention]) -> Callable[[Opened], Intervention]:
-    """The controls of a sort of change that needs no others."""
-    return lambda opened: sort(**asked(sort, opened))
+    """Asks for every field of a change that has a control in `CONTROLS`; the others keep their default."""
+
+    def choose(opened: Opened) -> Intervention:
+        given: Given = {}
+        for name in fields_of(sort):
+            if name in CONTROLS:
+                given[name] = CONTROLS[name](opened, given)
+        return sort(**given)
+
+    return choose
+
+
+def head(opened: Opened) -> tuple[str, int, int]:
+    """Lets the visitor choose a head: its kind, layer and number."""
+    given: Given = {"kind": kind(opened)}
+    given["layer"] = _layer(opened, given)
+    return given["kind"], given["layer"], _head(opened, given)
 
 
 def one(label: str, options: Sequence[int], names: Sequence[str], width: int = 180, first: int = 0) -> int:
@@ -74,6 +81,8 @@ def kind(opened: Opened) -> str:
 
 
 def _layer(opened: Opened, given: Given) -> int:
+    if "side" in given:
+        return layer_of(opened.translation.config.stacks[given["side"]].n_layers)
     kind = given["kind"]
     return layer_of(opened.translation.config.sizes[kind][0], getattr(session.current(), kind)[0])
 
@@ -106,22 +115,26 @@ def _source_token(opened: Opened, _given: Given) -> int:
     return one("Source token", range(len(words)), labels.names(words))
 
 
-def _sublayer(opened: Opened, _given: Given) -> Sublayer:
-    of_side = side()
-    stack = opened.translation.config.stacks[of_side]
-    layer = layer_of(stack.n_layers)
+def _part(opened: Opened, given: Given) -> SublayerName:
     with st.container(width=220):
-        return stack.sublayer(
-            layer, st.selectbox("Sub-layer", stack.sublayers, format_func=PARTS.__getitem__)
-        )
+        parts = opened.translation.config.stacks[given["side"]].sublayers
+        return st.selectbox("Sub-layer", parts, format_func=PARTS.__getitem__)
 
 
-def _norm(opened: Opened, _given: Given) -> Sublayer | Side:
+def sublayer(opened: Opened) -> tuple[Side, int, SublayerName]:
+    """Lets the visitor choose a sub-layer."""
+    given: Given = {"side": side()}
+    given["layer"] = _layer(opened, given)
+    return given["side"], given["layer"], _part(opened, given)
+
+
+def norm(opened: Opened) -> Intervention:
+    """Lets the visitor choose a norm that is left out."""
     of_side, pre = side(), opened.translation.config.norm == "pre"
     places = opened.translation.config.stacks[of_side].passed()
     names = [f"layer {labels.count(each.layer)}, {PARTS[each.name]}" for each in places]
     at = one("Norm", range(len(places) + pre), [*names, *[f"at the end of the {of_side}"] * pre], 280)
-    return places[at] if at < len(places) else of_side
+    return do.drop_norm(of_side, *((places[at].layer, places[at].name) if at < len(places) else ()))
 
 
 def side() -> Side:
@@ -177,17 +190,15 @@ def step_names(tokens: Sequence[str]) -> list[str]:
     return [f"{labels.count(i)} · {piece}" for i, piece in enumerate(labels.pieces(tokens))]
 
 
-CONTROLS: dict[Kind, Callable[[Opened, Given], Any]] = {
-    request.ATTENTION: lambda opened, _given: kind(opened),
-    request.LAYER: _layer,
-    request.HEAD: _head,
-    request.HEADS: _heads,
-    request.BY: _by,
-    request.FACTOR: lambda _opened, _given: number("Output times", 2.0, -100.0, 100.0, 0.5),
-    request.TEMPERATURE: lambda _opened, _given: number("Temperature", 2.0, 0.001, 1000.0, 0.5),
-    request.TYPED: _source_token,
-    request.SIDE: lambda _opened, _given: side(),
-    request.SUBLAYER: _sublayer,
-    request.NORM: _norm,
+CONTROLS: dict[str, Callable[[Opened, Given], Any]] = {
+    "kind": lambda opened, _given: kind(opened),
+    "layer": _layer,
+    "head": _heads,
+    "by": _by,
+    "factor": lambda _opened, _given: number("Output times", 2.0, -100.0, 100.0, 0.5),
+    "temperature": lambda _opened, _given: number("Temperature", 2.0, 0.001, 1000.0, 0.5),
+    "position": _source_token,
+    "side": lambda _opened, _given: side(),
+    "sublayer": _part,
 }
-"""What asks for a kind of field."""
+"""What asks for a field."""

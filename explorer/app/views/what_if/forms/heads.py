@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from explorer.app.views.what_if.forms.fields import Sort, form
+from explorer.app.views.what_if.forms.fields import Sort, form, norm
 from transformer import interventions as do
 
 HEADS = (
@@ -30,5 +30,5 @@ ARITHMETIC = (
         form(do.NoPositions),
     ),
     Sort("leave out a sub-layer", "The sub-layer adds nothing to the stream.", form(do.DropSublayer)),
-    Sort("leave out a norm", "LayerNorm, or RMSNorm, passes its input on as it is.", form(do.DropNorm)),
+    Sort("leave out a norm", "LayerNorm, or RMSNorm, passes its input on as it is.", norm),
 )

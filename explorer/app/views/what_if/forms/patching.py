@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import streamlit as st
@@ -14,18 +15,18 @@ from explorer.app.views.what_if.forms.fields import Sort
 from explorer.figures.base import labels
 from explorer.lenses.what_if.difference import align_tokens
 from transformer import interventions as do
-from transformer.interventions import InterventionError, PatchPlace
+from transformer.interventions import InterventionError, placed
 from transformer.run import Translation
 from transformer.text.typed import clean
 
 LONGEST = 300
 """Most letters of the other sentence, which the address carries."""
 ALL, SHARED, OTHERS = "all", "shared", "others"
-_PLACES = {
-    "output": "the encoder's output",
-    "embeddings": "the embeddings",
-    "stream": "the stream after a sub-layer",
-    "head": "the output of a head",
+_PLACES: dict[str, tuple[str, Callable[[Opened], str]]] = {
+    "output": ("the encoder's output", lambda opened: do.encoder_output()),
+    "embeddings": ("the embeddings", lambda opened: do.embeddings(fields.side())),
+    "stream": ("the stream after a sub-layer", lambda opened: do.stream(*fields.sublayer(opened))),
+    "head": ("the output of a head", lambda opened: do.head_output(*fields.head(opened))),
 }
 _ENDS = {
     ALL: "every token, place by place",
@@ -40,8 +41,8 @@ def _patch(opened: Opened) -> do.Intervention | None:
             st.text_input("The other sentence", placeholder="The dog is …", max_chars=LONGEST)
         ).strip()
     with st.container(width=240):
-        name = str(st.selectbox("Put in", list(_PLACES), format_func=_PLACES.__getitem__))
-    place = (make := PatchPlace.known[name])(**fields.asked(make, opened))
+        name = str(st.selectbox("Put in", list(_PLACES), format_func=lambda name: _PLACES[name][0]))
+    place = _PLACES[name][1](opened)
     if not typed:
         return None
     text = opened.source.addressed(typed, session.current().language)
@@ -49,14 +50,15 @@ def _patch(opened: Opened) -> do.Intervention | None:
     return do.patch(place, other, _positions(opened.translation, other, place))
 
 
-def _positions(here: Translation, there: Translation, place: PatchPlace) -> list[tuple[int, int]]:
+def _positions(here: Translation, there: Translation, place: str) -> list[tuple[int, int]]:
     """The pairs of positions (here, there) that the visitor chooses.
 
     Raises:
         InterventionError: no position of one sentence belongs to one of the other.
     """
     tokens = [
-        run.source_tokens if place.side == "encoder" else run.decoder_input_tokens for run in (here, there)
+        run.source_tokens if placed(place)["side"] == "encoder" else run.decoder_input_tokens
+        for run in (here, there)
     ]
     pairs = [(a, b) for a, b in align_tokens(*tokens) if a is not None and b is not None]
     ways = [*_ENDS, *range(len(pairs))]

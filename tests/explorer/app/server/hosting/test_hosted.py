@@ -33,7 +33,7 @@ from streamlit.testing.v1 import AppTest
 for page in ("app.py", "pages/beam_search.py", "pages/what_if.py", "pages/training.py"):
     at = AppTest.from_file("app.py", default_timeout=120)
     at.query_params["model"], at.query_params["text"] = "en-pt", "We like new music."
-    at.query_params["changes"] = "ablate_cross_1.2_zero"
+    at.query_params["changes"] = "ablate_cross_1_2"
     if page != "app.py":
         at.switch_page(page)
     at.run()
