@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.interventions import Intervention
 from transformer.text.brief import Brief
-from transformer.text.sentences import joined
 from transformer.view import (
     Array,
     AuditReport,
@@ -61,7 +60,11 @@ class NotCapturedError(ValueError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Translation(Brief):
-    """A sentence, its translation, and everything that the model computed for it. Immutable."""
+    """A sentence, its translation, and everything that the model computed for it. Immutable.
+
+    A language model's text has no source. Its target is the prompt and what was written after it, so that
+    each step, those of the prompt too, has the model's log-probability and its alternatives.
+    """
 
     source_text: str  # the text as the model read it
     text: str  # the translation
@@ -88,6 +91,13 @@ class Translation(Brief):
     distributions: Callable[[], Tensor] | None = field(default=None, repr=False)
     # what a beam search looked at; None unless it was made with ``tree=True``
     tree: SearchTree | None = field(default=None, repr=False)
+    prompt: str | None = None  # how a language model's text begins; None of a model that translates
+    given: int = 0  # number of target tokens that were given: those of the prompt, or of a forced output
+
+    @property
+    def surprisals(self) -> tuple[float, ...]:
+        """−log₂ p of each token given those before it, in bits (Hale 2001)."""
+        return tuple(-value / math.log(2) for value in self.log_probs)
 
     @property
     def target_ids(self) -> tuple[int, ...]:
@@ -190,39 +200,3 @@ class Translation(Brief):
         if self.attention is None:
             raise NotCapturedError("Attention was not recorded; translate with capture=True.")
         return self.attention
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Generation(Translation):
-    """A prompt and its continuation. What a ``Translation`` says of its target holds of the whole text.
-
-    There is no source: ``source_tokens`` is empty. The target is the prompt and what was written after it,
-    so that each step, those of the prompt too, has the model's log-probability and its alternatives.
-    """
-
-    prompt: str = ""
-    given: int = 0  # number of the prompt's tokens, the first of the target
-
-    @property
-    def surprisals(self) -> tuple[float, ...]:
-        """−log₂ p of each token given those before it, in bits (Hale 2001)."""
-        return tuple(-value / math.log(2) for value in self.log_probs)
-
-
-@dataclass(frozen=True)
-class TranslatedText:
-    """A text of several sentences, each a run."""
-
-    runs: tuple[Translation, ...]
-
-    @property
-    def text(self) -> str:
-        """The translations in one line."""
-        return joined([run.text for run in self.runs])
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for the reader, each after the number of its sentence if there are several."""
-        several = len(self.runs) > 1
-        numbered = ((i, note) for i, run in enumerate(self.runs, start=1) for note in run.notes)
-        return tuple(f"Sentence {i}: {note}" if several else note for i, note in numbered)

@@ -105,8 +105,8 @@ def _factor(factor: float, d_model: int) -> str:
 
 def _neighbours(body: Body, to: Drawn) -> None:
     found = parts.neighbours(body.translator.model, body.side, body.token_id)
-    pieces = body.translator.source_pieces if body.side == "encoder" else body.translator.pieces
-    names = [labels.piece(piece) for piece in pieces(each.token_id for each in found)]
+    side = "source" if body.side == "encoder" else "target"
+    names = [labels.piece(piece) for piece in body.translator.pieces((each.token_id for each in found), side)]
     cosines = np.array([each.cosine for each in found])
     st.markdown(
         f"**Nearest neighbours.** The rows of these pieces in the table point most nearly in the direction "
