@@ -29,14 +29,16 @@ from transformer.decoding import (
 )
 from transformer.equations import audited_tokens
 from transformer.hooks import HookFunction, Hooks, function_edits
-from transformer.interventions.edits import Change
+from transformer.interventions.edits import Change, patched_name
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
 from transformer.text.typed import PiecedText
-from transformer.text_model import TextModel
+from transformer.text_model import TextModel, Tokens
 from transformer.trace import AttentionTrace, Capture, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
 
+NO_MEANS = "This model has no mean outputs of its heads"
+PROMPTED = "The prompt decides its own tokens, so this cannot be done"
 EMPTY = "The model wrote an empty text."
 UNKNOWN = "The output has {} <unk>, where the model wrote something that its vocabulary cannot spell."
 TOO_LONG = "This text has {:,} tokens: longer than any text in this model's training ({:,})."
@@ -180,15 +182,15 @@ class Request:
     def replayed(
         self,
         ids: tuple[int, ...],  # the output
-        log_probs: tuple[float, ...]
-        | None = None,  # those of an earlier run, against which the audit holds it
+        log_probs: tuple[float, ...] | None = None,  # those of an earlier run, which the audit compares
         method: str = "forced",
     ) -> Translation:
         """The run of a given output, read in one pass (section 3.1, the masked decoder).
 
         Because of the causal mask, this pass computes the same values for every step as a search does.
         """
-        return self.read_off(*self._passed(ids, self.capture), ids, log_probs, method)
+        hooks = self._hooks(self.capture)
+        return self.read_off(self.distributions(ids, hooks), hooks, ids, log_probs, method)
 
     def read_off(
         self,
@@ -200,29 +202,24 @@ class Request:
         row: int = 0,  # of a batch
     ) -> Translation:
         """The run of an output that has passed through the model."""
-        now, pieces = (
-            _of_tokens(distribution, ids),
-            self.output.pieces if self.output else self.reader.pieces(ids),
-        )
+        now, pieces = _of_tokens(distribution, ids), self.reader.pieces
         best, then = zip(*alternatives(distribution), strict=True), log_probs or now
-        others = (tuple(map(Alternative, self.reader.pieces(i), i, values)) for i, values in best)
-        steps = tuple(map(DecodeStep, pieces, ids, then, others, repeat(0)))
+        others = (tuple(map(Alternative, pieces(i), i, values)) for i, values in best)
+        names = self.output.pieces if self.output else pieces(ids)
+        steps = tuple(map(DecodeStep, names, ids, then, others, repeat(0)))
         hypothesis = Hypothesis(ids, then, (0,) * len(ids), sum(then))
         return self._finished(hypothesis, steps, method, hooks, (lambda: now) if log_probs else None, row)
 
-    def distributions(self, ids: tuple[int, ...]) -> Tensor:
-        """(target, pieces) log-probabilities from a new pass without a cache; raises as ``numbers``."""
-        return self._passed(ids)[0]
-
     @torch.inference_mode()
-    def _passed(self, ids: tuple[int, ...], capture: Capture | None = None) -> tuple[Tensor, Hooks | None]:
-        """The distributions at every position of an output, and who looked at this pass."""
-        hooks = self._hooks(capture)
-        return self._state(hooks, hooks).forced(ids, hooks), hooks
+    def distributions(self, ids: tuple[int, ...], hooks: Hooks | None = None) -> Tensor:
+        """(target, pieces) log-probabilities from a new pass without a cache; raises as ``numbers``."""
+        hooks = hooks or self._hooks()
+        return self._state(hooks, hooks).forced(ids, hooks)
 
     def recorded(self, ids: tuple[int, ...], capture: Capture) -> AttentionTrace:
         """The recording of one more pass with an output."""
-        _, hooks = self._passed(ids, capture)
+        hooks = self._hooks(capture)
+        self.distributions(ids, hooks)
         assert hooks is not None
         trace = trace_of(hooks, self.config, lambda *_: AuditReport(()), 0, self.changes)
         assert trace is not None
@@ -232,9 +229,7 @@ class Request:
         """Adds to the rules of the search, which writes the prompt first, what changes ask of the output."""
         for each in self.values if self.reader.continues else ():
             if isinstance(each, do.Prefix) or (isinstance(each, do.Choose) and each.step < len(prompt)):
-                raise do.InterventionError(
-                    f"The prompt decides its own tokens, so this cannot be done: {each}."
-                )
+                raise do.InterventionError(f"{PROMPTED}: {each}.")
         changes = [*([do.Prefix(prompt)] if prompt else []), *self.values]
         self.rules = constrained(self.rules, changes, self.reader.token_id, self.config.eos_id)
 
@@ -243,16 +238,15 @@ class Request:
         if isinstance(value, do.Ablate) and value.by == "mean":
             if self.reader.means is None:
                 where = "" if self.reader.continues else "measure them with `python -m explorer survey`, or "
-                raise do.InterventionError(
-                    f"This model has no mean outputs of its heads: {where}ablate by zero."
-                )
+                raise do.InterventionError(f"{NO_MEANS}: {where}ablate by zero.")
             return self.reader.means.of(value.kind, value.layer, value.heads(self.config.n_heads))
         if not isinstance(value, do.Patch):
             return None
         run = value.from_run
         output = self.reader.output(run.target or (self.config.eos_id,))
         other = Request(self.reader, run.text, output, interventions=run.interventions)
-        there = _at_place(other.recorded(output.ids, Capture(residual=True)), value.place)
+        there = other.recorded(output.ids, Capture(residual=True)).tensors[patched_name(value.place)]
+        there = there[value.place.head] if isinstance(value.place, do.HeadOutput) else there
         return there[list(value.taken(len(there), shape.exact(value.place.side)))]
 
     def _hooks(self, capture: Capture | None = None) -> Hooks | None:
@@ -380,22 +374,8 @@ def _results(decoding: Decoding, results: list[Hypothesis]) -> Iterator[Step]:
 
 def _of_tokens(distribution: Tensor, ids: Sequence[int]) -> tuple[float, ...]:
     """The log-probability of each token, from (tokens, vocab_size) log-probabilities."""
-    return tuple(
-        distribution.gather(1, torch.tensor(ids, device=distribution.device)[:, None])[:, 0].tolist()
-    )
-
-
-def _at_place(trace: AttentionTrace, place: do.PatchPlace) -> Tensor:
-    """(positions, width): what a place held in a run."""
-    match place:
-        case do.Embeddings(side):
-            return trace.embeddings[side].input
-        case do.Stream(sublayer):
-            return trace.residuals[sublayer].output
-        case do.HeadOutput(kind, layer, head):
-            return trace.layer(kind, layer).output[head]
-    assert trace.memory is not None
-    return trace.memory
+    places = torch.tensor(ids, device=distribution.device)[:, None]
+    return tuple(distribution.gather(1, places)[:, 0].tolist())
 
 
 def _decoder_rows(value: do.Intervention) -> tuple[int, ...]:
@@ -408,12 +388,13 @@ def _decoder_rows(value: do.Intervention) -> tuple[int, ...]:
     return (query,) if query is not None else getattr(value, "rows", None) or ()
 
 
-Stepped = Iterator[DecodeStep | Translation]
-
-
-def stream(model: TextModel[Any], text: str = "", **options: Unpack[Options]) -> Stepped:
+def stream(
+    model: TextModel[Any], text: str = "", **options: Unpack[Options]
+) -> Iterator[DecodeStep | Translation]:
     """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and last the run."""
-    return _answer(model, text, None, options)
+    if options.get("interventions"):
+        options["interventions"] = do.as_interventions(options["interventions"])
+    return model.answered(lambda: Request(model, text, **options).run())
 
 
 def translate(model: TextModel[Any], text: str = "", **options: Unpack[Options]) -> Translation:
@@ -424,20 +405,15 @@ def translate(model: TextModel[Any], text: str = "", **options: Unpack[Options])
         InterventionError: A change does not fit the model or the text.
         ValueError: An option is out of range.
     """
-    *_, run = _answer(model, text, None, options)
+    *_, run = stream(model, text, **options)
     assert isinstance(run, Translation)
     return run
 
 
 def force(
     model: TextModel[Any],
-    text: str
-    | Sequence[int]
-    | Sequence[str],  # the source; for a language model the whole text, as ``target``
-    target: str
-    | Sequence[int]
-    | Sequence[str]
-    | None = None,  # a text; or all of its tokens, ``</s>`` included
+    text: Tokens,  # the source, a text; for a language model the whole text, as ``target``
+    target: Tokens | None = None,  # a text; or all of its tokens, ``</s>`` included
     **options: Unpack[Looking],
 ) -> Translation:
     """Runs a given output through the model in one pass, without decoding: how probable is each token?
@@ -448,23 +424,13 @@ def force(
     """
     source, given = ("", text) if model.continues else (text, target)
     assert isinstance(source, str)
-    output = model.output(given, None if model.continues else model.rules_for(source).forced_start)
+    output = model.output(given, model.rules_for(source).forced_start)
     options["interventions"] = changes = do.as_interventions(options.get("interventions", ()))
     written = list(zip(model.pieces(output.ids), output.ids, strict=True))
-    for change in changes:
-        if isinstance(change, do.Choose | do.Forbid | do.Prefix) and not audited_tokens(
-            [change], (), written
-        ):
-            raise do.InterventionError(f"The given translation contradicts a change: {change}.")
-    (run,) = _answer(model, source, output, options)
+    for each in changes:
+        steers = isinstance(each, do.Choose | do.Forbid | do.Prefix)
+        if steers and not audited_tokens([each], (), written):
+            raise do.InterventionError(f"The given translation contradicts a change: {each}.")
+    (run,) = model.answered(lambda: Request(model, source, output, **options).run())
     assert isinstance(run, Translation)
     return run
-
-
-def _answer(
-    model: TextModel[Any], text: str, output: PiecedText | None, options: Options | Looking
-) -> Stepped:
-    """``Request.run``, once more on the CPU if the GPU has no memory left; raises as ``Request``."""
-    if options.get("interventions"):
-        options["interventions"] = do.as_interventions(options["interventions"])
-    return model.answered(lambda: Request(model, text, output, **options).run())

@@ -170,10 +170,6 @@ class Translation(Brief):
         """(length, d_model) input of the first layer of one side."""
         return read_only(self._trace().embeddings[side].input)
 
-    def residual(self, side: Side, layer: int, sublayer: str) -> ResidualTrace:
-        """``stream`` of "self_attention", "cross_attention" or "feed_forward" of a layer, from 0."""
-        return self.stream(Sublayer(side, layer, sublayer))  # type: ignore[arg-type]
-
     def stream(self, sublayer: Sublayer) -> ResidualTrace:
         """A sub-layer and the residual stream around it.
 

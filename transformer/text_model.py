@@ -22,6 +22,8 @@ from transformer.text.words import NO_PIECE, UNK, unknown_text
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=AnyModel)
+Tokens = str | Sequence[int] | Sequence[str]
+"""A text, or all of its tokens as ids or pieces."""
 MAX_SOURCE_TOKENS = 1024
 LENGTH = 60
 """Most tokens of a language model's text if the caller gives no number."""
@@ -137,7 +139,7 @@ class TextModel(Brief, Generic[Model]):
 
     def output(
         self,
-        text: str | Sequence[int] | Sequence[str] | None,  # or all of its tokens, as ids or pieces
+        text: Tokens | None,
         start: int
         | None = None,  # id of a piece before a text that the text does not have, such as a language
     ) -> PiecedText:

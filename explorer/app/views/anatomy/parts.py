@@ -234,7 +234,7 @@ def _several(count: int, noun: str) -> str:
 
 def addition(body: Body, to: Drawn) -> None:
     """Draws the residual connection of a sub-layer."""
-    trace = body.traced.residual(body.side, body.layer, body.sublayer.name)
+    trace = body.traced.stream(body.sublayer)
     stream, update = (each[body.position].numpy() for each in (trace.stream, trace.update))
     total = stream + update
     cosine = float(stream @ update / max(float(np.linalg.norm(stream) * np.linalg.norm(update)), 1e-9))

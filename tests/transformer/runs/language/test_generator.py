@@ -13,6 +13,7 @@ from random_models import random_language_model
 from transformer import Capture, Sampling, TextGenerator, load_language_model, load_translator
 from transformer import interventions as do
 from transformer.batches import forced_log_probs
+from transformer.config import Sublayer
 from transformer.interventions import InterventionError
 from transformer.run import DecodeStep, Translation
 from transformer.storage.directory import save_checkpoint
@@ -155,7 +156,7 @@ def test_a_mutated_recording_fails_the_audit(generator):
 
 def test_the_residual_stream_is_recorded_on_request(generator):
     found = generator.generate(PROMPT, max_length=8, capture=Capture(residual=True))
-    assert found.residual("decoder", 1, "feed_forward").output.shape == (8, 32)
+    assert found.stream(Sublayer("decoder", 1, "feed_forward")).output.shape == (8, 32)
     assert found.attention.audit().passed
 
 
