@@ -64,7 +64,7 @@ def translate_batched(
 
 
 def token_log_probs(model: AnyModel, features: Tensor, ids: Tensor) -> Tensor:
-    """(rows, d_model) and (rows,) ids → (rows,) float32 log-probabilities of the ids, some logits at a time."""
+    """(rows, d_model), (rows,) ids → (rows,) float32 log-probabilities of the ids, some logits at a time."""
     at_once = max(1, MOST_LOGITS // model.config.n_target_pieces)
     parts = zip(torch.split(features, at_once), torch.split(ids, at_once), strict=True)
     return torch.cat(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import repeat, takewhile
 from typing import Any, TypedDict, Unpack
 
@@ -18,7 +19,6 @@ from transformer.audit import TOKENS, audit
 from transformer.beam import BeamStep, Output, beam_search, search_tree
 from transformer.config import Place
 from transformer.decoding import (
-    Decoding,
     DecodingState,
     Hypothesis,
     Limit,
@@ -152,12 +152,11 @@ class Request:
         if self.output is not None:
             yield self.replayed(self.output.ids)
             return
-        hooks, in_beam = self._hooks(self.capture), self.beam_size != 1 or self.keeps_tree
-        # in a beam hypotheses change rows, so that only the best one is recorded, after the search
-        state = self._state(hooks, self._hooks() if in_beam else hooks)
+        in_beam = self.beam_size != 1 or self.keeps_tree
+        state, hooks = self._begin(self.capture, in_beam)
         history: list[BeamStep] | None = [] if self.keeps_tree else None
         steps, results = list[Step](), list[Hypothesis]()
-        for step in _results(self.decoding(state, self.limit, history), results):
+        for step in self.search(state, self.limit, results, history):
             steps.append(step)
             if step.log_probs[0] > -math.inf:  # a beam that has just ended has no open hypothesis
                 yield self._step(step, step.token_ids[0], step.log_probs[0], step.parents[0])
@@ -173,11 +172,19 @@ class Request:
             done = replace(done, tree=search_tree(history, *parts, self._greedy))
         yield done
 
-    def decoding(self, state: DecodingState, limit: Limit, history: list[BeamStep] | None = None) -> Decoding:
-        """The search over one text, or over a batch of texts with rules and options like this one's."""
+    def search(
+        self,
+        state: DecodingState,  # of one text, or of a batch of texts with rules and options like this one's
+        limit: Limit,
+        results: list[Hypothesis],  # gets one for each text in the end
+        history: list[BeamStep] | None = None,  # gets the steps of a beam
+    ) -> Iterator[Step]:
+        """The steps of the search."""
         if self.beam_size != 1 or history is not None:
-            return beam_search(state, limit, self.beam_size, self.rules, history)
-        return decode(state, limit, None if self.sample is None else self.sample.chooser(), self.rules)
+            results += yield from beam_search(state, limit, self.beam_size, self.rules, history)
+        else:
+            choose = None if self.sample is None else self.sample.chooser()
+            results += yield from decode(state, limit, choose, self.rules)
 
     def replayed(
         self,
@@ -189,8 +196,7 @@ class Request:
 
         Because of the causal mask, this pass computes the same values for every step as a search does.
         """
-        hooks = self._hooks(self.capture)
-        return self.read_off(self.distributions(ids, hooks), hooks, ids, log_probs, method)
+        return self.read_off(*self._passed(ids, self.capture), ids, log_probs, method)
 
     def read_off(
         self,
@@ -211,15 +217,14 @@ class Request:
         return self._finished(hypothesis, steps, method, hooks, (lambda: now) if log_probs else None, row)
 
     @torch.inference_mode()
-    def distributions(self, ids: tuple[int, ...], hooks: Hooks | None = None) -> Tensor:
-        """(target, pieces) log-probabilities from a new pass without a cache; raises as ``numbers``."""
-        hooks = hooks or self._hooks()
-        return self._state(hooks, hooks).forced(ids, hooks)
+    def _passed(self, ids: tuple[int, ...], capture: Capture | None = None) -> tuple[Tensor, Hooks | None]:
+        """(target, pieces) log-probabilities from a new pass without a cache, and who looked at it."""
+        state, hooks = self._begin(capture)
+        return state.forced(ids, hooks), hooks
 
     def recorded(self, ids: tuple[int, ...], capture: Capture) -> AttentionTrace:
         """The recording of one more pass with an output."""
-        hooks = self._hooks(capture)
-        self.distributions(ids, hooks)
+        _, hooks = self._passed(ids, capture)
         assert hooks is not None
         trace = trace_of(hooks, self.config, lambda *_: AuditReport(()), 0, self.changes)
         assert trace is not None
@@ -249,23 +254,27 @@ class Request:
         there = there[value.place.head] if isinstance(value.place, do.HeadOutput) else there
         return there[list(value.taken(len(there), shape.exact(value.place.side)))]
 
-    def _hooks(self, capture: Capture | None = None) -> Hooks | None:
-        """Who looks at a pass: the request's changes and functions, and what records."""
-        if capture is None and not self.changes and not self.hooks:
-            return None
-        return hooks_of(self.config, capture, self.changes, self.hooks)
+    def _begin(
+        self, capture: Capture | None = None, in_beam: bool = False
+    ) -> tuple[DecodingState, Hooks | None]:
+        """The text, encoded and ready to be decoded; and who looks: changes, functions, what records.
 
-    def _state(self, hooks: Hooks | None, step_hooks: Hooks | None) -> DecodingState:
-        """The text, encoded and ready to be decoded."""
+        In a beam hypotheses change rows, so that only the best one is recorded, after the search.
+        """
+        hooks = steps = None
+        if capture is not None or self.changes or self.hooks:
+            hooks = steps = hooks_of(self.config, capture, self.changes, self.hooks)
+            if in_beam:
+                steps = hooks_of(self.config, None, self.changes, self.hooks)
         device = self.model.embedding.weight.device
         source = torch.tensor([self.source_ids], device=device) if self.source_ids else None
-        return DecodingState(self.model, source, hooks, step_hooks)
+        return DecodingState(self.model, source, hooks, steps), hooks
 
     def _greedy(self) -> Generator[str, None, Output]:
         """Greedy search for the same request, piece by piece, unrecorded."""
-        results: list[Hypothesis] = []
-        state = self._state(self._hooks(), self._hooks())
-        for step in _results(decode(state, self.limit, rules=self.rules), results):
+        greedy, results = copy(self), list[Hypothesis]()
+        greedy.beam_size = 1
+        for step in greedy.search(self._begin()[0], self.limit, results):
             yield self.reader.pieces(step.token_ids)[0]
         ids, log_probs = results[0].token_ids, results[0].log_probs
         return Output(self.reader.pieces(ids), ids, log_probs, self.rules.score(sum(log_probs), len(ids)))
@@ -289,7 +298,7 @@ class Request:
         ids, config, reader = hypothesis.token_ids, self.config, self.reader
         target, text = tuple(step.token for step in steps), reader.text(ids)
         read = (*reader.pieces((config.bos_id,)), *target[:-1])
-        other_pass = again or cache(lambda: _of_tokens(self.distributions(ids), ids))
+        other_pass = again or cache(lambda: _of_tokens(self._passed(ids)[0], ids))
 
         def audited(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
             report = audit(trace, places, hypothesis.log_probs, other_pass(), self.model)
@@ -322,7 +331,7 @@ class Request:
             notes=tuple(dict.fromkeys(self._notes(ids, text, trace))),
             attention=trace,
             interventions=self.values,
-            distributions=partial(self.distributions, ids),  # of the request, which holds nothing recorded
+            distributions=lambda: self._passed(ids)[0],  # of the request, which holds nothing recorded
             prompt=None if not reader.continues else self.text if self.output is None else text,
             given=self.given,
         )
@@ -365,11 +374,6 @@ class Request:
             return coverage.unread(trace or self.recorded(ids, Capture()), first, first + n_read)
 
         return coverage.leaves_out(n_read, n_written, unread)
-
-
-def _results(decoding: Decoding, results: list[Hypothesis]) -> Iterator[Step]:
-    """The steps of a search; what it returns is added to the results."""
-    results += yield from decoding
 
 
 def _of_tokens(distribution: Tensor, ids: Sequence[int]) -> tuple[float, ...]:

@@ -69,22 +69,16 @@ class Translation(Brief):
     source_text: str  # the text as the model read it
     text: str  # the translation
     source_tokens: tuple[str, ...]  # pieces of the source, ending in ``</s>``
-    decoder_input_tokens: tuple[
-        str, ...
-    ]  # what the decoder read: the start token and the output, shifted right
+    decoder_input_tokens: tuple[str, ...]  # what the decoder read: the start token, the output shifted right
     target_tokens: tuple[str, ...]  # what the decoder wrote, ending in ``</s>`` unless the limit cut it
     log_probs: tuple[float, ...]  # one per target token, in nats
     steps: tuple[DecodeStep, ...]  # one per target token
     method: str  # "greedy", "beam-4", "sample-7", "forced"
     model: str  # name of the model
     config: ModelConfig  # the model's config
-    notes: tuple[
-        str, ...
-    ] = ()  # sentences for the reader, such as that the text is longer than training texts
+    notes: tuple[str, ...] = ()  # sentences for the reader, such as that the text is very long
     attention: AttentionTrace | None = None  # the trace; None with ``capture=False``
-    model_sha256: str | None = (
-        None  # digest of the model's weights, if the run was opened from a file with it
-    )
+    model_sha256: str | None = None  # digest of the model's weights, if a file with it gave the run
     interventions: tuple[Intervention, ...] = ()  # what was changed in the model while it ran
     # runs source and output through the model once more, with the same changes, and returns (target, pieces)
     # log-probabilities; None if the run was opened from a file

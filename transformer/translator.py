@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,7 +13,7 @@ import torch
 
 from transformer import requests
 from transformer.config import LanguageModelConfig
-from transformer.decoding import DecodingState, Hypothesis, finish
+from transformer.decoding import DecodingState, Hypothesis
 from transformer.devices import AUTO, FULL, choose_device, named
 from transformer.hub.sources import open_model
 from transformer.interventions import Choose, Intervention, Prefix
@@ -85,9 +86,13 @@ class Translator(TextModel[EncoderDecoder]):
             outputs |= dict(zip(places, done, strict=True))
         return tuple(outputs[place] for place in range(len(texts)))
 
-    def _searched(self, wanted: Sequence[Request]) -> tuple[Hypothesis, ...]:
+    def _searched(self, wanted: Sequence[Request]) -> list[Hypothesis]:
         source = pad([each.source_ids for each in wanted], self.config.pad_id).to(self.device)
-        return finish(wanted[0].decoding(DecodingState(self.model, source), [each.limit for each in wanted]))
+        results: list[Hypothesis] = []
+        deque(
+            wanted[0].search(DecodingState(self.model, source), [each.limit for each in wanted], results), 0
+        )
+        return results
 
     def sentences(self, text: str) -> tuple[str, ...]:
         """The sentences of a text, each after the language or the prompt that the text begins with.
