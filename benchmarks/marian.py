@@ -87,7 +87,7 @@ def ours(translator: Translator, text: str, target: int, beam_size: int, capture
     """A run of this package; with capture, the run derives the weights of one layer of each kind."""
 
     def run() -> None:
-        translation = translator.translate(text, beam_size, max_length=target, capture=capture)
+        translation = translator.translate(text, beam_size=beam_size, max_length=target, capture=capture)
         assert len(translation.target_tokens) == target
         if translation.attention is not None:
             for kind in AttentionKind:
@@ -141,7 +141,7 @@ def products(translator: Translator, src_ids: Tensor, target: int, beam_size: in
 def time_translating(translators: dict[str, Translator], references: dict[str, Any], options: Any) -> None:
     """Prints the ratios for each length and beam width."""
     exact = translators["float32"]
-    word = exact.source_pieces([exact.tokenizer.encode("the")[0]])[0].replace("▁", "")
+    word = exact.pieces([exact.tokenizer.encode("the")[0]], "source")[0].replace("▁", "")
     for source, target in LENGTHS:
         text = " ".join([word] * (source - 1))
         src_ids = torch.tensor([[*exact.ids(text), exact.config.eos_id]])

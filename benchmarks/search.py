@@ -31,13 +31,13 @@ def measure(translator: Translator, tokens: int, beam_size: int, repeats: int) -
     words = tokenizer.decode([*tokenizer.encode("the cat sees the house of my friend")] * 2)
 
     def search(tree: bool) -> Callable[[], object]:
-        return lambda: translator.translate(words, beam_size, max_length=tokens, tree=tree)
+        return lambda: translator.translate(words, beam_size=beam_size, max_length=tokens, tree=tree)
 
     runs = {"asked": search(True), "again": search(False), "not asked": search(False)}
     seconds = interleaved(runs, repeats)
     for name in ("asked", "again"):
         report(f"{tokens} tokens, beam of {beam_size}", seconds, name, "not asked", WANTED)
-    found = translator.translate(words, beam_size, max_length=tokens, tree=True).tree
+    found = translator.translate(words, beam_size=beam_size, max_length=tokens, tree=True).tree
     assert found is not None
     kept, most = len(found.nodes), 2 * beam_size * found.steps
     print(f"{tokens} tokens, beam of {beam_size}: {kept} nodes (at most 2 × beam × steps = {most})")

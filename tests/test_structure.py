@@ -18,7 +18,7 @@ ROOMS = {
         *("text", "config", "encodings", "hooks", "attention", "layers", "model", "recurrent", "packed"),
         *("view", "interventions", "trace", "equations", "stream", "audit", "decoding", "beam", "run"),
         *("sampling", "storage", "families", "training", "hub", "devices", "text_model", "coverage"),
-        *("requests", "translator", "batches", "language", "exports", "commands"),
+        *("requests", "translator", "batches", "exports", "commands"),
     ),
     "explorer.lenses": (
         *("inside", "words", "measures", "targets", "circuits", "what_if", "heads", "commands"),

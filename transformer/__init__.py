@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from transformer.config import AttentionKind, LanguageModelConfig, TransformerConfig
     from transformer.exports.npz import load_trace, save_trace
     from transformer.hooks import Hooks
-    from transformer.language import TextGenerator, load_language_model
     from transformer.model import LanguageModel, Transformer
-    from transformer.run import Generation, Translation
+    from transformer.run import Translation
     from transformer.sampling import Sampling
     from transformer.text.vocabulary import Tokenizer
     from transformer.trace import AttentionTrace, Capture
-    from transformer.translator import Translator, load_translator
+    from transformer.translator import TextGenerator, Translator, load_language_model, load_translator
     from transformer.view import HeadView, Window
 
 __version__ = "0.1.0"
@@ -28,7 +27,6 @@ __all__ = [
     "AttentionKind",
     "AttentionTrace",
     "Capture",
-    "Generation",
     "HeadView",
     "Hooks",
     "LanguageModel",
@@ -52,20 +50,19 @@ _HOMES = {
     "AttentionKind": "config",
     "AttentionTrace": "trace",
     "Capture": "trace",
-    "Generation": "run",
     "HeadView": "view",
     "Hooks": "hooks",
     "LanguageModel": "model",
     "LanguageModelConfig": "config",
     "Sampling": "sampling",
-    "TextGenerator": "language",
+    "TextGenerator": "translator",
     "Tokenizer": "text.vocabulary",
     "Transformer": "model",
     "TransformerConfig": "config",
     "Translation": "run",
     "Translator": "translator",
     "Window": "view",
-    "load_language_model": "language",
+    "load_language_model": "translator",
     "load_trace": "exports.npz",
     "load_translator": "translator",
     "save_trace": "exports.npz",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -33,16 +32,15 @@ def named(name: str | torch.device) -> str:
     """
     if not isinstance(name, str):
         return str(name)
-    asked = os.environ.get(VARIABLE, "").strip() or AUTO if name == AUTO else name
-    if not _NAME.fullmatch(asked):
-        raise ValueError(f"The device {asked!r:.40} is unknown; choose auto, cpu or cuda.")
-    return asked
+    device = os.environ.get(VARIABLE, "").strip() or AUTO if name == AUTO else name
+    if not _NAME.fullmatch(device):
+        raise ValueError(f"The device {device!r:.40} is unknown; choose auto, cpu or cuda.")
+    return device
 
 
 def stays(parameters: int) -> bool:
     """Whether a model certainly answers on the CPU of this machine, said without PyTorch."""
-    asked = named(AUTO)
-    return asked == "cpu" or (asked == AUTO and parameters < LARGE)
+    return named(AUTO) == "cpu" or (named(AUTO) == AUTO and parameters < LARGE)
 
 
 def choose_device(
@@ -55,35 +53,20 @@ def choose_device(
     """
     import torch
 
-    asked = named(name)
-    if asked == AUTO:
+    chosen = named(name)
+    if chosen == AUTO:
         large = parameters is None or parameters >= LARGE
-        asked = "cuda" if large and torch.cuda.is_available() else "cpu"
-    found = torch.device(asked)
-    if found.type == "cuda":
+        chosen = "cuda" if large and torch.cuda.is_available() else "cpu"
+    device = torch.device(chosen)
+    if device.type == "cuda":
         if not torch.cuda.is_available():
             why = "There is no CUDA device here, or torch was installed without CUDA"
             raise ValueError(f"{why}; use --device cpu.")
-        if (found.index or 0) >= (count := torch.cuda.device_count()):
-            raise ValueError(f"There is no device {asked}; the last one here is cuda:{count - 1}.")
+        if (device.index or 0) >= (count := torch.cuda.device_count()):
+            raise ValueError(f"There is no device {chosen}; the last one here is cuda:{count - 1}.")
         torch.set_float32_matmul_precision("highest")
         torch.backends.cudnn.allow_tf32 = False
-    return found
-
-
-def placed(
-    put: Callable[[torch.device], Model],  # puts the model on a device
-    device: torch.device,
-) -> tuple[Model, tuple[str, ...]]:
-    """The model, and a note if it is on the CPU because the GPU has no room for it."""
-    import torch
-
-    try:
-        return put(device), ()
-    except torch.OutOfMemoryError:
-        if device.type == "cpu":
-            raise
-        return put(torch.device("cpu")), (FULL,)
+    return device
 
 
 def is_full(error: BaseException) -> bool:

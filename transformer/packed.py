@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,9 @@ from torch.nn import functional as F
 from transformer.attention import MultiHeadAttention
 from transformer.config import AttentionKind
 from transformer.layers import Layer
-from transformer.model import EncoderDecoder, Transformer
+from transformer.model import Network, Transformer
+
+Model = TypeVar("Model", bound=Network)
 
 
 class PackedProduct:
@@ -87,7 +89,7 @@ def can_pack() -> bool:
     return bool(available and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-def pack(model: EncoderDecoder) -> None:
+def pack(model: Network) -> None:
     """Packs the matrices that every decoding step reads, in bfloat16: at least that of the output."""
     layers = model.decoder.layers if isinstance(model, Transformer) else ()
     for layer in layers:
@@ -161,9 +163,7 @@ def join_inputs(model: nn.Module) -> None:
             each.joined = JoinedProduct(weight, bias)
 
 
-def convert(
-    model: EncoderDecoder, device: torch.device | str, dtype: torch.dtype = torch.float32
-) -> EncoderDecoder:
+def convert(model: Model, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Model:
     """Moves a model to a device, changes its computing type, and lays out its matrices for few rows.
 
     On a CPU the encoder still computes in float32, from embeddings of the new type. The encoder reads its

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import repeat, takewhile
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import torch
 from torch import Tensor
 
 from transformer import coverage
+from transformer import interventions as do
 from transformer.audit import TOKENS, audit
 from transformer.beam import BeamStep, Output, beam_search, search_tree
 from transformer.config import Place
 from transformer.decoding import (
     DecodingState,
     Hypothesis,
+    Limit,
     Step,
     alternatives,
     constrained,
@@ -26,68 +29,49 @@ from transformer.decoding import (
 )
 from transformer.equations import audited_tokens
 from transformer.hooks import HookFunction, Hooks, function_edits
-from transformer.interventions import (
-    Ablate,
-    Choose,
-    DropSource,
-    EditSource,
-    Intervention,
-    InterventionError,
-    Patch,
-    Prefix,
-    as_interventions,
-    placed,
-)
 from transformer.interventions.edits import Change
 from transformer.interventions.request import RunShape, check, edited
-from transformer.model import LanguageModel
-from transformer.run import Alternative, DecodeStep, Generation, Translation
+from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
-from transformer.text_model import TextModel
-from transformer.trace import AttentionTrace, Auditor, Capture, TokenTrace, hooks_of, trace_of
+from transformer.text.typed import PiecedText
+from transformer.text_model import TextModel, Tokens
+from transformer.trace import AttentionTrace, Capture, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
 
+NO_MEANS = "This model has no mean outputs of its heads"
+PROMPTED = "The prompt decides its own tokens, so this cannot be done"
 EMPTY = "The model wrote an empty text."
 UNKNOWN = "The output has {} <unk>, where the model wrote something that its vocabulary cannot spell."
+TOO_LONG = "This text has {:,} tokens: longer than any text in this model's training ({:,})."
+CUT = "The output was cut at {:,} tokens, so it is incomplete."
+ENDED = "The output ended before this change could act: {}."
 
 
-class Options(TypedDict, total=False):
-    """How a text is searched for, what is changed, and what is recorded."""
+class Looking(TypedDict, total=False):
+    """What is changed in a run, and what is recorded."""
 
-    sample: Sampling | None  # draw tokens instead; only with ``beam_size=1``
     capture: bool | Capture  # True, False, or what to record
     hooks: Mapping[str, HookFunction]  # functions that change a value, by its name in ``transformer.hooks``
-    interventions: Iterable[Intervention]  # what to change in the run, see ``transformer.interventions``
+    # what to change in the run, see ``transformer.interventions``; in a forced pass, what chooses or forbids
+    # tokens must agree with the output
+    interventions: Iterable[do.Intervention]
+
+
+class Options(Looking, total=False):
+    """How a text is searched for, too. Steps and rows of a text with a prompt count from its start."""
+
+    # 1 for greedy search, more for beam search (score Σ log p / length^α); None for the model's rules, which
+    # say 1 for the models of this package
+    beam_size: int | None
+    # most tokens of the output, prompt and ``</s>`` included; None for the limit in the model's rules, or if
+    # they set none, 1.5 × source tokens + 10, and 60 for a language model
+    max_length: int | None
+    sample: Sampling | None  # draw tokens instead; only with ``beam_size=1``
     length_penalty: float | None  # α of a beam's score; None for the model's rules, which say 1 for ours
-    tree: bool  # whether ``Translation.tree`` keeps what the beam search looked at
     # k of the score Σ log p / ((k + length) / (k + 1))^α: 5 for the formula of Wu et al. (2016); None for the
     # model's rules, which say 0
     length_offset: int | None
-
-
-class GivenOutput(NamedTuple):
-    """An output that is given, not decoded."""
-
-    ids: tuple[int, ...]  # all of its tokens, ``</s>`` included
-    pieces: tuple[str, ...]
-    unread: tuple[str, ...] = ()  # what the vocabulary has no piece for, in sentences
-
-
-def given_output(
-    reader: TextModel[Any], output: str | Sequence[int] | Sequence[str], start: int | None = None
-) -> GivenOutput:
-    """A whole output: a text, after the piece ``start`` if any, or all of its tokens as ids or pieces.
-
-    InputError if it is empty or too long; InterventionError if the vocabulary has no such token.
-    """
-    if isinstance(output, str):
-        cut, end = reader.cut_target(output), reader.config.eos_id
-        first = () if start is None else (start,)  # a piece that the text does not have, such as a language
-        pieces = (*reader.pieces(first), *cut.pieces, *reader.pieces((end,)))
-        return GivenOutput((*first, *cut.ids, end), pieces, cut.notes())
-    ids = tuple(map(reader.token_id, output))
-    named = zip(output, reader.pieces(ids), strict=True)
-    return GivenOutput(ids, tuple(token if isinstance(token, str) else piece for token, piece in named))
+    tree: bool  # whether ``Translation.tree`` keeps what the beam search looked at
 
 
 class Request:
@@ -106,60 +90,59 @@ class Request:
         self,
         reader: TextModel[Any],  # the model that is asked
         text: str = "",  # the source; for a language model the prompt
-        beam_size: int | None = None,  # 1 for greedy search, more for beam search; None for the model's rules
-        max_length: int | None = None,  # most tokens of the output, ``</s>`` included; None as the model says
-        sample: Sampling | None = None,
-        capture: bool | Capture = True,
-        hooks: Mapping[str, HookFunction] | None = None,
-        interventions: Iterable[Intervention] = (),
-        length_penalty: float | None = None,
-        tree: bool = False,
-        length_offset: int | None = None,
-        target: GivenOutput | None = None,  # the output, if it is given
+        output: PiecedText | None = None,  # the output, if it is given
+        **options: Unpack[Options],
     ) -> None:
+        if wrong := options.keys() - (Options if output is None else Looking).__annotations__:
+            raise TypeError(f"There is no option {min(wrong)} here.")
         self.reader, self.model, self.config = reader, reader.model, reader.config
-        self.own_notes = reader.notes
-        self.values = as_interventions(interventions) if interventions else ()
-        self.hooks, self.target = hooks or {}, target
-        self.sample, self.keeps_tree = sample, tree
-        self.beam_size = (reader.rules.beam_size if sample is None else 1) if beam_size is None else beam_size
-        if sample is not None and self.beam_size != 1:
+        self.own_notes, self.output = reader.notes, output
+        self.values, self.hooks = tuple(options.get("interventions", ())), options.get("hooks") or {}
+        self.sample, self.keeps_tree = options.get("sample"), options.get("tree", False)
+        beam_size = options.get("beam_size")
+        if beam_size is None:
+            beam_size = reader.rules.beam_size if self.sample is None else 1
+        self.beam_size = beam_size
+        if self.sample is not None and beam_size != 1:
             raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
-        if sample is not None and tree:
+        if self.sample is not None and self.keeps_tree:
             raise ValueError("Sampling builds no tree; leave out tree=True or the sample.")
-        self.rules = reader.rules
-        if length_penalty is not None or length_offset is not None:
-            self.rules = self.rules.with_penalty(length_penalty, length_offset)
-        self.source_text, self.prompt, self.unread, prompt = "", "", tuple[str, ...](), tuple[int, ...]()
-        typed: list[tuple[int, str]] = []
-        if isinstance(self.model, LanguageModel):
-            self.prompt, prompt = reader.tokenizer.read(text), reader.ids(text)
-        else:
-            cut = reader.cut(text)
-            self.source_text, self.unread = cut.read.text, cut.notes()
+        cut = reader.cut(text)
+        typed, prompt = list[tuple[int, str]](), cut.ids if reader.continues else ()
+        if not reader.continues:
             end = self.config.eos_id
-            typed = [*zip(cut.ids, cut.pieces, strict=True), (end, reader.source_pieces([end])[0])]
-            if cut.start is not None:
-                self.rules = replace(self.rules, forced_start=cut.start)
-        source = len(typed) - sum(isinstance(each, DropSource) for each in self.values)
-        self.given, given = len(prompt), None
-        if target is None and (prompt or self.values):
+            typed = [*zip(cut.ids, cut.pieces, strict=True), (end, reader.pieces([end], "source")[0])]
+        self.text, self.unread = cut.read.text, cut.notes()
+        source = len(typed) - sum(isinstance(each, do.DropSource) for each in self.values)
+        if output is None:
+            self.given, self.limit = (
+                len(prompt),
+                reader.limit(source or len(prompt), options.get("max_length")),
+            )
+        else:
+            self.given = self.limit = len(output.ids)
+        self.rules = reader.rules
+        penalties = options.get("length_penalty"), options.get("length_offset")
+        if penalties != (None, None):
+            self.rules = self.rules.with_penalty(*penalties)
+        if cut.start is not None:
+            self.rules = replace(self.rules, forced_start=cut.start)
+        if output is None and (prompt or self.values):
             self._constrain(prompt)
-        if target is not None:
-            self.given = given = len(target.ids)
-        shortest = target is not None and max_length is None
-        self.limit = self.given if shortest else reader.limit(source or len(prompt), max_length)
         if self.hooks:
             function_edits(self.hooks, self.config)  # refuses what the model lacks
-        shape = RunShape(self.config, len(typed), source, self.limit, given)
-        read: Sequence[tuple[int, str]] = typed
+        forced = None if output is None else self.given
+        shape, read = RunShape(self.config, len(typed), source, self.limit, forced), typed
         if self.values:
             check(self.values, shape)
-            edits = {e: reader.source_id(e.token) for e in self.values if isinstance(e, EditSource)}
-            names = {edit: (i, reader.source_pieces([i])[0]) for edit, i in edits.items()}
-            read = edited(typed, self.values, names) if typed else ()
+            tokens = {
+                e: reader.token_id(e.token, "source") for e in self.values if isinstance(e, do.EditSource)
+            }
+            names = {edit: (i, reader.pieces([i], "source")[0]) for edit, i in tokens.items()}
+            read = list(edited(typed, self.values, names)) if typed else []
         self.source_ids, self.source_tokens = tuple(i for i, _ in read), tuple(piece for _, piece in read)
         self.changes = tuple(Change(each, self._material(each, shape)) for each in self.values)
+        capture = options.get("capture", True)
         self.capture = Capture() if capture is True else capture or None
         if self.capture and any(each.part == "stream" for each in self.values):
             self.capture = replace(self.capture, residual=True)
@@ -167,28 +150,18 @@ class Request:
     def run(self) -> Iterator[DecodeStep | Translation]:
         """Each step of the search (in a beam: of the best hypothesis so far), and finally the run; of a given
         output only the run."""
-        if self.target is not None:
-            yield self.replayed(self.target.ids)
+        if self.output is not None:
+            yield self.replayed(self.output.ids)
             return
-        hooks, in_beam = self._hooks(self.capture), self.beam_size > 1 or self.keeps_tree
-        # in a beam hypotheses change rows, so that only the best one is recorded, after the search
-        state = self._state(hooks, self._hooks() if in_beam else hooks)
+        in_beam = self.beam_size != 1 or self.keeps_tree
+        state, hooks = self._begin(self.capture, in_beam)
         history: list[BeamStep] | None = [] if self.keeps_tree else None
-        if in_beam or self.beam_size < 1:  # a beam refuses what is below 1
-            decoding = beam_search(state, self.limit, self.beam_size, self.rules, history)
-        else:
-            choose = None if self.sample is None else self.sample.chooser()
-            decoding = decode(state, self.limit, choose, self.rules)
-        steps: list[Step] = []
-        while True:
-            try:
-                step = next(decoding)
-            except StopIteration as stop:
-                hypothesis: Hypothesis = stop.value[0]
-                break
+        steps, results = list[Step](), list[Hypothesis]()
+        for step in self.search(state, self.limit, results, history):
             steps.append(step)
             if step.log_probs[0] > -math.inf:  # a beam that has just ended has no open hypothesis
                 yield self._step(step, step.token_ids[0], step.log_probs[0], step.parents[0])
+        hypothesis = results[0]
         if in_beam and self.capture is not None:
             state.forced_features(hypothesis.token_ids, hooks)
         path = zip(steps, hypothesis.token_ids, hypothesis.log_probs, hypothesis.parents, strict=False)
@@ -200,99 +173,111 @@ class Request:
             done = replace(done, tree=search_tree(history, *parts, self._greedy))
         yield done
 
+    def search(
+        self,
+        state: DecodingState,  # of one text, or of a batch of texts with rules and options like this one's
+        limit: Limit,
+        results: list[Hypothesis],  # gets one for each text in the end
+        history: list[BeamStep] | None = None,  # gets the steps of a beam
+    ) -> Iterator[Step]:
+        """The steps of the search."""
+        if self.beam_size != 1 or history is not None:
+            results += yield from beam_search(state, limit, self.beam_size, self.rules, history)
+        else:
+            choose = None if self.sample is None else self.sample.chooser()
+            results += yield from decode(state, limit, choose, self.rules)
+
     def replayed(
         self,
-        token_ids: Sequence[int],  # the output
-        log_probs: tuple[float, ...]
-        | None = None,  # those of an earlier run, against which the audit holds it
+        ids: tuple[int, ...],  # the output
+        log_probs: tuple[float, ...] | None = None,  # those of an earlier run, which the audit compares
         method: str = "forced",
     ) -> Translation:
         """The run of a given output, read in one pass (section 3.1, the masked decoder).
 
         Because of the causal mask, this pass computes the same values for every step as a search does.
         """
-        hooks, ids = self._hooks(self.capture), tuple(token_ids)
-        distribution = self.distributions(ids, hooks)
-        now = _of_tokens(distribution, ids)
-        then, pieces = log_probs or now, self.target.pieces if self.target else self.reader.pieces(ids)
+        return self.read_off(*self._passed(ids, self.capture), ids, log_probs, method)
+
+    def read_off(
+        self,
+        distribution: Tensor,  # (target, pieces) log-probabilities from a pass with the output
+        hooks: Hooks | None,  # who looked at the pass
+        ids: tuple[int, ...],
+        log_probs: tuple[float, ...] | None,  # as in ``replayed``
+        method: str,
+        row: int = 0,  # of a batch
+    ) -> Translation:
+        """The run of an output that has passed through the model."""
+        now, pieces = _of_tokens(distribution, ids), self.reader.pieces
+        best, then = zip(*alternatives(distribution), strict=True), log_probs or now
+        others = (tuple(map(Alternative, pieces(i), i, values)) for i, values in best)
+        names = self.output.pieces if self.output else pieces(ids)
+        steps = tuple(map(DecodeStep, names, ids, then, others, repeat(0)))
         hypothesis = Hypothesis(ids, then, (0,) * len(ids), sum(then))
-        best = zip(*alternatives(distribution), strict=True)
-        others = (tuple(map(Alternative, self.reader.pieces(i), i, values)) for i, values in best)
-        steps = tuple(map(DecodeStep, pieces, ids, then, others, repeat(0)))
-        again = (lambda: now) if log_probs else None
-        return self._finished(hypothesis, steps, method, hooks, again)
+        return self._finished(hypothesis, steps, method, hooks, (lambda: now) if log_probs else None, row)
 
     @torch.inference_mode()
-    def distributions(self, token_ids: Sequence[int], hooks: Hooks | None = None) -> Tensor:
-        """(target, pieces) log-probabilities from a new pass without a cache; raises as ``numbers``."""
-        hooks = hooks or self._hooks()
-        return self._state(hooks, hooks).forced(token_ids, hooks)
+    def _passed(self, ids: tuple[int, ...], capture: Capture | None = None) -> tuple[Tensor, Hooks | None]:
+        """(target, pieces) log-probabilities from a new pass without a cache, and who looked at it."""
+        state, hooks = self._begin(capture)
+        return state.forced(ids, hooks), hooks
 
-    @torch.inference_mode()
-    def recorded(self, token_ids: Sequence[int], capture: Capture) -> AttentionTrace:
-        """The recording of one more pass with an output; without one, of the encoder."""
-        hooks = self._hooks(capture)
+    def recorded(self, ids: tuple[int, ...], capture: Capture) -> AttentionTrace:
+        """The recording of one more pass with an output."""
+        _, hooks = self._passed(ids, capture)
         assert hooks is not None
-        state = self._state(hooks, hooks)
-        if token_ids:
-            state.forced_features(token_ids, hooks)
         trace = trace_of(hooks, self.config, lambda *_: AuditReport(()), 0, self.changes)
         assert trace is not None
         return trace
 
     def _constrain(self, prompt: tuple[int, ...]) -> None:
         """Adds to the rules of the search, which writes the prompt first, what changes ask of the output."""
-        first: list[Intervention] = []
-        if isinstance(self.model, LanguageModel):
-            for each in self.values:
-                if isinstance(each, Prefix) or (isinstance(each, Choose) and each.step < len(prompt)):
-                    raise InterventionError(
-                        f"The prompt decides its own tokens, so this cannot be done: {each}."
-                    )
-            first = [Prefix(prompt)] if prompt else []
-        changes = [*first, *self.values]
+        for each in self.values if self.reader.continues else ():
+            if isinstance(each, do.Prefix) or (isinstance(each, do.Choose) and each.step < len(prompt)):
+                raise do.InterventionError(f"{PROMPTED}: {each}.")
+        changes = [*([do.Prefix(prompt)] if prompt else []), *self.values]
         self.rules = constrained(self.rules, changes, self.reader.token_id, self.config.eos_id)
 
-    def _material(self, value: Intervention, shape: RunShape) -> Tensor | None:
+    def _material(self, value: do.Intervention, shape: RunShape) -> Tensor | None:
         """Values that a change puts in, if they must be computed first."""
-        if isinstance(value, Ablate) and value.by == "mean":
+        if isinstance(value, do.Ablate) and value.by == "mean":
             if self.reader.means is None:
-                raise InterventionError(self.reader.NO_MEANS)
+                where = "" if self.reader.continues else "measure them with `python -m explorer survey`, or "
+                raise do.InterventionError(f"{NO_MEANS}: {where}ablate by zero.")
             return self.reader.means.outputs[value.kind][value.layer, list(value.heads(self.config.n_heads))]
-        if not isinstance(value, Patch):
+        if not isinstance(value, do.Patch):
             return None
-        output = given_output(self.reader, value.target or (self.config.eos_id,))
-        changes, most = value.interventions, self.config.max_positions
-        other = Request(self.reader, value.text, 1, most, interventions=changes, target=output)
-        there = other.recorded(value.target or (), Capture(residual=True)).tensors[
-            placed(value.place)["hook"]
-        ]
+        output = self.reader.output(value.target or (self.config.eos_id,))
+        other = Request(self.reader, value.text, output, interventions=value.interventions)
+        there = other.recorded(output.ids, Capture(residual=True)).tensors[do.placed(value.place)["hook"]]
         there = there[value.heads(1)[0]] if value.part == "heads" else there
         return there[value.taken(len(there), shape.exact(value.side))]
 
-    def _hooks(self, capture: Capture | None = None) -> Hooks | None:
-        """Who looks at a pass: the request's changes and functions, and what records."""
-        if capture is None and not self.changes and not self.hooks:
-            return None
-        return hooks_of(self.config, capture, self.changes, self.hooks)
+    def _begin(
+        self, capture: Capture | None = None, in_beam: bool = False
+    ) -> tuple[DecodingState, Hooks | None]:
+        """The text, encoded and ready to be decoded; and who looks: changes, functions, what records.
 
-    def _state(self, hooks: Hooks | None, step_hooks: Hooks | None) -> DecodingState:
-        """The text, encoded and ready to be decoded."""
+        In a beam hypotheses change rows, so that only the best one is recorded, after the search.
+        """
+        hooks = steps = None
+        if capture is not None or self.changes or self.hooks:
+            hooks = steps = hooks_of(self.config, capture, self.changes, self.hooks)
+            if in_beam:
+                steps = hooks_of(self.config, None, self.changes, self.hooks)
         device = self.model.embedding.weight.device
         source = torch.tensor([self.source_ids], device=device) if self.source_ids else None
-        return DecodingState(self.model, source, hooks, step_hooks)
+        return DecodingState(self.model, source, hooks, steps), hooks
 
     def _greedy(self) -> Generator[str, None, Output]:
         """Greedy search for the same request, piece by piece, unrecorded."""
-        decoding = decode(self._state(self._hooks(), self._hooks()), self.limit, rules=self.rules)
-        while True:
-            try:
-                yield self.reader.pieces(next(decoding).token_ids)[0]
-            except StopIteration as stop:
-                ids, log_probs = stop.value[0].token_ids, stop.value[0].log_probs
-                return Output(
-                    self.reader.pieces(ids), ids, log_probs, self.rules.score(sum(log_probs), len(ids))
-                )
+        greedy, results = copy(self), list[Hypothesis]()
+        greedy.beam_size = 1
+        for step in greedy.search(self._begin()[0], self.limit, results):
+            yield self.reader.pieces(step.token_ids)[0]
+        ids, log_probs = results[0].token_ids, results[0].log_probs
+        return Output(self.reader.pieces(ids), ids, log_probs, self.rules.score(sum(log_probs), len(ids)))
 
     def _step(self, step: Step, token: int, log_prob: float, parent: int) -> DecodeStep:
         """One token of one hypothesis, which extends row ``parent``, with what else could have come next."""
@@ -307,25 +292,33 @@ class Request:
         method: str,
         hooks: Hooks | None,  # who looked
         again: Callable[[], tuple[float, ...]] | None = None,  # its log-probabilities by another pass
+        row: int = 0,
     ) -> Translation:
-        """The finished run with its trace."""
-        ids, target, reader = hypothesis.token_ids, tuple(step.token for step in steps), self.reader
-        text, read = reader.text(ids), (*reader.pieces((self.config.bos_id,)), *target[:-1])
+        """The finished run with its trace, whose first audit asks for that other pass."""
+        ids, config, reader = hypothesis.token_ids, self.config, self.reader
+        target, text = tuple(step.token for step in steps), reader.text(ids)
+        read = (*reader.pieces((config.bos_id,)), *target[:-1])
+        other_pass = again or cache(lambda: _of_tokens(self._passed(ids)[0], ids))
+
+        def audited(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
+            report = audit(trace, places, hypothesis.log_probs, other_pass(), self.model)
+            if not self.values:
+                return report
+            written = list(zip(reader.pieces(ids), ids, strict=True))
+            right = audited_tokens(self.values, self.source_tokens, written)
+            return report.joined(AuditReport((Check(TOKENS, float(not right), 0.0),)))
+
         trace = None
         if hooks is not None and self.capture is not None:
             tokens = {
-                "decoder": TokenTrace((self.config.bos_id, *ids[:-1]), read),
+                "decoder": TokenTrace((config.bos_id, *ids[:-1]), read),
                 "written": TokenTrace(ids, target, text),
             }
             if self.source_ids:
-                tokens["encoder"] = TokenTrace(self.source_ids, self.source_tokens, self.source_text)
-            auditor, functions = self._auditor(hypothesis, again), tuple(self.hooks)
-            trace = trace_of(hooks, self.config, auditor, 0, self.changes, tokens, functions)
-        kind: Callable[..., Translation] = Translation
-        if isinstance(self.model, LanguageModel):
-            kind = partial(Generation, prompt=text if self.target else self.prompt, given=self.given)
-        return kind(
-            source_text=self.source_text,
+                tokens["encoder"] = TokenTrace(self.source_ids, self.source_tokens, self.text)
+            trace = trace_of(hooks, config, audited, row, self.changes, tokens, tuple(self.hooks))
+        return Translation(
+            source_text="" if reader.continues else self.text,
             text=text,
             source_tokens=self.source_tokens,
             decoder_input_tokens=read,
@@ -334,57 +327,44 @@ class Request:
             steps=steps,
             method=method,
             model=reader.name,
-            config=self.config,
+            config=config,
             notes=tuple(dict.fromkeys(self._notes(ids, text, trace))),
             attention=trace,
             interventions=self.values,
-            distributions=partial(self.distributions, ids),  # of the request, which holds nothing recorded
+            distributions=lambda: self._passed(ids)[0],  # of the request, which holds nothing recorded
+            prompt=None if not reader.continues else self.text if self.output is None else text,
+            given=self.given,
         )
-
-    def _auditor(self, hypothesis: Hypothesis, again: Callable[[], tuple[float, ...]] | None) -> Auditor:
-        """Audits a run, whose output passes through the model once more when the first audit asks for it."""
-        ids = hypothesis.token_ids
-        other_pass = again or cache(lambda: _of_tokens(self.distributions(ids), ids))
-
-        def audited(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
-            report = audit(trace, places, hypothesis.log_probs, other_pass(), self.model)
-            if not self.values:
-                return report
-            written = list(zip(self.reader.pieces(ids), ids, strict=True))
-            right = audited_tokens(self.values, self.source_tokens, written)
-            return report.joined(AuditReport((Check(TOKENS, float(not right), 0.0),)))
-
-        return audited
 
     def _notes(self, ids: tuple[int, ...], text: str, trace: AttentionTrace | None) -> Iterator[str]:
         """Sentences for the reader of an output."""
-        config, reader = self.config, self.reader
+        config, end = self.config, self.config.eos_id
         yield from (*self.own_notes, *self.unread)
         length = len(self.source_ids) or len(ids)
         if config.trained_length is not None and length > config.trained_length:
-            yield reader.TOO_LONG.format(length, config.trained_length)
-        if ids[-1] != config.eos_id:
-            yield reader.CUT.format(len(ids))
-        elif self.target is None and not text:
+            yield TOO_LONG.format(length, config.trained_length)
+        if ids[-1] != end:
+            yield CUT.format(len(ids))
+        elif self.output is None and not text:
             yield EMPTY
-        if self.target is None and (unknown := ids.count(config.unk_id)):
+        if self.output is None and (unknown := ids.count(config.unk_id)):
             yield UNKNOWN.format(f"{unknown} piece{'s' * (unknown > 1)}")
         for each in self.values:
             rows = _decoder_rows(each)
             if rows and min(rows) >= len(ids):
-                yield reader.ENDED.format(each)
+                yield ENDED.format(each)
         translates = self.source_ids and getattr(config, "task", "translate") == "translate"
-        if translates and ids[-1] == config.eos_id and self._leaves_out(ids, trace):
+        if translates and ids[-1] == end and self._leaves_out(ids, trace):
             yield coverage.NOTE
-        if self.target is not None:
-            yield from self.target.unread
+        if self.output is not None:
+            yield from self.output.notes()
 
     def _leaves_out(self, ids: tuple[int, ...], trace: AttentionTrace | None) -> bool:
         """Whether an output covers much less than its source, by its length and by what attention reads."""
         prompts: tuple[str, ...] = getattr(self.config, "prompt_texts", ())
-        prompt = next(filter(self.source_text.startswith, prompts), "")
+        prompt = next(filter(self.text.startswith, prompts), "")
         languages = takewhile(self.config.language_pieces.__contains__, self.source_tokens)
-        first = len(self.reader.cut(prompt).ids) if prompt else len(list(languages))  # what says what to do
+        first = len(self.reader.ids(prompt)) if prompt else len(list(languages))  # what says what to do
         n_read, n_written = len(self.source_ids) - 1 - first, len(ids) - 1
         usual = coverage.SHORT * n_read <= n_written <= coverage.LONG * n_read
 
@@ -396,32 +376,65 @@ class Request:
         return coverage.leaves_out(n_read, n_written, unread)
 
 
-def answer(
-    reader: TextModel[Any],
-    text: str = "",
-    beam_size: int | None = None,
-    max_length: int | None = None,
-    target: GivenOutput | None = None,
-    **options: Unpack[Options],
-) -> Iterator[DecodeStep | Translation]:
-    """``Request.run``, once more on the CPU if the GPU has no memory left; raises as ``Request``."""
-    if options.get("interventions"):
-        options["interventions"] = as_interventions(options["interventions"])
-    parts = reader, text, beam_size, max_length
-    return reader.answered(lambda: Request(*parts, **options, target=target).run())
-
-
-def _of_tokens(distribution: Tensor, token_ids: Sequence[int]) -> tuple[float, ...]:
+def _of_tokens(distribution: Tensor, ids: Sequence[int]) -> tuple[float, ...]:
     """The log-probability of each token, from (tokens, vocab_size) log-probabilities."""
-    ids = torch.tensor(token_ids, device=distribution.device)[:, None]
-    return tuple(distribution.gather(1, ids)[:, 0].tolist())
+    places = torch.tensor(ids, device=distribution.device)[:, None]
+    return tuple(distribution.gather(1, places)[:, 0].tolist())
 
 
-def _decoder_rows(value: Intervention) -> tuple[int, ...]:
+def _decoder_rows(value: do.Intervention) -> tuple[int, ...]:
     """The rows of the decoder that a change names; none if it acts on all."""
-    if isinstance(value, Patch) and value.side == "decoder":
+    if isinstance(value, do.Patch) and value.side == "decoder":
         return tuple(here for here, _ in value.positions or ())
     if getattr(value, "kind", "encoder") == "encoder":
         return ()
     query = getattr(value, "query", None)
     return (query,) if query is not None else getattr(value, "rows", None) or ()
+
+
+def stream(
+    model: TextModel[Any], text: str = "", **options: Unpack[Options]
+) -> Iterator[DecodeStep | Translation]:
+    """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and last the run."""
+    if options.get("interventions"):
+        options["interventions"] = do.as_interventions(options["interventions"])
+    return model.answered(lambda: Request(model, text, **options).run())
+
+
+def translate(model: TextModel[Any], text: str = "", **options: Unpack[Options]) -> Translation:
+    """Translates a text of up to 1,024 tokens; a language model continues a prompt, which may be empty.
+
+    Raises:
+        InputError: The text is empty or too long.
+        InterventionError: A change does not fit the model or the text.
+        ValueError: An option is out of range.
+    """
+    *_, run = stream(model, text, **options)
+    assert isinstance(run, Translation)
+    return run
+
+
+def force(
+    model: TextModel[Any],
+    text: Tokens,  # the source, a text; for a language model the whole text, as ``target``
+    target: Tokens | None = None,  # a text; or all of its tokens, ``</s>`` included
+    **options: Unpack[Looking],
+) -> Translation:
+    """Runs a given output through the model in one pass, without decoding: how probable is each token?
+
+    Raises:
+        InputError: A text is empty or too long.
+        InterventionError: A change does not fit the model or its texts, or contradicts the output.
+    """
+    source, given = ("", text) if model.continues else (text, target)
+    assert isinstance(source, str)
+    output = model.output(given, model.rules_for(source).forced_start)
+    options["interventions"] = changes = do.as_interventions(options.get("interventions", ()))
+    written = list(zip(model.pieces(output.ids), output.ids, strict=True))
+    for each in changes:
+        steers = isinstance(each, do.Choose | do.Forbid | do.Prefix)
+        if steers and not audited_tokens([each], (), written):
+            raise do.InterventionError(f"The given translation contradicts a change: {each}.")
+    (run,) = model.answered(lambda: Request(model, source, output, **options).run())
+    assert isinstance(run, Translation)
+    return run

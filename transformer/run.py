@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.interventions import Intervention
 from transformer.text.brief import Brief
-from transformer.text.sentences import joined
 from transformer.view import (
     Array,
     AuditReport,
@@ -61,33 +60,38 @@ class NotCapturedError(ValueError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Translation(Brief):
-    """A sentence, its translation, and everything that the model computed for it. Immutable."""
+    """A sentence, its translation, and everything that the model computed for it. Immutable.
+
+    A language model's text has no source. Its target is the prompt and what was written after it, so that
+    each step, those of the prompt too, has the model's log-probability and its alternatives.
+    """
 
     source_text: str  # the text as the model read it
     text: str  # the translation
     source_tokens: tuple[str, ...]  # pieces of the source, ending in ``</s>``
-    decoder_input_tokens: tuple[
-        str, ...
-    ]  # what the decoder read: the start token and the output, shifted right
+    decoder_input_tokens: tuple[str, ...]  # what the decoder read: the start token, the output shifted right
     target_tokens: tuple[str, ...]  # what the decoder wrote, ending in ``</s>`` unless the limit cut it
     log_probs: tuple[float, ...]  # one per target token, in nats
     steps: tuple[DecodeStep, ...]  # one per target token
     method: str  # "greedy", "beam-4", "sample-7", "forced"
     model: str  # name of the model
     config: ModelConfig  # the model's config
-    notes: tuple[
-        str, ...
-    ] = ()  # sentences for the reader, such as that the text is longer than training texts
+    notes: tuple[str, ...] = ()  # sentences for the reader, such as that the text is very long
     attention: AttentionTrace | None = None  # the trace; None with ``capture=False``
-    model_sha256: str | None = (
-        None  # digest of the model's weights, if the run was opened from a file with it
-    )
+    model_sha256: str | None = None  # digest of the model's weights, if a file with it gave the run
     interventions: tuple[Intervention, ...] = ()  # what was changed in the model while it ran
     # runs source and output through the model once more, with the same changes, and returns (target, pieces)
     # log-probabilities; None if the run was opened from a file
     distributions: Callable[[], Tensor] | None = field(default=None, repr=False)
     # what a beam search looked at; None unless it was made with ``tree=True``
     tree: SearchTree | None = field(default=None, repr=False)
+    prompt: str | None = None  # how a language model's text begins; None of a model that translates
+    given: int = 0  # number of target tokens that were given: those of the prompt, or of a forced output
+
+    @property
+    def surprisals(self) -> tuple[float, ...]:
+        """−log₂ p of each token given those before it, in bits (Hale 2001)."""
+        return tuple(-value / math.log(2) for value in self.log_probs)
 
     @property
     def target_ids(self) -> tuple[int, ...]:
@@ -160,10 +164,6 @@ class Translation(Brief):
         """(length, d_model) input of the first layer of one side."""
         return read_only(self._trace().embeddings[side].input)
 
-    def residual(self, side: Side, layer: int, sublayer: str) -> ResidualTrace:
-        """``stream`` of "self_attention", "cross_attention" or "feed_forward" of a layer, from 0."""
-        return self.stream(Sublayer(side, layer, sublayer))  # type: ignore[arg-type]
-
     def stream(self, sublayer: Sublayer) -> ResidualTrace:
         """A sub-layer and the residual stream around it.
 
@@ -190,39 +190,3 @@ class Translation(Brief):
         if self.attention is None:
             raise NotCapturedError("Attention was not recorded; translate with capture=True.")
         return self.attention
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Generation(Translation):
-    """A prompt and its continuation. What a ``Translation`` says of its target holds of the whole text.
-
-    There is no source: ``source_tokens`` is empty. The target is the prompt and what was written after it,
-    so that each step, those of the prompt too, has the model's log-probability and its alternatives.
-    """
-
-    prompt: str = ""
-    given: int = 0  # number of the prompt's tokens, the first of the target
-
-    @property
-    def surprisals(self) -> tuple[float, ...]:
-        """−log₂ p of each token given those before it, in bits (Hale 2001)."""
-        return tuple(-value / math.log(2) for value in self.log_probs)
-
-
-@dataclass(frozen=True)
-class TranslatedText:
-    """A text of several sentences, each a run."""
-
-    runs: tuple[Translation, ...]
-
-    @property
-    def text(self) -> str:
-        """The translations in one line."""
-        return joined([run.text for run in self.runs])
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for the reader, each after the number of its sentence if there are several."""
-        several = len(self.runs) > 1
-        numbered = ((i, note) for i, run in enumerate(self.runs, start=1) for note in run.notes)
-        return tuple(f"Sentence {i}: {note}" if several else note for i, note in numbered)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 
@@ -13,14 +14,19 @@ from transformer.config import ModelConfig
 from transformer.decoding import FREE, AnyModel, SearchRules
 from transformer.devices import FULL, on_cpu
 from transformer.interventions import HeadMeans, InterventionError, Token
+from transformer.model import LanguageModel
 from transformer.text.brief import Brief
-from transformer.text.typed import PiecedText
+from transformer.text.typed import PiecedText, Read
 from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import NO_PIECE, UNK, unknown_text
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=AnyModel)
+Tokens = str | Sequence[int] | Sequence[str]
+"""A text, or all of its tokens as ids or pieces."""
 MAX_SOURCE_TOKENS = 1024
+LENGTH = 60
+"""Most tokens of a language model's text if the caller gives no number."""
 _leaving = threading.Lock()
 
 
@@ -31,17 +37,12 @@ class InputError(ValueError):
 class TextModel(Brief, Generic[Model]):
     """A network with its vocabulary, base of ``Translator`` and ``TextGenerator``.
 
-    Safe to share between threads: nothing in it changes but where it computes. A GPU that has no memory left
-    is left for the CPU; those that compute meanwhile end on the GPU.
+    A language model reads no source: what stands for one is its prompt, the beginning of the output. Safe to
+    share between threads: nothing in it changes but where it computes. A GPU that has no memory left is left
+    for the CPU; those that compute meanwhile end on the GPU.
     """
 
     config: ModelConfig
-    NO_MEANS: ClassVar[str]
-    TOO_LONG: ClassVar[str]
-    CUT: ClassVar[str]
-    ENDED: ClassVar[str]
-    """Sentences for the reader of a run: no mean outputs of heads, longer than training, cut by the
-    limit, ended before a change could act."""
 
     def __init__(
         self,
@@ -57,10 +58,13 @@ class TextModel(Brief, Generic[Model]):
     ) -> None:
         self.model, self.config = model, model.config
         model.eval().requires_grad_(False)
+        self.continues = isinstance(model, LanguageModel)
         self.tokenizer, self.name, self.heads, self.card = tokenizer, name, heads, card
         self.rules, self.notes, self.means = rules, notes, means
-        self._pieces = tokenizer.pieces(range(self.config.n_target_pieces))
-        self._source_pieces = tokenizer.source_pieces(range(self.config.vocab_size))
+        self._pieces = {
+            "source": tokenizer.source_pieces(range(self.config.vocab_size)),
+            "target": tokenizer.pieces(range(self.config.n_target_pieces)),
+        }
 
     @property
     def device(self) -> torch.device:
@@ -89,19 +93,20 @@ class TextModel(Brief, Generic[Model]):
                 self.notes = (*self.notes, FULL)  # before the model: who takes that one has the note
                 self.model = model
 
-    def ids(self, text: str) -> tuple[int, ...]:
-        """Ids of a source or a prompt, without special tokens."""
-        raise NotImplementedError
-
-    def limit(self, given_tokens: int, max_length: int | None = None) -> int:
-        """Most tokens of an output, for a number of source tokens, or of tokens of a prompt."""
-        raise NotImplementedError
-
     def cut(self, text: str) -> PiecedText:
-        """A source text in pieces, without special tokens; raises as ``Translator.ids``."""
+        """A source or a prompt in pieces, without special tokens.
+
+        InputError if it has too many tokens; and a source if it is empty, or does not name a target language
+        although the model needs one.
+        """
+        if self.continues:
+            prompt = self.tokenizer.cut_target(text)
+            if prompt.ids:
+                self._check_length(prompt.ids, "text")
+            return prompt
         cut = self.tokenizer.cut(text)
         languages = self.config.language_pieces
-        named = bool(cut.ids) and self._source_pieces[cut.ids[0]] in languages
+        named = bool(cut.ids) and self._pieces["source"][cut.ids[0]] in languages
         if languages and self.config.names_pair and cut.start is None:
             raise InputError(
                 f"This model knows {len(languages)} languages; begin the text with the one that it is in and "
@@ -116,66 +121,93 @@ class TextModel(Brief, Generic[Model]):
         return cut
 
     def cut_target(self, text: str) -> PiecedText:
-        """A translation in pieces, without special tokens; InputError if it is empty or too long."""
+        """An output in pieces, without special tokens; InputError if it is empty or too long."""
         cut = self.tokenizer.cut_target(text)
-        self._check_length(cut.ids, "translation")
+        self._check_length(cut.ids, "text" if self.continues else "translation")
         return cut
 
     def _check_length(self, ids: tuple[int, ...], what: str) -> None:
+        tokens, positions, said = len(ids) + 1, self.config.max_positions, ""
         if not ids:
-            raise InputError(f"The {what} is empty; type a sentence.")
-        tokens, positions = len(ids) + 1, self.config.max_positions
-        if tokens > MAX_SOURCE_TOKENS:
-            raise InputError(
-                f"The {what} has {tokens:,} tokens; shorten it to at most {MAX_SOURCE_TOKENS:,}."
-            )
-        if tokens > positions:
-            raise InputError(
-                f"The {what} has {tokens:,} tokens, but this model has {positions:,} positions; shorten it."
-            )
+            said = "is empty; type a sentence."
+        elif tokens > MAX_SOURCE_TOKENS:
+            said = f"has {tokens:,} tokens; shorten it to at most {MAX_SOURCE_TOKENS:,}."
+        elif tokens > positions:
+            said = f"has {tokens:,} tokens, but this model has {positions:,} positions; shorten it."
+        if said:
+            raise InputError(f"The {what} {said}")
 
-    def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """The pieces of source ids, ``▁`` kept."""
-        return tuple(self._source_pieces[i] if i < len(self._source_pieces) else NO_PIECE for i in ids)
+    def output(
+        self,
+        text: Tokens | None,
+        start: int
+        | None = None,  # id of a piece before a text that the text does not have, such as a language
+    ) -> PiecedText:
+        """A whole output with its special tokens, ``</s>`` too.
 
-    def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """The pieces of target ids, ``▁`` kept."""
-        return tuple(self._pieces[i] if i < len(self._pieces) else NO_PIECE for i in ids)
+        InputError if it is empty or too long; InterventionError if the vocabulary has no such token.
+        """
+        if isinstance(text, str):
+            cut, first, end = self.cut_target(text), () if start is None else (start,), (self.config.eos_id,)
+            pieces = (*self.pieces(first), *cut.pieces, *self.pieces(end))
+            return replace(cut, ids=(*first, *cut.ids, *end), pieces=pieces)
+        if not text:
+            what = "text" if self.continues else "translation"
+            raise InputError(f"The {what} is empty; give it at least one token.")
+        ids = tuple(map(self.token_id, text))
+        named = zip(text, self.pieces(ids), strict=True)
+        pieces = tuple(token if isinstance(token, str) else piece for token, piece in named)
+        return PiecedText(Read("", ()), ids, pieces, (), (), ())
+
+    def rules_for(self, text: str) -> SearchRules:
+        """The model's rules, with the piece that the output for a text begins with; raises as ``cut``."""
+        start = self.cut(text).start
+        return self.rules if start is None else replace(self.rules, forced_start=start)
+
+    def ids(self, text: str) -> tuple[int, ...]:
+        """Ids of a source or a prompt, without special tokens; raises as ``cut``."""
+        return self.cut(text).ids
+
+    def pieces(self, ids: Iterable[int], side: str = "target") -> tuple[str, ...]:
+        """The pieces of target or source ids, ``▁`` kept."""
+        pieces = self._pieces[side]
+        return tuple(pieces[i] if i < len(pieces) else NO_PIECE for i in ids)
 
     def text(self, ids: Iterable[int]) -> str:
-        """The plain text of ids, without special tokens."""
+        """The plain text of target ids, without special tokens."""
         return self.tokenizer.decode(ids).strip()
 
-    def token_id(self, token: Token) -> int:
-        """The id of a target token; InterventionError if the vocabulary has no such token."""
-        return _id_of(token, self._target_ids, len(self._pieces), "target")
-
-    def source_id(self, token: Token) -> int:
-        """The id of a source token; InterventionError if the vocabulary has no such token."""
-        return _id_of(token, self._source_ids, len(self._source_pieces), "source")
+    def token_id(self, token: Token, side: str = "target") -> int:
+        """The id of a target or source token; InterventionError if the vocabulary has no such token."""
+        if isinstance(token, str):
+            name = token if unknown_text(token) is None else UNK
+            if name in self._ids[side]:
+                return self._ids[side][name]
+            raise InterventionError(f"The model's {side} vocabulary has no token {token!r:.60}.")
+        if token >= (count := len(self._pieces[side])):
+            raise InterventionError(
+                f"The model's {side} vocabulary has {count:,} tokens; there is no id {token}."
+            )
+        return token
 
     @cached_property
-    def _target_ids(self) -> dict[str, int]:
-        return _first_ids(self._pieces)
+    def _ids(self) -> dict[str, dict[str, int]]:
+        """Ids by piece on each side; of several ids with one piece, the first."""
+        return {
+            side: {piece: len(pieces) - 1 - i for i, piece in enumerate(reversed(pieces))}
+            for side, pieces in self._pieces.items()
+        }
 
-    @cached_property
-    def _source_ids(self) -> dict[str, int]:
-        return _first_ids(self._source_pieces)
+    def limit(self, tokens: int, max_length: int | None = None) -> int:
+        """Most tokens of an output, for a number of source tokens, or for a text whose prompt has so many.
 
-
-def _first_ids(pieces: Sequence[str]) -> dict[str, int]:
-    """Ids by piece; of several ids with one piece, the first."""
-    return {piece: len(pieces) - 1 - i for i, piece in enumerate(reversed(pieces))}
-
-
-def _id_of(token: Token, ids: dict[str, int], count: int, side: str) -> int:
-    if isinstance(token, str):
-        name = token if unknown_text(token) is None else UNK
-        if name in ids:
-            return ids[name]
-        raise InterventionError(f"The model's {side} vocabulary has no token {token!r:.60}.")
-    if token >= count:
-        raise InterventionError(
-            f"The model's {side} vocabulary has {count:,} tokens; there is no id {token}."
-        )
-    return token
+        As requested, or as the rules say, or 1.5 × source tokens + 10 (of a text ``LENGTH``); ValueError if
+        it is out of range.
+        """
+        longest, least = self.config.max_positions, tokens + 1 if self.continues else 1
+        if max_length is None and not self.continues:
+            return min(self.rules.max_length or int(1.5 * tokens) + 10, longest)
+        most = LENGTH if max_length is None else max_length
+        if not least <= most <= longest:
+            raise ValueError(f"max_length is {most}; it must be from {least:,} to {longest:,}.")
+        return most

@@ -170,7 +170,7 @@ def test_lines_of_changes_lie_over_nothing_and_one_line_moves_nothing(visitor: V
         return visitor.read(edges)
 
     visitor.page.set_viewport_size({"width": 1280, "height": 800})  # type: ignore[attr-defined]
-    heads = [f"ablate_cross_{layer}.{head}_zero" for layer in (1, 2) for head in (1, 2)]
+    heads = [f"ablate_cross_{layer}_{head}" for layer in (1, 2) for head in (1, 2)]
     nothing, before = drawn()
     one, same = drawn(heads[0])
     several, moved = drawn(*heads)

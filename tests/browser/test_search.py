@@ -32,7 +32,7 @@ def opened(visitor: Visitor, **params: str) -> None:
 def test_a_token_of_the_tree_shows_its_map_and_the_search_continues_from_it(
     visitor: Visitor, models: Path
 ) -> None:
-    tree = load_translator(models / "random").translate(TEXT, 4, tree=True).tree
+    tree = load_translator(models / "random").translate(TEXT, beam_size=4, tree=True).tree
     assert tree is not None
     node = next(i for i, each in enumerate(tree.nodes) if each.step == 1 and not each.won and not each.ended)
     opened(visitor, decode="beam-4")

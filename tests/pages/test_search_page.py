@@ -22,7 +22,7 @@ opened = partial(run, PAGE, model="random", text=TEXT)
 
 
 def tree_of(beam_size: int = 4, **options: object) -> SearchTree:
-    found = models.find("random").translator().translate(TEXT, beam_size, tree=True, **options).tree
+    found = models.find("random").translator().translate(TEXT, beam_size=beam_size, tree=True, **options).tree
     assert found is not None
     return found
 
@@ -137,7 +137,9 @@ def test_continuing_keeps_the_tokens_of_the_node_and_searches_on():
     assert at.query_params["decode"] == "beam-4"
     assert "node" not in at.query_params
     kept = [do.prefix(tree.token_ids(node))]
-    assert candidates(at) == shown(models.find("random").translator().translate(TEXT, 4, interventions=kept))
+    assert candidates(at) == shown(
+        models.find("random").translator().translate(TEXT, beam_size=4, interventions=kept)
+    )
 
 
 def test_a_token_is_chosen_from_the_list_too():
@@ -196,7 +198,7 @@ def test_the_numbers_of_the_tree_are_offered_as_csv():
 def samples(count: int, **options: object) -> list[str]:
     translator = models.find("random").translator()
     runs = (
-        translator.translate(TEXT, 1, sample=Sampling(seed=seed, **options), capture=False)
+        translator.translate(TEXT, beam_size=1, sample=Sampling(seed=seed, **options), capture=False)
         for seed in range(1, count + 1)
     )
     return [each.text for each in sorted(runs, key=lambda each: -sum(each.log_probs))]
@@ -235,7 +237,7 @@ def test_a_sample_can_be_shown_on_every_page():
 def test_the_home_page_offers_the_settings_only_for_samples():
     at = run(model="random", text=TEXT, decode="sample-3", temperature="1.4", top_k="3")
     assert "sample-3, temperature 1.4, top-k 3" in str(feeds(at)["next"]["caption"])
-    own = models.find("random").translator().translate(TEXT, 1, sample=Sampling(1.4, 3, None, 3))
+    own = models.find("random").translator().translate(TEXT, beam_size=1, sample=Sampling(1.4, 3, None, 3))
     assert candidates(at) == shown(own)
     slider = next(each for each in at.slider if each.label == "Temperature")
     slider.set_value(0.5).run()

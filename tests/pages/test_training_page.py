@@ -48,7 +48,7 @@ def log_probs() -> tuple[torch.Tensor, list[int]]:
     model = models.find("random").translator()
     config: TransformerConfig = model.config
     source = torch.tensor([[*model.ids(TEXT), config.eos_id]])
-    target = [*model.target_ids(OWN), config.eos_id]
+    target = [*model.cut_target(OWN).ids, config.eos_id]
     logits = model.model(source, torch.tensor([[config.bos_id, *target[:-1]]]))[0]
     return logits.double().log_softmax(-1), target
 
@@ -72,7 +72,7 @@ def test_the_sentence_gives_the_mean_loss():
 
 def test_the_page_says_where_both_ways_part():
     _, target = log_probs()
-    free = models.find("random").translator().translate(TEXT, 1).target_ids
+    free = models.find("random").translator().translate(TEXT, beam_size=1).target_ids
     step = next(i for i, pair in enumerate(zip(target, free, strict=False)) if pair[0] != pair[1])
     assert f"**step {step + 1}**" in words(opened())
 

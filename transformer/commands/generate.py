@@ -6,6 +6,10 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from transformer.batches import forced_log_probs
+from transformer.batches import perplexity as perplexity_of
 from transformer.commands.arguments import (
     add_beam,
     add_device,
@@ -20,12 +24,11 @@ from transformer.commands.arguments import (
     warn,
     write,
 )
-from transformer.language import LENGTH, TextGenerator, load_language_model, log_probs
-from transformer.language import perplexity as perplexity_of
 from transformer.sampling import Sampling
 from transformer.storage.files import write_json
 from transformer.text.pairs import DataError, read_texts
-from transformer.text_model import InputError
+from transformer.text_model import LENGTH, InputError
+from transformer.translator import TextGenerator, load_language_model
 
 
 def add_commands(commands: Any) -> None:
@@ -106,7 +109,7 @@ def _texts(path: str) -> list[str]:
 def _scores(generator: TextGenerator, texts: Sequence[str]) -> dict[str, Any]:
     """Sizes of some texts, and the model's perplexity per word and per piece."""
     pieces = [len(generator.ids(text)) for text in texts]
-    found = log_probs(generator, texts)
+    found = np.array([sum(each) for each in forced_log_probs(generator, texts)])
     return {
         "texts": len(texts),
         "words": sum(len(text.split()) for text in texts),

@@ -52,8 +52,9 @@ def _write(
     values: Json = {"log_prob": round(total, 6), "tokens": count, "mean": round(total / count, 6)}
     columns = [f"{total:.6f}", str(count), f"{total / count:.6f}"]
     if arguments.tokens:
-        ids = translator.written_ids(pair.source, pair.target)
-        pieces, each = translator.pieces(ids), [round(value, 6) for value in log_probs]
+        start = translator.rules_for(pair.source).forced_start
+        pieces = translator.pieces(translator.output(pair.target, start).ids)
+        each = [round(value, 6) for value in log_probs]
         values |= {"target_tokens": pieces, "log_probs": each}
         columns += [" ".join(pieces), " ".join(f"{value:.6f}" for value in each)]
     write(arguments, values, "\t".join(columns))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer import coverage
-from transformer.batches import BATCH_POSITIONS, corpus_scores, translate_batched
+from transformer.batches import BATCH_POSITIONS, translate_batched
 from transformer.beam import SearchTree
 from transformer.commands.arguments import (
     Json,
@@ -29,7 +29,6 @@ from transformer.commands.arguments import (
     write,
 )
 from transformer.commands.lines import unread, warn_unread
-from transformer.run import TranslatedText
 from transformer.text.kinds import at_least
 from transformer.text.pairs import DataError, SentencePair, read_lines, read_pairs
 from transformer.text.sentences import joined
@@ -39,7 +38,7 @@ from transformer.training.batches import encode_pairs
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.objective import evaluate_loss
 from transformer.training.runs.progress import bar, duration
-from transformer.translator import Translator
+from transformer.translator import TranslatedText, Translator
 
 AT_ONCE = 1000
 """Lines of a file that are translated before they are written."""
@@ -156,7 +155,7 @@ def _translate_file(arguments: argparse.Namespace, translator: Translator) -> in
             try:
                 if line_text(text).strip():
                     parts = (text,) if arguments.no_split else translator.sentences(text)
-                    missing.update({note for each in parts for note in translator.unread(each)})
+                    missing.update({note for each in parts for note in translator.cut(each).notes()})
                     good[place] = parts
             except ValueError as error:
                 bad.append(f"{arguments.file}:{done + place + 1}: {error}")
@@ -233,6 +232,20 @@ def evaluate_file(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def corpus_scores(outputs: Sequence[str], pairs: Sequence[SentencePair]) -> Json:
+    """sacreBLEU's BLEU and chrF with their signatures."""
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+
+    bleu, chrf = BLEU(), CHRF()
+    references = [[pair.target for pair in pairs]]
+    values = {
+        "bleu": round(bleu.corpus_score(list(outputs), references).score, 2),
+        "chrf": round(chrf.corpus_score(list(outputs), references).score, 2),
+    }
+    return values | {"signature": str(bleu.get_signature()), "chrf_signature": str(chrf.get_signature())}
+
+
 def loss_on(translator: Translator, pairs: Sequence[SentencePair], workers: Workers = ALONE) -> float | None:
     """Loss on the pairs in nats per token; None if the vocabulary is not one of this package."""
     if not isinstance(translator.tokenizer, Tokenizer):
@@ -246,6 +259,6 @@ def check_lengths(translator: Translator, pairs: Sequence[SentencePair], path: s
     for pair in pairs:
         try:
             translator.ids(pair.source)
-            translator.target_ids(pair.target)
+            translator.cut_target(pair.target)
         except InputError as error:
             raise DataError(f"{path}:{pair.line}: {error}") from error

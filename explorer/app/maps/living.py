@@ -19,7 +19,6 @@ from explorer.linked.living.index import index
 from explorer.linked.living.known import Known
 from explorer.linked.living.page import written
 from explorer.linked.living.why import Explaining
-from transformer.run import Generation
 
 
 def living_page(
@@ -106,7 +105,7 @@ def _query(opened: Opened, now: State) -> dict[str, str]:
     told |= {"model": asked.model, "decode": asked.decode, "target": asked.target, "changes": asked.changes}
     told |= (
         {"prompt": run.prompt}
-        if isinstance(run, Generation)
+        if run.prompt is not None
         else {"text": asked.text, "sentence": examples.whole(asked.text)}
     )
     return as_params(State(**told))

@@ -28,7 +28,7 @@ from explorer.lenses.targets.smoothing import smoothed as shown_smoothed
 from explorer.lenses.what_if.build import Pair, Plane, plane_of
 from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import Translation, Translator
-from transformer.batches import BatchEntry, run_batch
+from transformer.batches import run_batch
 from transformer.config import AttentionKind, Head, PlacedHead, Side
 from transformer.decoding import SearchRules
 from transformer.interventions import Intervention
@@ -116,7 +116,7 @@ def statistics(opened: Opened, kind: str) -> Grid:
     return grid(sentence_totals(opened.translation, AttentionKind(kind), parts))
 
 
-def batch(source: Source, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
+def batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
     """Several sentences translated as one padded batch.
 
     Raises:
@@ -134,7 +134,7 @@ def batch(source: Source, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
 
 
 @per_model(6)
-def _batch(source: Source, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
+def _batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
     return run_batch(source.translator(), texts)
 
 

@@ -202,7 +202,9 @@ def _decode(model: Model, asked: Request, progress: Progress, capture: bool = Tr
     sample = None
     if asked.decode.startswith(SAMPLE):
         sample = asked.drawing.sampling(int(asked.decode.removeprefix(SAMPLE)))
-    steps = model.stream(asked.text, beam_size, sample=sample, capture=capture, interventions=asked.changes)
+    steps = model.stream(
+        asked.text, beam_size=beam_size, sample=sample, capture=capture, interventions=asked.changes
+    )
     return _last(steps, progress)
 
 
@@ -256,7 +258,7 @@ def _bettered(asked: Request, greedy: Translation, size: int, progress: Progress
     def score(run: Translation) -> float:
         return model.rules.score(sum(step.log_prob for step in run.steps), len(run.steps))
 
-    found = _last(model.stream(asked.text, size, capture=False), progress)
+    found = _last(model.stream(asked.text, beam_size=size, capture=False), progress)
     told = Bettered(found.text, score(found), score(greedy))
     return told if found.text != greedy.text and told.score > told.greedy else None
 
@@ -272,7 +274,7 @@ def search(
     with _turn(beam_size * model.limit(len(model.ids(asked.text)) + 1), progress):
         stream = model.stream(
             asked.text,
-            beam_size,
+            beam_size=beam_size,
             interventions=asked.changes,
             length_penalty=rules.length_penalty,
             tree=True,
@@ -308,7 +310,7 @@ def _refusal(source: Source, asked: Request) -> str | None:
         if asked.target is not None:
             model.force(asked.text, asked.target, capture=False, interventions=asked.changes)
         else:
-            next(model.stream(asked.text, 1, capture=False, interventions=asked.changes))
+            next(model.stream(asked.text, beam_size=1, capture=False, interventions=asked.changes))
     except ValueError as error:
         return str(error)
     return None

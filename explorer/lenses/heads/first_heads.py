@@ -27,7 +27,7 @@ class Runs(Protocol):
     def config(self) -> ModelConfig:
         """Its sizes."""
 
-    def translate(self, text: str, beam_size: int = 1, *, max_length: int) -> Translation:
+    def translate(self, text: str = "", *, beam_size: int = 1, max_length: int = ...) -> Translation:
         """The run of a text, with its trace."""
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from explorer.lenses.measures.passes import forced_passes
 from explorer.lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
-from transformer.batches import Passes
-from transformer.config import AttentionKind, ModelConfig, Side
+from transformer.config import AttentionKind, ModelConfig
 from transformer.hooks import At, Edit
 from transformer.model import Transformer
 from transformer.run import Translation
@@ -39,11 +39,6 @@ class Cut(NamedTuple):
     layer: int | None = None  # in this layer, from 0; None for all
     head: int | None = None  # in this head, from 0; None for all
     query: int | None = None  # for this query, from 0; None for all
-
-    @property
-    def side(self) -> Side:
-        """The first stack that computes something else."""
-        return "encoder" if self.kind is AttentionKind.ENCODER else "decoder"
 
 
 def cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> dict[str, list[Edit]]:
@@ -110,13 +105,14 @@ class Effects:
         assert isinstance(translator.model, Transformer)
         self._model, self._run = translator.model, run
         self._source = [*translator.ids(run.source_text), translator.config.eos_id]
-        target = target or run.target_ids
-        self._passes = Passes(self._model, self._source, target, self._edits, AT_ONCE)
-        self.base = self._passes.log_probs([()])[0]
+        self._target = target or run.target_ids
+        (base,) = self._passes([()])
+        self.base = base[0]
         """(target,) float32: log-probability of every token without a cut, in nats."""
 
-    def _edits(self, runs: Sequence[Sequence[Cut]]) -> dict[str, list[Edit]]:
-        return cut_edits(runs, self._model.config)
+    def _passes(self, runs: Sequence[Sequence[Cut]]) -> Iterator[Tensor]:
+        edits = partial(cut_edits, config=self._model.config)
+        return forced_passes(self._model, self._source, self._target, runs, edits, AT_ONCE)
 
     def of(self, cuts: Iterable[Sequence[Cut]], tell: Tell = silent) -> Tensor:
         """(runs, target) Δ log p of every token, float32."""
@@ -128,8 +124,7 @@ class Effects:
 
     def parts(self, cuts: Sequence[Sequence[Cut]]) -> Iterator[Tensor]:
         """As ``of``, in parts of as many runs as fit a pass."""
-        for part in self._passes.parts(cuts):
-            yield part - self.base
+        yield from (part - self.base for part in self._passes(cuts))
 
     def left_out(self, positions: Iterable[int]) -> Tensor:
         """(target,) Δ log p of the same translation, if some source tokens are not in the text."""
@@ -137,8 +132,8 @@ class Effects:
         kept = [each for place, each in enumerate(self._source) if place not in gone]
         if len(kept) < 2:
             raise UnmeasuredError("Without these tokens, no source is left.")
-        passes = Passes(self._model, kept, self._run.target_ids, self._edits)
-        return passes.log_probs([()])[0] - self.base
+        (without,) = forced_passes(self._model, kept, self._run.target_ids, [()], lambda _: {})
+        return without[0] - self.base
 
 
 def on_difference(

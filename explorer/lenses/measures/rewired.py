@@ -7,13 +7,16 @@ for it; what other heads make of the change is counted in.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
+from torch import Tensor
 
+from explorer.lenses.measures.passes import forced_passes
 from explorer.lenses.measures.stream import recorded
-from transformer.batches import Passes, Swap, swapped
 from transformer.config import AttentionKind
-from transformer.interventions import head_output
+from transformer.hooks import At, Edit
 from transformer.model import EncoderDecoder
 from transformer.run import Translation
 from transformer.translator import Translator
@@ -69,10 +72,19 @@ def rewired(
     if query is not None and not 0 <= query < queries:
         raise IndexError(f"There is no query {query}; this head has {queries}, from 0.")
     outputs = torch.as_tensor(np.asarray(maps, dtype=np.float32)) @ value
-    place = head_output(kind, layer, head)
-    runs = [[Swap(place, each if query is None else each[query], query)] for each in outputs]
-    source = [*translator.ids(run.source_text), translator.config.eos_id]
-    passes = Passes(translator.model, source, run.target_ids, swapped)
-    with_others = passes.log_probs([(), *runs])
+    rows = slice(None) if query is None else slice(query, query + 1)
+
+    def edits(runs: Sequence[Tensor | None]) -> dict[str, list[Edit]]:
+        def edit(own: Tensor, at: At) -> Tensor:
+            changed = own.clone()
+            for row, output in enumerate(runs):
+                if output is not None:
+                    changed[row, head, rows] = output[rows].to(own)
+            return changed
+
+        return {f"{run.config.sites[kind].sublayer(layer).path}.heads": [edit]}
+
+    source, runs = [*translator.ids(run.source_text), translator.config.eos_id], [None, *outputs]
+    with_others = torch.cat([*forced_passes(translator.model, source, run.target_ids, runs, edits)])
     found: Array = (with_others[1:] - with_others[0]).numpy()
     return found

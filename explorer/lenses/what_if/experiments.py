@@ -51,7 +51,7 @@ class Bench:
 
     def word(self, word: str) -> list[int]:
         """Positions, from 0, of the pieces of a source word; raises InputError if there is none."""
-        return _positions(self.translator.source_pieces(self.translator.ids(self.text)), word)
+        return _positions(self.translator.pieces(self.translator.ids(self.text), "source"), word)
 
     def step(self, word: str) -> int:
         """The step, from 0, that writes the first piece of a word; raises InputError if there is none."""

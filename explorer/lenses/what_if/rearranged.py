@@ -60,7 +60,7 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
         entered = audit_entered(trace, model, OUTPUT_LIMIT[trace.dtype])
         return replace(audit(trace, places), unmade=(PLACES_UNMADE,)).joined(entered)
 
-    read = TokenTrace(ids, translator.source_pieces(ids), translator.tokenizer.read(text), offset)
+    read = TokenTrace(ids, translator.pieces(ids, "source"), translator.tokenizer.read(text), offset)
     trace = trace_of(hooks, model.config, auditor, tokens={"encoder": read})
     assert trace is not None
     return trace
@@ -107,7 +107,7 @@ def swap_words(translator: Translator, text: str, one: int, other: int) -> Swapp
     """
     eos_id = translator.config.eos_id
     ids = (*translator.ids(text), eos_id)
-    order = swapped_order(translator.source_pieces(ids), one, other)
+    order = swapped_order(translator.pieces(ids, "source"), one, other)
     moved = tuple(ids[place] for place in order)
     changed = translator.tokenizer.decode(moved)
     if (*translator.ids(changed), eos_id) != moved:

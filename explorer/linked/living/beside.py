@@ -12,8 +12,7 @@ from transformer.interventions import Choose, DropSource, EditSource, Forbid, Hi
 from transformer.run import Translation
 
 if TYPE_CHECKING:
-    from transformer.language import TextGenerator
-    from transformer.translator import Translator
+    from transformer.translator import TextGenerator, Translator
 
 OF_TOKENS = (Choose, Forbid, Prefix, EditSource, DropSource)
 """Changes of what the model reads and writes, which leave its arithmetic as it is."""
@@ -78,4 +77,4 @@ def _decoded(
         options["max_length"] = len(run.target_tokens)
     if run.source_tokens:
         return model.translate(run.source_text, **options)  # type: ignore[union-attr]
-    return model.generate(run.prompt, **options)  # type: ignore[union-attr, attr-defined]
+    return model.generate(run.prompt or "", **options)  # type: ignore[union-attr]

@@ -92,21 +92,20 @@ def _maker(arguments: argparse.Namespace) -> Make:
 def _opened(directory: Path, arguments: argparse.Namespace) -> tuple[Run, Known]:
     """What makes the run of a text with a model, and what is known of the model."""
     from explorer.linked.living.known import Known
-    from transformer.language import load_language_model
-    from transformer.translator import load_translator
+    from transformer.translator import load_language_model, load_translator
 
     scored = {name: getattr(arguments, name) for name in ("length_penalty", "length_offset")}
     if _continues(directory):
         writer = load_language_model(directory, arguments.device)
 
         def write(text: str, changes: Changes) -> Translation:
-            return writer.generate(text, arguments.beam_size, interventions=changes, **scored)
+            return writer.generate(text, beam_size=arguments.beam_size, interventions=changes, **scored)
 
         return write, Known.of(writer, directory)
     translator = load_translator(directory, arguments.device)
 
     def translate(text: str, changes: Changes) -> Translation:
-        return translator.translate(text, arguments.beam_size, interventions=changes, **scored)
+        return translator.translate(text, beam_size=arguments.beam_size, interventions=changes, **scored)
 
     return translate, Known.of(translator, directory)
 

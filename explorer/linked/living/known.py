@@ -17,13 +17,12 @@ from explorer.linked.view import Gloss
 from explorer.linked.view.examples import Example, read_examples
 from transformer.config import Head
 from transformer.interventions import write_text
-from transformer.run import Generation, Translation
+from transformer.run import Translation
 from transformer.storage.description import EXAMPLES_FILE, languages_in_words, languages_of
 from transformer.storage.files import CheckpointError
 
 if TYPE_CHECKING:
-    from transformer.language import TextGenerator
-    from transformer.translator import Translator
+    from transformer.translator import TextGenerator, Translator
 
 
 Roles = Mapping[str, Sequence[Sequence[str]]]
@@ -99,11 +98,11 @@ def address(
             query = {**query, "changes": write_text(run.interventions)}
     if len(urlencode(query, errors="replace")) > LONGEST:
         return None
-    return {"at": app, "page": "language_model" * isinstance(run, Generation), "query": query}
+    return {"at": app, "page": "language_model" * (run.prompt is not None), "query": query}
 
 
 def _texts(run: Translation) -> dict[str, str]:
     decoded = run.method == "greedy" or run.method.startswith("beam-")
-    if isinstance(run, Generation):
+    if run.prompt is not None:
         return {"prompt": run.prompt, "decode": run.method} if decoded else {"prompt": run.text}
     return {"text": run.source_text, **({"decode": run.method} if decoded else {"target": run.text})}

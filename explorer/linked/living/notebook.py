@@ -12,8 +12,7 @@ from explorer.linked.living.page import page
 from transformer.run import Translation
 
 if TYPE_CHECKING:
-    from transformer.language import TextGenerator
-    from transformer.translator import Translator
+    from transformer.translator import TextGenerator, Translator
 
 _UNTRUSTED = "This view runs scripts, so a notebook shows it only if it is trusted."
 

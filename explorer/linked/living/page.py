@@ -29,8 +29,7 @@ from transformer.config import Head
 from transformer.run import NotCapturedError, Translation
 
 if TYPE_CHECKING:
-    from transformer.language import TextGenerator
-    from transformer.translator import Translator
+    from transformer.translator import TextGenerator, Translator
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "

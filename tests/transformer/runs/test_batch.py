@@ -24,8 +24,12 @@ def test_every_sentence_is_filled_up_to_the_longest(translator: Translator, entr
         assert entry.target_tokens[:n_target] == alone.target_tokens
         assert entry.decoder_input_tokens[:n_target] == alone.decoder_input_tokens
         assert set(entry.target_tokens[n_target:]) <= {"<pad>"}
-        assert entry.source_mask.tolist() == [token != "<pad>" for token in entry.source_tokens]
-        assert entry.target_mask.tolist() == [token != "<pad>" for token in entry.decoder_input_tokens]
+        assert entry.padding_mask.tolist() == [token != "<pad>" for token in entry.source_tokens]
+        assert (entry.text, entry.target_ids, entry.log_probs) == (
+            alone.text,
+            alone.target_ids,
+            pytest.approx(alone.log_probs, abs=1e-4),
+        )
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])

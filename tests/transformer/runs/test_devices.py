@@ -11,7 +11,7 @@ from random_models import random_language_model, random_model
 
 from transformer import TextGenerator, Translator, devices, load_language_model, load_translator
 from transformer.commands.program import run_program
-from transformer.devices import FULL, LARGE, VARIABLE, choose_device, on_cpu, placed, stays
+from transformer.devices import FULL, LARGE, VARIABLE, choose_device, on_cpu, stays
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
 
@@ -99,17 +99,23 @@ def test_a_model_is_opened_where_the_rule_says(
     assert [each.type for each in asked] == ["cpu", "cuda", "cpu"]
 
 
-def test_a_model_for_which_the_gpu_has_no_room_is_on_the_cpu_and_says_so():
+@pytest.mark.usefixtures("gpu")
+def test_a_model_for_which_the_gpu_has_no_room_is_on_the_cpu_and_says_so(
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     places: list[str] = []
 
-    def put(place: torch.device) -> torch.nn.Module:
+    def put(model: torch.nn.Module, place: torch.device, _: torch.dtype) -> torch.nn.Module:
         places.append(place.type)
         if place.type == "cuda":
             raise torch.OutOfMemoryError
-        return torch.nn.Linear(1, 1)
+        return model
 
-    assert placed(put, torch.device("cuda"))[1] == (FULL,)
-    assert placed(put, torch.device("cpu"))[1] == ()
+    monkeypatch.setattr("transformer.translator.convert", put)
+    model = random_model(vocab_size=tokenizer.vocab_size)
+    save_checkpoint(tmp_path, model.config, model.state_dict(), tokenizer)
+    assert load_translator(tmp_path, "cuda").notes == (FULL,)
+    assert load_translator(tmp_path, "cpu").notes == ()
     assert places == ["cuda", "cpu", "cpu"]
 
 

@@ -18,7 +18,7 @@ def drawn(translator, seeds=range(5), **more):
 
 def test_a_draw_is_the_sample_of_its_seed(translator):
     for seed, found in zip(range(5), drawn(translator).translations, strict=True):
-        own = translator.translate(TEXT, 1, sample=Sampling(1.3, 4, None, seed), capture=False)
+        own = translator.translate(TEXT, beam_size=1, sample=Sampling(1.3, 4, None, seed), capture=False)
         assert found.target_ids == own.target_ids
         assert found.log_probs == own.log_probs
 

@@ -29,9 +29,8 @@ from explorer.lenses.targets.lesson import lesson
 from explorer.lenses.targets.smoothing import smoothed
 from explorer.lenses.what_if.rearranged import encode_moved
 from transformer import Capture, Sampling, TextGenerator, Translator
-from transformer.batches import greedy, run_batch
+from transformer.batches import forced_log_probs, run_batch
 from transformer.config import ENCODINGS, Sublayer
-from transformer.language import log_probs
 from transformer.model import EncoderDecoder
 from transformer.run import Translation
 from transformer.text.vocabulary import Tokenizer
@@ -114,7 +113,7 @@ def test_every_network_decodes_step_by_step_and_is_captured(
         run.attention.audit()
         translator.force(TEXT, "two one", capture=WHOLE)
         run_batch(translator, ["one", TEXT])
-        greedy(translator, ["one", TEXT])
+        translator.hypotheses(["one", TEXT])
 
 
 def test_a_language_model_reads_and_writes(tokenizer: Tokenizer):
@@ -123,7 +122,7 @@ def test_a_language_model_reads_and_writes(tokenizer: Tokenizer):
         generator = TextGenerator(moved(model, mode), tokenizer)
         generator.generate("one two", max_length=9, capture=WHOLE).attention.audit()
         generator.force(TEXT, capture=WHOLE)
-        log_probs(generator, ["one", TEXT])
+        forced_log_probs(generator, ["one", TEXT])
         lenses.copying(generator.model)
 
 

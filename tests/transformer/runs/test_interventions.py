@@ -287,7 +287,7 @@ def test_choosing_a_token_equals_a_forced_pass_over_that_prefix(ready):
 def test_source_edits_are_read_instead_of_the_typed_words(ready):
     ids = ready.ids(TEXT)
     edited = ready.translate(TEXT, max_length=4, interventions=[do.edit_source(1, ids[3]), do.drop_source(0)])
-    assert edited.source_tokens == ready.source_pieces([ids[3], ids[2], ids[3], 2])
+    assert edited.source_tokens == ready.pieces([ids[3], ids[2], ids[3], 2], "source")
     assert edited.source_text == TEXT
     assert edited.attention.audit().passed
     with pytest.raises(do.InterventionError, match="No source token is left"):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from transformer.language import perplexity
+from transformer.batches import perplexity
 
 
 def test_even_probabilities_give_their_number_as_perplexity_and_each_sentence_has_one_end():

@@ -122,7 +122,7 @@ def test_a_changed_run_is_verified_and_opens_again_from_its_files(
     recurrent: Translator, name: str, beam_size: int
 ):
     change = CHANGES[name](recurrent.translate(OTHER, max_length=4))
-    found = recurrent.translate(TEXT, beam_size, max_length=7, interventions=[change])
+    found = recurrent.translate(TEXT, beam_size=beam_size, max_length=7, interventions=[change])
     assert not failed(found.attention)
     assert found.attention is not None
     assert found.attention.audit().placed

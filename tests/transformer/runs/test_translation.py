@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from transformer import AttentionKind, Capture, Window
+from transformer.config import Sublayer
 from transformer.run import NotCapturedError
 
 TEXT = "one two three four five"
@@ -96,11 +97,11 @@ def test_labels_are_source_tokens_tokens_read_and_tokens_predicted(translation):
 def test_residuals_out_of_range_or_not_recorded_are_refused(translation, translator):
     for layer, name in ((3, "self_attention"), (-1, "feed_forward"), (0, "norm")):
         with pytest.raises(IndexError):
-            translation.residual("decoder", layer, name)
+            translation.stream(Sublayer("decoder", layer, name))
     with pytest.raises(IndexError):
-        translation.residual("encoder", 0, "cross_attention")
+        translation.stream(Sublayer("encoder", 0, "cross_attention"))
     with pytest.raises(NotCapturedError, match="residual=True"):
-        translator.translate("one", max_length=2).residual("encoder", 0, "feed_forward")
+        translator.translate("one", max_length=2).stream(Sublayer("encoder", 0, "feed_forward"))
 
 
 def test_reading_attention_that_was_not_captured_is_one_sentence(translator):

@@ -240,6 +240,13 @@ def test_a_beam_size_out_of_range_is_refused(translator, beam_size):
         translator.translate("one", beam_size=beam_size)
 
 
+def test_an_option_that_does_not_exist_here_is_refused(translator):
+    with pytest.raises(TypeError, match="no option beem"):
+        translator.translate("one", beem=2)
+    with pytest.raises(TypeError, match="no option beam_size"):
+        translator.force("one", "two", beam_size=2)
+
+
 def test_sampling_with_a_beam_is_refused(translator):
     with pytest.raises(ValueError, match="beam_size=1"):
         translator.translate("one", beam_size=2, sample=Sampling())

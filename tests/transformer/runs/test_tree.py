@@ -20,7 +20,7 @@ BEAM = 3
 
 @pytest.fixture(scope="module")
 def searched(translator):
-    return translator.translate(TEXT, BEAM, max_length=6, tree=True)
+    return translator.translate(TEXT, beam_size=BEAM, max_length=6, tree=True)
 
 
 CHANGES = {
@@ -33,11 +33,11 @@ CHANGES = {
 
 
 def test_a_search_without_the_question_keeps_no_tree(translator):
-    assert translator.translate(TEXT, BEAM).tree is None
+    assert translator.translate(TEXT, beam_size=BEAM).tree is None
 
 
 def test_asking_for_the_tree_changes_nothing_else(translator, searched):
-    plain = translator.translate(TEXT, BEAM, max_length=6)
+    plain = translator.translate(TEXT, beam_size=BEAM, max_length=6)
     assert plain.target_ids == searched.target_ids
     assert plain.log_probs == searched.log_probs
     assert searched.tree.token_ids(searched.tree.winner) == searched.target_ids
@@ -47,7 +47,7 @@ def test_asking_for_the_tree_changes_nothing_else(translator, searched):
 def test_every_node_is_one_of_the_best_continuations_of_what_was_kept(translator, name):
     """The search done again by forced passes: at each step, the 2 × beam best of all continuations."""
     changes = CHANGES[name]
-    tree = translator.translate(TEXT, BEAM, max_length=6, interventions=changes, tree=True).tree
+    tree = translator.translate(TEXT, beam_size=BEAM, max_length=6, interventions=changes, tree=True).tree
     kept = [None]
     for step in range(tree.steps):
         here = [i for i, node in enumerate(tree.nodes) if node.step == step]
@@ -71,7 +71,7 @@ def _continuations(translator, tree, parent, changes):
 @pytest.mark.parametrize("name", CHANGES)
 def test_every_node_s_run_is_a_forced_run_of_its_prefix(translator, name):
     changes = CHANGES[name]
-    base = translator.translate(TEXT, BEAM, max_length=6, interventions=changes, tree=True)
+    base = translator.translate(TEXT, beam_size=BEAM, max_length=6, interventions=changes, tree=True)
     for i, node in enumerate(base.tree.nodes):
         ids = base.tree.token_ids(i)
         found = branch(translator, base, i)
@@ -114,14 +114,14 @@ def test_greedy_search_runs_beside_the_tree(translator, searched):
 
 def test_greedy_search_runs_with_the_same_changes(translator):
     changes = (do.ablate("cross", 1, 2), do.choose(1, "▁drei"))
-    tree = translator.translate(TEXT, BEAM, max_length=6, interventions=changes, tree=True).tree
+    tree = translator.translate(TEXT, beam_size=BEAM, max_length=6, interventions=changes, tree=True).tree
     alone = translator.translate(TEXT, max_length=6, interventions=changes)
     assert tree.greedy.token_ids == alone.target_ids
 
 
 def test_the_length_penalty_of_a_call_is_that_of_the_score(translator):
     for penalty in (0.0, 0.6, 2.0):
-        done = translator.translate(TEXT, BEAM, max_length=6, length_penalty=penalty, tree=True)
+        done = translator.translate(TEXT, beam_size=BEAM, max_length=6, length_penalty=penalty, tree=True)
         node = done.tree.nodes[done.tree.winner]
         assert done.tree.rules.length_penalty == penalty
         assert node.score == pytest.approx(node.total / (node.step + 1) ** penalty)
@@ -130,7 +130,9 @@ def test_the_length_penalty_of_a_call_is_that_of_the_score(translator):
 
 
 def test_a_call_may_score_by_the_formula_of_wu_and_its_greedy_output_is_scored_the_same(translator):
-    tree = translator.translate(TEXT, BEAM, max_length=6, length_penalty=0.6, length_offset=5, tree=True).tree
+    tree = translator.translate(
+        TEXT, beam_size=BEAM, max_length=6, length_penalty=0.6, length_offset=5, tree=True
+    ).tree
     for each in tree.nodes:
         assert each.score == pytest.approx(each.total / ((5 + each.step + 1) / 6) ** 0.6)
     greedy = tree.greedy
@@ -143,16 +145,19 @@ def test_a_call_may_score_by_the_formula_of_wu_and_its_greedy_output_is_scored_t
 )
 def test_an_impossible_score_is_refused(translator, wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        translator.translate(TEXT, BEAM, **wrong)
+        translator.translate(TEXT, beam_size=BEAM, **wrong)
 
 
 def test_a_sample_has_no_tree(translator):
     with pytest.raises(ValueError, match="no tree"):
-        translator.translate(TEXT, 1, sample=Sampling(), tree=True)
+        translator.translate(TEXT, beam_size=1, sample=Sampling(), tree=True)
 
 
 def test_a_beam_of_one_is_greedy_search_with_a_tree(translator):
-    done, greedy = translator.translate(TEXT, 1, max_length=6, tree=True), translator.translate(TEXT, 1, 6)
+    done, greedy = (
+        translator.translate(TEXT, beam_size=1, max_length=6, tree=True),
+        translator.translate(TEXT, beam_size=1, max_length=6),
+    )
     assert done.target_ids == greedy.target_ids
     assert done.method == greedy.method
     assert done.attention.audit().passed
@@ -161,7 +166,7 @@ def test_a_beam_of_one_is_greedy_search_with_a_tree(translator):
 
 def test_a_closed_form_model_s_tree_holds_its_translation(solved):
     case = CASES[solved.name]
-    tree = solved.translate(case.sentence, 4, tree=True).tree
+    tree = solved.translate(case.sentence, beam_size=4, tree=True).tree
     assert tuple(tree.nodes[i].token for i in tree.path(tree.winner)) == case.target_tokens
     assert tree.greedy.tokens == case.target_tokens
     assert tree.along(tree.greedy.token_ids) == tree.path(tree.winner)
@@ -169,7 +174,7 @@ def test_a_closed_form_model_s_tree_holds_its_translation(solved):
 
 def test_a_model_of_another_family_keeps_its_own_rules(original):
     translator = load_translator(original)
-    done = translator.translate("one two three", 3, tree=True)
+    done = translator.translate("one two three", beam_size=3, tree=True)
     assert done.tree.rules.length_penalty == translator.rules.length_penalty
     assert done.tree.token_ids(done.tree.winner) == done.target_ids
     barred = {ids[0] for ids in translator.rules.forbidden if len(ids) == 1}

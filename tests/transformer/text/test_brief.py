@@ -8,6 +8,7 @@ from random_models import random_language_model
 import transformer
 from explorer.lenses import compare_runs
 from transformer import AttentionKind, Capture, Sampling, TextGenerator, Window
+from transformer.config import Sublayer
 from transformer.text.brief import LINES, WIDTH
 from transformer.translator import Translator
 
@@ -21,7 +22,11 @@ def values(translator: Translator) -> list[object]:
     return [
         *(translator, translator.model, translator.tokenizer, translator.config),
         *(run, run.steps[0], run.tree, run.attention, run.attention.layer("cross", 0)),
-        *(run.head("cross", 0, 0), run.residual("encoder", 0, "feed_forward"), compare_runs(run, run)),
+        *(
+            run.head("cross", 0, 0),
+            run.stream(Sublayer("encoder", 0, "feed_forward")),
+            compare_runs(run, run),
+        ),
         *(text_generator, text_generator.model, text_generator.generate("one", max_length=6)),
         *(text_generator.config, transformer.Hooks(), AttentionKind.CROSS),
         *(Capture(), Sampling(top_p=0.9), Window(0, 2, 0, 3)),

@@ -66,7 +66,7 @@ def test_words_are_numbered_as_they_were_typed() -> None:
     "text", ["Müller isn’t “here”—now…", "½ a¨b £5 日本語 x", "👨\u200d👩\u200d👧 ok ﬁne"]
 )
 def test_every_word_has_its_pieces_whatever_became_of_it(production: Translator, text: str) -> None:
-    groups = production.words(text)
+    groups = production.cut(text).groups()
     assert len(groups) == len(text.split())
     assert [i for group in groups for i in group.indices] == list(range(len(production.ids(text))))
 
@@ -104,4 +104,4 @@ def test_a_given_translation_says_what_its_vocabulary_lacks(production: Translat
 
 
 def test_groups_name_their_typed_words(production: Translator) -> None:
-    assert production.words("a b") == (Group(0, 1, "a"), Group(1, 2, "b"))
+    assert production.cut("a b").groups() == (Group(0, 1, "a"), Group(1, 2, "b"))

@@ -17,10 +17,9 @@ from explorer.lenses.what_if.rearranged import encode_moved
 from transformer import load_trace, load_translator, save_trace
 from transformer.audit import POSITIONS_UNMADE
 from transformer.encodings import REGISTRY
-from transformer.language import TextGenerator
 from transformer.run import Translation
 from transformer.trace import EmbeddingTrace
-from transformer.translator import Translator, retrace
+from transformer.translator import TextGenerator, Translator, retrace
 from transformer.view import LABELS_UNMADE
 
 TEXT, OTHER = "one two three four five", "five four three two one"

@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from transformer import AttentionKind, Capture, Sampling, Window
+from transformer.config import Sublayer
 from transformer.decoding import DecodingState
 from transformer.hooks import Hooks
 from transformer.trace import trace_of
@@ -75,13 +76,13 @@ def test_embeddings_and_positions_add_up_to_the_first_layer_s_input(translation,
         positions = translator.model.encoder.positions.table[: len(ids)].numpy()
         np.testing.assert_allclose(translation.embeddings(side), tokens, rtol=1e-6)
         np.testing.assert_array_equal(translation.positions(side), positions)
-        stream = translation.residual(side, 0, "self_attention").before
+        stream = translation.stream(Sublayer(side, 0, "self_attention")).before
         np.testing.assert_allclose(stream, tokens + positions, atol=1e-5)
 
 
 def test_residuals_continue_from_sublayer_to_sublayer(translation):
     names = ("self_attention", "cross_attention", "feed_forward")
-    chain = [translation.residual("decoder", layer, name) for layer in range(3) for name in names]
+    chain = [translation.stream(Sublayer("decoder", layer, name)) for layer in range(3) for name in names]
     for before, after in itertools.pairwise(chain):
         assert torch.equal(before.stream, after.before)
     for residual in chain:
@@ -90,7 +91,7 @@ def test_residuals_continue_from_sublayer_to_sublayer(translation):
 
 
 def test_a_pre_norm_sublayer_reads_the_normalised_stream(translation, translator):
-    residual = translation.residual("decoder", 1, "cross_attention")
+    residual = translation.stream(Sublayer("decoder", 1, "cross_attention"))
     norm = translator.model.decoder.layers[1].cross_attention_residual.norm
     torch.testing.assert_close(residual.read, norm(residual.before), atol=1e-5, rtol=0)
 

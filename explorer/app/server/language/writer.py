@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import transformer
 from transformer.config import LanguageModelConfig
 from transformer.interventions import Intervention
-from transformer.run import DecodeStep, Generation
+from transformer.run import DecodeStep, Translation
 
 if TYPE_CHECKING:  # the catalogue of models is read before PyTorch is there
     import torch
@@ -73,25 +73,30 @@ class LanguageWriter:
         sample: transformer.Sampling | None = None,
         capture: bool = True,
         interventions: Iterable[Intervention] = (),
-    ) -> Iterator[DecodeStep | Generation]:
+    ) -> Iterator[DecodeStep | Translation]:
         """Continues a prompt by at most ``MORE`` tokens; as ``TextGenerator.stream``."""
         most = min(len(self.ids(text)) + MORE, self.config.max_positions)
         return self.generator.stream(
-            text, beam_size, most, sample=sample, capture=capture, interventions=interventions
+            text,
+            beam_size=beam_size,
+            max_length=most,
+            sample=sample,
+            capture=capture,
+            interventions=interventions,
         )
 
     def force(
         self, text: str, target: str, capture: bool = True, interventions: Iterable[Intervention] = ()
-    ) -> Generation:
+    ) -> Translation:
         """Reads a whole text; ``text``, the source that a translator would read, is empty.
 
         Raises:
             ValueError: the text is empty or too long.
         """
         self.ids(target)
-        return self.generator.force(target, capture, interventions=interventions)
+        return self.generator.force(target, capture=capture, interventions=interventions)
 
-    def translate(self, text: str, beam_size: int = 1, max_length: int = MORE) -> Generation:
+    def translate(self, text: str = "", *, beam_size: int = 1, max_length: int = MORE) -> Translation:
         """The run on which heads are measured: the text itself, read up to a length, with nothing written."""
         return self.generator.force(self.generator.ids(text)[:max_length])
 

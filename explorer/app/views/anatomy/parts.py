@@ -105,8 +105,8 @@ def _factor(factor: float, d_model: int) -> str:
 
 def _neighbours(body: Body, to: Drawn) -> None:
     found = parts.neighbours(body.translator.model, body.side, body.token_id)
-    pieces = body.translator.source_pieces if body.side == "encoder" else body.translator.pieces
-    names = [labels.piece(piece) for piece in pieces(each.token_id for each in found)]
+    side = "source" if body.side == "encoder" else "target"
+    names = [labels.piece(piece) for piece in body.translator.pieces((each.token_id for each in found), side)]
     cosines = np.array([each.cosine for each in found])
     st.markdown(
         f"**Nearest neighbours.** The rows of these pieces in the table point most nearly in the direction "
@@ -234,7 +234,7 @@ def _several(count: int, noun: str) -> str:
 
 def addition(body: Body, to: Drawn) -> None:
     """Draws the residual connection of a sub-layer."""
-    trace = body.traced.residual(body.side, body.layer, body.sublayer.name)
+    trace = body.traced.stream(body.sublayer)
     stream, update = (each[body.position].numpy() for each in (trace.before, trace.output))
     total = stream + update
     cosine = float(stream @ update / max(float(np.linalg.norm(stream) * np.linalg.norm(update)), 1e-9))

@@ -6,7 +6,7 @@ from explorer.app.address.kinds import SAMPLE
 from explorer.app.maps.explorer import Strips
 from explorer.app.server.opened import Opened
 from explorer.app.views.language_model import view
-from transformer.run import Generation
+from transformer.run import Translation
 
 EXAMPLES = {
     "agreement": "The books on the table",
@@ -17,12 +17,12 @@ EXAMPLES = {
 }
 
 
-def first(run: Generation) -> int:
+def first(run: Translation) -> int:
     """The step that opens first: that of the first token that the model wrote."""
     return min(run.given, len(run.target_tokens) - 1)
 
 
-def told(run: Generation) -> str:
+def told(run: Translation) -> str:
     """Numbers of tokens given, and of those that the model wrote."""
     written = len(run.target_tokens) - run.given
     wrote = "1 token" if written == 1 else f"{written} tokens"
@@ -32,6 +32,6 @@ def told(run: Generation) -> str:
     return f"The {given} given (underlined); the model writes {wrote} after them, one by one."
 
 
-def show(opened: Opened, run: Generation) -> None:
+def show(opened: Opened, run: Translation) -> None:
     way = f"{run.method}, {opened.asked.drawing}" if run.method.startswith(SAMPLE) else run.method
     view.show(opened, f"decoding: {way}", Strips(given=run.given))

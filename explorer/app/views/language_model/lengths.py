@@ -20,7 +20,7 @@ from explorer.app.views.language_model.view import KIND, SIDES
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.linked.view import Layout, window_around
-from transformer.run import Generation
+from transformer.run import Translation
 from transformer.view import Array, HeadView
 
 EXAMPLES = {
@@ -45,12 +45,12 @@ MOST = 10
 """Most keys that a table shows one by one."""
 
 
-def first(run: Generation) -> int:
+def first(run: Translation) -> int:
     """The step that opens first: the third, as in y₃ = α₃₁v₁ + α₃₂v₂ + α₃₃v₃."""
     return min(_THIRD, len(run.target_tokens) - 1)
 
 
-def told(run: Generation) -> str:
+def told(run: Translation) -> str:
     """Numbers of tokens in and out, and of predictions that hold."""
     right = sum(step.token_id == step.alternatives[0].token_id for step in run.steps)
     count = len(run.steps)
@@ -60,7 +60,7 @@ def told(run: Generation) -> str:
     )
 
 
-def show(opened: Opened, run: Generation) -> None:
+def show(opened: Opened, run: Translation) -> None:
     def above(now: State, looks: Looks) -> None:
         with st.container(width=260):
             pickers.head_picker(KIND, looks[KIND].head, opened.source)
@@ -79,7 +79,7 @@ def show(opened: Opened, run: Generation) -> None:
     explorer(Scene(LAYOUT, opened, (KIND,), no_more, below, above=above, beside=beside, strips=strips))
 
 
-def rows_table(run: Generation, step: int) -> str:
+def rows_table(run: Translation, step: int) -> str:
     """Positions, what they read, what they predict, and what follows, as HTML; the cursor's stands out."""
     start, stop = window_around(len(run.steps), step, _POSITIONS)
     places = range(start, stop)
@@ -102,18 +102,18 @@ def _word(token: str) -> str:
     return escape(labels.shorten(labels.piece(token)))
 
 
-def _prediction(run: Generation, place: int) -> str:
+def _prediction(run: Translation, place: int) -> str:
     best = run.steps[place].alternatives[0]
     return f"<b>{_word(best.token)}</b><small>{percent(math.exp(best.log_prob))}</small>"
 
 
-def _following(run: Generation, place: int) -> str:
+def _following(run: Translation, place: int) -> str:
     step = run.steps[place]
     right = step.token_id == step.alternatives[0].token_id
     return f"{_word(step.token)}<small>{'✓' if right else percent(math.exp(step.log_prob))}</small>"
 
 
-def _sum(look: HeadSelection, run: Generation, step: int) -> None:
+def _sum(look: HeadSelection, run: Translation, step: int) -> None:
     """The output of the chosen head at the cursor's position, with its numbers."""
     layer, head = look.head
     found = weighted_sum(run.head(KIND, layer, head), step)

@@ -20,7 +20,7 @@ from explorer.app.shell import changed, frame, menu, sentence, waiting
 from explorer.app.shell.fitting import fit_heads, fit_model, fit_position, noticed
 from explorer.app.shell.sections import chosen, switch
 from explorer.app.views.language_model import generation, lengths, surprisal
-from transformer.run import Generation
+from transformer.run import Translation
 from transformer.text.typed import clean
 
 PAGE = "language_model"
@@ -31,12 +31,12 @@ _MISSING = "There is no language model here: put the directory of one under `mod
 class TextSection:
     """A section whose text the model reads or continues."""
 
-    show: Callable[[Opened, Generation], None]  # draws it for what was opened and its run
+    show: Callable[[Opened, Translation], None]  # draws it for what was opened and its run
     examples: Mapping[str, str]  # texts to start from by their topics; the first one opens
     whole: bool  # whether the model reads a whole text and writes nothing
-    first: Callable[[Generation], int]  # the step (from 0) at which a run opens
+    first: Callable[[Translation], int]  # the step (from 0) at which a run opens
     # a sentence about the run, which stands behind the examples
-    note: Callable[[Generation], str] | None = None
+    note: Callable[[Translation], str] | None = None
 
     def text(self, now: State) -> str:
         """The text that a state asks for."""
@@ -148,7 +148,7 @@ def _box(section: TextSection, text: str, now: State) -> DeltaGenerator:
         return st.container(width="stretch", key="lm-note")
 
 
-def _run(asked: Request) -> Generation | None:
+def _run(asked: Request) -> Translation | None:
     """The run that is asked for; None if it was refused, and the page has said why."""
     teller = waiting.Teller(asked.source, "Reading" if asked.target is not None else "Writing")
     try:
@@ -158,11 +158,10 @@ def _run(asked: Request) -> Generation | None:
         return None
     finally:
         teller.end()
-    assert isinstance(run, Generation)
     return run
 
 
-def _fit(section: TextSection, source: Source, text: str, run: Generation) -> None:
+def _fit(section: TextSection, source: Source, text: str, run: Translation) -> None:
     """Fits the cursor and the head to the run, and keeps what the page chose."""
     now = session.current()
     heads = noticed(fit_heads(now, source))

@@ -17,8 +17,8 @@ from explorer.figures.base.style import figure
 from explorer.figures.pages.language_model import LARGEST, bits_spec, share
 from explorer.linked import view as linked_view
 from explorer.linked.view import BarsFeed, Shade
-from transformer.language import perplexity
-from transformer.run import Generation
+from transformer.batches import perplexity
+from transformer.run import Translation
 
 EXAMPLES = {
     "an odd word": "The man opened the door with a cloud.",
@@ -48,7 +48,7 @@ class Cost:
     per_piece: float  # perplexity per token
 
 
-def cost(run: Generation) -> Cost:
+def cost(run: Translation) -> Cost:
     """Cost of the text of a run."""
     total, words, pieces = np.array([sum(run.log_probs)]), len(run.text.split()), len(run.target_tokens)
     bits = sum(run.surprisals)
@@ -62,12 +62,12 @@ def cost(run: Generation) -> Cost:
     )
 
 
-def first(run: Generation) -> int:
+def first(run: Translation) -> int:
     """The step that opens first: that of the most surprising token."""
     return int(np.argmax(run.surprisals))
 
 
-def told(run: Generation) -> str:
+def told(run: Translation) -> str:
     """Cost of the text, and its most surprising token with the one that the model expected."""
     found, top = cost(run), first(run)
     step, bits = run.steps[top], run.surprisals[top]
@@ -93,7 +93,7 @@ def odds(bits: float) -> str:
     return f"1 in {round(times, -digits):,.0f}" if times >= 10 else f"1 in {times:.1f}"
 
 
-def show(opened: Opened, run: Generation) -> None:
+def show(opened: Opened, run: Translation) -> None:
     st.markdown(told(run))
     shades = [Shade(share=share(bits), text=f"{bits:.2f} bits") for bits in run.surprisals]
     view.show(
@@ -102,7 +102,7 @@ def show(opened: Opened, run: Generation) -> None:
     _numbers(run)
 
 
-def _bits(opened: Opened, run: Generation) -> BarsFeed:
+def _bits(opened: Opened, run: Translation) -> BarsFeed:
     names = labels.names(run.target_tokens)
     return linked_view.bars_feed(
         opened.trace,
@@ -116,7 +116,7 @@ def _bits(opened: Opened, run: Generation) -> BarsFeed:
     )
 
 
-def _numbers(run: Generation) -> None:
+def _numbers(run: Translation) -> None:
     """The numbers of every token, and the figure to take home."""
     names, *rows = table(run)
     st.dataframe(
@@ -141,7 +141,7 @@ def _numbers(run: Generation) -> None:
         )
 
 
-def table(run: Generation) -> Table:
+def table(run: Translation) -> Table:
     """The numbers of every token, under their names."""
     names = (
         *("position", "token", "bits", "probability", "sum of bits"),

@@ -12,8 +12,8 @@ from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
 from explorer.linked.view import window_around
 from transformer import Window
-from transformer.batches import BatchEntry
 from transformer.config import Head
+from transformer.run import Translation
 from transformer.view import HeadView
 
 LONGER = "When the rain finally stopped late in the evening, the children ran outside to play in the garden."
@@ -49,14 +49,14 @@ def show(opened: Opened) -> None:
     )
 
 
-def _sentence(entries: tuple[BatchEntry, ...]) -> str:
-    yours, other = (int(entry.source_mask.sum()) for entry in entries)
+def _sentence(entries: tuple[Translation, ...]) -> str:
+    yours, other = (int(entry.padding_mask.sum()) for entry in entries)
     if yours >= other:
         return f"Your sentence has {yours} tokens; the other sentence has {other} and is padded to {yours}."
     return f"Your sentence has {yours} tokens and is padded to {other}: {other - yours} columns are masked."
 
 
-def _picture(entry: BatchEntry, name: str, head: Head) -> None:
+def _picture(entry: Translation, name: str, head: Head) -> None:
     window = Window(*window_around(len(entry.source_tokens), 0), *window_around(len(entry.source_tokens), 0))
     view: HeadView = entry.head("encoder", *head, window=window)
     panel(

@@ -23,7 +23,6 @@ from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, scor
 from explorer.lenses.what_if.masking import Leak, Masking, leak, masked_weights
 from explorer.linked.view import window_around
 from transformer import Translation, Window
-from transformer.batches import BatchEntry
 from transformer.config import AttentionKind, Head
 from transformer.text.words import PAD
 from transformer.view import HeadView
@@ -88,7 +87,7 @@ _SHORT = 8
 class MaskSubject:
     """Whose masks are shown: the visitor's translation, or one sentence of a batch."""
 
-    of: Translation | BatchEntry  # the translation or the sentence of a batch
+    of: Translation  # the translation or the sentence of a batch
     name: str  # the name of the subject in captions
     heads: dict[str, Head]  # layer and head (from 0), by kind
     # the cell (row and column, from 0) that a window must contain, by kind
@@ -340,8 +339,8 @@ def _objects(subject: MaskSubject, kinds: Sequence[str]) -> None:
         for kind, title in _TITLES.items():
             if kind in kinds:
                 _object(f"object.{kind}", title, subject, subject.head(kind), _REASONS[kind])
-        if isinstance(subject.of, BatchEntry) and "decoder" in kinds:
-            _combined(subject, subject.of, subject.head("decoder"))
+        if not subject.cursor and "decoder" in kinds:
+            _combined(subject, subject.head("decoder"))
     if subject.cursor:
         st.caption(
             "If there is padding, a mask can combine both rules, causal and padding. "
@@ -366,11 +365,12 @@ def _object(name: str, title: str, subject: MaskSubject, view: HeadView, reason:
         export.picture(name, lambda: mask_map(view, _SIZE), caption, view.audit)
 
 
-def _combined(subject: MaskSubject, entry: BatchEntry, view: HeadView) -> None:
+def _combined(subject: MaskSubject, view: HeadView) -> None:
     """Draws the mask that combines both rules; many implementations use it, this decoder does not need it."""
-    both = view.mask & entry.target_mask[view.window.keys]
+    is_token = np.arange(len(subject.of.target_tokens)) < len(subject.of.log_probs)
+    both = view.mask & is_token[view.window.keys]
     differ = int((both != view.mask).sum())
-    tokens = entry.target_mask[view.window.queries]
+    tokens = is_token[view.window.queries]
     among = int((both != view.mask)[tokens].sum())
     reason = (
         "This mask is derived; the model does not use it. The causal mask alone already hides padding at "
@@ -380,7 +380,7 @@ def _combined(subject: MaskSubject, entry: BatchEntry, view: HeadView) -> None:
     _object("object.combined", "Causal and padding combined", subject, replace(view, mask=both), reason)
 
 
-def member(opened: Opened, now: State) -> tuple[BatchEntry, int]:
+def member(opened: Opened, now: State) -> tuple[Translation, int]:
     """Draws the sentences and their rectangle; returns the chosen one and its index."""
     given = (now.sentences or "").strip()
     text = given or "\n".join((opened.translation.source_text, LONGER, SHORT))
@@ -405,8 +405,8 @@ def _take_sentences(text: str) -> None:
     session.change(sentences="\n".join(lines[:MOST_SENTENCES]) or None, member=None)
 
 
-def _rectangle(entries: tuple[BatchEntry, ...], index: int) -> None:
-    mask = np.stack([entry.source_mask for entry in entries])
+def _rectangle(entries: tuple[Translation, ...], index: int) -> None:
+    mask = np.stack([entry.padding_mask for entry in entries])
     padding = int((~mask).sum())
     sentences = f"{len(entries)} sentence{'s' * (len(entries) != 1)}"
     st.markdown(

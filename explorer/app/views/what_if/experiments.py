@@ -64,7 +64,7 @@ def _put(source: Source | None, experiment: Experiment) -> Put | None:
         return None
     with suppress(KeyError, OSError, ValueError):
         heads, translator = source.heads, source.translator()
-        if heads and not translator.unread(experiment.text):
+        if heads and not translator.cut(experiment.text).notes():
             return _placed(source, experiment.name, experiment=experiment)
     return None
 
@@ -77,7 +77,7 @@ def _placed(source: Source, _name: str, *, experiment: Experiment) -> Put:
 def _card(number: int, experiment: Experiment, found: Put, source: Source) -> None:
     variants, target = found
     translator = source.translator()
-    pieces = translator.source_pieces(translator.ids(experiment.text))
+    pieces = translator.pieces(translator.ids(experiment.text), "source")
     st.markdown(f"**{number}. {experiment.question}**")
     st.markdown(f":gray[{plain(experiment.text)}]")
     for variant, changes in variants.items():

@@ -334,7 +334,7 @@ def search(at: Asking) -> Measured:
         beam, offset = (1, None) if alpha is None else (BEAM, OFFSET)
         return model.translate(
             at.run.source_text,
-            beam,
+            beam_size=beam,
             capture=False,
             interventions=at.run.interventions,
             length_penalty=alpha,

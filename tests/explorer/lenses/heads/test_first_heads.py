@@ -78,7 +78,7 @@ def test_a_mean_over_heads_is_scored_like_a_head(translator: Translator) -> None
     collected.add(translator, gold)
     best, error = collected.best()
     weights = best.weights(traced)[None]
-    words = translator.words("one two three"), translator.target_words("eins zwei drei")
+    words = translator.cut("one two three").groups(), translator.cut_target("eins zwei drei").groups()
     (links,) = attention_links(weights, *words, rows="predicted")
     assert score([links], [gold]).aer == error
     assert error <= min(

@@ -17,6 +17,7 @@ from explorer.lenses.inside.inside import (
     recorded_sublayer,
 )
 from transformer import Capture, Translator
+from transformer.config import Sublayer
 from transformer.run import NotCapturedError
 from transformer.translator import retrace
 
@@ -62,7 +63,7 @@ def test_a_second_pass_gives_what_decoding_gave(model, decoded, traced):
         first, second = decoded.attention.layer(kind, 1), traced.attention.layer(kind, 1)
         torch.testing.assert_close(second.output, first.output, atol=1e-5, rtol=1e-5)
     with pytest.raises(NotCapturedError):
-        decoded.residual("encoder", 0, "self_attention")
+        decoded.stream(Sublayer("encoder", 0, "self_attention"))
 
 
 def test_a_second_pass_of_beams_and_forced_translations_is_audited(model):
@@ -225,6 +226,6 @@ def test_without_the_residual_stream_the_error_says_what_to_do(model, decoded):
         opened(model, decoded)
     with pytest.raises(NotCapturedError):
         opened(model, model.translate(TEXT, max_length=3, capture=False))
-    assert model.translate(TEXT, max_length=3, capture=Capture(residual=True)).residual(
-        "decoder", 1, "cross_attention"
+    assert model.translate(TEXT, max_length=3, capture=Capture(residual=True)).stream(
+        Sublayer("decoder", 1, "cross_attention")
     )

@@ -10,7 +10,7 @@ TEXT = "one two three"
 
 
 def sampled(translator, sampling, **more):
-    return translator.translate(TEXT, 1, sample=sampling, **more)
+    return translator.translate(TEXT, beam_size=1, sample=sampling, **more)
 
 
 def test_before_is_the_model_s_own_probability_and_after_the_sampler_s(translator):
@@ -57,7 +57,7 @@ def test_what_a_change_forbids_is_never_drawn(translator):
 
 def test_what_a_model_s_rules_forbid_is_never_drawn(original):
     translator, sampling = load_translator(original), Sampling()
-    run = translator.translate("one two three", 1, sample=sampling)
+    run = translator.translate("one two three", beam_size=1, sample=sampling)
     barred = {ids[0] for ids in translator.rules.forbidden if len(ids) == 1}
     for now in filtered_steps(translator, run, sampling):
         assert all(not each.after for each in now.tokens if each.token_id in barred)

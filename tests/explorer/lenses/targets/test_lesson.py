@@ -25,7 +25,7 @@ def cross_entropy(translator, text, target):
 
 
 def target_of(translator, text):
-    return (*translator.target_ids(text), translator.config.eos_id)
+    return (*translator.cut_target(text).ids, translator.config.eos_id)
 
 
 def test_the_losses_of_one_pass_are_those_of_every_prefix_on_its_own(translator):
@@ -61,10 +61,10 @@ def test_both_predict_the_same_up_to_the_step_at_which_they_part(translator):
 
 
 def test_the_model_s_own_greedy_output_never_parts_from_itself(translator):
-    ids = translator.translate(TEXT, 1).target_ids
+    ids = translator.translate(TEXT, beam_size=1).target_ids
     assert lesson(translator, TEXT, ids).parting is None
 
 
 def test_a_target_that_ends_early_parts_where_it_ends(translator):
-    ids = translator.translate(TEXT, 1).target_ids
+    ids = translator.translate(TEXT, beam_size=1).target_ids
     assert lesson(translator, TEXT, ids[:2]).parting == 2

@@ -7,7 +7,7 @@ from explorer.app.address.state import State
 from explorer.linked.living.known import address
 from transformer import Sampling, Translation, Translator
 from transformer import interventions as do
-from transformer.language import TextGenerator
+from transformer.translator import TextGenerator
 
 
 def state(run: Translation) -> State:
@@ -24,7 +24,7 @@ def test_the_app_reads_the_run_in_its_address(translator: Translator):
     named, text = translator.name, "one & two #3"
     greedy = translator.translate(text, max_length=4)
     assert state(greedy) == State(text=greedy.source_text, model=named)
-    beam = translator.translate("one", 3, max_length=4)
+    beam = translator.translate("one", beam_size=3, max_length=4)
     assert state(beam) == State(text="one", model=named, decode="beam-3")
     forced = translator.force("one", "two three")
     assert state(forced) == State(text="one", model=named, target=forced.text)

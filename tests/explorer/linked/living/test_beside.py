@@ -11,7 +11,7 @@ from explorer import page, show
 from explorer.linked.living.beside import in_words, told_apart, unchanged
 from transformer import Sampling, Translation, Translator
 from transformer import interventions as do
-from transformer.language import TextGenerator
+from transformer.translator import TextGenerator
 
 OFF, TEXT = do.ablate("cross", 1, 0), "one two three"
 
@@ -32,7 +32,7 @@ def test_two_runs_of_a_page_are_those_of_a_page_of_each(translator: Translator):
 
 MADE: dict[str, Callable[..., Translation]] = {
     "greedy": lambda model, changes: model.translate(TEXT, max_length=9, interventions=changes),
-    "beam": lambda model, changes: model.translate(TEXT, 3, interventions=changes),
+    "beam": lambda model, changes: model.translate(TEXT, beam_size=3, interventions=changes),
     "sampled": lambda model, changes: model.translate(TEXT, sample=Sampling(seed=3), interventions=changes),
     "forced": lambda model, changes: model.force(TEXT, "one two", interventions=changes),
 }

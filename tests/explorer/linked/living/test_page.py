@@ -27,8 +27,8 @@ from explorer.linked.view.home import head_map
 from transformer import Sampling, Translation, Translator, load_translator, save_trace
 from transformer import interventions as do
 from transformer.exports.npz import load_trace
-from transformer.language import TextGenerator
 from transformer.run import NotCapturedError
+from transformer.translator import TextGenerator
 
 MODEL = Path(__file__).parents[4] / "assets/models/en-pt"
 TEXT = "The old house is not for sale."
@@ -48,7 +48,7 @@ def imported(run: Translation, folder: Path) -> Translation:
 
 RUNS: dict[str, Callable[[Translator], Translation]] = {
     "greedy": lambda translator: translator.translate(TEXT, max_length=9),
-    "beam": lambda translator: translator.translate(TEXT, 3, max_length=6),
+    "beam": lambda translator: translator.translate(TEXT, beam_size=3, max_length=6),
     "sampled": lambda translator: translator.translate(TEXT, sample=Sampling(seed=7), max_length=9),
     "forced": lambda translator: translator.force(TEXT, "one two"),
     "changed": lambda translator: translator.translate(TEXT, max_length=5, interventions=[OFF]),

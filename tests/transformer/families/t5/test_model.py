@@ -81,7 +81,7 @@ def test_an_untied_t5_without_its_output_table_is_refused(tmp_path):
 
 def test_integrated_gradients_through_rms_norm_are_refused_in_one_sentence(tmp_path):
     translator = load_translator(write_t5(tmp_path))
-    run = translator.translate("the cat sleeps", 1, capture=Capture(residual=True))
+    run = translator.translate("the cat sleeps", beam_size=1, capture=Capture(residual=True))
     with pytest.raises(UnmeasuredError, match="the logits jump where no points can follow"):
         saliency(translator, run, 0, run.steps[0].token_id)
     assert not saliency(translator, run, 0, run.steps[0].token_id, integrated=False).audit.checks

@@ -10,11 +10,12 @@ import torch
 from forged import forged
 from random_models import random_language_model
 
-from transformer import Capture, Generation, Sampling, TextGenerator, load_language_model, load_translator
+from transformer import Capture, Sampling, TextGenerator, load_language_model, load_translator
 from transformer import interventions as do
+from transformer.batches import forced_log_probs
+from transformer.config import Sublayer
 from transformer.interventions import InterventionError
-from transformer.language import log_probs
-from transformer.run import DecodeStep
+from transformer.run import DecodeStep, Translation
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import CheckpointError
 from transformer.text_model import InputError
@@ -68,7 +69,7 @@ def test_the_steps_of_the_prompt_have_the_model_s_log_probabilities(generator):
 
 def test_stream_yields_each_step_and_then_the_text(generator):
     *steps, last = generator.stream(PROMPT, max_length=10)
-    assert isinstance(last, Generation)
+    assert isinstance(last, Translation)
     assert all(isinstance(step, DecodeStep) for step in steps)
     assert [step.token for step in steps] == list(last.target_tokens)
 
@@ -101,7 +102,8 @@ def test_a_forced_text_has_the_probabilities_of_the_generated_one(generator):
 def test_log_probabilities_of_many_texts_are_those_of_each(generator):
     texts = ["one two", "three", "four five six seven one two"]
     expected = [sum(generator.force(text, capture=False).log_probs) for text in texts]
-    np.testing.assert_allclose(log_probs(generator, texts), expected, rtol=1e-5)
+    found = [sum(each) for each in forced_log_probs(generator, texts)]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 CHANGES = {
@@ -154,7 +156,7 @@ def test_a_mutated_recording_fails_the_audit(generator):
 
 def test_the_residual_stream_is_recorded_on_request(generator):
     found = generator.generate(PROMPT, max_length=8, capture=Capture(residual=True))
-    assert found.residual("decoder", 1, "feed_forward").stream.shape == (8, 32)
+    assert found.stream(Sublayer("decoder", 1, "feed_forward")).stream.shape == (8, 32)
     assert found.attention.audit().passed
 
 

@@ -7,7 +7,8 @@ import torch
 from closed_form import CASES
 from corpus import number_pairs
 
-from transformer.batches import corpus_scores, translate_batched
+from transformer.batches import translate_batched
+from transformer.commands.translate import corpus_scores
 from transformer.model import Transformer
 from transformer.text.pairs import SentencePair
 from transformer.training.runs.progress import TerminalLine

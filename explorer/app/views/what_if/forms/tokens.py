@@ -25,7 +25,7 @@ def _piece(opened: Opened, word: str, before: str) -> str:
     ways = [f"{labels.WORD_START}{word}", word]
     for way in ways if before.startswith(labels.WORD_START) else ways[::-1]:
         try:
-            fields.translator(opened).source_id(way)
+            fields.translator(opened).token_id(way, "source")
         except InterventionError:
             continue
         return way

@@ -202,7 +202,9 @@ def test_a_search_is_ranked_by_the_sum_over_the_length_penalty(model: Translator
         return sum(model.force(text, ids, capture=False).log_probs) / ((5 + len(ids)) / 6) ** power
 
     def best(power: float) -> str:
-        tree = model.translate(text, 4, capture=False, tree=True, length_penalty=power, length_offset=5).tree
+        tree = model.translate(
+            text, beam_size=4, capture=False, tree=True, length_penalty=power, length_offset=5
+        ).tree
         assert tree is not None
         return model.text(
             max((tree.token_ids(i) for i in tree.hypotheses), key=lambda ids: score(ids, power))
