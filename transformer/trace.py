@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from transformer.attention import SCALED_DOT, LocalWindow, ScoreRule, attention_weights
-from transformer.config import AttentionKind, ModelConfig, Place, Side, Site, Sublayer
+from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.encodings import ALL_HEADS, BIASES, BiasRule, Heads
 from transformer.hooks import (
     ATTENTION,
@@ -224,36 +224,33 @@ class AttentionTrace(Brief):
     def layers(self) -> dict[AttentionKind, tuple[LayerTrace, ...]]:
         """One ``LayerTrace`` per kind and layer that was recorded."""
         changed = edits(self.changes, self.config) if self.changes else {}
-        return {
-            kind: tuple(self._layer(site, layer, changed) for layer in range(site.n_layers))
-            for kind, site in self.config.sites.items()
-            if f"{site.sublayer(0).path}.query" in self.tensors
-        }
-
-    def _layer(self, site: Site, layer: int, changed: Mapping[str, Sequence[Edit]]) -> LayerTrace:
-        name, config = site.sublayer(layer).path, self.config
-        parts: dict[str, Any] = {
-            field: self.tensors.get(f"{name}.{part}") for field, part in LAYER_PARTS.items()
-        }
-        table, vector, centres = (
-            self.tensors.get(f"{name}.{part}") for part in ("bias", "vector", "centres")
-        )
-        bias = None
-        if table is not None:
-            bias = BiasRule(next(rule for rule, axes in BIASES.items() if axes == table.dim()), table)
-        return LayerTrace(
-            site.kind,
-            layer,
-            causal=site.causal,
-            bias=bias,
-            changes=tuple(
-                each for each in self.changes if each.value.heads_of(site.kind, layer, config.n_heads)
-            ),
-            edits={part: changed[at] for part in UNFUSED if (at := f"{name}.{part}") in changed},
-            score=ScoreRule(site.score, vector),
-            focus=None if centres is None else LocalWindow(centres, getattr(config, "reach", 1)),
-            **parts,
-        )
+        found, get = dict[AttentionKind, tuple[LayerTrace, ...]](), self.tensors.get
+        for kind, site in self.config.sites.items():
+            records = []
+            for layer in range(site.n_layers):
+                name = site.sublayer(layer).path
+                parts: dict[str, Any] = {key: get(f"{name}.{part}") for key, part in LAYER_PARTS.items()}
+                if parts["query"] is None:
+                    break
+                table, vector, centres = (get(f"{name}.{part}") for part in ("bias", "vector", "centres"))
+                if table is not None:
+                    rule = next(rule for rule, axes in BIASES.items() if axes == table.dim())
+                    parts["bias"] = BiasRule(rule, table)
+                if centres is not None:
+                    parts["focus"] = LocalWindow(centres, getattr(self.config, "reach", 1))
+                acting = [
+                    each for each in self.changes if each.value.heads_of(kind, layer, self.config.n_heads)
+                ]
+                parts["edits"] = {
+                    part: changed[at] for part in UNFUSED if (at := f"{name}.{part}") in changed
+                }
+                score = ScoreRule(site.score, vector)
+                records.append(
+                    LayerTrace(kind, layer, causal=site.causal, changes=tuple(acting), score=score, **parts)
+                )
+            if records:
+                found[kind] = tuple(records)
+        return found
 
     @cached_property
     def embeddings(self) -> dict[Side, EmbeddingTrace]:
@@ -427,7 +424,7 @@ def hooks_of(
     """The hooks of one pass; None if nobody looks. ValueError if the model has no place of a function."""
     by_name = edits(changes, config) if changes else {}
     record = set() if capture is None else {*capture.parts}
-    for name, added in function_edits(functions or {}, config).items():
+    for name, added in function_edits(functions, config).items() if functions else ():
         by_name.setdefault(name, []).extend(added)
         place, _, part = name.rpartition(".")
         if part in UNFUSED and capture is not None:
