@@ -145,10 +145,8 @@ def open_sentence(source: Source, now: State) -> Opened | None:
 
 def _translate(asked: Request) -> Translation:
     does = "Translating" if asked.source.task == "translate" else "Writing"
-    teller = waiting.Teller(asked.source, does)
-    translation = runs.translate(asked, teller)
-    teller.end()
-    return translation
+    with waiting.Teller(asked.source, does) as teller:
+        return runs.translate(asked, teller)
 
 
 def _fit_sentence(source: Source, now: State) -> None:

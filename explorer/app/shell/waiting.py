@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Self
 
 import streamlit as st
 
@@ -95,7 +96,7 @@ def _stopped(text: str) -> None:
 
 
 class Teller:
-    """Tells the visitor, in one place on the page, how far a run of a model has come."""
+    """Tells the visitor, in one place on the page, how far a run of a model has come, while it runs."""
 
     def __init__(
         self,
@@ -119,6 +120,9 @@ class Teller:
             text = f"{self._does}: {count} token{'s' * (count != 1)} so far, the last one {word}"
             self._place.progress(min(0.98, 1 - 0.98**count), text)
 
-    def end(self) -> None:
-        """Clears the place."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Clears the place, also after a refusal."""
         self._place.empty()

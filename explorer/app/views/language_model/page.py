@@ -150,15 +150,12 @@ def _box(section: TextSection, text: str, now: State) -> DeltaGenerator:
 
 def _run(asked: Request) -> Translation | None:
     """The run that is asked for; None if it was refused, and the page has said why."""
-    teller = waiting.Teller(asked.source, "Reading" if asked.target is not None else "Writing")
     try:
-        run = runs.traced(asked, teller)
+        with waiting.Teller(asked.source, "Reading" if asked.target is not None else "Writing") as teller:
+            return runs.traced(asked, teller)
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
         return None
-    finally:
-        teller.end()
-    return run
 
 
 def _fit(section: TextSection, source: Source, text: str, run: Translation) -> None:

@@ -92,9 +92,8 @@ def opened(now: State, source: Source) -> Opened:
         ValueError: the sentence cannot be translated; the message says why.
     """
     asked: Request = runs.request(replace(now, changes=()), source, sentence_of(now, source))
-    teller = waiting.Teller(source, "Translating")
-    translation = runs.traced(asked, teller)
-    teller.end()
+    with waiting.Teller(source, "Translating") as teller:
+        translation = runs.traced(asked, teller)
     return Opened(asked, translation, None)
 
 

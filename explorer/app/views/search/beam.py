@@ -50,9 +50,8 @@ def show(opened: Opened, now: State) -> None:
     scored = rules.with_penalty(now.penalty, now.length_offset)
     _settings(beam_size, scored, rules)
     asked = replace(opened.asked, target=None, decode=f"{BEAM}{beam_size}", drawing=runs.USUAL)
-    teller = waiting.Teller(asked.source, f"Searching with {beam_size} hypotheses")
-    search = per_run.searched(asked, scored, teller)
-    teller.end()
+    with waiting.Teller(asked.source, f"Searching with {beam_size} hypotheses") as teller:
+        search = per_run.searched(asked, scored, teller)
     tree, chosen = search.tree, now.node
     assert tree is not None
     if chosen is not None and chosen >= len(tree.nodes):
