@@ -153,7 +153,6 @@ def test_a_head_that_is_off_is_followed_by_a_verdict():
 def test_a_refused_change_leaves_no_line_that_something_is_loading():
     params = {"model": "en-de", "text": "He lives here.", "changes": "mask_decoder_next"}
     page = run("pages/what_if.py", **params)
-    assert [each.value for each in page.error] == [
-        "While decoding, later tokens do not exist yet; lift the mask over a given translation."
-    ]
+    (refused,) = page.error
+    assert "later tokens do not exist yet" in refused.value
     assert not page.get("progress")
