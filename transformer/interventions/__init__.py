@@ -92,7 +92,11 @@ CELL = Scalar(
     lambda cell: [] if isinstance(cell, str) else QUERY_KEY.indices(cell),
 )
 BOTH = pair(index("position"), index("", "there"), "←")
-POSITIONS = replace(BOTH, make=lambda at: BOTH.make((at, at) if isinstance(at, int) else at))
+POSITIONS = replace(
+    BOTH,
+    make=lambda at: BOTH.make((at, at) if isinstance(at, int) else at),
+    words=lambda at: BOTH.words(at).partition(" ←" if at[0] == at[1] else "\0")[0],
+)
 Attention = Annotated[AttentionKind, choice(SITES)]
 OfSide = Annotated[Side, choice({"encoder": "encoder", "decoder": "decoder"})]
 Layer = Annotated[int, index("layer")]
