@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -21,7 +21,6 @@ from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import NO_PIECE, UNK, unknown_text
 
 T = TypeVar("T")
-Model = TypeVar("Model", bound=AnyModel)
 Tokens = str | Sequence[int] | Sequence[str]
 """A text, or all of its tokens as ids or pieces."""
 MAX_SOURCE_TOKENS = 1024
@@ -34,19 +33,20 @@ class InputError(ValueError):
     """A text that cannot be translated; the message says why in one sentence."""
 
 
-class TextModel(Brief, Generic[Model]):
-    """A network with its vocabulary, base of ``Translator`` and ``TextGenerator``.
+class TextModel(Brief):
+    """A network with its vocabulary, base of ``Translator``.
 
     A language model reads no source: what stands for one is its prompt, the beginning of the output. Safe to
     share between threads: nothing in it changes but where it computes. A GPU that has no memory left is left
     for the CPU; those that compute meanwhile end on the GPU.
     """
 
+    model: Any  # an ``EncoderDecoder`` or a ``LanguageModel``, which the caller knows
     config: ModelConfig
 
     def __init__(
         self,
-        model: Model,
+        model: AnyModel,
         tokenizer: Vocabulary,
         *,
         name: str = "model",
@@ -69,29 +69,27 @@ class TextModel(Brief, Generic[Model]):
     @property
     def device(self) -> torch.device:
         """The device on which the model computes."""
-        return self.model.embedding.weight.device
-
-    def answered(self, answer: Callable[[], Iterator[T]]) -> Iterator[T]:
-        """Parts of an answer; all of them again, made on the CPU, if the GPU has no memory left."""
-        try:
-            yield from answer()
-        except torch.OutOfMemoryError:
-            if self.device.type == "cpu":
-                raise
-            self.leave_gpu()
-            yield from answer()
+        device: torch.device = self.model.embedding.weight.device
+        return device
 
     def computed(self, compute: Callable[[], T]) -> T:
         """What a function computes; computed again on the CPU if the GPU has no memory left."""
-        return next(self.answered(lambda: iter((compute(),))))
+        try:
+            return compute()
+        except torch.OutOfMemoryError:
+            if not self.leave_gpu():
+                raise
+            return compute()
 
-    def leave_gpu(self) -> None:
-        """Computes on the CPU from now on; the notes of each answer say so."""
+    def leave_gpu(self) -> bool:
+        """Whether the model was on a GPU; it computes on the CPU from now on, as each answer's notes say."""
         with _leaving:
-            if self.device.type != "cpu":
+            left = self.device.type != "cpu"
+            if left:
                 model = on_cpu(self.model)
                 self.notes = (*self.notes, FULL)  # before the model: who takes that one has the note
                 self.model = model
+        return left
 
     def cut(self, text: str) -> PiecedText:
         """A source or a prompt in pieces, without special tokens.

@@ -28,7 +28,6 @@ from transformer import Sampling, Translation, Translator, load_translator, save
 from transformer import interventions as do
 from transformer.exports.npz import load_trace
 from transformer.run import NotCapturedError
-from transformer.translator import TextGenerator
 
 MODEL = Path(__file__).parents[4] / "assets/models/en-pt"
 TEXT = "The old house is not for sale."
@@ -62,7 +61,7 @@ def test_a_page_holds_every_head_of_a_run(translator: Translator, name: str):
 
 def test_a_page_holds_every_head_of_a_text_and_of_an_opened_file(translator: Translator, tmp_path: Path):
     model = random_language_model(vocab_size=translator.tokenizer.vocab_size, trained_length=30)
-    generator = TextGenerator(model, translator.tokenizer, name="writer")
+    generator = Translator(model, translator.tokenizer, name="writer")
     holds(generator.generate("one two", max_length=9))
     holds(imported(RUNS["greedy"](translator), tmp_path))
 
@@ -81,12 +80,12 @@ def holds(run: Translation) -> None:
                 shown(opened, run, kind, (layer, head))
     if "cross" in opened.run["kinds"]:
         told = opened.run["kinds"]["cross"]["follow"][1][0]
-        assert told == followed(run.weights("cross", 1, 0))
+        assert told == followed(run.trace.weights("cross", 1, 0))
 
 
 def shown(opened: Opened, run: Translation, kind: str, head: tuple[int, int]) -> None:
     """Compares the feed of a head with that of the app, but for the numbers of its cells."""
-    view = read_view(run.map(kind, *head), Reading())
+    view = read_view(run.head(kind, *head), Reading())
     last = len(opened.run["kinds"][kind]["own"]) - 1
     expected: dict[str, Any] = json.loads(
         json.dumps({**head_map(run.model, run, view, view.weights.shape, (last, 0))})
@@ -183,7 +182,7 @@ def test_scores_stay_out_of_pages_of_long_runs_and_these_say_so(translator: Tran
 def test_a_long_run_has_the_steps_of_the_colours(translator: Translator):
     run = translator.force("one " * FINE, "two")
     made = Opened(page(run))
-    assert np.abs(made.weights("encoder")[1, 0] / 1000 - run.weights("encoder", 1, 0)).max() < 0.0025
+    assert np.abs(made.weights("encoder")[1, 0] / 1000 - run.trace.weights("encoder", 1, 0)).max() < 0.0025
     assert "[0]:.2f}" in json.dumps(made.feed("encoder", 1, 0)["figure"])
     assert "in the steps of the colours" in made.run["said"]["proof"][-1]
 
@@ -202,7 +201,7 @@ def test_a_longer_one_has_tiles_of_all_heads_and_the_chosen_ones_whole(translato
             own = made.run["kinds"][kind]["own"][layer][head]
             assert (own is not None) is ([layer, head] in whole[kind])
         for at, weights in zip(whole[kind], made.weights(kind), strict=True):
-            assert np.abs(weights / 1000 - run.weights(kind, *at)).max() < 0.0025
+            assert np.abs(weights / 1000 - run.trace.weights(kind, *at)).max() < 0.0025
     assert made.run["kinds"]["encoder"]["shared"]["choice"]["only"] == whole["encoder"]
     assert "whole in this file: L1 H1, L2 H2;" in made.run["kinds"]["encoder"]["tiles"]["caption"]
     assert "here each is a pooled tile" in made.run["said"]["proof"][-1]
