@@ -118,7 +118,7 @@ def forced_log_probs(
     config = model.config
     texts = [("", each) if isinstance(each, str) else (each.source, each.target) for each in pairs]
     sources = [(*model.ids(source), config.eos_id) for source, _ in texts]
-    targets = [model.output(target, model.rules_for(source).forced_start).ids for source, target in texts]
+    targets = [model.output(target, source).ids for source, target in texts]
 
     @torch.inference_mode()
     def scored(places: list[int]) -> list[tuple[float, ...]]:

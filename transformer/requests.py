@@ -40,8 +40,6 @@ from transformer.view import AuditReport, Check
 
 NO_MEANS = "This model has no mean outputs of its heads"
 PROMPTED = "The prompt decides its own tokens, so this cannot be done"
-
-
 EMPTY = "The model wrote an empty text."
 UNKNOWN = "The output has {} <unk>, where the model wrote something that its vocabulary cannot spell."
 TOO_LONG = "This text has {:,} tokens: longer than any text in this model's training ({:,})."
@@ -103,40 +101,38 @@ class Request:
 
     def __init__(
         self,
-        translator: TextModel,  # the model that is asked
+        reader: TextModel,  # the model that is asked
         text: str = "",  # the source; for a language model the prompt
         output: PiecedText | None = None,  # the output, if it is given
         **options: Unpack[Options],
     ) -> None:
         if wrong := options.keys() - (Options if output is None else Looking).__annotations__:
             raise TypeError(f"There is no option {min(wrong)} here.")
-        self.translator, self.model, self.config = translator, translator.model, translator.config
-        self.own_notes, self.output = translator.notes, output
+        self.reader, self.model, self.config = reader, reader.model, reader.config
+        self.own_notes, self.output, self.rules = reader.notes, output, reader.rules
         self.values, self.hooks = tuple(options.get("interventions", ())), options.get("hooks") or {}
+
+        # how it is searched for
         self.sample, self.keeps_tree = options.get("sample"), options.get("tree", False)
-        beam_size = options.get("beam_size")
-        if beam_size is None:
-            beam_size = translator.rules.beam_size if self.sample is None else 1
-        self.beam_size = beam_size
-        if self.sample is not None and beam_size != 1:
+        size = options.get("beam_size")
+        usual = self.rules.beam_size if self.sample is None else 1
+        self.beam_size = usual if size is None else size
+        if self.sample is not None and self.beam_size != 1:
             raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
         if self.sample is not None and self.keeps_tree:
             raise ValueError("Sampling builds no tree; leave out tree=True or the sample.")
-        cut = translator.cut(text)
-        typed, prompt = list[tuple[int, str]](), cut.ids if translator.continues else ()
-        if not translator.continues:
+
+        # what is read, and how much may be written
+        cut = reader.cut(text)
+        typed, prompt = list[tuple[int, str]](), cut.ids if reader.continues else ()
+        if not reader.continues:
             end = self.config.eos_id
-            typed = [*zip(cut.ids, cut.pieces, strict=True), (end, translator.pieces([end], "source")[0])]
+            typed = [*zip(cut.ids, cut.pieces, strict=True), (end, reader.pieces([end], "source")[0])]
         self.text, self.unread = cut.read.text, cut.notes()
         source = len(typed) - sum(isinstance(each, do.DropSource) for each in self.values)
+        self.given = self.limit = len(prompt if output is None else output.ids)
         if output is None:
-            self.given, self.limit = (
-                len(prompt),
-                translator.limit(source or len(prompt), options.get("max_length")),
-            )
-        else:
-            self.given = self.limit = len(output.ids)
-        self.rules = translator.rules
+            self.limit = reader.limit(source or len(prompt), options.get("max_length"))
         penalties = options.get("length_penalty"), options.get("length_offset")
         if penalties != (None, None):
             self.rules = self.rules.with_penalty(*penalties)
@@ -144,18 +140,18 @@ class Request:
             self.rules = replace(self.rules, forced_start=cut.start)
         if output is None and (prompt or self.values):
             self._constrain(prompt)
+
+        # what is changed and recorded
         if self.hooks:
             function_edits(self.hooks, self.config)  # refuses what the model lacks
-        forced = None if output is None else self.given
-        shape, read = RunShape(self.config, len(typed), source, self.limit, forced), typed
+        shape = RunShape(self.config, len(typed), source, self.limit, None if output is None else self.given)
         if self.values:
             check(self.values, shape)
-            tokens = {
-                e: translator.token_id(e.token, "source") for e in self.values if isinstance(e, do.EditSource)
-            }
-            names = {edit: (i, translator.pieces([i], "source")[0]) for edit, i in tokens.items()}
-            read = list(edited(typed, self.values, names)) if typed else []
-        self.source_ids, self.source_tokens = tuple(i for i, _ in read), tuple(piece for _, piece in read)
+            put = [each for each in self.values if isinstance(each, do.EditSource)]
+            ids = [reader.token_id(each.token, "source") for each in put]
+            names = dict(zip(put, zip(ids, reader.pieces(ids, "source"), strict=True), strict=True))
+            typed = list(edited(typed, self.values, names)) if typed else []
+        self.source_ids, self.source_tokens = tuple(i for i, _ in typed), tuple(piece for _, piece in typed)
         self.changes = tuple(Change(each, self._material(each, shape)) for each in self.values)
         capture = options.get("capture", True)
         self.capture = Capture() if capture is True else capture or None
@@ -184,7 +180,7 @@ class Request:
         method = method if self.sample is None else f"sample-{self.sample.seed}"
         done = self._finished(hypothesis, tuple(self._step(*each) for each in path), method, hooks)
         if history is not None:
-            parts = self.limit, self.config.eos_id, self.beam_size, self.rules, self.translator.pieces
+            parts = self.limit, self.config.eos_id, self.beam_size, self.rules, self.reader.pieces
             done = replace(done, tree=search_tree(history, *parts, self._greedy))
         yield done
 
@@ -224,7 +220,7 @@ class Request:
         row: int = 0,  # of a batch
     ) -> Translation:
         """The run of an output that has passed through the model."""
-        now, pieces = _of_tokens(distribution, ids), self.translator.pieces
+        now, pieces = _of_tokens(distribution, ids), self.reader.pieces
         best, then = zip(*alternatives(distribution), strict=True), log_probs or now
         others = (tuple(map(Alternative, pieces(i), i, values)) for i, values in best)
         names = self.output.pieces if self.output else pieces(ids)
@@ -238,38 +234,27 @@ class Request:
         state, hooks = self._begin(capture)
         return state.forced(ids, hooks), hooks
 
-    def recorded(self, ids: tuple[int, ...], capture: Capture) -> AttentionTrace:
-        """The recording of one more pass with an output."""
-        _, hooks = self._passed(ids, capture)
-        assert hooks is not None
-        trace = trace_of(hooks, self.config, lambda *_: AuditReport(()), 0, self.changes)
-        assert trace is not None
-        return trace
-
     def _constrain(self, prompt: tuple[int, ...]) -> None:
         """Adds to the rules of the search, which writes the prompt first, what changes ask of the output."""
-        for each in self.values if self.translator.continues else ():
+        for each in self.values if self.reader.continues else ():
             if isinstance(each, do.Prefix) or (isinstance(each, do.Choose) and each.step < len(prompt)):
                 raise do.InterventionError(f"{PROMPTED}: {each}.")
         changes = [*([do.Prefix(prompt)] if prompt else []), *self.values]
-        self.rules = constrained(self.rules, changes, self.translator.token_id, self.config.eos_id)
+        self.rules = constrained(self.rules, changes, self.reader.token_id, self.config.eos_id)
 
     def _material(self, value: do.Intervention, shape: RunShape) -> Tensor | None:
         """Values that a change puts in, if they must be computed first."""
         if isinstance(value, do.Ablate) and value.by == "mean":
-            if self.translator.means is None:
-                where = (
-                    "" if self.translator.continues else "measure them with `python -m explorer survey`, or "
-                )
+            if self.reader.means is None:
+                where = "" if self.reader.continues else "measure them with `python -m explorer survey`, or "
                 raise do.InterventionError(f"{NO_MEANS}: {where}ablate by zero.")
-            return self.translator.means.outputs[value.kind][
-                value.layer, list(value.heads(self.config.n_heads))
-            ]
+            return self.reader.means.outputs[value.kind][value.layer, list(value.heads(self.config.n_heads))]
         if not isinstance(value, do.Patch):
             return None
-        output = self.translator.output(value.target or (self.config.eos_id,))
-        other = Request(self.translator, value.text, output, interventions=value.interventions)
-        there = other.recorded(output.ids, Capture(residual=True)).tensors[do.placed(value.place)["hook"]]
+        output = self.reader.output(value.target or (self.config.eos_id,))
+        record: Looking = {"capture": Capture(residual=True), "interventions": value.interventions}
+        other = Request(self.reader, value.text, output, **record).replayed(output.ids)
+        there = other.trace.tensors[do.placed(value.place)["hook"]]
         there = there[value.heads(1)[0]] if value.part == "heads" else there
         return there[value.taken(len(there), shape.exact(value.side))]
 
@@ -283,8 +268,8 @@ class Request:
         hooks = steps = None
         if capture is not None or self.changes or self.hooks:
             hooks = steps = hooks_of(self.config, capture, self.changes, self.hooks)
-            if in_beam:
-                steps = hooks_of(self.config, None, self.changes, self.hooks)
+        if in_beam and hooks is not None:
+            steps = hooks_of(self.config, None, self.changes, self.hooks)
         device = self.model.embedding.weight.device
         source = torch.tensor([self.source_ids], device=device) if self.source_ids else None
         return DecodingState(self.model, source, hooks, steps), hooks
@@ -294,17 +279,15 @@ class Request:
         greedy, results = copy(self), list[Hypothesis]()
         greedy.beam_size = 1
         for step in greedy.search(self._begin()[0], self.limit, results):
-            yield self.translator.pieces(step.token_ids)[0]
+            yield self.reader.pieces(step.token_ids)[0]
         ids, log_probs = results[0].token_ids, results[0].log_probs
-        return Output(self.translator.pieces(ids), ids, log_probs, self.rules.score(sum(log_probs), len(ids)))
+        return Output(self.reader.pieces(ids), ids, log_probs, self.rules.score(sum(log_probs), len(ids)))
 
     def _step(self, step: Step, token: int, log_prob: float, parent: int) -> DecodeStep:
         """One token of one hypothesis, which extends row ``parent``, with what else could have come next."""
         ids, values = step.alternative_ids[parent], step.alternative_log_probs[parent]
-        best = tuple(map(Alternative, self.translator.pieces(ids), ids, values, step.excluded[parent]))
-        return DecodeStep(
-            self.translator.pieces([token])[0], token, log_prob, best, parent, step.forced[parent]
-        )
+        best = tuple(map(Alternative, self.reader.pieces(ids), ids, values, step.excluded[parent]))
+        return DecodeStep(self.reader.pieces([token])[0], token, log_prob, best, parent, step.forced[parent])
 
     def _finished(
         self,
@@ -316,16 +299,16 @@ class Request:
         row: int = 0,
     ) -> Translation:
         """The finished run with its trace, whose first audit asks for that other pass."""
-        ids, config, translator = hypothesis.token_ids, self.config, self.translator
-        target, text = tuple(step.token for step in steps), translator.text(ids)
-        read = (*translator.pieces((config.bos_id,)), *target[:-1])
+        ids, config, reader = hypothesis.token_ids, self.config, self.reader
+        target, text = tuple(step.token for step in steps), reader.text(ids)
+        read = (*reader.pieces((config.bos_id,)), *target[:-1])
         other_pass = again or cache(lambda: _of_tokens(self._passed(ids)[0], ids))
 
         def audited(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
             report = audit(trace, places, hypothesis.log_probs, other_pass(), self.model)
             if not self.values:
                 return report
-            written = list(zip(translator.pieces(ids), ids, strict=True))
+            written = list(zip(reader.pieces(ids), ids, strict=True))
             right = audited_tokens(self.values, self.source_tokens, written)
             return report.joined(AuditReport((Check(TOKENS, float(not right), 0.0),)))
 
@@ -339,7 +322,7 @@ class Request:
                 tokens["encoder"] = TokenTrace(self.source_ids, self.source_tokens, self.text)
             trace = trace_of(hooks, config, audited, row, self.changes, tokens, tuple(self.hooks))
         return Translation(
-            source_text="" if translator.continues else self.text,
+            source_text="" if reader.continues else self.text,
             text=text,
             source_tokens=self.source_tokens,
             decoder_input_tokens=read,
@@ -347,14 +330,14 @@ class Request:
             log_probs=hypothesis.log_probs,
             steps=steps,
             method=method,
-            model=translator.name,
+            model=reader.name,
             config=config,
             notes=self._notes(ids, text, trace),
             attention=trace,
             interventions=self.values,
             functions=tuple(self.hooks),
             distributions=lambda: self._passed(ids)[0],  # of the request, which holds nothing recorded
-            prompt=None if not translator.continues else self.text if self.output is None else text,
+            prompt=None if not reader.continues else self.text if self.output is None else text,
             given=self.given,
         )
 
@@ -385,12 +368,16 @@ class Request:
             return False
         prompt = next(filter(self.text.startswith, getattr(config, "prompt_texts", ())), "")
         languages = takewhile(config.language_pieces.__contains__, self.source_tokens)
-        first = len(self.translator.ids(prompt)) if prompt else len(list(languages))  # says what to do
+        first = len(self.reader.ids(prompt)) if prompt else len(list(languages))  # says what to do
 
         def unread(usual: bool) -> float | None:
             if trace is None and (usual or self.hooks):  # one more pass only where the length asks for it
                 return None
-            there = trace or self.recorded(ids, Capture())
+            there = trace
+            if there is None:
+                again = copy(self)
+                again.capture = Capture()
+                there = again.replayed(ids).trace
             layers = range(len(there.layers[AttentionKind.CROSS]))[-LAYERS:]
             most = [there.weights(AttentionKind.CROSS, layer).max(axis=(0, 1)) for layer in layers]
             return float((np.max(most, axis=0)[first : len(read) - 1] < READ).mean())

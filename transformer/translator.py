@@ -103,7 +103,7 @@ class Translator(TextModel):
         """
         source, target = ("", text) if self.continues else (text, target)
         assert isinstance(source, str)
-        output = self.output(target, self.rules_for(source).forced_start)
+        output = self.output(target, source)
         options["interventions"] = changes = as_interventions(options.get("interventions", ()))
         written = list(zip(self.pieces(output.ids), output.ids, strict=True))
         for each in changes:

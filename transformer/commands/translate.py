@@ -259,6 +259,6 @@ def check_lengths(translator: Translator, pairs: Sequence[SentencePair], path: s
     for pair in pairs:
         try:
             translator.ids(pair.source)
-            translator.cut_target(pair.target)
+            translator.cut(pair.target, "target")
         except InputError as error:
             raise DataError(f"{path}:{pair.line}: {error}") from error
