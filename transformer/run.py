@@ -11,9 +11,12 @@ from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.interventions import Intervention
 from transformer.text.brief import Brief
 from transformer.view import (
+    Array,
     AuditReport,
+    BoolArray,
     Check,
     HeadLabels,
+    HeadMap,
     HeadView,
     Window,
     site_labels,
@@ -126,6 +129,18 @@ class Translation(Brief):
         wrong = any(each.pieces != pieces[side] for side, each in recorded.items())
         wrong |= any(recorded[side].text != text for side, text in texts.items() if side in recorded)
         return AuditReport((Check("text", float(wrong), 0.0),) if recorded else ())
+
+    def map(self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None) -> HeadMap:
+        """One head as a map, without its vectors; arguments and errors as in ``head``."""
+        return self.head(kind, layer, head, window)
+
+    def weights(self, kind: AttentionKind | str, layer: int, head: int) -> Array:
+        """(queries, keys) weights of a whole head; errors as in ``head``."""
+        return self.trace.weights(kind, layer, head)
+
+    def mask(self, kind: AttentionKind | str, layer: int, head: int) -> BoolArray:
+        """(queries, keys) of a whole head, True = may attend; errors as in ``head``."""
+        return self.trace.mask(kind, layer, head)
 
     def tokens(self, side: Side) -> tuple[str, ...]:
         """Tokens that a side read: the encoder the source, the decoder the start token and the output."""

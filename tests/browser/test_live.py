@@ -89,7 +89,7 @@ def test_a_typed_sentence_is_translated_here_as_python_translates_it(
     assert visitor.chips("source")[:-1] == run.source_text.replace(".", " .").split()
     assert visitor.count() == f"step 1 of {len(run.steps)}"
     choose(visitor, "cross", 1, 2)
-    weights, scores = run.head("cross", 1, 2).weights, run.head("cross", 1, 2).scores
+    weights, scores = run.map("cross", 1, 2).weights, run.map("cross", 1, 2).scores
     tab.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
     tab.mouse.move(*visitor.centre("cross", 2, 3))
     tip = said(visitor)

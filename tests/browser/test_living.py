@@ -143,7 +143,7 @@ def test_two_runs_move_on_one_cursor_and_the_shorter_says_where_it_ended(
         box = box_of(side.locator("[data-plot=cross] .lv-sheet"))
         rows, columns = len(each.target_tokens), len(each.source_tokens)
         tab.mouse.move(box["x"] + 1.5 * box["width"] / columns, box["y"] + 2.5 * box["height"] / rows)
-        weight = f"weight {each.trace.weights('cross', 1, 0)[2, 1]:.3f}"
+        weight = f"weight {each.weights('cross', 1, 0)[2, 1]:.3f}"
         waiting.until(lambda weight=weight: weight in said_by(tab))
     assert "cross=2.1" in tab.evaluate("location.hash")
 
@@ -308,7 +308,7 @@ def test_a_long_run_is_whole(opened: Open, translator: Translator) -> None:
     row, column = 5, 4
     tab.mouse.move(*visitor.centre("encoder", row, column))
     layers, _ = run.config.sizes["encoder"]
-    assert f"weight {run.trace.weights('encoder', layers - 1, 0)[row, column]:.3f}" in said(visitor)
+    assert f"weight {run.weights('encoder', layers - 1, 0)[row, column]:.3f}" in said(visitor)
 
 
 def test_a_longer_run_has_tiles_and_some_heads_whole(
@@ -342,7 +342,7 @@ def test_the_numbers_of_a_head_are_a_table_and_a_csv_file(
     tab.click("[data-tiles=cross] summary")
     tab.wait_for_selector("[data-tiles=cross] table", timeout=PATIENCE)
     rows = tab.locator("[data-tiles=cross] tr")
-    weights = [[f"{weight:.3f}" for weight in row] for row in run.trace.weights("cross", 0, 1)]
+    weights = [[f"{weight:.3f}" for weight in row] for row in run.weights("cross", 0, 1)]
     assert [rows.nth(i + 1).locator("td").all_inner_texts() for i in range(len(weights))] == weights
     with tab.expect_download() as given:
         tab.click("[data-tiles=cross] button")
@@ -383,7 +383,7 @@ def test_a_map_is_saved_as_svg_with_the_colours_and_labels_on_the_screen(
     path = saved(visitor, "cross", "SVG", tmp_path)
     assert path.name == f"{run.model}-cross-1.2.svg"
     svg = ElementTree.parse(path).getroot()
-    weights = run.trace.weights("cross", 0, 1)
+    weights = run.weights("cross", 0, 1)
     ground, *cells = svg.iter(f"{SVG}rect")
     assert ground.get("fill") == "rgb(255,255,255)"
     assert len(cells) == weights.size

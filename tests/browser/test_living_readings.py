@@ -44,7 +44,7 @@ def run(request: pytest.FixtureRequest) -> Translation:
 
 def expected(run: Translation, held: Opened, kind: str, head: tuple[int, int], name: str) -> dict[str, Any]:
     """The app's feed of a head that has the weights of the page, to three decimals."""
-    view = run.head(kind, *head)
+    view = run.map(kind, *head)
     told = held.feed(kind, *head)
     thousandths = replace(view, weights=held.weights(kind)[head].astype(float))
     read = read_view(thousandths, READINGS[name])
@@ -66,7 +66,7 @@ def test_maps_as_they_are_read_are_those_of_the_app(scripts_alone: Any, run: Tra
                 continue
             changed += 1
             numbers = same(feed, expected(run, held, kind, head, name), "words" in name)
-            exact = read_view(run.head(kind, *head), READINGS[name])
+            exact = read_view(run.map(kind, *head), READINGS[name])
             pieces = np.array([len(group.indices) for group in exact.columns])
             assert (np.abs(numbers - exact.weights) <= 0.0005 * pieces + 1e-5).all()
     assert changed
@@ -104,7 +104,7 @@ def test_the_switches_merge_words_and_hide_special_tokens(opened: Open) -> None:
     tab: Any = visitor.page
     for button, name in (("Words", "words"), ("Hide special tokens", "words special")):
         tab.get_by_role("button", name=button).click()
-        read = read_view(run.head("cross", 2, 4), READINGS[name])
+        read = read_view(run.map("cross", 2, 4), READINGS[name])
         waiting.until(
             lambda read=read: (
                 f"{len(read.rows)} queries by {len(read.columns)} keys"
@@ -150,7 +150,7 @@ def test_cells_say_what_keys_carried_and_did(opened: Open) -> None:  # noqa: F81
     for name, told in (
         ("Carried", f"length {norms[1, 2]:.3f}"),
         ("Effect", f"Δ log p {effects[1, 2]:+.3f} nats".replace("-", "−")),
-        ("Weight", f"weight {run.trace.weights('cross', *head)[1, 2]:.3f}"),
+        ("Weight", f"weight {run.weights('cross', *head)[1, 2]:.3f}"),
     ):
         tab.get_by_role("button", name=name, exact=True).click()
         tab.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
@@ -168,7 +168,7 @@ def test_switches_hold_of_both_runs_and_are_accessible(opened: Open) -> None:  #
     tab: Any = opened(one, bypass_csp=True, color_scheme="dark", viewport=narrow).page
     tab.get_by_role("button", name="Words").nth(1).click()
     for number, run in enumerate(runs):
-        read = read_view(run.head("encoder", 0, 0), READINGS["words"])
+        read = read_view(run.map("encoder", 0, 0), READINGS["words"])
         told = f"{len(read.rows)} queries by {len(read.columns)} keys"
         body = tab.locator("[data-plot=encoder] .lv-body").nth(number)
         waiting.until(lambda body=body, told=told: told in body.get_attribute("aria-label"))

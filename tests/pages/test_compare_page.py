@@ -225,7 +225,7 @@ def test_a_changed_run_stands_against_the_run_without_changes():
     first, second, _ = charts(at)
     head = tuple(int(part) - 1 for part in at.query_params.get("cross", "3.3").split("."))
     shown = array(second["data"][0]["customdata"])[..., 0]
-    assert shown == pytest.approx(base.trace.weights("cross", *head), abs=1e-3)
+    assert shown == pytest.approx(base.weights("cross", *head), abs=1e-3)
     assert array(first["data"][0]["customdata"])[:, 1, 0] == pytest.approx(0), "the hidden word"
     assert "A (changed) against B (as it is)" in words(at).replace("**", "")
     assert "verified, with 2 changes" in words(at)
@@ -259,7 +259,7 @@ def test_what_keys_carried_is_compared_like_weights(kind: str):
     translator = load_translator(catalogue.directory("random"))
     translation = translator.translate("one two", capture=Capture(residual=True))
     first, second = (shares(carried(translator.model, translation, kind, 0, head).norms) for head in (0, 1))
-    mean = np.abs(first - second)[translation.trace.mask(kind, 0, 0)].mean()
+    mean = np.abs(first - second)[translation.mask(kind, 0, 0)].mean()
     assert f"mean |difference| **{mean:.2f}**" in words(at)
     assert "shares of what keys carried" in words(at)
     assert "carries most from" in words(at)

@@ -51,7 +51,7 @@ def test_the_rows_are_weight_what_was_carried_and_effects(traced, kind: str):
     step = 1 if kind == "encoder" else None
     found = carried(translator.model, translation, kind, 1, 2)
     expected = [
-        [*translation.trace.weights(kind, 1, 2)[row], np.nan],
+        [*translation.weights(kind, 1, 2)[row], np.nan],
         [*found.values, found.bias],
         [*found.norms[row], found.bias],
         *(
@@ -122,8 +122,8 @@ def test_other_weights_are_runs_with_that_row_set(traced, kind: str):
     bars = named_charts(at)["other weights"]["data"][0]
     values, row = array(bars["x"]), 1
     weights = [
-        translation.trace.mask(kind, 1, 2)[row] / translation.trace.mask(kind, 1, 2)[row].sum(),
-        *(translation.trace.weights(kind, 1, head)[row] for head in (0, 1, 3)),
+        translation.mask(kind, 1, 2)[row] / translation.mask(kind, 1, 2)[row].sum(),
+        *(translation.weights(kind, 1, head)[row] for head in (0, 1, 3)),
     ]
     for value, other in zip(values[[0, 3, 4, 5]], weights, strict=True):
         change = interventions.set_row(kind, 1, 2, row, dict(enumerate(map(float, other))))

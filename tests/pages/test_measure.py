@@ -100,7 +100,7 @@ def test_a_cell_is_measured_in_every_way(traced):
     one = Opened(Request(named("random"), TEXT, "greedy", None), translation, None)
     told = measures.of_cell(one, "cross", (1, 2), (row, key), row)
     found = {name: value for name, value, _ in told}
-    assert found["weight"] == f"{translation.trace.weights('cross', 1, 2)[row, key]:.3f}"
+    assert found["weight"] == f"{translation.weights('cross', 1, 2)[row, key]:.3f}"
     own = carried(translator.model, translation, "cross", 1, 2)
     assert found["carried, ‖α x W_V W_O‖"] == f"{own.norms[row, key]:.3f}"
     lost = effect(translator, translation, "cross", 1, 2, "zeroed", rows=[row])[row, key]

@@ -73,7 +73,7 @@ def save_maps(translation: Translation, directory: Path, path: Path) -> None:
     checks: dict[str, Any] = {}
     for kind, site in translation.config.sites.items():
         heads = range(translation.config.n_heads)
-        maps = [[translation.head(kind, layer, head) for head in heads] for layer in range(site.n_layers)]
+        maps = [[translation.map(kind, layer, head) for head in heads] for layer in range(site.n_layers)]
         arrays[f"{kind}.weights"] = np.array([[each.weights for each in row] for row in maps])
         arrays[f"{kind}.scores"] = np.array([[each.scores for each in row] for row in maps])
         arrays[f"{kind}.mask"] = maps[0][0].mask

@@ -94,7 +94,7 @@ class HeadSelection:
     ) -> ReadView:
         """A head as the visitor reads it, in the window."""
         head = head or self.head
-        view: HeadMap = self.translation.head(self.kind, *head, window=self.window)
+        view = self.translation.map(self.kind, *head, window=self.window)
         if self.measure != "weight":
             from explorer.app.maps import measures  # PyTorch comes with it
 
@@ -105,7 +105,7 @@ class HeadSelection:
         """The head as the model has it, in a window of at most 64 x 64 around the cell."""
         rows, columns = self.lengths
         window = Window(*window_around(rows, self.cell[0]), *window_around(columns, self.cell[1]))
-        return self.translation.head(self.kind, *self.head, window=window)
+        return self.translation.map(self.kind, *self.head, window=window)
 
     def whole(self, head: Head | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Weights and mask (rows, columns) of a whole head, as the visitor reads it; `head` as in `read`."""

@@ -144,7 +144,7 @@ def _effects(opened: Opened, kind: str, chosen: Head, window: Window, *, tell: T
 
 def count(run: Translation, kind: str, chosen: Head, window: Window) -> int:
     """Visible cells of a head in a window."""
-    return int(run.trace.mask(kind, *chosen)[window.queries, window.keys].sum())
+    return int(run.mask(kind, *chosen)[window.queries, window.keys].sum())
 
 
 def of_cell(
@@ -185,7 +185,7 @@ def explained(opened: Opened, kind: str, chosen: Head, row: int, step: int, *, t
             f"{longest:,}. Choose a shorter text."
         )
     model, run = _traced(opened)
-    weights = run.trace.weights(kind, *chosen)
+    weights = run.weights(kind, *chosen)
     which = step if kind == AttentionKind.ENCODER else None
     rows = _around(row, *weights.shape)
     found: dict[Way, Array] = {"hidden": effect(model, run, kind, *chosen, "hidden", which, rows, tell)}
@@ -236,11 +236,11 @@ def _others(
 ) -> OtherWeights:
     """The control: whether it must be these weights."""
     weights, mask, random = (
-        run.trace.weights(kind, *chosen),
-        run.trace.mask(kind, *chosen),
+        run.weights(kind, *chosen),
+        run.mask(kind, *chosen),
         np.random.default_rng(1),
     )
-    heads = np.stack([run.trace.weights(kind, chosen[0], head) for head in range(run.config.n_heads)])
+    heads = np.stack([run.weights(kind, chosen[0], head) for head in range(run.config.n_heads)])
     drawn = [permuted(weights, mask, random) for _ in range(PERMUTED)]
     maps = np.stack([uniform(mask), *drawn, *heads])
     found = rewired(model, run, kind, *chosen, maps, row)[:, step]

@@ -352,7 +352,7 @@ def followed(translation: Translation, chosen: Head) -> Sequence[int]:
     """For each step, the source token that a cross-attention head attends to most, except `</s>`."""
     known = _followed.setdefault(translation, {})
     if chosen not in known:
-        known[chosen] = linked_view.followed(translation.trace.weights("cross", *chosen))
+        known[chosen] = linked_view.followed(translation.weights("cross", *chosen))
     return known[chosen]
 
 
@@ -366,4 +366,4 @@ def aligner(source: Source) -> Aligner:
 
 def whole(translation: Translation, kind: str, chosen: Head) -> tuple[np.ndarray, np.ndarray]:
     """Weights and mask of a whole head (queries, keys), for a pooled overview of a long sentence."""
-    return translation.trace.weights(kind, *chosen), translation.trace.mask(kind, *chosen)
+    return translation.weights(kind, *chosen), translation.mask(kind, *chosen)

@@ -107,7 +107,7 @@ class RunDifference(Brief):
         """(rows, columns): changed − base weights of one head on ``common(kind)``; raises as ``maps``."""
         common = self.common(kind)
         sides = [
-            run.trace.weights(kind, layer, head)[np.ix_(*([pair[at] for pair in axis] for axis in common))]
+            run.weights(kind, layer, head)[np.ix_(*([pair[at] for pair in axis] for axis in common))]
             for at, run in enumerate((self.base, self.changed))
         ]
         found: Floats = sides[1] - sides[0]

@@ -44,7 +44,7 @@ class Aligner:
 
     def weights(self, run: Translation) -> NDArray[np.float32]:
         """(queries, keys): row t belongs to target token t, as in ``rows_of_targets``."""
-        each = [run.trace.weights(AttentionKind.CROSS, layer, head) for layer, head in self.heads]
+        each = [run.weights(AttentionKind.CROSS, layer, head) for layer, head in self.heads]
         return rows_of_targets(np.mean(each, axis=0, dtype=np.float32), self.rows)
 
 

@@ -143,7 +143,7 @@ def _reference(model: Translator, run: Translation) -> dict[str, Any]:
     """What the page compares itself with: ids, log-probabilities, and a row of weights of each kind."""
     rows = []
     for kind, (layers, heads) in run.config.sizes.items():
-        weights = run.trace.weights(kind, layers - 1, heads - 1)
+        weights = run.weights(kind, layers - 1, heads - 1)
         row = len(weights) // 2
         rows.append((kind, layers - 1, heads - 1, row, [round(float(each), 7) for each in weights[row]]))
     return {

@@ -53,7 +53,7 @@ class AttentionMaps:
         every = [(layer, head) for layer in range(layers) for head in range(heads)]
         self.whole = sorted({*chosen} or {first}) if longest > WHOLE else every
         self.opens = first if first in self.whole else chosen[0]
-        views = {at: read_view(run.head(kind, *at), Reading()) for at in self.whole}
+        views = {at: read_view(run.map(kind, *at), Reading()) for at in self.whole}
         weights = np.array([each.weights for each in views.values()])
         scored = None
         if max(lengths) <= SCORED and all(each.scores is not None for each in views.values()):
@@ -92,8 +92,8 @@ class AttentionMaps:
         }
         one = views[self.whole[0]].mask
         if longest <= FINE and all((each.mask == one).all() for each in views.values()):
-            self.values["readings"] = readings(run.head(kind, 0, 0), map_of)
-        read = (views.get(at) or run.head(kind, *at) for at in every)  # one at a time: a long run is large
+            self.values["readings"] = readings(run.map(kind, 0, 0), map_of)
+        read = (views.get(at) or run.map(kind, *at) for at in every)  # one at a time: a long run is large
         tiles = [Tile.of(each.weights, each.mask) for each in read]
         if longest > WHOLE:
             self.arrays = [np.array([each.values for each in tiles]), *self.arrays]
@@ -103,7 +103,7 @@ class AttentionMaps:
         for name in measures:
             assert known.measure is not None
             wanted = every if name == "carried" else [*dict.fromkeys([*chosen, self.opens])]
-            maps = {at: run.head(kind, *at) for at in wanted}
+            maps = {at: run.map(kind, *at) for at in wanted}
             made, more = measured(maps, partial(known.measure, run, name), map_of, shared)
             self.values.setdefault("measures", {})[name] = made
             self.arrays += more

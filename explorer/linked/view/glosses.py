@@ -33,7 +33,7 @@ def tell(run: Translation, aligner: Aligner, opens: Head) -> WordAlignment:
     if AttentionKind.CROSS not in run.config.sites:
         return WordAlignment()
     aligned, tokens = aligner.weights(run), (run.source_tokens, run.target_tokens)
-    step = telling_step(run.trace.weights("cross", *opens), *tokens, aligned)
+    step = telling_step(run.weights("cross", *opens), *tokens, aligned)
     return WordAlignment(step, glosses(aligned, *tokens))
 
 

@@ -61,7 +61,7 @@ def effect(b: Bench, kind: str, head: int, way: Any) -> Doubles:
 def effect_map(b: Bench, kind: str, head: int = HEAD) -> Doubles:
     window = Window(1, 3, 0, len(b.run.labels(kind).keys))
     found = maps.effect_in(b.translator, b.run, kind, LAYER, head, window)
-    view = maps.effect_map(b.run.head(kind, LAYER, head, window), found)
+    view = maps.effect_map(b.run.map(kind, LAYER, head, window), found)
     return np.stack([view.measured, view.weights])
 
 
@@ -187,7 +187,7 @@ def pair(b: Bench, kind: str) -> tuple[Doubles, Doubles]:
 CROSS, DECODER = ("cross",), ("decoder", "cross")
 TABLE: dict[str, Row] = {
     "weights": Row(
-        lambda b, k, h=HEAD: b.run.head(k, LAYER, h).weights,
+        lambda b, k, h=HEAD: b.run.map(k, LAYER, h).weights,
         lambda b, k: b.head(k).weights[HEAD],
         (*ORDER, ROWS, OTHER),
         {
@@ -196,7 +196,7 @@ TABLE: dict[str, Row] = {
         },
     ),
     "masked weights": Row(
-        lambda b, k: b.run.head(k, 0, HEAD).weights,
+        lambda b, k: b.run.map(k, 0, HEAD).weights,
         lambda b, k: b.head(k, 0).weights[HEAD],
         (),
         {
@@ -225,7 +225,7 @@ TABLE: dict[str, Row] = {
     "shares carried": Row(
         lambda b, k: (
             maps.carried_map(
-                b.run.head(k, LAYER, HEAD), lenses.carried(b.model, b.run, k, LAYER, HEAD)
+                b.run.map(k, LAYER, HEAD), lenses.carried(b.model, b.run, k, LAYER, HEAD)
             ).weights
         ),
         lambda b, k: second.carried(b, k)[:-2] / second.carried(b, k)[:-2].sum(1, keepdims=True),
@@ -311,7 +311,7 @@ TABLE: dict[str, Row] = {
     ),
     "rewired": Row(
         lambda b, k, h=HEAD: lenses.rewired(
-            b.translator, b.run, k, LAYER, h, uniform(b.run.trace.mask(k, LAYER, h))[None]
+            b.translator, b.run, k, LAYER, h, uniform(b.run.mask(k, LAYER, h))[None]
         )[0],
         second.rewired,
         (*ORDER, SIGN, OTHER),

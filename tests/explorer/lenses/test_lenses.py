@@ -28,9 +28,7 @@ ASKS: dict[str, Ask] = {
     "carried": lambda model, run: lenses.carried(model.model, run, "cross", 0, 0),
     "carried_together": lambda model, run: lenses.carried_together(model.model, run, "cross", 0),
     "effect": lambda model, run: lenses.effect(model, run, "cross", 0, 0),
-    "rewired": lambda model, run: lenses.rewired(
-        model, run, "cross", 0, 0, run.trace.weights("cross", 0, 0)[None]
-    ),
+    "rewired": lambda model, run: lenses.rewired(model, run, "cross", 0, 0, run.weights("cross", 0, 0)[None]),
     "rollout": lambda model, run: lenses.rollout(run),
     "saliency": lambda model, run: lenses.saliency(model, run, 0, 5),
     "score_parts": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 0, 0),

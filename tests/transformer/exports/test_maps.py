@@ -41,7 +41,7 @@ def test_every_map_is_the_one_that_the_model_computed(translation: Translation, 
     for kind, site in translation.config.sites.items():
         for layer in range(site.n_layers):
             for head in range(translation.config.n_heads):
-                here, there = mapped.head(kind, layer, head), translation.head(kind, layer, head)
+                here, there = mapped.map(kind, layer, head), translation.head(kind, layer, head)
                 for name in ("weights", "scores", "mask"):
                     assert np.array_equal(getattr(here, name), getattr(there, name))
                 assert here.audit == there.audit
@@ -54,7 +54,7 @@ def test_every_map_is_the_one_that_the_model_computed(translation: Translation, 
 
 def test_a_window_of_a_map_is_a_part_of_it(translation: Translation, mapped: MappedRun):
     window = Window(1, 3, 0, 2)
-    here, there = (run.head("cross", 0, 1, window) for run in (mapped, translation))
+    here, there = (run.map("cross", 0, 1, window) for run in (mapped, translation))
     assert np.array_equal(here.weights, there.weights)
     assert (here.predicted_tokens, here.key_tokens) == (there.predicted_tokens, there.key_tokens)
 

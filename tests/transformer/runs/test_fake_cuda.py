@@ -62,9 +62,7 @@ LENSES: dict[str, Ask] = {
     "effect": lambda model, run: lenses.effect(model, run, "cross", 0, 0),
     "effect_in": lambda model, run: effect_in(model, run, "decoder", 0, 0, Window(0, 1, 0, 1)),
     "left out": lambda model, run: lenses.Effects(model, run).left_out([1]),
-    "rewired": lambda model, run: lenses.rewired(
-        model, run, "cross", 0, 0, run.trace.weights("cross", 0, 0)[None]
-    ),
+    "rewired": lambda model, run: lenses.rewired(model, run, "cross", 0, 0, run.weights("cross", 0, 0)[None]),
     "rollout": lambda model, run: lenses.rollout(run),
     "score_parts": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 0, 0),
     "value_zeroing": lambda model, run: lenses.value_zeroing(model.model, run, "encoder", 0),

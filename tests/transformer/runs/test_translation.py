@@ -115,4 +115,4 @@ def test_reading_attention_that_was_not_captured_is_one_sentence(translator):
 
 
 def test_one_sentence_alone_has_no_padding(translation):
-    assert translation.trace.mask("cross", 0, 0)[0].tolist() == [True] * len(translation.source_tokens)
+    assert translation.mask("cross", 0, 0)[0].tolist() == [True] * len(translation.source_tokens)

@@ -72,4 +72,4 @@ def _telling(run: Translation) -> Head:
     heads = [
         (layer, head) for layer in range(config.stacks["decoder"].n_layers) for head in range(config.n_heads)
     ]
-    return max(heads, key=lambda head: difference(run.trace.weights(AttentionKind.CROSS, *head)))
+    return max(heads, key=lambda head: difference(run.weights(AttentionKind.CROSS, *head)))

@@ -118,7 +118,7 @@ class Compared:
         """Part of the caption on the source of the numbers, or on their checks."""
         if self.uniform:
             return "a formula, 1 / visible keys: no model computed this"
-        return str(captions.badge(self.translation.head(self.kind, *self.head).audit, self.derived)["text"])
+        return str(captions.badge(self.translation.map(self.kind, *self.head).audit, self.derived)["text"])
 
 
 def usual(opened: Opened) -> Against:

@@ -176,7 +176,7 @@ def looks(sides: Sequence[tuple[TwinRun, int | None]]) -> str:
 
 
 def _look(each: TwinRun, row: int) -> str:
-    weights = each.run.trace.weights("cross", *each.head)[row]
+    weights = each.run.weights("cross", *each.head)[row]
     best = int(np.argmax(weights))
     on = plain(quote(each.run.source_tokens[best]))
     return f"{percent(float(weights[best]))} of its weight on **{on}**{_rest(float(weights.sum()))}"
@@ -196,7 +196,7 @@ def _score(
     config, trace = one.run.config, one.run.attention
     if not isinstance(config, RecurrentConfig) or trace is None:
         return
-    weights = one.run.trace.weights("cross", *one.head)[row]
+    weights = one.run.weights("cross", *one.head)[row]
     key = int(np.argmax(weights)) if source is None else min(source, len(weights) - 1)
     st.markdown("##### The score, in numbers")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"), st.container(width=260):

@@ -141,7 +141,7 @@ def _tiles(shown: Translation, kind: str, head: Head) -> None:
     heads = range(shown.config.n_heads)
     site = next(each for each in shown.config.sites.values() if each.kind.value == kind)
     found = [
-        [Tile.of(shown.trace.weights(kind, layer, i), shown.trace.mask(kind, layer, i)) for i in heads]
+        [Tile.of(shown.weights(kind, layer, i), shown.mask(kind, layer, i)) for i in heads]
         for layer in range(site.n_layers)
     ]
 

@@ -90,7 +90,7 @@ class _Shared:
     def weights(self) -> tuple[np.ndarray, np.ndarray]:
         """(rows, columns) weights as it is, and changed."""
         base, new = (
-            run.trace.weights(self.kind, *self.head)[
+            run.weights(self.kind, *self.head)[
                 np.ix_([pair[at] for pair in self.rows], [pair[at] for pair in self.columns])
             ]
             for at, run in enumerate((self.found.base, self.found.changed))
@@ -175,7 +175,7 @@ def _offer(shared: _Shared, chosen: Both | None) -> None:
         st.caption("Click a cell to move its row's weight there, or to hide it.")
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="what-if-cell"):
-        if not shared.found.changed.trace.mask(kind, *head)[chosen]:
+        if not shared.found.changed.mask(kind, *head)[chosen]:
             st.caption(f"{shared.said(at)}; the mask hides this cell.", width="content")
             return
         st.caption(f"{shared.said(at)}.", width="content")

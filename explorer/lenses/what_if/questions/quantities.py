@@ -114,8 +114,8 @@ def _largest(asks: str, names: Sequence[str], values: Sequence[float], unit: str
 
 def largest_key(at: Asking) -> Measured:
     """The key with the largest weight of the marked row."""
-    weights = at.run.trace.weights(at.kind, *at.head)[at.row]
-    seen = np.flatnonzero(at.run.trace.mask(at.kind, *at.head)[at.row])
+    weights = at.run.weights(at.kind, *at.head)[at.row]
+    seen = np.flatnonzero(at.run.mask(at.kind, *at.head)[at.row])
     keys = sorted(map(int, sorted(seen, key=lambda key: -weights[key])[:MOST]))
     names = _named(at.run.labels(at.kind).keys, keys, at.name)
     return _largest(f"In {at.where()}: which key has the largest weight?", names, [weights[k] for k in keys])
@@ -164,7 +164,7 @@ KEYS: Mapping[str, Callable[[int], int]] = {
 
 def masked(at: Asking) -> Measured:
     """The visibility of a key for the marked row, as the mask has it."""
-    mask, weights = at.run.trace.mask(at.kind, *at.head), at.run.trace.weights(at.kind, *at.head)
+    mask, weights = at.run.mask(at.kind, *at.head), at.run.weights(at.kind, *at.head)
     row = at.row
     if at.question.key == "next":
         row = min(row, mask.shape[1] - 2)
@@ -186,7 +186,7 @@ def masked(at: Asking) -> Measured:
 
 def visible(at: Asking) -> Measured:
     """The number of keys that the marked row does not see: the row's number would tell those that it sees."""
-    mask = at.run.trace.mask(at.kind, *at.head)
+    mask = at.run.mask(at.kind, *at.head)
     sees, keys = int(mask[at.row].sum()), mask.shape[1]
     right = keys - sees
     numbers = sorted({right, max(right - 1, 0), min(right + 1, keys - 1), sees, 0})
@@ -222,17 +222,17 @@ def entropy_of(weights: NDArray[Any]) -> Floats:
 
 
 def _rows(at: Asking) -> tuple[str, list[str], Floats]:
-    rows = np.flatnonzero(at.run.trace.mask(at.kind, *at.head).sum(-1) > 1)
+    rows = np.flatnonzero(at.run.mask(at.kind, *at.head).sum(-1) > 1)
     said = at.run.labels(at.kind)
     tokens = said.predicted if at.kind is AttentionKind.CROSS and said.predicted else said.queries
     names = [f"row {row + 1}, “{at.name(tokens[row])}”" for row in rows]
-    values = entropy_of(at.run.trace.weights(at.kind, *at.head)[rows])
+    values = entropy_of(at.run.weights(at.kind, *at.head)[rows])
     return f"{NAMES[at.kind]}, {_head(*at.head)}", names, values
 
 
 def _heads(at: Asking) -> tuple[str, list[str], Floats]:
     layer, heads = at.head[0], range(at.run.config.n_heads)
-    found = [float(entropy_of(at.run.trace.weights(at.kind, layer, head)[at.row])) for head in heads]
+    found = [float(entropy_of(at.run.weights(at.kind, layer, head)[at.row])) for head in heads]
     of = f"{NAMES[at.kind]}, layer {layer + 1}, {at.row_name(at.row)}"
     return of, [_head(layer, head) for head in heads], np.array(found)
 
@@ -266,7 +266,7 @@ def role(at: Asking) -> Measured:
         asks, values = "which head's strongest links agree best with links made by hand (1 − AER)?", _aer(at)
     else:
         words, of = ROLES[at.question.role]
-        found = [of(at.run.trace.weights(at.kind, *head)) for head in at.every_head()]
+        found = [of(at.run.weights(at.kind, *head)) for head in at.every_head()]
         if not found[0].size:
             raise UnmeasuredError("This sentence is too short for the question.")
         asks = f"over all rows, which head puts the most weight on {words}?"

@@ -40,7 +40,7 @@ def test_a_fresh_computation_has_the_same_maps(shipped: MappedRun, fresh: Transl
     for kind, site in fresh.config.sites.items():
         for layer in range(site.n_layers):
             for head in range(fresh.config.n_heads):
-                here, there = shipped.head(kind, layer, head), fresh.head(kind, layer, head)
+                here, there = shipped.map(kind, layer, head), fresh.map(kind, layer, head)
                 assert np.array_equal(here.mask, there.mask)
                 assert np.abs(here.weights - there.weights).max() <= CLOSE
                 np.testing.assert_allclose(here.scores, there.scores, atol=10 * CLOSE, rtol=CLOSE)
@@ -64,7 +64,7 @@ def test_the_texts_about_a_map_are_the_same(shipped: MappedRun, fresh: Translati
 
     for kind, head in (("encoder", (0, 0)), ("decoder", (1, 2)), ("cross", (1, 5))):
         one, other = (
-            linked_view.map_feed("t", read_view(run.head(kind, *head), Reading())) for run in (shipped, fresh)
+            linked_view.map_feed("t", read_view(run.map(kind, *head), Reading())) for run in (shipped, fresh)
         )
         for feed in (one, other):
             del feed["figure"], feed["badge"]

@@ -39,7 +39,7 @@ opened = cache(load_translator)
 def by_hand(model: str, source: str, target: str, layer: int, head: int, moved: int = 1) -> Links:
     """Links from whole words: sums over a source word's pieces, means over a target word's."""
     run = opened(model).force(source, target)
-    weights = run.trace.weights("cross", layer, head)
+    weights = run.weights("cross", layer, head)
     sides = [
         np.cumsum([token.startswith("▁") for token in tokens[:-1]]) - 1
         for tokens in (run.source_tokens, run.target_tokens)

@@ -31,7 +31,7 @@ def changed(run, change) -> np.ndarray:
 def test_one_row_of_other_weights_is_that_row_set(run, kind: str):
     model, translation = run
     random = np.random.default_rng(3)
-    mask = translation.trace.mask(kind, 1, 2)
+    mask = translation.mask(kind, 1, 2)
     maps = random.dirichlet(np.ones(mask.shape[1]), (2, len(mask))).astype(np.float32) * mask
     maps /= maps.sum(-1, keepdims=True)
     found = rewired(model, translation, kind, 1, 2, maps, query=2)
@@ -42,7 +42,7 @@ def test_one_row_of_other_weights_is_that_row_set(run, kind: str):
 
 def test_its_own_weights_change_nothing(run):
     model, translation = run
-    found = rewired(model, translation, "cross", 1, 2, translation.trace.weights("cross", 1, 2)[None])
+    found = rewired(model, translation, "cross", 1, 2, translation.weights("cross", 1, 2)[None])
     np.testing.assert_allclose(found, 0, atol=1e-5)
 
 
@@ -60,4 +60,4 @@ def test_permuted_rows_keep_their_weights_and_the_mask():
 def test_there_is_no_such_query(run):
     model, translation = run
     with pytest.raises(IndexError, match="no query 9"):
-        rewired(model, translation, "cross", 1, 2, translation.trace.weights("cross", 1, 2)[None], query=9)
+        rewired(model, translation, "cross", 1, 2, translation.weights("cross", 1, 2)[None], query=9)

@@ -52,9 +52,7 @@ def test_weights_and_output_are_those_of_the_equation(run: Translation, kind: At
 
 def test_the_model_s_own_query_gives_the_recorded_row(run: Translation):
     found = plane_of(run, (CROSS, 0, 1), 2, (0, 1), "copy")
-    assert found.weights(found.record.query[1, 2]) == pytest.approx(
-        run.trace.weights(CROSS, 0, 1)[2], abs=1e-6
-    )
+    assert found.weights(found.record.query[1, 2]) == pytest.approx(run.weights(CROSS, 0, 1)[2], abs=1e-6)
 
 
 def test_the_mask_holds_for_a_built_query(run: Translation):

@@ -120,7 +120,7 @@ def agree(cases: list[Case]) -> None:
             for kind, layers in found["kinds"].items():
                 for layer, packed in enumerate(layers):
                     numbers = [np.frombuffer(base64.b64decode(each), np.float32) for each in packed]
-                    maps = [run.head(kind, layer, head) for head in range(run.config.n_heads)]
+                    maps = [run.map(kind, layer, head) for head in range(run.config.n_heads)]
                     for what, own in zip(("weights", "scores"), numbers, strict=True):
                         true = np.stack([getattr(each, what) for each in maps]).ravel()
                         apart[what] = max(apart[what], float(np.abs(true - own).max()))

@@ -44,7 +44,7 @@ def test_a_changed_run_has_the_run_without_its_changes_beside_it(translator: Tra
     assert (found.target_ids, found.method, found.interventions) == (plain.target_ids, plain.method, ())
     made = page(changed, translator)
     assert Opened(made).run["said"]["changes"] == [f"Changed: {OFF}."]
-    weights = np.rint(1000 * plain.trace.weights("cross", 1, 1).astype(float))
+    weights = np.rint(1000 * plain.weights("cross", 1, 1).astype(float))
     assert (Opened(made, "-2").weights("cross")[1, 1] == weights).all()
     assert 'id="run-2"' not in page(changed)
 

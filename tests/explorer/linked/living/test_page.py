@@ -80,12 +80,12 @@ def holds(run: Translation) -> None:
                 shown(opened, run, kind, (layer, head))
     if "cross" in opened.run["kinds"]:
         told = opened.run["kinds"]["cross"]["follow"][1][0]
-        assert told == followed(run.trace.weights("cross", 1, 0))
+        assert told == followed(run.weights("cross", 1, 0))
 
 
 def shown(opened: Opened, run: Translation, kind: str, head: tuple[int, int]) -> None:
     """Compares the feed of a head with that of the app, but for the numbers of its cells."""
-    view = read_view(run.head(kind, *head), Reading())
+    view = read_view(run.map(kind, *head), Reading())
     last = len(opened.run["kinds"][kind]["own"]) - 1
     expected: dict[str, Any] = json.loads(
         json.dumps({**head_map(run.model, run, view, view.weights.shape, (last, 0))})
@@ -182,7 +182,7 @@ def test_scores_stay_out_of_pages_of_long_runs_and_these_say_so(translator: Tran
 def test_a_long_run_has_the_steps_of_the_colours(translator: Translator):
     run = translator.force("one " * FINE, "two")
     made = Opened(page(run))
-    assert np.abs(made.weights("encoder")[1, 0] / 1000 - run.trace.weights("encoder", 1, 0)).max() < 0.0025
+    assert np.abs(made.weights("encoder")[1, 0] / 1000 - run.weights("encoder", 1, 0)).max() < 0.0025
     assert "[0]:.2f}" in json.dumps(made.feed("encoder", 1, 0)["figure"])
     assert "in the steps of the colours" in made.run["said"]["proof"][-1]
 
@@ -201,7 +201,7 @@ def test_a_longer_one_has_tiles_of_all_heads_and_the_chosen_ones_whole(translato
             own = made.run["kinds"][kind]["own"][layer][head]
             assert (own is not None) is ([layer, head] in whole[kind])
         for at, weights in zip(whole[kind], made.weights(kind), strict=True):
-            assert np.abs(weights / 1000 - run.trace.weights(kind, *at)).max() < 0.0025
+            assert np.abs(weights / 1000 - run.weights(kind, *at)).max() < 0.0025
     assert made.run["kinds"]["encoder"]["shared"]["choice"]["only"] == whole["encoder"]
     assert "whole in this file: L1 H1, L2 H2;" in made.run["kinds"]["encoder"]["tiles"]["caption"]
     assert "here each is a pooled tile" in made.run["said"]["proof"][-1]

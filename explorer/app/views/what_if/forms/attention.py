@@ -20,11 +20,11 @@ def _row(opened: Opened) -> do.Intervention:
     rows, columns = fields.names(run, kind)
     at = fields.cell(kind) or (0, 0)
     query = fields.one("Row of", range(len(rows)), _counted(rows), first=min(at[0], len(rows) - 1))
-    seen = [i for i, visible in enumerate(run.trace.mask(kind, layer, head)[query]) if visible]
+    seen = [i for i, visible in enumerate(run.mask(kind, layer, head)[query]) if visible]
     first = seen.index(at[1]) if at[1] in seen else 0
     key = fields.one("Weight to", seen, [_counted(columns)[i] for i in seen], first=first)
     weight = fields.number("Weight", 0.9, 0.0, 1.0, 0.1)
-    now = float(run.trace.weights(kind, layer, head)[query, key])
+    now = float(run.weights(kind, layer, head)[query, key])
     st.caption(
         f"Now {now:.2f}; the other keys share {1 - weight:.2f} in their old proportions.", width="content"
     )
