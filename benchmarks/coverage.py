@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from transformer import Translator, load_translator  # noqa: E402
-from transformer.coverage import NOTE  # noqa: E402
+from transformer.requests import LEFT_OUT  # noqa: E402
 from transformer.text.pairs import read_pairs  # noqa: E402
 
 ASSETS = ROOT / "assets"
@@ -37,7 +37,7 @@ def measured(translator: Translator, name: str, count: int = COUNT) -> tuple[int
     for text, translation in texts(translator, name, count):
         words = translation.split()
         for i, output in enumerate((translation, " ".join(words[: len(words) // 2]))):
-            named[i] += NOTE in translator.force(text, output).notes
+            named[i] += LEFT_OUT in translator.force(text, output).notes
     return named[0], named[1]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformer.sampling import Sampling
     from transformer.text.vocabulary import Tokenizer
     from transformer.trace import AttentionTrace, Capture
-    from transformer.translator import TextGenerator, Translator, load_language_model, load_translator
+    from transformer.translator import Translator, load_language_model, load_translator
     from transformer.view import HeadView, Window
 
 __version__ = "0.1.0"
@@ -32,7 +32,6 @@ __all__ = [
     "LanguageModel",
     "LanguageModelConfig",
     "Sampling",
-    "TextGenerator",
     "Tokenizer",
     "Transformer",
     "TransformerConfig",
@@ -55,7 +54,6 @@ _HOMES = {
     "LanguageModel": "model",
     "LanguageModelConfig": "config",
     "Sampling": "sampling",
-    "TextGenerator": "translator",
     "Tokenizer": "text.vocabulary",
     "Transformer": "model",
     "TransformerConfig": "config",

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.decoding import AnyModel, DecodingState, decode, finish, numbers
+from transformer.decoding import AnyModel, DecodingState, Hypothesis, decode, finish, numbers
 from transformer.requests import Request
 from transformer.run import Translation
 from transformer.text.pairs import SentencePair
 from transformer.text.words import PAD
-from transformer.text_model import InputError, TextModel
+from transformer.text_model import InputError
 from transformer.trace import Capture, TokenTrace, hooks_of
 from transformer.training.data import pad
 from transformer.training.distributed import ALONE, Workers
@@ -52,15 +53,44 @@ def in_batches(
     return [values[place] for place in range(len(lengths))]
 
 
-def translate_batched(
-    translator: Translator, texts: Sequence[str], beam_size: int, workers: Workers = ALONE
+def hypotheses(
+    translator: Translator,
+    texts: Sequence[str],
+    beam_size: int | None = None,
+    max_length: int | None = None,
+    workers: Workers = ALONE,  # the processes that share the batches
+) -> list[Hypothesis]:
+    """The outputs of many texts in their order, without capture; options and errors as in ``translate``."""
+    wanted = [Request(translator, text, beam_size=beam_size, max_length=max_length) for text in texts]
+
+    def searched(places: list[int]) -> list[Hypothesis]:
+        first, results = wanted[places[0]], list[Hypothesis]()
+        source = pad([wanted[i].source_ids for i in places], first.config.pad_id).to(translator.device)
+        state = DecodingState(translator.model, source)
+        deque(first.search(state, [wanted[i].limit for i in places], results), 0)
+        return results
+
+    def compute(places: list[int]) -> list[Hypothesis]:
+        outputs = dict[int, Hypothesis]()
+        for rules in dict.fromkeys(wanted[i].rules for i in places):  # texts into one language share a batch
+            group = [i for i in places if wanted[i].rules == rules]
+            outputs |= zip(group, translator.computed(partial(searched, group)), strict=True)
+        return [outputs[i] for i in places]
+
+    rows = max((each.beam_size for each in wanted), default=1)
+    return in_batches([len(each.source_ids) for each in wanted], compute, rows, workers)
+
+
+def translate_all(
+    translator: Translator,
+    texts: Sequence[str],
+    beam_size: int | None = None,
+    max_length: int | None = None,
+    workers: Workers = ALONE,
 ) -> list[str]:
-    """Translations in the order of the texts; the processes share the batches."""
-
-    def compute(places: list[int]) -> list[str]:
-        return translator.translate_all([texts[place] for place in places], beam_size)
-
-    return in_batches([len(translator.ids(text)) + 1 for text in texts], compute, beam_size, workers)
+    """The texts of ``hypotheses``."""
+    outputs = hypotheses(translator, texts, beam_size, max_length, workers)
+    return [translator.text(each.token_ids) for each in outputs]
 
 
 def token_log_probs(model: AnyModel, features: Tensor, ids: Tensor) -> Tensor:
@@ -73,7 +103,7 @@ def token_log_probs(model: AnyModel, features: Tensor, ids: Tensor) -> Tensor:
 
 
 def forced_log_probs(
-    model: TextModel[Any],
+    model: Translator,
     pairs: Sequence[SentencePair | str],  # with a language model, whole texts
 ) -> list[tuple[float, ...]]:
     """For each pair, the log-probability (in nats) of every token of its target, ``</s>`` included.
@@ -88,7 +118,7 @@ def forced_log_probs(
     config = model.config
     texts = [("", each) if isinstance(each, str) else (each.source, each.target) for each in pairs]
     sources = [(*model.ids(source), config.eos_id) for source, _ in texts]
-    targets = [model.output(target, model.rules_for(source).forced_start).ids for source, target in texts]
+    targets = [model.output(target, source).ids for source, target in texts]
 
     @torch.inference_mode()
     def scored(places: list[int]) -> list[tuple[float, ...]]:

@@ -8,16 +8,16 @@ from copy import copy
 from dataclasses import replace
 from functools import cache
 from itertools import repeat, takewhile
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from transformer import coverage
 from transformer import interventions as do
 from transformer.audit import TOKENS, audit
 from transformer.beam import BeamStep, Output, beam_search, search_tree
-from transformer.config import Place
+from transformer.config import AttentionKind, Place
 from transformer.decoding import (
     DecodingState,
     Hypothesis,
@@ -34,7 +34,7 @@ from transformer.interventions.request import RunShape, check, edited
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
 from transformer.text.typed import PiecedText
-from transformer.text_model import TextModel, Tokens
+from transformer.text_model import TextModel
 from transformer.trace import AttentionTrace, Capture, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
 
@@ -45,6 +45,19 @@ UNKNOWN = "The output has {} <unk>, where the model wrote something that its voc
 TOO_LONG = "This text has {:,} tokens: longer than any text in this model's training ({:,})."
 CUT = "The output was cut at {:,} tokens, so it is incomplete."
 ENDED = "The output ended before this change could act: {}."
+LEFT_OUT = "The translation may leave out the end."
+# Whether a translation covers its source is seen in its length, and in what its cross-attention reads of it;
+# `benchmarks/coverage.py` measures the limits. Another pair of languages may need fewer tokens than it reads,
+# so that length alone says something only when it is far too short; what no head reads, for any model.
+FEWEST = 6
+"""Source tokens from which on anything is said."""
+SHORT, FAR_TOO_SHORT, LONG = 0.8, 0.5, 1.4
+"""Target tokens per source token: fewer than usual, too few whatever is read, and so many as in a loop."""
+READ = 0.15
+"""A source token is read if any head of the last layers gives it this weight at any step."""
+LAYERS = 2
+SOME, MANY = 0.1, 0.2
+"""Share of unread source tokens that is named in a short translation, and in any."""
 
 
 class Looking(TypedDict, total=False):
@@ -88,7 +101,7 @@ class Request:
 
     def __init__(
         self,
-        reader: TextModel[Any],  # the model that is asked
+        reader: TextModel,  # the model that is asked
         text: str = "",  # the source; for a language model the prompt
         output: PiecedText | None = None,  # the output, if it is given
         **options: Unpack[Options],
@@ -96,17 +109,20 @@ class Request:
         if wrong := options.keys() - (Options if output is None else Looking).__annotations__:
             raise TypeError(f"There is no option {min(wrong)} here.")
         self.reader, self.model, self.config = reader, reader.model, reader.config
-        self.own_notes, self.output = reader.notes, output
+        self.own_notes, self.output, self.rules = reader.notes, output, reader.rules
         self.values, self.hooks = tuple(options.get("interventions", ())), options.get("hooks") or {}
+
+        # how it is searched for
         self.sample, self.keeps_tree = options.get("sample"), options.get("tree", False)
-        beam_size = options.get("beam_size")
-        if beam_size is None:
-            beam_size = reader.rules.beam_size if self.sample is None else 1
-        self.beam_size = beam_size
-        if self.sample is not None and beam_size != 1:
+        size = options.get("beam_size")
+        usual = self.rules.beam_size if self.sample is None else 1
+        self.beam_size = usual if size is None else size
+        if self.sample is not None and self.beam_size != 1:
             raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
         if self.sample is not None and self.keeps_tree:
             raise ValueError("Sampling builds no tree; leave out tree=True or the sample.")
+
+        # what is read, and how much may be written
         cut = reader.cut(text)
         typed, prompt = list[tuple[int, str]](), cut.ids if reader.continues else ()
         if not reader.continues:
@@ -114,14 +130,9 @@ class Request:
             typed = [*zip(cut.ids, cut.pieces, strict=True), (end, reader.pieces([end], "source")[0])]
         self.text, self.unread = cut.read.text, cut.notes()
         source = len(typed) - sum(isinstance(each, do.DropSource) for each in self.values)
+        self.given = self.limit = len(prompt if output is None else output.ids)
         if output is None:
-            self.given, self.limit = (
-                len(prompt),
-                reader.limit(source or len(prompt), options.get("max_length")),
-            )
-        else:
-            self.given = self.limit = len(output.ids)
-        self.rules = reader.rules
+            self.limit = reader.limit(source or len(prompt), options.get("max_length"))
         penalties = options.get("length_penalty"), options.get("length_offset")
         if penalties != (None, None):
             self.rules = self.rules.with_penalty(*penalties)
@@ -129,18 +140,18 @@ class Request:
             self.rules = replace(self.rules, forced_start=cut.start)
         if output is None and (prompt or self.values):
             self._constrain(prompt)
+
+        # what is changed and recorded
         if self.hooks:
             function_edits(self.hooks, self.config)  # refuses what the model lacks
-        forced = None if output is None else self.given
-        shape, read = RunShape(self.config, len(typed), source, self.limit, forced), typed
+        shape = RunShape(self.config, len(typed), source, self.limit, None if output is None else self.given)
         if self.values:
             check(self.values, shape)
-            tokens = {
-                e: reader.token_id(e.token, "source") for e in self.values if isinstance(e, do.EditSource)
-            }
-            names = {edit: (i, reader.pieces([i], "source")[0]) for edit, i in tokens.items()}
-            read = list(edited(typed, self.values, names)) if typed else []
-        self.source_ids, self.source_tokens = tuple(i for i, _ in read), tuple(piece for _, piece in read)
+            put = [each for each in self.values if isinstance(each, do.EditSource)]
+            ids = [reader.token_id(each.token, "source") for each in put]
+            names = dict(zip(put, zip(ids, reader.pieces(ids, "source"), strict=True), strict=True))
+            typed = list(edited(typed, self.values, names)) if typed else []
+        self.source_ids, self.source_tokens = tuple(i for i, _ in typed), tuple(piece for _, piece in typed)
         self.changes = tuple(Change(each, self._material(each, shape)) for each in self.values)
         capture = options.get("capture", True)
         self.capture = Capture() if capture is True else capture or None
@@ -223,14 +234,6 @@ class Request:
         state, hooks = self._begin(capture)
         return state.forced(ids, hooks), hooks
 
-    def recorded(self, ids: tuple[int, ...], capture: Capture) -> AttentionTrace:
-        """The recording of one more pass with an output."""
-        _, hooks = self._passed(ids, capture)
-        assert hooks is not None
-        trace = trace_of(hooks, self.config, lambda *_: AuditReport(()), 0, self.changes)
-        assert trace is not None
-        return trace
-
     def _constrain(self, prompt: tuple[int, ...]) -> None:
         """Adds to the rules of the search, which writes the prompt first, what changes ask of the output."""
         for each in self.values if self.reader.continues else ():
@@ -249,8 +252,9 @@ class Request:
         if not isinstance(value, do.Patch):
             return None
         output = self.reader.output(value.target or (self.config.eos_id,))
-        other = Request(self.reader, value.text, output, interventions=value.interventions)
-        there = other.recorded(output.ids, Capture(residual=True)).tensors[do.placed(value.place)["hook"]]
+        record: Looking = {"capture": Capture(residual=True), "interventions": value.interventions}
+        other = Request(self.reader, value.text, output, **record).replayed(output.ids)
+        there = other.trace.tensors[do.placed(value.place)["hook"]]
         there = there[value.heads(1)[0]] if value.part == "heads" else there
         return there[value.taken(len(there), shape.exact(value.side))]
 
@@ -264,8 +268,8 @@ class Request:
         hooks = steps = None
         if capture is not None or self.changes or self.hooks:
             hooks = steps = hooks_of(self.config, capture, self.changes, self.hooks)
-            if in_beam:
-                steps = hooks_of(self.config, None, self.changes, self.hooks)
+        if in_beam and hooks is not None:
+            steps = hooks_of(self.config, None, self.changes, self.hooks)
         device = self.model.embedding.weight.device
         source = torch.tensor([self.source_ids], device=device) if self.source_ids else None
         return DecodingState(self.model, source, hooks, steps), hooks
@@ -328,52 +332,57 @@ class Request:
             method=method,
             model=reader.name,
             config=config,
-            notes=tuple(dict.fromkeys(self._notes(ids, text, trace))),
+            notes=self._notes(ids, text, trace),
             attention=trace,
             interventions=self.values,
+            functions=tuple(self.hooks),
             distributions=lambda: self._passed(ids)[0],  # of the request, which holds nothing recorded
             prompt=None if not reader.continues else self.text if self.output is None else text,
             given=self.given,
         )
 
-    def _notes(self, ids: tuple[int, ...], text: str, trace: AttentionTrace | None) -> Iterator[str]:
-        """Sentences for the reader of an output."""
-        config, end = self.config, self.config.eos_id
-        yield from (*self.own_notes, *self.unread)
-        length = len(self.source_ids) or len(ids)
-        if config.trained_length is not None and length > config.trained_length:
-            yield TOO_LONG.format(length, config.trained_length)
-        if ids[-1] != end:
-            yield CUT.format(len(ids))
-        elif self.output is None and not text:
-            yield EMPTY
-        if self.output is None and (unknown := ids.count(config.unk_id)):
-            yield UNKNOWN.format(f"{unknown} piece{'s' * (unknown > 1)}")
-        for each in self.values:
-            rows = _decoder_rows(each)
-            if rows and min(rows) >= len(ids):
-                yield ENDED.format(each)
-        translates = self.source_ids and getattr(config, "task", "translate") == "translate"
-        if translates and ids[-1] == end and self._leaves_out(ids, trace):
-            yield coverage.NOTE
-        if self.output is not None:
-            yield from self.output.notes()
+    def _notes(
+        self,
+        ids: tuple[int, ...],  # the output
+        text: str,  # its text
+        trace: AttentionTrace | None,  # what was recorded of it
+    ) -> tuple[str, ...]:
+        """Sentences for the reader of an output, each once."""
+        config, given, end = self.config, self.output, ids[-1] == self.config.eos_id
+        length, trained = len(self.source_ids) or len(ids), config.trained_length or 0
+        unknown = ids.count(config.unk_id)
+        table = {
+            TOO_LONG.format(length, trained): 0 < trained < length,
+            CUT.format(len(ids)): not end,
+            EMPTY: end and given is None and not text,
+            UNKNOWN.format(f"{unknown} piece{'s' * (unknown > 1)}"): given is None and unknown > 0,
+            **{ENDED.format(each): min(_decoder_rows(each), default=-1) >= len(ids) for each in self.values},
+            LEFT_OUT: end and self._leaves_out(ids, trace),
+        }
+        of_model = (*self.own_notes, *self.unread, *(said for said, holds in table.items() if holds))
+        return tuple(dict.fromkeys((*of_model, *(given.notes() if given else ()))))
 
     def _leaves_out(self, ids: tuple[int, ...], trace: AttentionTrace | None) -> bool:
-        """Whether an output covers much less than its source, by its length and by what attention reads."""
-        prompts: tuple[str, ...] = getattr(self.config, "prompt_texts", ())
-        prompt = next(filter(self.text.startswith, prompts), "")
-        languages = takewhile(self.config.language_pieces.__contains__, self.source_tokens)
-        first = len(self.reader.ids(prompt)) if prompt else len(list(languages))  # what says what to do
-        n_read, n_written = len(self.source_ids) - 1 - first, len(ids) - 1
-        usual = coverage.SHORT * n_read <= n_written <= coverage.LONG * n_read
+        config, read = self.config, self.source_ids
+        if not read or getattr(config, "task", "translate") != "translate":
+            return False
+        prompt = next(filter(self.text.startswith, getattr(config, "prompt_texts", ())), "")
+        languages = takewhile(config.language_pieces.__contains__, self.source_tokens)
+        first = len(self.reader.ids(prompt)) if prompt else len(list(languages))  # says what to do
 
-        def unread() -> float | None:
+        def unread(usual: bool) -> float | None:
             if trace is None and (usual or self.hooks):  # one more pass only where the length asks for it
                 return None
-            return coverage.unread(trace or self.recorded(ids, Capture()), first, first + n_read)
+            there = trace
+            if there is None:
+                again = copy(self)
+                again.capture = Capture()
+                there = again.replayed(ids).trace
+            layers = range(len(there.layers[AttentionKind.CROSS]))[-LAYERS:]
+            most = [there.weights(AttentionKind.CROSS, layer).max(axis=(0, 1)) for layer in layers]
+            return float((np.max(most, axis=0)[first : len(read) - 1] < READ).mean())
 
-        return coverage.leaves_out(n_read, n_written, unread)
+        return leaves_out(len(read) - 1 - first, len(ids) - 1, unread)
 
 
 def _of_tokens(distribution: Tensor, ids: Sequence[int]) -> tuple[float, ...]:
@@ -392,49 +401,15 @@ def _decoder_rows(value: do.Intervention) -> tuple[int, ...]:
     return (query,) if query is not None else getattr(value, "rows", None) or ()
 
 
-def stream(
-    model: TextModel[Any], text: str = "", **options: Unpack[Options]
-) -> Iterator[DecodeStep | Translation]:
-    """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and last the run."""
-    if options.get("interventions"):
-        options["interventions"] = do.as_interventions(options["interventions"])
-    return model.answered(lambda: Request(model, text, **options).run())
-
-
-def translate(model: TextModel[Any], text: str = "", **options: Unpack[Options]) -> Translation:
-    """Translates a text of up to 1,024 tokens; a language model continues a prompt, which may be empty.
-
-    Raises:
-        InputError: The text is empty or too long.
-        InterventionError: A change does not fit the model or the text.
-        ValueError: An option is out of range.
-    """
-    *_, run = stream(model, text, **options)
-    assert isinstance(run, Translation)
-    return run
-
-
-def force(
-    model: TextModel[Any],
-    text: Tokens,  # the source, a text; for a language model the whole text, as ``target``
-    target: Tokens | None = None,  # a text; or all of its tokens, ``</s>`` included
-    **options: Unpack[Looking],
-) -> Translation:
-    """Runs a given output through the model in one pass, without decoding: how probable is each token?
-
-    Raises:
-        InputError: A text is empty or too long.
-        InterventionError: A change does not fit the model or its texts, or contradicts the output.
-    """
-    source, given = ("", text) if model.continues else (text, target)
-    assert isinstance(source, str)
-    output = model.output(given, model.rules_for(source).forced_start)
-    options["interventions"] = changes = do.as_interventions(options.get("interventions", ()))
-    written = list(zip(model.pieces(output.ids), output.ids, strict=True))
-    for each in changes:
-        steers = isinstance(each, do.Choose | do.Forbid | do.Prefix)
-        if steers and not audited_tokens([each], (), written):
-            raise do.InterventionError(f"The given translation contradicts a change: {each}.")
-    (run,) = model.answered(lambda: Request(model, source, output, **options).run())
-    assert isinstance(run, Translation)
-    return run
+def leaves_out(
+    read: int,  # source tokens, without special ones
+    written: int,  # target tokens, without special ones
+    unread: Callable[[bool], float | None],  # whether the length is usual → the share of the source that is
+    # not read; None if nobody can say
+) -> bool:
+    """Whether a translation covers much less than its source."""
+    length = written / max(read, 1)
+    if read < FEWEST or length < FAR_TOO_SHORT:
+        return read >= FEWEST
+    share = unread(SHORT <= length <= LONG)
+    return share is not None and share >= (SOME if length < SHORT else MANY)

@@ -19,7 +19,6 @@ from transformer.view import (
     HeadMap,
     HeadView,
     Window,
-    read_only,
     site_labels,
 )
 
@@ -80,6 +79,7 @@ class Translation(Brief):
     attention: AttentionTrace | None = None  # the trace; None with ``capture=False``
     model_sha256: str | None = None  # digest of the model's weights, if a file with it gave the run
     interventions: tuple[Intervention, ...] = ()  # what was changed in the model while it ran
+    functions: tuple[str, ...] = ()  # names at which a user's functions changed the run, which nobody repeats
     # runs source and output through the model once more, with the same changes, and returns (target, pieces)
     # log-probabilities; None if the run was opened from a file
     distributions: Callable[[], Tensor] | None = field(default=None, repr=False)
@@ -111,18 +111,18 @@ class Translation(Brief):
         from transformer.audit import head_view
 
         place = kind, layer, head
-        return head_view(self._trace(), place, self.labels(kind), provenance, window, self._texts)
+        return head_view(self.trace, place, self.labels(kind), provenance, window, self._texts)
 
     def audit(self, *places: Place) -> AuditReport:
         """The checks of the trace (``AttentionTrace.audit``), and whether it is the trace of these tokens.
 
         NotCapturedError if nothing was recorded.
         """
-        return self._trace().audit(*places).joined(self._texts())
+        return self.trace.audit(*places).joined(self._texts())
 
     def _texts(self) -> AuditReport:
         """Whether texts and tokens of this run are those that were recorded; no check if none were."""
-        recorded = self._trace().tokens
+        recorded = self.trace.tokens
         texts = {"encoder": self.source_text, "written": self.text}
         pieces: dict[str, tuple[str, ...]] = {side: self.tokens(side) for side in self.config.stacks}
         pieces |= {"written": self.target_tokens}
@@ -136,11 +136,11 @@ class Translation(Brief):
 
     def weights(self, kind: AttentionKind | str, layer: int, head: int) -> Array:
         """(queries, keys) weights of a whole head; errors as in ``head``."""
-        return self._trace().weights(kind, layer, head)
+        return self.trace.weights(kind, layer, head)
 
     def mask(self, kind: AttentionKind | str, layer: int, head: int) -> BoolArray:
         """(queries, keys) of a whole head, True = may attend; errors as in ``head``."""
-        return self._trace().mask(kind, layer, head)
+        return self.trace.mask(kind, layer, head)
 
     def tokens(self, side: Side) -> tuple[str, ...]:
         """Tokens that a side read: the encoder the source, the decoder the start token and the output."""
@@ -151,26 +151,13 @@ class Translation(Brief):
         site = self.config.sites[AttentionKind(kind)]
         return site_labels(site, self.source_tokens, self.decoder_input_tokens, self.target_tokens)
 
-    def positions(self, side: Side) -> Array | None:
-        """(length, d_model) encoding added to the embeddings of one side; None if none is added."""
-        encoding = self._trace().embeddings[side].positions
-        return None if encoding is None else read_only(encoding)
-
-    def embeddings(self, side: Side) -> Array:
-        """(length, d_model) token embeddings × √d_model of one side."""
-        return read_only(self._trace().embeddings[side].tokens)
-
-    def entered(self, side: Side) -> Array:
-        """(length, d_model) input of the first layer of one side."""
-        return read_only(self._trace().embeddings[side].input)
-
     def stream(self, sublayer: Sublayer) -> ResidualTrace:
         """A sub-layer and the residual stream around it.
 
         NotCapturedError if the run was not made with ``capture=Capture(residual=True)``; IndexError if there
         is no such sub-layer.
         """
-        residuals = self._trace().residuals
+        residuals = self.trace.residuals
         if not residuals:
             raise NotCapturedError(
                 "Sub-layers were not recorded; translate with capture=Capture(residual=True)."
@@ -181,12 +168,8 @@ class Translation(Brief):
         return residuals[sublayer]
 
     @property
-    def padding_mask(self) -> BoolArray:
-        """(source,) bool, True for tokens; one sentence alone has no padding."""
-        mask: BoolArray = self.mask(AttentionKind.CROSS, 0, 0)[0]
-        return mask
-
-    def _trace(self) -> AttentionTrace:
+    def trace(self) -> AttentionTrace:
+        """What was recorded; NotCapturedError if nothing was."""
         if self.attention is None:
             raise NotCapturedError("Attention was not recorded; translate with capture=True.")
         return self.attention

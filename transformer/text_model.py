@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -21,7 +21,6 @@ from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import NO_PIECE, UNK, unknown_text
 
 T = TypeVar("T")
-Model = TypeVar("Model", bound=AnyModel)
 Tokens = str | Sequence[int] | Sequence[str]
 """A text, or all of its tokens as ids or pieces."""
 MAX_SOURCE_TOKENS = 1024
@@ -34,19 +33,20 @@ class InputError(ValueError):
     """A text that cannot be translated; the message says why in one sentence."""
 
 
-class TextModel(Brief, Generic[Model]):
-    """A network with its vocabulary, base of ``Translator`` and ``TextGenerator``.
+class TextModel(Brief):
+    """A network with its vocabulary, base of ``Translator``.
 
     A language model reads no source: what stands for one is its prompt, the beginning of the output. Safe to
     share between threads: nothing in it changes but where it computes. A GPU that has no memory left is left
     for the CPU; those that compute meanwhile end on the GPU.
     """
 
+    model: Any  # an ``EncoderDecoder`` or a ``LanguageModel``, which the caller knows
     config: ModelConfig
 
     def __init__(
         self,
-        model: Model,
+        model: AnyModel,
         tokenizer: Vocabulary,
         *,
         name: str = "model",
@@ -69,44 +69,40 @@ class TextModel(Brief, Generic[Model]):
     @property
     def device(self) -> torch.device:
         """The device on which the model computes."""
-        return self.model.embedding.weight.device
-
-    def answered(self, answer: Callable[[], Iterator[T]]) -> Iterator[T]:
-        """Parts of an answer; all of them again, made on the CPU, if the GPU has no memory left."""
-        try:
-            yield from answer()
-        except torch.OutOfMemoryError:
-            if self.device.type == "cpu":
-                raise
-            self.leave_gpu()
-            yield from answer()
+        device: torch.device = self.model.embedding.weight.device
+        return device
 
     def computed(self, compute: Callable[[], T]) -> T:
         """What a function computes; computed again on the CPU if the GPU has no memory left."""
-        return next(self.answered(lambda: iter((compute(),))))
+        try:
+            return compute()
+        except torch.OutOfMemoryError:
+            if not self.leave_gpu():
+                raise
+            return compute()
 
-    def leave_gpu(self) -> None:
-        """Computes on the CPU from now on; the notes of each answer say so."""
+    def leave_gpu(self) -> bool:
+        """Whether the model was on a GPU; it computes on the CPU from now on, as each answer's notes say."""
         with _leaving:
-            if self.device.type != "cpu":
+            left = self.device.type != "cpu"
+            if left:
                 model = on_cpu(self.model)
                 self.notes = (*self.notes, FULL)  # before the model: who takes that one has the note
                 self.model = model
+        return left
 
-    def cut(self, text: str) -> PiecedText:
-        """A source or a prompt in pieces, without special tokens.
+    def cut(self, text: str, side: str = "source") -> PiecedText:
+        """A source, a prompt, or an output ("target"), in pieces, without special tokens.
 
-        InputError if it has too many tokens; and a source if it is empty, or does not name a target language
-        although the model needs one.
+        InputError if it has too many tokens, or none (a prompt may); and a source if it does not name a
+        target language although the model needs one.
         """
-        if self.continues:
-            prompt = self.tokenizer.cut_target(text)
-            if prompt.ids:
-                self._check_length(prompt.ids, "text")
-            return prompt
-        cut = self.tokenizer.cut(text)
-        languages = self.config.language_pieces
-        named = bool(cut.ids) and self._pieces["source"][cut.ids[0]] in languages
+        written = self.continues or side == "target"
+        cut = self.tokenizer.cut_target(text) if written else self.tokenizer.cut(text)
+        if not cut.ids and self.continues and side == "source":
+            return cut
+        languages = () if written else self.config.language_pieces
+        named = bool(languages and cut.ids) and self._pieces["source"][cut.ids[0]] in languages
         if languages and self.config.names_pair and cut.start is None:
             raise InputError(
                 f"This model knows {len(languages)} languages; begin the text with the one that it is in and "
@@ -117,38 +113,33 @@ class TextModel(Brief, Generic[Model]):
                 f"This model translates into {len(languages)} languages; begin the text with the one "
                 f"you want, such as {' or '.join(languages[:3])}."
             )
-        self._check_length(cut.ids[named:], "text")
+        what = "translation" if side == "target" and not self.continues else "text"
+        tokens, positions = len(cut.ids) - named + 1, self.config.max_positions
+        for wrong, said in (
+            (tokens == 1, "is empty; type a sentence."),
+            (
+                tokens > MAX_SOURCE_TOKENS,
+                f"has {tokens:,} tokens; shorten it to at most {MAX_SOURCE_TOKENS:,}.",
+            ),
+            (
+                tokens > positions,
+                f"has {tokens:,} tokens, but this model has {positions:,} positions; shorten it.",
+            ),
+        ):
+            if wrong:
+                raise InputError(f"The {what} {said}")
         return cut
 
-    def cut_target(self, text: str) -> PiecedText:
-        """An output in pieces, without special tokens; InputError if it is empty or too long."""
-        cut = self.tokenizer.cut_target(text)
-        self._check_length(cut.ids, "text" if self.continues else "translation")
-        return cut
-
-    def _check_length(self, ids: tuple[int, ...], what: str) -> None:
-        tokens, positions, said = len(ids) + 1, self.config.max_positions, ""
-        if not ids:
-            said = "is empty; type a sentence."
-        elif tokens > MAX_SOURCE_TOKENS:
-            said = f"has {tokens:,} tokens; shorten it to at most {MAX_SOURCE_TOKENS:,}."
-        elif tokens > positions:
-            said = f"has {tokens:,} tokens, but this model has {positions:,} positions; shorten it."
-        if said:
-            raise InputError(f"The {what} {said}")
-
-    def output(
-        self,
-        text: Tokens | None,
-        start: int
-        | None = None,  # id of a piece before a text that the text does not have, such as a language
-    ) -> PiecedText:
-        """A whole output with its special tokens, ``</s>`` too.
-
-        InputError if it is empty or too long; InterventionError if the vocabulary has no such token.
-        """
+    def output(self, text: Tokens | None, source: str | None = None) -> PiecedText:
+        """A whole output with its special tokens, ``</s>`` too, and with the piece that an output for this
+        source begins with; raises as ``cut`` and ``token_id``."""
+        start = None if source is None else self.rules_for(source).forced_start
         if isinstance(text, str):
-            cut, first, end = self.cut_target(text), () if start is None else (start,), (self.config.eos_id,)
+            cut, first, end = (
+                self.cut(text, "target"),
+                () if start is None else (start,),
+                (self.config.eos_id,),
+            )
             pieces = (*self.pieces(first), *cut.pieces, *self.pieces(end))
             return replace(cut, ids=(*first, *cut.ids, *end), pieces=pieces)
         if not text:

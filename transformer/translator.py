@@ -1,35 +1,38 @@
-"""The models that a user opens: one that translates, and one that continues texts."""
+"""The models that a user opens: a network with its vocabulary, which translates or continues texts."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 
 import torch
 
-from transformer import requests
-from transformer.config import LanguageModelConfig
-from transformer.decoding import DecodingState, Hypothesis
+from transformer.decoding import AnyModel
 from transformer.devices import AUTO, FULL, choose_device, named
+from transformer.equations import audited_tokens
 from transformer.hub.sources import open_model
-from transformer.interventions import Choose, Intervention, Prefix
-from transformer.model import EncoderDecoder, LanguageModel, Network, count_parameters
+from transformer.interventions import (
+    Choose,
+    Forbid,
+    Intervention,
+    InterventionError,
+    Prefix,
+    as_interventions,
+)
+from transformer.model import LanguageModel, count_parameters
 from transformer.packed import convert
-from transformer.requests import Options, Request
-from transformer.run import Translation
+from transformer.requests import Looking, Options, Request
+from transformer.run import DecodeStep, Translation
 from transformer.storage.directory import Checkpoint
 from transformer.storage.files import CheckpointError
 from transformer.text.kinds import one_of
 from transformer.text.sentences import joined, sentences
-from transformer.text_model import TextModel
+from transformer.text.typed import PiecedText
+from transformer.text_model import TextModel, Tokens
 from transformer.trace import Capture
-from transformer.training.data import pad
 
-M = TypeVar("M")
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -52,47 +55,68 @@ class TranslatedText:
         return tuple(f"Sentence {i}: {note}" if several else note for i, note in numbered)
 
 
-class TextGenerator(TextModel[LanguageModel]):
-    """A language model with its tokenizer; threads may share it."""
+class Translator(TextModel):
+    """A model that translates, or a language model that continues texts; threads may share it."""
 
-    config: LanguageModelConfig
-    generate, stream, force = requests.translate, requests.stream, requests.force
+    def translate(self, text: str = "", **options: Unpack[Options]) -> Translation:
+        """Translates a text of up to 1,024 tokens; a language model continues a prompt, which may be empty.
 
+        Raises:
+            InputError: The text is empty or too long.
+            InterventionError: A change does not fit the model or the text.
+            ValueError: An option is out of range.
+        """
+        *_, run = self.stream(text, **options)
+        assert isinstance(run, Translation)
+        return run
 
-class Translator(TextModel[EncoderDecoder]):
-    """A model that translates, with its tokenizer; threads may share it."""
+    generate = translate
 
-    translate, stream, force = requests.translate, requests.stream, requests.force
+    def stream(
+        self,
+        text: str = "",
+        output: PiecedText | None = None,  # the output, if it is given: then there are no steps
+        **options: Unpack[Options],
+    ) -> Iterator[DecodeStep | Translation]:
+        """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and last the
+        run; all of them again, made on the CPU, if the GPU has no memory left."""
+        if "interventions" in options:
+            options["interventions"] = as_interventions(options["interventions"])
+        try:
+            yield from Request(self, text, output, **options).run()
+        except torch.OutOfMemoryError:
+            if not self.leave_gpu():
+                raise
+            yield from Request(self, text, output, **options).run()
+
+    def force(
+        self,
+        text: Tokens,  # the source, a text; for a language model the whole text, as ``target``
+        target: Tokens | None = None,  # a text; or all of its tokens, ``</s>`` included
+        **options: Unpack[Looking],
+    ) -> Translation:
+        """Runs a given output through the model in one pass, without decoding: how probable is each token?
+
+        Raises:
+            InputError: A text is empty or too long.
+            InterventionError: A change does not fit the model or its texts, or contradicts the output.
+        """
+        source, target = ("", text) if self.continues else (text, target)
+        assert isinstance(source, str)
+        output = self.output(target, source)
+        options["interventions"] = changes = as_interventions(options.get("interventions", ()))
+        written = list(zip(self.pieces(output.ids), output.ids, strict=True))
+        for each in changes:
+            steers = isinstance(each, Choose | Forbid | Prefix)
+            if steers and not audited_tokens([each], (), written):
+                raise InterventionError(f"The given translation contradicts a change: {each}.")
+        (run,) = self.stream(source, output, **options)
+        assert isinstance(run, Translation)
+        return run
 
     def translate_text(self, text: str, **options: Unpack[Options]) -> TranslatedText:
         """Translates a text sentence by sentence; options and errors as in ``translate``."""
         return TranslatedText(tuple(self.translate(part, **options) for part in self.sentences(text)))
-
-    def translate_all(
-        self, texts: Sequence[str], beam_size: int | None = None, max_length: int | None = None
-    ) -> list[str]:
-        """Translates a padded batch without capture, for evaluation; raises as ``ids``."""
-        return [self.text(each.token_ids) for each in self.hypotheses(texts, beam_size, max_length)]
-
-    def hypotheses(
-        self, texts: Sequence[str], beam_size: int | None = None, max_length: int | None = None
-    ) -> tuple[Hypothesis, ...]:
-        """The outputs of a padded batch, with their log-probabilities; raises as ``translate_all``."""
-        wanted = [Request(self, text, beam_size=beam_size, max_length=max_length) for text in texts]
-        outputs: dict[int, Hypothesis] = {}
-        for rules in dict.fromkeys(each.rules for each in wanted):  # texts into one language share a batch
-            places = [place for place, each in enumerate(wanted) if each.rules == rules]
-            done = self.computed(partial(self._searched, [wanted[place] for place in places]))
-            outputs |= dict(zip(places, done, strict=True))
-        return tuple(outputs[place] for place in range(len(texts)))
-
-    def _searched(self, wanted: Sequence[Request]) -> list[Hypothesis]:
-        source = pad([each.source_ids for each in wanted], self.config.pad_id).to(self.device)
-        results: list[Hypothesis] = []
-        deque(
-            wanted[0].search(DecodingState(self.model, source), [each.limit for each in wanted], results), 0
-        )
-        return results
 
     def sentences(self, text: str) -> tuple[str, ...]:
         """The sentences of a text, each after the language or the prompt that the text begins with.
@@ -110,50 +134,43 @@ class Translator(TextModel[EncoderDecoder]):
 
 def retrace(
     translator: Translator,  # the model that made the translation
-    translation: Translation,  # made without hooks, and with any interventions; it is not changed
+    translation: Translation,  # made with any interventions; it is not changed
     capture: Capture | None = None,  # what to record; None for everything
+    node: int | None = None,  # place of a node in ``translation.tree.nodes``; None for the translation
 ) -> Translation:
-    """The same translation with the trace of one pass over it, to record what the first run did not keep.
+    """The same translation with the trace of one pass over it, to record what the first run did not keep; or
+    the run of a node of the search's tree: its hypothesis so far, in one pass.
 
-    The audit of the new trace compares its log-probabilities with those of the decode. InputError or
-    InterventionError if the text or a change of the translation does not fit this model.
+    The audit of the new trace compares its log-probabilities with those of the decode.
+
+    Raises:
+        InputError, InterventionError: The text or a change of the translation does not fit this model.
+        ValueError: A user's functions changed the run; or it has no tree.
+        IndexError: The tree has no such node.
     """
-    options: Options = {
-        "capture": capture or Capture(residual=True),
-        "interventions": translation.interventions,
-    }
-    output = translator.output(translation.target_ids) if translation.method == "forced" else None
+    if translation.functions:
+        names = ", ".join(translation.functions)
+        raise ValueError(
+            f"Functions changed this run ({names}), and no trace repeats them: run it with them."
+        )
+    ids, log_probs, changes = translation.target_ids, translation.log_probs, translation.interventions
+    output = translator.output(ids) if translation.method == "forced" else None
+    if node is not None:
+        tree = translation.tree
+        if tree is None:
+            raise ValueError("This translation has no tree; translate with tree=True.")
+        if not 0 <= node < len(tree.nodes):
+            raise IndexError(f"There is no node {node}: the tree has {len(tree.nodes):,}, counted from 0.")
+        ids, log_probs = tree.token_ids(node), tuple(tree.nodes[i].log_prob for i in tree.path(node))
+        changes = tuple(reached(changes, len(ids)))
+    options: Options = {"capture": capture or Capture(residual=True), "interventions": changes}
     if output is None:
         options |= {"beam_size": 1, "max_length": translator.config.max_positions}
     request = Request(translator, translation.source_text, output, **options)
-    again = request.replayed(translation.target_ids, translation.log_probs)
+    again = request.replayed(ids, log_probs, translation.method)
+    if node is not None:
+        return replace(again, notes=translator.notes)
     return replace(translation, attention=again.attention)
-
-
-def branch(
-    translator: Translator,  # the model that searched
-    translation: Translation,  # the search, made with ``tree=True``
-    node: int,  # place of the node in ``translation.tree.nodes``
-    capture: Capture | None = None,  # what to record; None for attention
-) -> Translation:
-    """The run of a node of a search's tree: its hypothesis so far, through the model in one pass.
-
-    The audit of its trace compares its log-probabilities with those of the search. IndexError if the tree has
-    no such node; ValueError if the translation has no tree.
-    """
-    tree = translation.tree
-    if tree is None:
-        raise ValueError("This translation has no tree; translate with tree=True.")
-    if not 0 <= node < len(tree.nodes):
-        raise IndexError(f"There is no node {node}: the tree has {len(tree.nodes):,}, counted from 0.")
-    ids, log_probs = tree.token_ids(node), tuple(tree.nodes[i].log_prob for i in tree.path(node))
-    options: Options = {"beam_size": 1, "max_length": translator.config.max_positions}
-    options |= {
-        "capture": capture or True,
-        "interventions": tuple(reached(translation.interventions, len(ids))),
-    }
-    request = Request(translator, translation.source_text, **options)
-    return replace(request.replayed(ids, log_probs, translation.method), notes=translator.notes)
 
 
 def reached(changes: Sequence[Intervention], length: int) -> Iterator[Intervention]:
@@ -178,28 +195,23 @@ def load_translator(
     named(device)
     one_of(*TYPES).check("dtype", dtype)
     title, checkpoint = open_model(path, revision)
-    return _placed(Translator, checkpoint.translating, checkpoint, title, device, dtype)
+    return _placed(checkpoint.translating, checkpoint, title, device, dtype)
 
 
 def load_language_model(
     path: str | Path, device: str | torch.device = AUTO, revision: str | None = None
-) -> TextGenerator:
+) -> Translator:
     """Opens a language model; as ``load_translator``."""
     named(device)
     title, checkpoint = open_model(path, revision)
     if not isinstance(checkpoint.model, LanguageModel):
         raise CheckpointError(f"{path} holds a model that translates; open it with load_translator.")
-    return _placed(TextGenerator, checkpoint.model, checkpoint, title, device)
+    return _placed(checkpoint.model, checkpoint, title, device)
 
 
 def _placed(
-    sort: Callable[..., M],
-    model: Network,
-    checkpoint: Checkpoint,
-    title: str,
-    device: Any,
-    dtype: str = "float32",
-) -> M:
+    model: AnyModel, checkpoint: Checkpoint, title: str, device: Any, dtype: str = "float32"
+) -> Translator:
     """A checkpoint's model where it computes: on the CPU, with a note, if the GPU has no room for it."""
     place, full = choose_device(device, count_parameters(model)), tuple[str, ...]()
     try:
@@ -208,7 +220,7 @@ def _placed(
         if place.type == "cpu":
             raise
         model, full = convert(model, torch.device("cpu"), TYPES[dtype]), (FULL,)
-    return sort(
+    return Translator(
         model,
         checkpoint.tokenizer,
         name=title + ("" if dtype == "float32" else f", {dtype}"),

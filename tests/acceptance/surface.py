@@ -29,7 +29,16 @@ def translator(model: str) -> Any:
 TRAIN, TRANSLATE, ALIGN = "transformer train", "transformer translate", "explorer align"
 PAGE = "explorer page"
 LOG, LOSS, RATE, EXACT = "log.jsonl", "loss", "learning_rate", "exact"
-distributions, entered, embedded = map(attrgetter, ("distributions", "entered", "embeddings"))
+distributions = attrgetter("distributions")
+
+
+def embedded(run: Any) -> Any:
+    return lambda side: run.trace.embeddings[side].tokens.numpy()
+
+
+def entered(run: Any) -> Any:
+    return lambda side: run.trace.embeddings[side].input.numpy()
+
 
 # Arrays of a saved run, and the checks that read them.
 META, REPLAY = "meta", "replay_error"

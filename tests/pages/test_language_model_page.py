@@ -17,7 +17,7 @@ from explorer.app.server import catalogue, models
 from explorer.app.server.language.writer import LONGEST, MORE
 from explorer.app.views.language_model import generation, lengths, surprisal
 from explorer.figures.base.labels import is_special
-from transformer import TextGenerator, load_language_model
+from transformer import Translator, load_language_model
 
 PAGE = "pages/language_model.py"
 PROMPT = "one two three"
@@ -25,7 +25,7 @@ MODEL = "language/writer"
 
 
 @pytest.fixture(scope="module")
-def generator(app_models: Path) -> TextGenerator:
+def generator(app_models: Path) -> Translator:
     return load_language_model(app_models / "language" / "writer")
 
 
@@ -36,7 +36,7 @@ def strip(at: AppTest) -> list[str]:
     return [chip["text"] for chip in feeds(at)["strips"]["target"]]  # type: ignore[attr-defined]
 
 
-def test_the_model_goes_on_with_the_prompt_and_the_strip_says_what_was_given(generator: TextGenerator):
+def test_the_model_goes_on_with_the_prompt_and_the_strip_says_what_was_given(generator: Translator):
     at = opened()
     found = generator.generate(PROMPT, max_length=len(generator.ids(PROMPT)) + MORE)
     carried, told = feeds(at), view(at)
@@ -47,7 +47,7 @@ def test_the_model_goes_on_with_the_prompt_and_the_strip_says_what_was_given(gen
     assert f"The {found.given} tokens of the prompt are given" in words(at)
 
 
-def test_the_map_and_the_tiles_are_those_of_the_run(generator: TextGenerator):
+def test_the_map_and_the_tiles_are_those_of_the_run(generator: Translator):
     at = opened(decoder="2.1", step="1")
     found = generator.generate(PROMPT, max_length=len(generator.ids(PROMPT)) + MORE)
     drawn = array(json.loads(str(feeds(at)["decoder"]["figure"]))["data"][0]["customdata"])
@@ -57,7 +57,7 @@ def test_the_map_and_the_tiles_are_those_of_the_run(generator: TextGenerator):
     assert set(view(at)["plots"]) <= set(feeds(at))
 
 
-def test_an_empty_prompt_lets_the_model_begin_by_itself(generator: TextGenerator):
+def test_an_empty_prompt_lets_the_model_begin_by_itself(generator: Translator):
     at = opened(prompt="")
     assert at.text_input[0].value == ""
     assert feeds(at)["strips"]["given"] == 0
@@ -100,7 +100,7 @@ def test_a_change_of_the_run_is_made_and_told():
     assert "with 1 change" in str(feeds(at)["decoder"]["badge"])
 
 
-def test_marks_of_the_model_are_not_offered_as_the_next_token_of_a_prompt(generator: TextGenerator):
+def test_marks_of_the_model_are_not_offered_as_the_next_token_of_a_prompt(generator: Translator):
     at = opened(prompt="")
     found, ids = generator.generate("", max_length=MORE), feeds(at)["next"]["ids"]
     for step, offered in zip(found.steps, ids, strict=True):
@@ -111,7 +111,7 @@ def test_marks_of_the_model_are_not_offered_as_the_next_token_of_a_prompt(genera
 # --- a text of one's own ------------------------------------------------------------------------------------
 
 
-def test_every_token_of_a_text_has_its_surprisal(generator: TextGenerator):
+def test_every_token_of_a_text_has_its_surprisal(generator: Translator):
     at = opened(view="surprisal", prompt="one two two")
     found = generator.force("one two two")
     shades = [chip["title"] for chip in feeds(at)["strips"]["target"]]
@@ -123,7 +123,7 @@ def test_every_token_of_a_text_has_its_surprisal(generator: TextGenerator):
     assert f"**{sum(found.surprisals):.1f} bits** in all" in words(at)
 
 
-def test_bits_and_perplexities_of_a_text_fit_together(generator: TextGenerator):
+def test_bits_and_perplexities_of_a_text_fit_together(generator: Translator):
     run_ = generator.force("one two two")
     found = surprisal.cost(run_)
     assert (found.words, found.pieces) == (3, len(run_.target_tokens))
@@ -142,7 +142,7 @@ def test_a_text_of_nothing_cannot_be_read():
     assert "is empty" in said(at).replace("\\", "")
 
 
-def test_as_many_predictions_come_out_as_tokens_go_in(generator: TextGenerator):
+def test_as_many_predictions_come_out_as_tokens_go_in(generator: Translator):
     at = opened(view="lengths", step="2")
     found = generator.force(PROMPT)
     table = next(
@@ -156,7 +156,7 @@ def test_as_many_predictions_come_out_as_tokens_go_in(generator: TextGenerator):
     assert "&lt;s&gt;" in rows[1]
 
 
-def test_the_sum_of_a_head_is_the_output_that_the_model_used(generator: TextGenerator):
+def test_the_sum_of_a_head_is_the_output_that_the_model_used(generator: Translator):
     from explorer.app.views.language_model.lengths import weighted_sum
 
     found = generator.force(PROMPT)
@@ -169,7 +169,7 @@ def test_the_sum_of_a_head_is_the_output_that_the_model_used(generator: TextGene
             assert sorted([*total.shown(), *total.others()]) == list(range(position + 1))
 
 
-def test_the_numbers_on_the_page_are_those_of_the_trace(generator: TextGenerator):
+def test_the_numbers_on_the_page_are_those_of_the_trace(generator: Translator):
     at = opened(view="lengths", step="3", decoder="1.2")
     output = generator.force(PROMPT).head("decoder", 0, 1).output[2]
     table = next(each.proto.body for each in at.get("html") if "class=end" in each.proto.body)

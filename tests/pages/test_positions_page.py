@@ -145,7 +145,10 @@ def test_two_equal_words_and_a_kind_without_positions_open_something_valid():
 def test_norms_of_the_first_layer_s_input_are_those_of_the_trace(case, closed_form_models):
     at = run(PAGE, view="sentence", model=case, text=CASES[case].sentence)
     translation = load_translator(closed_form_models[case]).translate(CASES[case].sentence)
-    tokens, encoding = translation.embeddings("encoder"), translation.positions("encoder")
+    tokens, encoding = (
+        translation.trace.embeddings["encoder"].tokens.numpy(),
+        translation.trace.embeddings["encoder"].positions.numpy(),
+    )
     curves = [array(trace["y"]) for trace in named_charts(at)["norms"]["data"]]
     for curve, expected in zip(curves, (tokens, encoding, tokens + encoding), strict=True):
         np.testing.assert_allclose(curve, np.linalg.norm(expected, axis=1), rtol=1e-5)

@@ -48,7 +48,7 @@ def log_probs() -> tuple[torch.Tensor, list[int]]:
     model = models.find("random").translator()
     config: TransformerConfig = model.config
     source = torch.tensor([[*model.ids(TEXT), config.eos_id]])
-    target = [*model.cut_target(OWN).ids, config.eos_id]
+    target = [*model.cut(OWN, "target").ids, config.eos_id]
     logits = model.model(source, torch.tensor([[config.bos_id, *target[:-1]]]))[0]
     return logits.double().log_softmax(-1), target
 

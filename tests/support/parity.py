@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from transformer import AttentionKind, Capture, Translator
+from transformer.batches import hypotheses
 from transformer.beam import beam_search
 from transformer.decoding import DecodingState, finish
 from transformer.run import Translation
@@ -97,7 +98,7 @@ def check_greedy(pair: Pair, least: int = 2) -> Translation:
     for step, logits in list(zip(ours.steps, expected.logits, strict=False))[begun:sure]:
         assert step.log_prob == pytest.approx(float(logits[0].log_softmax(-1)[step.token_id]), abs=NEAR)
     assert ours.attention.audit().passed
-    (other,) = pair.translator.hypotheses([pair.text], beam_size=1)
+    (other,) = hypotheses(pair.translator, [pair.text], beam_size=1)
     assert list(other.token_ids) == written
     return ours
 

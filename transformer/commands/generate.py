@@ -28,7 +28,7 @@ from transformer.sampling import Sampling
 from transformer.storage.files import write_json
 from transformer.text.pairs import DataError, read_texts
 from transformer.text_model import LENGTH, InputError
-from transformer.translator import TextGenerator, load_language_model
+from transformer.translator import Translator, load_language_model
 
 
 def add_commands(commands: Any) -> None:
@@ -106,7 +106,7 @@ def _texts(path: str) -> list[str]:
     return texts
 
 
-def _scores(generator: TextGenerator, texts: Sequence[str]) -> dict[str, Any]:
+def _scores(generator: Translator, texts: Sequence[str]) -> dict[str, Any]:
     """Sizes of some texts, and the model's perplexity per word and per piece."""
     pieces = [len(generator.ids(text)) for text in texts]
     found = np.array([sum(each) for each in forced_log_probs(generator, texts)])

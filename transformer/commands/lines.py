@@ -53,7 +53,7 @@ def _read(
 
 def unread(translator: Translator, source: str, target: str) -> set[str]:
     """What the vocabulary has no piece for in a pair, in sentences."""
-    return {*translator.cut(source).notes(), *translator.cut_target(target).notes()}
+    return {*translator.cut(source).notes(), *translator.cut(target, "target").notes()}
 
 
 def warn_unread(notes: Counter[str]) -> None:

@@ -52,8 +52,7 @@ def _write(
     values: Json = {"log_prob": round(total, 6), "tokens": count, "mean": round(total / count, 6)}
     columns = [f"{total:.6f}", str(count), f"{total / count:.6f}"]
     if arguments.tokens:
-        start = translator.rules_for(pair.source).forced_start
-        pieces = translator.pieces(translator.output(pair.target, start).ids)
+        pieces = translator.pieces(translator.output(pair.target, pair.source).ids)
         each = [round(value, 6) for value in log_probs]
         values |= {"target_tokens": pieces, "log_probs": each}
         columns += [" ".join(pieces), " ".join(f"{value:.6f}" for value in each)]

@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from transformer import coverage
-from transformer.batches import BATCH_POSITIONS, translate_batched
+from transformer.batches import BATCH_POSITIONS, translate_all
 from transformer.beam import SearchTree
 from transformer.commands.arguments import (
     Json,
@@ -29,6 +28,7 @@ from transformer.commands.arguments import (
     write,
 )
 from transformer.commands.lines import unread, warn_unread
+from transformer.requests import LEFT_OUT, leaves_out
 from transformer.text.kinds import at_least
 from transformer.text.pairs import DataError, SentencePair, read_lines, read_pairs
 from transformer.text.sentences import joined
@@ -160,13 +160,13 @@ def _translate_file(arguments: argparse.Namespace, translator: Translator) -> in
             except ValueError as error:
                 bad.append(f"{arguments.file}:{done + place + 1}: {error}")
         sentences = [each for parts in good.values() for each in parts]
-        outputs = iter(translate_batched(translator, sentences, arguments.beam_size))
+        outputs = iter(translate_all(translator, sentences, arguments.beam_size))
         written = dict[int, str]()
         for place, parts in good.items():
             found = [next(outputs) for _ in parts]
             written[place] = joined(found)
             if any(map(partial(_is_short, translator), parts, found)):
-                missing[coverage.NOTE] += 1
+                missing[LEFT_OUT] += 1
         lines = [f"{text}\t{written.get(i, '')}\n" for i, text in enumerate(part)]
         with arguments.output.open("a", encoding="utf-8", errors="surrogateescape") as file:
             file.writelines(lines)
@@ -181,7 +181,7 @@ def _translate_file(arguments: argparse.Namespace, translator: Translator) -> in
 def _is_short(translator: Translator, text: str, found: str) -> bool:
     """Whether a translation is far too short: nothing else is known of one that was made in a batch."""
     written = len(translator.tokenizer.encode_target(found))
-    return coverage.leaves_out(len(translator.ids(text)), written, lambda: None)
+    return leaves_out(len(translator.ids(text)), written, lambda _: None)
 
 
 def _translated(output: Path, texts: Sequence[str]) -> int:
@@ -214,7 +214,7 @@ def evaluate_file(arguments: argparse.Namespace) -> int:
             warn_unread(Counter(note for each in notes for note in each))
         started = time.perf_counter()
         sources = [pair.source for pair in pairs]
-        outputs = translate_batched(translator, sources, arguments.beam_size, workers)
+        outputs = translate_all(translator, sources, arguments.beam_size, workers=workers)
         seconds = time.perf_counter() - started
         tokens = sum(len(translator.tokenizer.encode_target(output)) + 1 for output in outputs)
         loss = loss_on(translator, pairs, workers)
@@ -259,6 +259,6 @@ def check_lengths(translator: Translator, pairs: Sequence[SentencePair], path: s
     for pair in pairs:
         try:
             translator.ids(pair.source)
-            translator.cut_target(pair.target)
+            translator.cut(pair.target, "target")
         except InputError as error:
             raise DataError(f"{path}:{pair.line}: {error}") from error

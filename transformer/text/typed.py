@@ -57,6 +57,8 @@ class PiecedText:
 
     def notes(self) -> tuple[str, ...]:
         """Sentences for the reader: what the vocabulary has no piece for."""
+        if not (self.read.plain or self.unknown or self.spelled):
+            return ()
         plain = listed(dict.fromkeys(PLAIN[each].strip() for each in self.read.plain))
         said = (
             (self.read.plain, f"reads {{}} as the plain {plain}"),
@@ -159,7 +161,7 @@ def cut(
             mark = SPACE * pieces[i].startswith(SPACE)
             named[i] = mark + unknown_piece(own or pieces[i].removeprefix(SPACE))
             unknown |= dict.fromkeys(own or text[first])
-        elif in_bytes(pieces[i]):
+        elif "<0x" in pieces[i] and in_bytes(pieces[i]):
             spelled[text[first]] = None
     return PiecedText(reading, tuple(ids), tuple(named), tuple(words), tuple(unknown), tuple(spelled))
 

@@ -235,7 +235,11 @@ def _others(
     model: Translator, run: Translation, kind: str, chosen: Head, row: int, step: int
 ) -> OtherWeights:
     """The control: whether it must be these weights."""
-    weights, mask, random = run.weights(kind, *chosen), run.mask(kind, *chosen), np.random.default_rng(1)
+    weights, mask, random = (
+        run.weights(kind, *chosen),
+        run.mask(kind, *chosen),
+        np.random.default_rng(1),
+    )
     heads = np.stack([run.weights(kind, chosen[0], head) for head in range(run.config.n_heads)])
     drawn = [permuted(weights, mask, random) for _ in range(PERMUTED)]
     maps = np.stack([uniform(mask), *drawn, *heads])

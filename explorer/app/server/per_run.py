@@ -33,8 +33,9 @@ from transformer.config import AttentionKind, Head, PlacedHead, Side
 from transformer.decoding import SearchRules
 from transformer.interventions import Intervention
 from transformer.sampling import Draws, draw
+from transformer.trace import Capture
 from transformer.training.runs.history import History, read_history
-from transformer.translator import branch, retrace
+from transformer.translator import retrace
 
 LONGEST_IN_BATCH = 128
 """Most tokens of a sentence in a batch: six such sentences take about 60 MB."""
@@ -169,7 +170,7 @@ def _searched(source: Source, asked: Request, rules: SearchRules, *, progress: P
 @per_run(64, held)
 def branched(search: Opened, node: int) -> Translation:
     """The run of a node of a search's tree, from a pass over its tokens."""
-    return branch(search.source.translator(), search.translation, node)
+    return retrace(search.source.translator(), search.translation, Capture(), node)
 
 
 def drawn(asked: Request, drawing: Drawing, seeds: range, tell: Tell) -> Draws:

@@ -167,7 +167,7 @@ def _again(file: Imported) -> None:
 def _split(file: Imported) -> str:
     """Remark for a model here that splits the translation into other tokens."""
     run = file.translation
-    if models.find(run.model).translator().cut_target(run.text).ids == tuple(run.target_ids):
+    if models.find(run.model).translator().cut(run.text, "target").ids == tuple(run.target_ids):
         return ""
     return " It splits this translation into other tokens than the file does."
 

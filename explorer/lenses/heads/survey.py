@@ -74,9 +74,9 @@ def _line(number: int, line: str, translator: Translator) -> Line:
         raise DataError(
             f"Line {number} has {len(columns)} columns; give a sentence, or sentence, tab, translation."
         )
-    for text, cut in zip(columns, (translator.cut, translator.cut_target), strict=False):
+    for text, side in zip(columns, ("source", "target"), strict=False):
         try:
-            tokens = len(cut(text).ids) + 1
+            tokens = len(translator.cut(text, side).ids) + 1
         except InputError as error:
             raise DataError(f"Line {number}: {error}") from error
         if tokens > MOST_TOKENS:

@@ -37,7 +37,7 @@ def typed_words(
         InputError: A text is empty or too long.
         DataError: A word of the pair has no pieces, because it draws nothing.
     """
-    words = translator.cut(_spaced(source)).groups(), translator.cut_target(_spaced(target)).groups()
+    words = translator.cut(_spaced(source)).groups(), translator.cut(_spaced(target), "target").groups()
     if tuple(map(len, words)) != (len(source.split()), len(target.split())):
         said = f"{place}: a" if place else "A"
         raise DataError(f"{said} word of this pair has no visible character; its links count it.")

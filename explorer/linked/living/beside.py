@@ -12,7 +12,7 @@ from transformer.interventions import Choose, DropSource, EditSource, Forbid, Hi
 from transformer.run import Translation
 
 if TYPE_CHECKING:
-    from transformer.translator import TextGenerator, Translator
+    from transformer.translator import Translator
 
 OF_TOKENS = (Choose, Forbid, Prefix, EditSource, DropSource)
 """Changes of what the model reads and writes, which leave its arithmetic as it is."""
@@ -52,7 +52,7 @@ def _quoted(text: str) -> str:
     return f"“{textwrap.shorten(text, 60, placeholder=' …')}”"
 
 
-def unchanged(run: Translation, model: Translator | TextGenerator) -> Translation:
+def unchanged(run: Translation, model: Translator) -> Translation:
     """A changed run without its changes, decoded in the same way, if what it says of that makes it again.
 
     Otherwise the model without changes reads the tokens of the run; the method is then "forced".
@@ -66,7 +66,7 @@ def unchanged(run: Translation, model: Translator | TextGenerator) -> Translatio
 
 
 def _decoded(
-    run: Translation, model: Translator | TextGenerator, changes: Sequence[Intervention], capture: bool = True
+    run: Translation, model: Translator, changes: Sequence[Intervention], capture: bool = True
 ) -> Translation:
     from transformer.sampling import Sampling  # PyTorch is there, as the model is
 
@@ -76,5 +76,5 @@ def _decoded(
     if run.target_tokens[-1] != "</s>":
         options["max_length"] = len(run.target_tokens)
     if run.source_tokens:
-        return model.translate(run.source_text, **options)  # type: ignore[union-attr]
-    return model.generate(run.prompt or "", **options)  # type: ignore[union-attr]
+        return model.translate(run.source_text, **options)
+    return model.generate(run.prompt or "", **options)

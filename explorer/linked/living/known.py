@@ -22,7 +22,7 @@ from transformer.storage.description import EXAMPLES_FILE, languages_in_words, l
 from transformer.storage.files import CheckpointError
 
 if TYPE_CHECKING:
-    from transformer.translator import TextGenerator, Translator
+    from transformer.translator import Translator
 
 
 Roles = Mapping[str, Sequence[Sequence[str]]]
@@ -52,7 +52,7 @@ class Known:
         return next((each for each in self.examples if each.text == run.source_text), None)
 
     @classmethod
-    def of(cls, model: Translator | TextGenerator | None, directory: str | Path | None) -> Known:
+    def of(cls, model: Translator | None, directory: str | Path | None) -> Known:
         """What a model and its directory say."""
         sha256, heads = None, {}
         if model is not None:

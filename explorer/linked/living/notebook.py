@@ -12,7 +12,7 @@ from explorer.linked.living.page import page
 from transformer.run import Translation
 
 if TYPE_CHECKING:
-    from transformer.translator import TextGenerator, Translator
+    from transformer.translator import Translator
 
 _UNTRUSTED = "This view runs scripts, so a notebook shows it only if it is trusted."
 
@@ -38,14 +38,14 @@ class Shown:
 
 def show(
     run: Translation,
-    model: Translator | TextGenerator | None = None,
+    model: Translator | None = None,
     *,
     directory: str | Path | None = None,
     place: str = "",
     heads: str = "",
     measures: Sequence[str] = (),
     beside: Translation | None = None,
-    beside_model: Translator | TextGenerator | None = None,
+    beside_model: Translator | None = None,
     beside_directory: str | Path | None = None,
     height: int = 720,
 ) -> Shown:

@@ -29,7 +29,7 @@ from transformer.config import Head
 from transformer.run import NotCapturedError, Translation
 
 if TYPE_CHECKING:
-    from transformer.translator import TextGenerator, Translator
+    from transformer.translator import Translator
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -46,7 +46,7 @@ class PageError(ValueError):
 
 def page(
     run: Translation,
-    model: Translator | TextGenerator | None = None,
+    model: Translator | None = None,
     *,
     directory: str | Path | None = None,
     place: str = "",
@@ -54,7 +54,7 @@ def page(
     measures: Sequence[str] = (),
     why: Sequence[int] = (),
     beside: Translation | None = None,
-    beside_model: Translator | TextGenerator | None = None,
+    beside_model: Translator | None = None,
     beside_directory: str | Path | None = None,
 ) -> str:
     """One HTML file with the linked view of a run: every head of every layer, without a server.

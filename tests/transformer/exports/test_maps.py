@@ -41,7 +41,7 @@ def test_every_map_is_the_one_that_the_model_computed(translation: Translation, 
     for kind, site in translation.config.sites.items():
         for layer in range(site.n_layers):
             for head in range(translation.config.n_heads):
-                here, there = mapped.map(kind, layer, head), translation.map(kind, layer, head)
+                here, there = mapped.map(kind, layer, head), translation.head(kind, layer, head)
                 for name in ("weights", "scores", "mask"):
                     assert np.array_equal(getattr(here, name), getattr(there, name))
                 assert here.audit == there.audit

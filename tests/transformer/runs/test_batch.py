@@ -24,7 +24,7 @@ def test_every_sentence_is_filled_up_to_the_longest(translator: Translator, entr
         assert entry.target_tokens[:n_target] == alone.target_tokens
         assert entry.decoder_input_tokens[:n_target] == alone.decoder_input_tokens
         assert set(entry.target_tokens[n_target:]) <= {"<pad>"}
-        assert entry.padding_mask.tolist() == [token != "<pad>" for token in entry.source_tokens]
+        assert entry.mask("cross", 0, 0)[0].tolist() == [token != "<pad>" for token in entry.source_tokens]
         assert (entry.text, entry.target_ids, entry.log_probs) == (
             alone.text,
             alone.target_ids,

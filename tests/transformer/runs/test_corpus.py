@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from transformer import batches
+from transformer.batches import hypotheses
 from transformer.translator import Translator
 
 TEXTS = ["one two three", "four", "nine ten one two six", "five stop", "two"]
 
 
 def test_greedy_log_probabilities_are_those_of_each_text_alone(translator: Translator):
-    for text, output in zip(TEXTS, translator.hypotheses(TEXTS, 1), strict=True):
+    for text, output in zip(TEXTS, hypotheses(translator, TEXTS, 1), strict=True):
         alone = translator.translate(text, beam_size=1, capture=False)
         assert output.token_ids == alone.target_ids
         np.testing.assert_allclose(output.log_probs, alone.log_probs, atol=1e-4)
@@ -24,9 +25,9 @@ def test_translations_come_in_the_order_of_the_texts(
 ):
     monkeypatch.setattr(batches, "BATCH_POSITIONS", positions)
     alone = [translator.translate(text, beam_size=beam_size, capture=False).text for text in TEXTS]
-    assert batches.translate_batched(translator, TEXTS, beam_size) == alone
+    assert batches.translate_all(translator, TEXTS, beam_size) == alone
 
 
 def test_no_texts_need_no_batch(translator: Translator):
-    assert translator.hypotheses([]) == ()
-    assert batches.translate_batched(translator, [], 1) == []
+    assert hypotheses(translator, []) == []
+    assert batches.translate_all(translator, [], 1) == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from transformer.__main__ import main
-from transformer.coverage import NOTE, leaves_out
+from transformer.requests import LEFT_OUT, leaves_out
 from transformer.translator import Translator, load_translator
 
 ASSETS = Path(__file__).resolve().parents[3] / "assets"
@@ -27,7 +27,7 @@ def bundled(name: str) -> Translator:
 def test_a_run_that_leaves_out_two_thirds_says_so_recorded_or_not(capture: bool) -> None:
     run = bundled("en-pt").translate(TWELVE, capture=capture)
     assert run.text.count(".") == 4
-    assert NOTE in run.notes
+    assert LEFT_OUT in run.notes
 
 
 def test_a_text_is_translated_whole_and_nothing_is_said() -> None:
@@ -46,7 +46,7 @@ def test_cut_translations_are_named_and_whole_ones_are_not(name: str, least: int
         text = " ".join(sources[i : i + 3])
         words = translator.translate_text(text, capture=False).text.split()
         outputs = words, words[: len(words) // 2]
-        named.append([NOTE in translator.force(text, " ".join(each)).notes for each in outputs])
+        named.append([LEFT_OUT in translator.force(text, " ".join(each)).notes for each in outputs])
     assert [sum(each) for each in zip(*named, strict=True)] == [0, least]
 
 
@@ -65,7 +65,7 @@ def test_cut_translations_are_named_and_whole_ones_are_not(name: str, least: int
 def test_length_and_what_is_read_decide_together(
     read: int, written: int, unread: float | None, named: bool
 ) -> None:
-    assert leaves_out(read, written, lambda: unread) == named
+    assert leaves_out(read, written, lambda _: unread) == named
 
 
 def test_one_line_in_is_one_line_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_one_line_in_is_one_line_out(capsys: pytest.CaptureFixture[str], tmp_pat
     assert main(["translate", *model, TWELVE, "--no-split"]) == 0
     cut = capsys.readouterr()
     assert cut.out.count(".") == 4
-    assert cut.err.splitlines()[-1] == f"Text 1: {NOTE}"
+    assert cut.err.splitlines()[-1] == f"Text 1: {LEFT_OUT}"
     (tmp_path / "in.tsv").write_text(f"{two}\tx\n\n{TWELVE}\n", encoding="utf-8")
     for more, count in (([], 12), (["--no-split"], 4)):
         output = tmp_path / f"{count}.tsv"
@@ -87,7 +87,7 @@ def test_one_line_in_is_one_line_out(capsys: pytest.CaptureFixture[str], tmp_pat
         assert main(["translate", *model, *files, *more]) == 0
         lines = output.read_text(encoding="utf-8").splitlines()
         assert lines[:2] == [f"{two}\tEu estou aqui. Ela dorme.", "\t"]
-        assert [lines[2].partition("\t")[2].count("."), NOTE in capsys.readouterr().err] == [
+        assert [lines[2].partition("\t")[2].count("."), LEFT_OUT in capsys.readouterr().err] == [
             count,
             count < 12,
         ]

@@ -7,7 +7,7 @@ from closed_form import CASES, KNOWN
 from random_models import random_ids, random_model
 
 from transformer import AttentionKind, Capture, Sampling, Translator, load_translator
-from transformer.batches import run_batch
+from transformer.batches import run_batch, translate_all
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
 
@@ -61,7 +61,7 @@ def test_a_trace_from_the_gpu_lies_on_the_cpu(on_gpu):
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_batches_on_the_gpu_equal_those_on_the_cpu(on_gpu, on_cpu, beam_size):
     texts = ["one", TEXT, "nine ten"]
-    assert on_gpu.translate_all(texts, beam_size) == on_cpu.translate_all(texts, beam_size)
+    assert translate_all(on_gpu, texts, beam_size) == translate_all(on_cpu, texts, beam_size)
 
 
 def test_padded_batches_and_hooks_work_on_the_gpu(on_gpu):

@@ -9,7 +9,8 @@ import pytest
 import torch
 from random_models import random_language_model, random_model
 
-from transformer import TextGenerator, Translator, devices, load_language_model, load_translator
+from transformer import Translator, devices, load_language_model, load_translator
+from transformer.batches import translate_all
 from transformer.commands.program import run_program
 from transformer.devices import FULL, LARGE, VARIABLE, choose_device, on_cpu, stays
 from transformer.storage.directory import save_checkpoint
@@ -151,14 +152,14 @@ def test_a_request_that_fills_the_gpu_is_answered_on_the_cpu_where_the_model_sta
     assert FULL in run.notes
     assert translator.model is whole
     assert FULL in translator.force("one two", "three").notes
-    assert len(translator.translate_all(["one", "two"])) == 2
+    assert len(translate_all(translator, ["one", "two"])) == 2
 
 
 def test_a_cpu_without_memory_is_no_reason_to_try_again(tokenizer: Tokenizer):
     model = random_language_model(vocab_size=tokenizer.vocab_size)
     Full(model, 1)
     with pytest.raises(torch.OutOfMemoryError):
-        TextGenerator(model, tokenizer).generate("one")
+        Translator(model, tokenizer).generate("one")
 
 
 def test_a_copy_on_the_cpu_computes_the_same():

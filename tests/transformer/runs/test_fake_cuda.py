@@ -28,8 +28,8 @@ from explorer.lenses.targets.filters import filtered_steps
 from explorer.lenses.targets.lesson import lesson
 from explorer.lenses.targets.smoothing import smoothed
 from explorer.lenses.what_if.rearranged import encode_moved
-from transformer import Capture, Sampling, TextGenerator, Translator
-from transformer.batches import forced_log_probs, run_batch
+from transformer import Capture, Sampling, Translator
+from transformer.batches import forced_log_probs, hypotheses, run_batch
 from transformer.config import ENCODINGS, Sublayer
 from transformer.model import EncoderDecoder
 from transformer.run import Translation
@@ -113,13 +113,13 @@ def test_every_network_decodes_step_by_step_and_is_captured(
         run.attention.audit()
         translator.force(TEXT, "two one", capture=WHOLE)
         run_batch(translator, ["one", TEXT])
-        translator.hypotheses(["one", TEXT])
+        hypotheses(translator, ["one", TEXT])
 
 
 def test_a_language_model_reads_and_writes(tokenizer: Tokenizer):
     model = random_language_model(vocab_size=tokenizer.vocab_size, trained_length=30)
     with fake_gpu() as mode:
-        generator = TextGenerator(moved(model, mode), tokenizer)
+        generator = Translator(moved(model, mode), tokenizer)
         generator.generate("one two", max_length=9, capture=WHOLE).attention.audit()
         generator.force(TEXT, capture=WHOLE)
         forced_log_probs(generator, ["one", TEXT])

@@ -17,7 +17,7 @@ from random_models import random_recurrent
 from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import AttentionKind, Sampling, Translation, interventions
 from transformer.attention import LocalWindow, ScoreRule
-from transformer.batches import run_batch
+from transformer.batches import run_batch, translate_all
 from transformer.config import Score
 from transformer.exports.npz import load_trace, save_trace
 from transformer.interventions import Intervention, InterventionError
@@ -75,10 +75,10 @@ def test_a_beam_of_one_is_greedy(recurrent: Translator):
 
 def test_a_batch_gives_every_text_its_own_translation(recurrent: Translator):
     texts = [TEXT, OTHER, "six"]
-    assert recurrent.translate_all(texts, max_length=7) == [
+    assert translate_all(recurrent, texts, max_length=7) == [
         recurrent.translate(text, max_length=7).text for text in texts
     ]
-    assert recurrent.translate_all(texts, beam_size=3, max_length=7) == [
+    assert translate_all(recurrent, texts, beam_size=3, max_length=7) == [
         recurrent.translate(text, max_length=7, beam_size=3).text for text in texts
     ]
 

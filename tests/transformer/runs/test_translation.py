@@ -108,12 +108,11 @@ def test_reading_attention_that_was_not_captured_is_one_sentence(translator):
     plain = translator.translate("one", max_length=2, capture=False)
     for read in (
         lambda: plain.head("cross", 0, 0),
-        lambda: plain.positions("encoder"),
-        lambda: plain.padding_mask,
+        lambda: plain.trace,
     ):
         with pytest.raises(NotCapturedError, match="capture=True"):
             read()
 
 
 def test_one_sentence_alone_has_no_padding(translation):
-    assert translation.padding_mask.tolist() == [True] * len(translation.source_tokens)
+    assert translation.mask("cross", 0, 0)[0].tolist() == [True] * len(translation.source_tokens)

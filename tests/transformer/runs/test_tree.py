@@ -12,7 +12,7 @@ from closed_form import CASES
 from transformer import AttentionKind, Sampling, load_translator
 from transformer import interventions as do
 from transformer.beam import NodeState
-from transformer.translator import branch, reached
+from transformer.translator import reached, retrace
 
 TEXT = "one two three"
 BEAM = 3
@@ -74,7 +74,7 @@ def test_every_node_s_run_is_a_forced_run_of_its_prefix(translator, name):
     base = translator.translate(TEXT, beam_size=BEAM, max_length=6, interventions=changes, tree=True)
     for i, node in enumerate(base.tree.nodes):
         ids = base.tree.token_ids(i)
-        found = branch(translator, base, i)
+        found = retrace(translator, base, node=i)
         own = translator.force(TEXT, ids, interventions=tuple(reached(changes, len(ids))))
         assert found.target_ids == own.target_ids == ids
         assert found.log_probs == pytest.approx(own.log_probs, abs=1e-5)
@@ -88,7 +88,7 @@ def test_every_node_s_run_is_a_forced_run_of_its_prefix(translator, name):
 
 
 def test_the_node_of_the_winner_shows_the_attention_of_the_translation(translator, searched):
-    found = branch(translator, searched, searched.tree.winner)
+    found = retrace(translator, searched, node=searched.tree.winner)
     for kind in AttentionKind:
         a, b = found.attention.weights(kind, 0), searched.attention.weights(kind, 0)
         np.testing.assert_allclose(a, b, atol=1e-6)
@@ -97,9 +97,9 @@ def test_the_node_of_the_winner_shows_the_attention_of_the_translation(translato
 
 def test_a_node_that_does_not_exist_is_refused(translator, searched):
     with pytest.raises(IndexError, match="no node 1000"):
-        branch(translator, searched, 1000)
+        retrace(translator, searched, node=1000)
     with pytest.raises(ValueError, match="tree=True"):
-        branch(translator, translator.translate(TEXT), 0)
+        retrace(translator, translator.translate(TEXT), node=0)
 
 
 def test_greedy_search_runs_beside_the_tree(translator, searched):
@@ -180,4 +180,14 @@ def test_a_model_of_another_family_keeps_its_own_rules(original):
     barred = {ids[0] for ids in translator.rules.forbidden if len(ids) == 1}
     assert not barred & {node.token_id for node in done.tree.nodes}
     for i in range(len(done.tree.nodes)):
-        assert branch(translator, done, i).attention.audit().passed
+        assert retrace(translator, done, node=i).attention.audit().passed
+
+
+@pytest.mark.parametrize("capture", [True, False])
+def test_a_run_that_functions_changed_is_not_traced_again(translator, capture):
+    hooks = {"decoder.1.cross_attention.weights": lambda weights, _: weights}
+    run = translator.translate(TEXT, max_length=3, hooks=hooks, capture=capture)
+    with pytest.raises(
+        ValueError, match=r"Functions changed this run \(decoder\.1\.cross_attention\.weights\)"
+    ):
+        retrace(translator, run)

@@ -7,16 +7,15 @@ from random_models import random_language_model
 
 import transformer
 from explorer.lenses import compare_runs
-from transformer import AttentionKind, Capture, Sampling, TextGenerator, Window
+from transformer import AttentionKind, Capture, Sampling, Translator, Window
 from transformer.config import Sublayer
 from transformer.text.brief import LINES, WIDTH
-from transformer.translator import Translator
 
 
 @pytest.fixture
 def values(translator: Translator) -> list[object]:
     model = random_language_model(vocab_size=translator.tokenizer.vocab_size, trained_length=30)
-    text_generator = TextGenerator(model, translator.tokenizer)
+    text_generator = Translator(model, translator.tokenizer)
     run = translator.translate("one two three four", beam_size=2, tree=True, capture=Capture(residual=True))
     assert run.attention is not None
     return [

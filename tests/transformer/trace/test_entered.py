@@ -19,7 +19,7 @@ from transformer.audit import POSITIONS_UNMADE
 from transformer.encodings import REGISTRY
 from transformer.run import Translation
 from transformer.trace import EmbeddingTrace
-from transformer.translator import TextGenerator, Translator, retrace
+from transformer.translator import Translator, retrace
 from transformer.view import LABELS_UNMADE
 
 TEXT, OTHER = "one two three four five", "five four three two one"
@@ -34,7 +34,7 @@ def made(name: str, translator: Translator, folder: Path) -> Translation:
     """A run of each network and encoding, with different tokens in each place."""
     vocabulary, tokenizer = translator.config.vocab_size, translator.tokenizer
     if name == "language":
-        return TextGenerator(random_language_model(vocab_size=vocabulary), tokenizer).force(TEXT)
+        return Translator(random_language_model(vocab_size=vocabulary), tokenizer).force(TEXT)
     if name == "recurrent":
         return forced(Translator(random_recurrent("dot", vocab_size=vocabulary), tokenizer))
     if name == "marian":

@@ -74,8 +74,8 @@ def test_embeddings_and_positions_add_up_to_the_first_layer_s_input(translation,
     ):
         tokens = translator.model.embedding.weight[ids].numpy() * 32**0.5
         positions = translator.model.encoder.positions.table[: len(ids)].numpy()
-        np.testing.assert_allclose(translation.embeddings(side), tokens, rtol=1e-6)
-        np.testing.assert_array_equal(translation.positions(side), positions)
+        np.testing.assert_allclose(translation.trace.embeddings[side].tokens.numpy(), tokens, rtol=1e-6)
+        np.testing.assert_array_equal(translation.trace.embeddings[side].positions.numpy(), positions)
         stream = translation.stream(Sublayer(side, 0, "self_attention")).before
         np.testing.assert_allclose(stream, tokens + positions, atol=1e-5)
 

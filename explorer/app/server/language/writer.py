@@ -35,9 +35,9 @@ class LanguageWriter:
         heads: contents of `heads.json`; None if the model has none.
     """
 
-    def __init__(self, generator: transformer.TextGenerator) -> None:
+    def __init__(self, generator: transformer.Translator) -> None:
         self.generator = generator
-        self.config: LanguageModelConfig = generator.config
+        self.config: LanguageModelConfig = generator.model.config
         self.heads = generator.heads
 
     @property
@@ -74,7 +74,7 @@ class LanguageWriter:
         capture: bool = True,
         interventions: Iterable[Intervention] = (),
     ) -> Iterator[DecodeStep | Translation]:
-        """Continues a prompt by at most ``MORE`` tokens; as ``TextGenerator.stream``."""
+        """Continues a prompt by at most ``MORE`` tokens; as ``Translator.stream``."""
         most = min(len(self.ids(text)) + MORE, self.config.max_positions)
         return self.generator.stream(
             text,

@@ -94,7 +94,7 @@ def _diagram(body: Body) -> None:
     run, config = body.traced, body.traced.config
     depths = config.stacks["encoder"].n_layers, config.stacks["decoder"].n_layers
     times = f"{depths[0]} ×", f"{depths[1]} ×"
-    encoder, decoder = boxes(config, run.positions("encoder") is not None)
+    encoder, decoder = boxes(config, run.trace.embeddings["encoder"].positions is not None)
 
     panel(
         "anatomy-diagram",

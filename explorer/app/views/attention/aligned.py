@@ -98,7 +98,7 @@ class Text:
         if gold and asked.target is not None and asked.source.has_model:
             model = asked.source.translator()
             return cls(
-                list(model.cut(asked.text).groups()), list(model.cut_target(asked.target).groups()), True
+                list(model.cut(asked.text).groups()), list(model.cut(asked.target, "target").groups()), True
             )
         source, target = (text_words(reading_groups(each)) for each in (run.source_tokens, run.target_tokens))
         return cls(source, target)

@@ -50,7 +50,7 @@ def show(opened: Opened) -> None:
 
 
 def _sentence(entries: tuple[Translation, ...]) -> str:
-    yours, other = (int(entry.padding_mask.sum()) for entry in entries)
+    yours, other = (int(entry.mask("cross", 0, 0)[0].sum()) for entry in entries)
     if yours >= other:
         return f"Your sentence has {yours} tokens; the other sentence has {other} and is padded to {yours}."
     return f"Your sentence has {yours} tokens and is padded to {other}: {other - yours} columns are masked."

@@ -406,7 +406,7 @@ def _take_sentences(text: str) -> None:
 
 
 def _rectangle(entries: tuple[Translation, ...], index: int) -> None:
-    mask = np.stack([entry.padding_mask for entry in entries])
+    mask = np.stack([entry.mask("cross", 0, 0)[0] for entry in entries])
     padding = int((~mask).sum())
     sentences = f"{len(entries)} sentence{'s' * (len(entries) != 1)}"
     st.markdown(

@@ -46,13 +46,15 @@ def show(opened: Opened) -> None:
 def _input(opened: Opened, side: Side) -> None:
     translation = opened.translation
     tokens = translation.source_tokens if side == "encoder" else translation.decoder_input_tokens
-    words, encoding = translation.embeddings(side), translation.positions(side)
+    entered = translation.trace.embeddings[side]
+    words = entered.tokens.numpy()
+    encoding = None if entered.positions is None else entered.positions.numpy()
     shown = slice(0, _INPUTS)
     parts = {_scaled(translation.config): words[shown]}
     if encoding is not None:
         parts |= {"encoding": encoding[shown], "their sum": (words + encoding)[shown]}
     if translation.config.embedding_norm:
-        parts["norm of the sum"] = translation.entered(side)[shown]
+        parts["norm of the sum"] = entered.input.numpy()[shown]
     st.markdown(f"##### What goes into the {side}")
     stack_switch(side, "sentence")
     st.markdown(_input_sentence(translation, encoding, words))

@@ -13,7 +13,7 @@ from explorer.app.server import runs
 from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Request
 from explorer.linked.view import Cursor
-from transformer import AttentionKind, TextGenerator, Translator
+from transformer import AttentionKind, Translator
 from transformer.text.vocabulary import Tokenizer
 
 HEADS = State(encoder=(0, 0), decoder=(0, 0), cross=(0, 0))
@@ -75,7 +75,7 @@ def test_nothing_below_a_page_can_change_what_is_looked_at(opened: Opened):
 
 def test_a_run_without_a_source_is_looked_at_in_the_decoder_alone(tokenizer: Tokenizer):
     model = random_language_model(vocab_size=tokenizer.vocab_size)
-    run = TextGenerator(model, tokenizer, name="writer").force("one two three")
+    run = Translator(model, tokenizer, name="writer").force("one two three")
     opened = Opened(Request(named("writer"), "", "greedy", "one two three"), run, None)
     looks = looks_of(opened, State(decoder=(1, 0), step=2))
     assert tuple(looks) == opened.kinds == ("decoder",)

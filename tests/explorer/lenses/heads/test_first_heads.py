@@ -78,7 +78,7 @@ def test_a_mean_over_heads_is_scored_like_a_head(translator: Translator) -> None
     collected.add(translator, gold)
     best, error = collected.best()
     weights = best.weights(traced)[None]
-    words = translator.cut("one two three").groups(), translator.cut_target("eins zwei drei").groups()
+    words = translator.cut("one two three").groups(), translator.cut("eins zwei drei", "target").groups()
     (links,) = attention_links(weights, *words, rows="predicted")
     assert score([links], [gold]).aer == error
     assert error <= min(

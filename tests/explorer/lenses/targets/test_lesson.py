@@ -25,7 +25,7 @@ def cross_entropy(translator, text, target):
 
 
 def target_of(translator, text):
-    return (*translator.cut_target(text).ids, translator.config.eos_id)
+    return (*translator.cut(text, "target").ids, translator.config.eos_id)
 
 
 def test_the_losses_of_one_pass_are_those_of_every_prefix_on_its_own(translator):

@@ -15,7 +15,9 @@ SMOOTHINGS = (0.0, 0.1, 0.37, 0.9)
 
 @pytest.fixture
 def shown(translator):
-    return lesson(translator, TEXT, (*translator.cut_target("eins drei zwei").ids, translator.config.eos_id))
+    return lesson(
+        translator, TEXT, (*translator.cut("eins drei zwei", "target").ids, translator.config.eos_id)
+    )
 
 
 def reference(translator, shown, position, epsilon):

@@ -7,7 +7,6 @@ from explorer.app.address.state import State
 from explorer.linked.living.known import address
 from transformer import Sampling, Translation, Translator
 from transformer import interventions as do
-from transformer.translator import TextGenerator
 
 
 def state(run: Translation) -> State:
@@ -37,7 +36,7 @@ def test_the_app_reads_the_run_in_its_address(translator: Translator):
 
 def test_a_text_that_a_model_wrote_opens_on_its_own_page(translator: Translator):
     model = random_language_model(vocab_size=translator.tokenizer.vocab_size, trained_length=30)
-    run = TextGenerator(model, translator.tokenizer, name="writer").generate("one two", max_length=9)
+    run = Translator(model, translator.tokenizer, name="writer").generate("one two", max_length=9)
     assert state(run) == State(prompt="one two", model="writer")
     assert (address(run) or {})["page"] == "language_model"
 

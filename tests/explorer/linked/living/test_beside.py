@@ -11,7 +11,6 @@ from explorer import page, show
 from explorer.linked.living.beside import in_words, told_apart, unchanged
 from transformer import Sampling, Translation, Translator
 from transformer import interventions as do
-from transformer.translator import TextGenerator
 
 OFF, TEXT = do.ablate("cross", 1, 0), "one two three"
 
@@ -58,7 +57,7 @@ def test_a_run_that_its_own_words_do_not_make_again_is_read_by_the_model_as_it_i
 
 def test_a_text_without_a_source_has_it_too(translator: Translator):
     model = random_language_model(vocab_size=translator.tokenizer.vocab_size, trained_length=30)
-    writer = TextGenerator(model, translator.tokenizer, name="writer")
+    writer = Translator(model, translator.tokenizer, name="writer")
     off = do.ablate("decoder", 0, 0)
     found = unchanged(writer.generate("one two", max_length=9, interventions=[off]), writer)
     assert found.target_ids == writer.generate("one two", max_length=9).target_ids

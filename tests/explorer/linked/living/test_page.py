@@ -28,7 +28,6 @@ from transformer import Sampling, Translation, Translator, load_translator, save
 from transformer import interventions as do
 from transformer.exports.npz import load_trace
 from transformer.run import NotCapturedError
-from transformer.translator import TextGenerator
 
 MODEL = Path(__file__).parents[4] / "assets/models/en-pt"
 TEXT = "The old house is not for sale."
@@ -62,7 +61,7 @@ def test_a_page_holds_every_head_of_a_run(translator: Translator, name: str):
 
 def test_a_page_holds_every_head_of_a_text_and_of_an_opened_file(translator: Translator, tmp_path: Path):
     model = random_language_model(vocab_size=translator.tokenizer.vocab_size, trained_length=30)
-    generator = TextGenerator(model, translator.tokenizer, name="writer")
+    generator = Translator(model, translator.tokenizer, name="writer")
     holds(generator.generate("one two", max_length=9))
     holds(imported(RUNS["greedy"](translator), tmp_path))
 

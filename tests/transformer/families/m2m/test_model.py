@@ -8,7 +8,7 @@ import pytest
 from m2m_models import write_m2m
 
 from transformer import load_translator
-from transformer.batches import forced_log_probs, run_batch
+from transformer.batches import forced_log_probs, hypotheses, run_batch
 from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
 from transformer.text_model import InputError
@@ -24,7 +24,7 @@ def nllb(tmp_path_factory):
 
 def test_texts_into_several_languages_are_translated_and_scored_together(nllb):
     texts = [f"eng_Latn {code} two dogs" for code in ("deu_Latn", "fra_Latn", "deu_Latn")]
-    found = nllb.hypotheses(texts, beam_size=1)
+    found = hypotheses(nllb, texts, beam_size=1)
     starts = [nllb.pieces(each.token_ids)[0] for each in found]
     assert starts == ["deu_Latn", "fra_Latn", "deu_Latn"]
     (scored,) = forced_log_probs(nllb, [SentencePair(texts[1], "zwei Hunde")])

@@ -13,6 +13,7 @@ from random_models import random_ids, random_model
 from transformer import Translator
 from transformer.attention import Cache, padding_mask
 from transformer.audit import audit_layer
+from transformer.batches import translate_all
 from transformer.beam import beam_search
 from transformer.config import ENCODINGS, AttentionKind
 from transformer.decoding import DecodingState, decode, finish
@@ -80,10 +81,10 @@ def test_a_beam_of_one_is_greedy(translator):
 
 def test_a_padded_batch_translates_each_text_as_alone(translator):
     texts = ["one two", TEXT, "three"]
-    alone = [translator.translate_all([text], max_length=8)[0] for text in texts]
-    assert translator.translate_all(texts, max_length=8) == alone
-    beams = [translator.translate_all([text], beam_size=3, max_length=8)[0] for text in texts]
-    assert translator.translate_all(texts, beam_size=3, max_length=8) == beams
+    alone = [translate_all(translator, [text], max_length=8)[0] for text in texts]
+    assert translate_all(translator, texts, max_length=8) == alone
+    beams = [translate_all(translator, [text], beam_size=3, max_length=8)[0] for text in texts]
+    assert translate_all(translator, texts, beam_size=3, max_length=8) == beams
 
 
 @torch.inference_mode()

@@ -10,7 +10,7 @@ import torch
 from forged import forged
 from random_models import random_language_model
 
-from transformer import Capture, Sampling, TextGenerator, load_language_model, load_translator
+from transformer import Capture, Sampling, Translator, load_language_model, load_translator
 from transformer import interventions as do
 from transformer.batches import forced_log_probs
 from transformer.config import Sublayer
@@ -26,10 +26,10 @@ PROMPT = "one two three"
 @pytest.fixture(scope="module", params=["rotary", "alibi", "t5"])
 def generator(request, tokenizer):
     model = random_language_model(positions=request.param, vocab_size=tokenizer.vocab_size)
-    return TextGenerator(model, tokenizer, name="random")
+    return Translator(model, tokenizer, name="random")
 
 
-def by_hand(generator: TextGenerator, prompt: str, count: int) -> list[int]:
+def by_hand(generator: Translator, prompt: str, count: int) -> list[int]:
     """Greedy search without a cache."""
     ids = [generator.config.bos_id, *generator.ids(prompt)]
     while len(ids) <= count and ids[-1] != generator.config.eos_id:

@@ -7,7 +7,7 @@ import torch
 from closed_form import CASES
 from corpus import number_pairs
 
-from transformer.batches import translate_batched
+from transformer.batches import translate_all
 from transformer.commands.translate import corpus_scores
 from transformer.model import Transformer
 from transformer.text.pairs import SentencePair
@@ -24,7 +24,7 @@ def test_bleu_is_sacrebleu_s_of_the_greedy_translations(closed_form_models):
     measure = greedy_bleu(PAIRS, translator.tokenizer, 12, 40)
     assert measure is not None
     assert len(measure.pairs) == 12
-    outputs = translate_batched(translator, [pair.source for pair in measure.pairs], 1)
+    outputs = translate_all(translator, [pair.source for pair in measure.pairs], 1)
     found = measure(translator.model)
     assert found is not None
     assert found.bleu == corpus_scores(outputs, measure.pairs)["bleu"]
