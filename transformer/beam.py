@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, TypeVar
 
 import torch
 
@@ -18,6 +17,7 @@ from transformer.decoding import (
     NEVER,
     Decoding,
     DecodingState,
+    Hypothesis,
     Limit,
     Node,
     NodeState,
@@ -40,44 +40,38 @@ class _Beam:
 
     def rows(self, width: int) -> list[Node]:
         """The running hypotheses, filled up to the beam's width with dummies of probability 0."""
-        spare = Node(self.eos_id, NEVER, 0, NEVER, 1)
+        spare = Node(self.eos_id, NEVER, NEVER)
         return self.running + [spare] * (width - len(self.running))
 
-    def extend(
-        self,
-        # total, log-probability of the new token, and the token's place in (row, token) flattened; rows after
-        # the running ones only fill the beam's width, and a forbidden token has a total of -inf
-        candidates: Iterable[tuple[float, float, float]],
-        vocab_size: int,  # length of a row
-        length: int,  # tokens of every continuation
-    ) -> list[Node]:
-        """Takes the best 2 × beam_size continuations, best first, and returns those that can be."""
-        rules, nodes = self.rules, list[Node]()
-        for total, log_prob, place in candidates:
+    def extend(self, continuations: Iterable[tuple[float, float, float]], vocab_size: int) -> list[Node]:
+        """Takes the best 2 × beam_size continuations, best first, and returns those that can be.
+
+        Each is a total, the log-probability of the new token, and its place in (row, token) flattened. Rows
+        after the running ones only fill the beam's width; a forbidden token has a total of -inf.
+        """
+        length = self.running[0].step + 2  # the tokens of each continuation
+        nodes = list[Node]()
+        for total, log_prob, place in continuations:
             row, token = divmod(int(place), vocab_size)
             if row < len(self.running) and total > NEVER:
-                ended, score = token == self.eos_id or length == self.limit, rules.score(total, length)
-                before = self.running[row]
-                nodes.append(Node(token, log_prob, row, total, length, before, score, ended))
+                ended, score = token == self.eos_id or length == self.limit, self.rules.score(total, length)
+                nodes.append(Node(token, log_prob, total, self.running[row], row, ended, score))
         for node in (ended := [node for node in nodes[: self.beam_size] if node.ended]):
             node.state = NodeState.FINISHED if node.token_id == self.eos_id else NodeState.CUT
         ranked = sorted(self.finished + ended, key=lambda node: -node.score)
         self.finished = ranked[: self.beam_size]
-        self.running = [node for node in nodes if not node.ended][: self.beam_size]
-        self.done = self._done(length)
-        for node in self.running:
-            node.state = NodeState.DISPLACED if self.done else NodeState.KEPT
         for node in ranked[self.beam_size :]:
             node.state = NodeState.DISPLACED
-        return nodes
-
-    def _done(self, length: int) -> bool:
-        """True if the search may end: see ``SearchRules.early_stopping``."""
+        self.running = [node for node in nodes if not node.ended][: self.beam_size]
         rules, when = self.rules, self.rules.early_stopping
-        if not self.running or when is True or len(self.finished) < self.beam_size:
-            return not self.running or len(self.finished) == self.beam_size
-        length = self.limit if when == "never" and rules.length_penalty > 0 else length
-        return rules.score(self.running[0].total, length) <= self.finished[-1].score
+        if not self.running or len(self.finished) < self.beam_size or when is True:
+            self.done = not self.running or len(self.finished) == self.beam_size
+        else:
+            at = self.limit if when == "never" and rules.length_penalty > 0 else length
+            self.done = rules.score(self.running[0].total, at) <= self.finished[-1].score
+        for node in self.running:
+            node.state = NodeState.DISPLACED if self.done else NodeState.KEPT
+        return nodes
 
 
 def beam_search(
@@ -93,69 +87,48 @@ def beam_search(
         raise ValueError(f"beam_size is {beam_size}; it must be from 1 to 64.")
     limits = [max_length] * state.sentences if isinstance(max_length, int) else max_length
     beams = [_Beam(beam_size, limit, rules, state) for limit in limits]
-    tokens, width, length = state.start, 1, 0
-    while not all(beam.done for beam in beams):
-        length += 1
+    tokens = state.start
+    while True:
+        width, first = len(tokens) // state.sentences, tokens is state.start
         rows = [node for beam in beams for node in beam.rows(width)]
         row_limits = [beam.limit for beam in beams for _ in range(width)]
-        distribution, left, candidates = look(state, tokens, rows, row_limits, rules, length)
-        totals = torch.tensor([node.total for node in rows], device=state.device)
-        sums = (left + totals[:, None]).view(state.sentences, -1)
+        distribution, left, candidates = look(state, tokens, rows, row_limits, rules)
+        totals = torch.tensor([[node.total] for node in rows], device=state.device)
+        sums = (left + totals).view(state.sentences, -1)
         best, places = largest(sums, min(2 * beam_size, sums.shape[1]))
         values = distribution.view_as(sums).gather(1, places)
         table = torch.stack([best.double(), values.double(), places.double()], dim=-1).tolist()
         for beam, continuations in zip(beams, table, strict=True):
-            if not beam.done:
-                nodes = beam.extend(continuations, distribution.shape[1], length)
-                if history is not None and beam is beams[0]:
-                    history += nodes
-        step = Step(tuple(node for beam in beams for node in beam.rows(beam_size)), candidates)
-        yield step
-        parents = [i // beam_size * width + node.parent_row for i, node in enumerate(step.nodes)]
-        state.select(torch.tensor(parents, device=state.device), same_source=length > 1)
-        tokens = torch.tensor([node.token_id for node in step.nodes], device=state.device)
-        width = beam_size
-    return tuple(beam.finished[0].hypothesis() for beam in beams)
-
-
-@dataclass(frozen=True)
-class TokenNode:
-    """A token of a tree of outputs."""
-
-    token: str  # the piece
-    token_id: int  # its id
-    step: int  # the step of the output, from 0
-    parent: int | None  # place in the tree of the token before it; None at the first step
-    log_prob: float  # log-probability of the token under the model, in nats
-    # what the search summed up to here: Σ log p, unless the model's rules rescale or force a token
-    total: float
-
-
-N = TypeVar("N", bound=TokenNode)
+            nodes = [] if beam.done else beam.extend(continuations, distribution.shape[1])
+            if history is not None and beam is beams[0]:
+                history += nodes
+        rows = [node for beam in beams for node in beam.rows(beam_size)]
+        yield Step(tuple(rows), candidates)
+        if all(beam.done for beam in beams):
+            return tuple(beam.finished[0].hypothesis() for beam in beams)
+        parents = [i // beam_size * width + node.parent_row for i, node in enumerate(rows)]
+        state.select(torch.tensor(parents, device=state.device), same_source=not first)
+        tokens = torch.tensor([node.token_id for node in rows], device=state.device)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TokenTree(Brief, Generic[N]):
+class TokenTree(Brief):
     """Outputs of one text as a tree of their tokens."""
 
-    nodes: tuple[N, ...]  # step by step
+    nodes: tuple[Node, ...]  # step by step
 
     def path(self, node: int) -> tuple[int, ...]:
         """The nodes from the first step to this one."""
-        at, backwards = self.nodes[node].parent, [node]
-        while at is not None:
-            backwards.append(at)
-            at = self.nodes[at].parent
-        return tuple(reversed(backwards))
+        return tuple(each.place for each in self.nodes[node].chain() if each.place is not None)[::-1]
 
     def token_ids(self, node: int) -> tuple[int, ...]:
         """The output up to a node."""
         return tuple(self.nodes[i].token_id for i in self.path(node))
 
     def along(self, token_ids: Sequence[int]) -> tuple[int, ...]:
-        """The nodes along an output, as far as the search looked at it."""
+        """The nodes along an output, as far as the tree has it."""
         places = {(node.parent, node.token_id): i for i, node in enumerate(self.nodes)}
-        path: list[int] = []
+        path = list[int]()
         for token_id in token_ids:
             place = places.get((path[-1] if path else None, token_id))
             if place is None:
@@ -164,33 +137,8 @@ class TokenTree(Brief, Generic[N]):
         return tuple(path)
 
 
-@dataclass(frozen=True)
-class TreeNode(TokenNode):
-    """One continuation that a step looked at."""
-
-    score: float  # what finished hypotheses are ranked by: see ``SearchRules.score``
-    state: NodeState  # what became of it
-    ended: bool  # whether the output ends here, with ``</s>`` or at the length limit
-    won: bool  # whether it belongs to the best hypothesis
-
-
-@dataclass(frozen=True)
-class Output:
-    """A whole output that another search wrote."""
-
-    tokens: tuple[str, ...]  # the pieces
-    token_ids: tuple[int, ...]  # their ids
-    log_probs: tuple[float, ...]  # one per token, in nats, under the model
-    score: float  # that of the tree
-
-    @property
-    def total(self) -> float:
-        """Σ log p."""
-        return sum(self.log_probs)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class SearchTree(TokenTree[TreeNode]):
+class SearchTree(TokenTree):
     """A beam search: the 2 × ``beam_size`` best continuations of every step, best first.
 
     A step that found fewer, or whose rules allowed fewer, has fewer.
@@ -199,11 +147,11 @@ class SearchTree(TokenTree[TreeNode]):
     beam_size: int  # hypotheses that the search kept
     rules: SearchRules  # how hypotheses were scored
     # runs greedy search on the same sentence, with the same rules and changes; yields pieces
-    run_greedy: Callable[[], Generator[str, None, Output]] = field(repr=False)
+    run_greedy: Callable[[], Generator[str, None, Hypothesis]] = field(repr=False)
 
     @cached_property
-    def greedy(self) -> Output:
-        """Output of greedy search; it runs when first asked for, and may leave the tree."""
+    def greedy(self) -> Hypothesis:
+        """Output of greedy search, which runs when first asked for and may leave the tree."""
         return finish(self.run_greedy())
 
     def stream_greedy(self) -> Iterator[str]:
@@ -234,25 +182,12 @@ def search_tree(
     beam_size: int,
     rules: SearchRules,
     pieces: Callable[[Sequence[int]], Sequence[str]],  # the pieces of ids
-    run_greedy: Callable[[], Generator[str, None, Output]],
+    run_greedy: Callable[[], Generator[str, None, Hypothesis]],
 ) -> SearchTree:
-    """The tree of a search."""
-    places = {id(node): place for place, node in enumerate(history)}
+    """The tree of a search, made of its nodes."""
+    for place, piece in enumerate(pieces([node.token_id for node in history])):
+        history[place].place, history[place].token = place, piece
     finished = (node for node in history if node.state in (NodeState.FINISHED, NodeState.CUT))
-    won = {id(node) for node in max(finished, key=lambda node: node.score).chain()}
-    nodes = tuple(
-        TreeNode(
-            piece,
-            node.token_id,
-            node.length - 1,
-            places.get(id(node.before)),
-            node.log_prob,
-            node.total,
-            node.score,
-            node.state,
-            node.ended,
-            id(node) in won,
-        )
-        for node, piece in zip(history, pieces([node.token_id for node in history]), strict=True)
-    )
-    return SearchTree(nodes, beam_size, rules, run_greedy)
+    for node in max(finished, key=lambda node: node.score).chain():
+        node.won = True
+    return SearchTree(tuple(history), beam_size, rules, run_greedy)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
 from typing import Literal, NamedTuple, TypeVar
@@ -105,19 +105,28 @@ class SearchRules:
         return (*(fewest,) * (self.min_tokens > 0), *(once,) * (self.no_repeat > 0))
 
     def choices(
-        self,
-        log_probs: Tensor,  # (rows, pieces) the model's own log-probabilities
-        # the last tokens of each row's output: at least ``lookback``, or all if there are fewer
-        endings: Sequence[Sequence[int]],
-        last: Sequence[bool],  # for each row, whether the limit leaves room for only one token
-        step: int,  # the step of the output, from 0
+        self, log_probs: Tensor, endings: Sequence[tuple[int, ...]], last: Sequence[bool], step: int
     ) -> tuple[Tensor, Tensor]:
-        """(rows, pieces) twice: what the model's own rules leave to choose, and what a request leaves of that.
+        """What the model's own rules leave to choose of (rows, pieces) log-probabilities, and what a request
+        leaves of that: -inf if forbidden; where no rule applies, ``log_probs`` itself.
 
-        A forbidden token has -inf; where no rule applies, it is ``log_probs`` itself. A token that a request
-        chose scores what the model gives it, and nothing ends before the last chosen step.
+        Of each row, ``endings`` has the last ``lookback`` tokens or more, and ``last`` says whether the limit
+        leaves room for only one. A token that a request chose scores what the model gives it, and nothing
+        ends before the last chosen step.
         """
-        own = self._own(log_probs, endings, last, step)
+        ends = self.forced_start if step == 0 else None
+        forced = [self.forced_end if ends is None and at_limit else ends for at_limit in last]
+        short = {self.end_id} if step < self.min_tokens and self.end_id is not None else set()
+        own = log_probs
+        if self.forbidden or self.no_repeat or short or set(forced) - {None}:
+            own = log_probs.clone()
+            for row, ending, token in zip(own, endings, forced, strict=True):
+                without = self._completing(ending) | short
+                if token is not None:
+                    row.fill_(NEVER)[token] = 0.0
+                elif without and len(without) < len(row):  # something must be left to choose
+                    row[list(without)] = NEVER
+            own = own.log_softmax(-1) if self.renormalize else own
         barred = [token for at, token in self.barred if at in (None, step)]
         if self.end_id is not None and any(step < at for at, _ in self.chosen):
             barred.append(self.end_id)
@@ -126,23 +135,6 @@ class SearchRules:
             left[:, token] = log_probs[:, token]
             return own, left
         return own, own.index_fill(1, torch.tensor(barred, device=own.device), NEVER) if barred else own
-
-    def _own(
-        self, log_probs: Tensor, endings: Sequence[Sequence[int]], last: Sequence[bool], step: int
-    ) -> Tensor:
-        ends = self.forced_start if step == 0 else None
-        forced = [self.forced_end if ends is None and at_limit else ends for at_limit in last]
-        short = {self.end_id} if step < self.min_tokens and self.end_id is not None else set()
-        if not (self.forbidden or self.no_repeat or short or set(forced) - {None}):
-            return log_probs
-        allowed = log_probs.clone()
-        for row, ending, token in zip(allowed, endings, forced, strict=True):
-            without = self._completing(tuple(ending)) | short
-            if token is not None:
-                row.fill_(NEVER)[token] = 0.0
-            elif without and len(without) < len(row):  # something must be left to choose
-                row[list(without)] = NEVER
-        return allowed.log_softmax(-1) if self.renormalize else allowed
 
     def _completing(self, ending: tuple[int, ...]) -> set[int]:
         """The tokens that would complete a forbidden sequence, or repeat one that may occur only once."""
@@ -158,10 +150,7 @@ FREE = SearchRules()
 
 
 def constrained(
-    rules: SearchRules,  # the model's own rules
-    changes: Iterable[Intervention],  # all changes of a request
-    token_id: Callable[[Token], int],  # the id of a token
-    end_id: int,  # id of the token that ends an output
+    rules: SearchRules, changes: Iterable[Intervention], token_id: Callable[[Token], int], end_id: int
 ) -> SearchRules:
     """The rules with what some interventions add; the rules themselves if none is about the output.
 
@@ -258,31 +247,40 @@ class DecodingState:
 class NodeState(StrEnum):
     """Fate of a continuation that a step of a beam looked at."""
 
-    KEPT = "kept"
-    """The next step extended it."""
-    FINISHED = "finished"
-    """It ended, and is among the best finished hypotheses."""
-    OUTRANKED = "outranked"
-    """Better continuations filled the beam."""
+    KEPT = "kept"  # the next step extended it
+    FINISHED = "finished"  # it ended, and is among the best finished hypotheses
+    OUTRANKED = "outranked"  # better continuations filled the beam
+    # better finished hypotheses took its place, or ended the search while it was still open
     DISPLACED = "displaced"
-    """Better finished hypotheses took its place, or ended the search while it was still open."""
-    CUT = "cut"
-    """The length limit ended it; it is among the best hypotheses all the same."""
+    CUT = "cut"  # the length limit ended it; it is among the best hypotheses all the same
 
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A token that a search looked at, and so the hypothesis that ends with it: a chain, newest token first."""
+    """A token of a tree of outputs, and so the output up to it: a chain, newest token first."""
 
     token_id: int
-    log_prob: float = 0.0  # its log-probability under the model, in nats
-    parent_row: int = 0  # the row that it was appended to
-    total: float = 0.0  # what the search has summed so far: log-probabilities, as the rules allow them
-    length: int = 0  # number of tokens, without the start token
-    before: Node | None = None  # the hypothesis without this token; None for the start token
-    score: float = 0.0  # what a beam ranks by, see ``SearchRules.score``; else the sum
-    ended: bool = False  # whether the output ends here, with the end token or at the length limit
-    state: NodeState = NodeState.OUTRANKED  # what a beam has made of it so far
+    log_prob: float = 0.0  # log-probability of the token under the model, in nats
+    # what the search summed up to here: Σ log p, unless the model's rules rescale or force a token
+    total: float = 0.0
+    before: Node | None = field(default=None, repr=False)  # the output before it; None for the start token
+    parent_row: int = 0  # the row of the search that it was appended to
+    ended: bool = False  # whether the output ends here, with ``</s>`` or at the length limit
+    score: float = 0.0  # what finished hypotheses are ranked by: see ``SearchRules.score``; else ``total``
+    state: NodeState = NodeState.OUTRANKED  # what became of it in a beam
+    won: bool = False  # whether it belongs to the best hypothesis
+    samples: tuple[int, ...] = ()  # in a tree of samples, which of them have it, from 0
+    token: str = ""  # the piece, once it is in a tree
+    place: int | None = None  # and its place there
+    step: int = field(init=False)  # the step of the output, from 0; -1 for the start token
+
+    def __post_init__(self) -> None:
+        self.step = -1 if self.before is None else self.before.step + 1
+
+    @property
+    def parent(self) -> int | None:
+        """Place in the tree of the token before it; None at the first step."""
+        return None if self.before is None else self.before.place
 
     def chain(self) -> Iterator[Node]:
         """The nodes from the newest token back to the start token."""
@@ -296,8 +294,8 @@ class Node:
         return tuple(node.token_id for node in islice(self.chain(), count))[::-1]
 
     def hypothesis(self) -> Hypothesis:
-        """The hypothesis as a search returns it."""
-        chain = [(node.token_id, node.log_prob, node.parent_row) for node in self.chain() if node.length]
+        """The output as a search returns it."""
+        chain = [(node.token_id, node.log_prob, node.parent_row) for node in self.chain() if node.before]
         return Hypothesis(*zip(*reversed(chain), strict=True), self.score)
 
 
@@ -325,6 +323,12 @@ class Hypothesis:
     log_probs: tuple[float, ...]  # one per token, in nats, under the model
     parents: tuple[int, ...]  # one per token: the row that the token was appended to
     score: float  # what the search ranks by: in beam search ``SearchRules.score``, else the sum
+    tokens: tuple[str, ...] = ()  # the pieces, where they are known
+
+    @property
+    def total(self) -> float:
+        """Σ log p."""
+        return sum(self.log_probs)
 
 
 Decoding = Generator[Step, None, tuple[Hypothesis, ...]]
@@ -351,53 +355,42 @@ def decode(
     rules: SearchRules = FREE,  # forbidden or forced tokens
 ) -> Decoding:
     """Extends every sentence by one chosen token per step: greedy search or sampling."""
-    tokens, config = state.start, state.config
+    tokens, end = state.start, state.config.eos_id
     limits = [max_length] * state.sentences if isinstance(max_length, int) else max_length
-    nodes, length = [Node(config.bos_id) for _ in limits], 0
+    nodes = [Node(state.config.bos_id) for _ in limits]
     while not all(node.ended for node in nodes):
-        length += 1
-        distribution, left, candidates = look(state, tokens, nodes, limits, rules, length)
+        distribution, left, candidates = look(state, tokens, nodes, limits, rules)
         tokens = choose(left) if choose else largest(left, 1)[1][:, 0]
-        table = zip(tokens.tolist(), distribution.gather(1, tokens[:, None])[:, 0].tolist(), strict=True)
-        for row, (token, value) in enumerate(table):
-            node, ended = nodes[row], token == config.eos_id or length == limits[row]
-            if not node.ended:
-                total = node.total + value
-                nodes[row] = Node(token, value, row, total, length, node, total, ended)
+        values = distribution.gather(1, tokens[:, None])[:, 0].tolist()
+        for row, (token, value) in enumerate(zip(tokens.tolist(), values, strict=True)):
+            if not (before := nodes[row]).ended:
+                total, ended = before.total + value, token == end or before.step + 2 == limits[row]
+                nodes[row] = Node(token, value, total, before, row, ended, score=total)
         yield Step(tuple(nodes), candidates)
     return tuple(node.hypothesis() for node in nodes)
 
 
 def look(
-    state: DecodingState,
-    tokens: Tensor,  # (rows,) the newest
-    nodes: Sequence[Node],  # (rows,) what the rows have written
-    limits: Sequence[int],  # (rows,) most tokens of each
-    rules: SearchRules,
-    length: int,  # the tokens of an output after this step
+    state: DecodingState, tokens: Tensor, nodes: Sequence[Node], limits: Sequence[int], rules: SearchRules
 ) -> tuple[Tensor, Tensor, tuple[Candidates, ...]]:
-    """One pass of the decoder: (rows, pieces) the model's log-probabilities of the next token, the same as
-    the rules leave it to choose, and the candidates."""
-    distribution = state.log_probs(tokens)
-    endings = [node.ending(rules.lookback) for node in nodes]
-    own, left = rules.choices(distribution, endings, [length >= limit for limit in limits], length - 1)
+    """One step of the decoder over the newest tokens of some rows, which have written nodes.
+
+    (rows, pieces) the log-probabilities of the next token, what the rules leave of them, and the candidates.
+    """
+    step = max(node.step for node in nodes) + 1
+    distribution, lookback = state.log_probs(tokens), rules.lookback
+    endings = [node.ending(lookback) for node in nodes]
+    own, left = rules.choices(distribution, endings, [step + 1 >= limit for limit in limits], step)
     return distribution, left, candidates_of(distribution, own, left)
 
 
-def candidates_of(
-    distribution: Tensor,  # (rows, pieces) the model's
-    own: Tensor | None = None,  # what its own rules leave of that; None if all
-    left: Tensor | None = None,  # and what a request leaves of that
-) -> tuple[Candidates, ...]:
-    """The most probable tokens of each row."""
+def candidates_of(distribution: Tensor, own: Tensor, left: Tensor) -> tuple[Candidates, ...]:
+    """The most probable tokens of each row, from the model's distribution, what its own rules leave of it,
+    and what a request leaves of that: (rows, pieces) each."""
     values, ids = largest(distribution, min(ALTERNATIVES, distribution.shape[-1]))
-    excluded, barred = (
-        [[False] * ids.shape[1]] * len(ids)
-        if part is None or part is distribution
-        else part.gather(1, ids).isneginf().tolist()
-        for part in (own, left)
-    )
-    rows = zip(ids.tolist(), values.tolist(), excluded, barred, strict=True)
+    none = torch.zeros_like(ids, dtype=torch.bool)
+    parts = (none if part is distribution else part.gather(1, ids).isneginf() for part in (own, left))
+    rows = zip(*(part.tolist() for part in (ids, values, *parts)), strict=True)
     return tuple(Candidates(tuple(i), tuple(v), tuple(e), b[0]) for i, v, e, b in rows)
 
 

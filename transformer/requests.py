@@ -16,7 +16,7 @@ from torch import Tensor
 from transformer import coverage
 from transformer import interventions as do
 from transformer.audit import TOKENS, audit
-from transformer.beam import Output, beam_search, search_tree
+from transformer.beam import beam_search, search_tree
 from transformer.config import Place
 from transformer.decoding import (
     DecodingState,
@@ -212,7 +212,7 @@ class Request:
     ) -> Translation:
         """The run of an output that has passed through the model."""
         now, pieces = _of_tokens(distribution, ids), self.reader.pieces
-        best, then = candidates_of(distribution), log_probs or now
+        best, then = candidates_of(distribution, distribution, distribution), log_probs or now
         others = (tuple(map(Alternative, pieces(each.ids), each.ids, each.log_probs)) for each in best)
         names = self.output.pieces if self.output else pieces(ids)
         steps = tuple(map(DecodeStep, names, ids, then, others, repeat(0)))
@@ -272,14 +272,15 @@ class Request:
         source = torch.tensor([self.source_ids], device=device) if self.source_ids else None
         return DecodingState(self.model, source, hooks, steps), hooks
 
-    def _greedy(self) -> Generator[str, None, Output]:
+    def _greedy(self) -> Generator[str, None, Hypothesis]:
         """Greedy search for the same request, piece by piece, unrecorded."""
         greedy, results = copy(self), list[Hypothesis]()
         greedy.beam_size = 1
         for step in greedy.search(self._begin()[0], self.limit, results):
             yield self.reader.pieces([step.nodes[0].token_id])[0]
-        ids, log_probs = results[0].token_ids, results[0].log_probs
-        return Output(self.reader.pieces(ids), ids, log_probs, self.rules.score(sum(log_probs), len(ids)))
+        (done,) = results
+        score = self.rules.score(done.total, len(done.token_ids))
+        return replace(done, score=score, tokens=self.reader.pieces(done.token_ids))
 
     def _step(self, step: Step, token: int, log_prob: float, parent: int) -> DecodeStep:
         """One token of one hypothesis, which extends row ``parent``, with what else could have come next."""

@@ -9,8 +9,8 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from transformer.beam import TokenNode, TokenTree
-from transformer.decoding import Choice
+from transformer.beam import TokenTree
+from transformer.decoding import Choice, Node
 from transformer.run import Translation
 from transformer.text.kinds import above, at_least, check_fields, whole
 
@@ -58,15 +58,8 @@ class Sampling:
         return probabilities
 
 
-@dataclass(frozen=True)
-class SharedToken(TokenNode):
-    """A token of one or more samples that agree up to it."""
-
-    samples: tuple[int, ...]  # which samples have it, from 0
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Draws(TokenTree[SharedToken]):
+class Draws(TokenTree):
     """Samples of one text; at each step of the tree, the tokens after one token are beside each other."""
 
     translations: tuple[Translation, ...]  # one per seed, without attention
@@ -89,17 +82,17 @@ def draw(
 ) -> Draws:
     """One sample per seed, each as ``translate`` with that seed draws it; raises as it does."""
     runs = tuple(translate(beam_size=1, sample=replace(sampling, seed=i), capture=False) for i in seeds)
-    nodes = list[SharedToken]()
-    newest: list[int | None] = [None] * len(runs)  # the node that each sample has reached
+    nodes, newest = list[Node](), [Node(-1)] * len(runs)  # the tree, and the node of each sample's last token
     for step in range(max((len(run.steps) for run in runs), default=0)):
-        groups: dict[tuple[int | None, int], list[int]] = {}
-        for i in sorted(range(len(runs)), key=lambda i: newest[i] or 0):
+        groups: dict[tuple[Node, int], list[int]] = {}
+        for i in sorted(range(len(runs)), key=lambda i: newest[i].place or 0):
             if step < len(runs[i].steps):
                 groups.setdefault((newest[i], runs[i].steps[step].token_id), []).append(i)
-        for (parent, token_id), samples in groups.items():
-            now, before = runs[samples[0]].steps[step], 0.0 if parent is None else nodes[parent].total
+        for (before, token_id), samples in groups.items():
+            now, place = runs[samples[0]].steps[step], len(nodes)
+            total, shared = before.total + now.log_prob, tuple(samples)
+            node = Node(token_id, now.log_prob, total, before, token=now.token, place=place, samples=shared)
+            nodes.append(node)
             for i in samples:
-                newest[i] = len(nodes)
-            total = before + now.log_prob
-            nodes.append(SharedToken(now.token, token_id, step, parent, now.log_prob, total, tuple(samples)))
+                newest[i] = node
     return Draws(tuple(nodes), runs)
