@@ -23,9 +23,9 @@ from transformer.decoding import (
     NodeState,
     SearchRules,
     Step,
+    candidates_of,
     finish,
     largest,
-    look,
 )
 from transformer.text.brief import Brief
 
@@ -40,22 +40,24 @@ class _Beam:
 
     def rows(self, width: int) -> list[Node]:
         """The running hypotheses, filled up to the beam's width with dummies of probability 0."""
-        spare = Node(self.eos_id, NEVER, NEVER)
+        spare = Node(self.eos_id, 0, NEVER, NEVER)
         return self.running + [spare] * (width - len(self.running))
 
-    def extend(self, continuations: Iterable[tuple[float, float, float]], vocab_size: int) -> list[Node]:
+    def extend(
+        self, continuations: Iterable[tuple[float, float, float]], vocab_size: int, step: int
+    ) -> list[Node]:
         """Takes the best 2 × beam_size continuations, best first, and returns those that can be.
 
         Each is a total, the log-probability of the new token, and its place in (row, token) flattened. Rows
         after the running ones only fill the beam's width; a forbidden token has a total of -inf.
         """
-        length = self.running[0].step + 2  # the tokens of each continuation
+        length = step + 1  # tokens of each continuation
         nodes = list[Node]()
         for total, log_prob, place in continuations:
             row, token = divmod(int(place), vocab_size)
             if row < len(self.running) and total > NEVER:
                 ended, score = token == self.eos_id or length == self.limit, self.rules.score(total, length)
-                nodes.append(Node(token, log_prob, total, self.running[row], row, ended, score))
+                nodes.append(Node(token, step, log_prob, total, self.running[row], row, ended, score))
         for node in (ended := [node for node in nodes[: self.beam_size] if node.ended]):
             node.state = NodeState.FINISHED if node.token_id == self.eos_id else NodeState.CUT
         ranked = sorted(self.finished + ended, key=lambda node: -node.score)
@@ -87,28 +89,29 @@ def beam_search(
         raise ValueError(f"beam_size is {beam_size}; it must be from 1 to 64.")
     limits = [max_length] * state.sentences if isinstance(max_length, int) else max_length
     beams = [_Beam(beam_size, limit, rules, state) for limit in limits]
-    tokens = state.start
+    tokens, step, lookback = state.start, 0, rules.lookback
     while True:
-        width, first = len(tokens) // state.sentences, tokens is state.start
+        width = len(tokens) // state.sentences
         rows = [node for beam in beams for node in beam.rows(width)]
-        row_limits = [beam.limit for beam in beams for _ in range(width)]
-        distribution, left, candidates = look(state, tokens, rows, row_limits, rules)
+        distribution, endings = state.log_probs(tokens), [node.ending(lookback) for node in rows]
+        last = [step + 1 >= beam.limit for beam in beams for _ in range(width)]
+        own, left = rules.choices(distribution, endings, last, step)
         totals = torch.tensor([[node.total] for node in rows], device=state.device)
         sums = (left + totals).view(state.sentences, -1)
         best, places = largest(sums, min(2 * beam_size, sums.shape[1]))
         values = distribution.view_as(sums).gather(1, places)
         table = torch.stack([best.double(), values.double(), places.double()], dim=-1).tolist()
         for beam, continuations in zip(beams, table, strict=True):
-            nodes = [] if beam.done else beam.extend(continuations, distribution.shape[1])
+            nodes = [] if beam.done else beam.extend(continuations, distribution.shape[1], step)
             if history is not None and beam is beams[0]:
                 history += nodes
         rows = [node for beam in beams for node in beam.rows(beam_size)]
-        yield Step(tuple(rows), candidates)
+        yield Step(tuple(rows), candidates_of(distribution, own, left))
         if all(beam.done for beam in beams):
             return tuple(beam.finished[0].hypothesis() for beam in beams)
         parents = [i // beam_size * width + node.parent_row for i, node in enumerate(rows)]
-        state.select(torch.tensor(parents, device=state.device), same_source=not first)
-        tokens = torch.tensor([node.token_id for node in rows], device=state.device)
+        state.select(torch.tensor(parents, device=state.device), same_source=step > 0)
+        tokens, step = torch.tensor([node.token_id for node in rows], device=state.device), step + 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -117,11 +117,16 @@ class SearchRules:
         ends = self.forced_start if step == 0 else None
         forced = [self.forced_end if ends is None and at_limit else ends for at_limit in last]
         short = {self.end_id} if step < self.min_tokens and self.end_id is not None else set()
-        own = log_probs
+        own, size = log_probs, self.no_repeat - 1
         if self.forbidden or self.no_repeat or short or set(forced) - {None}:
             own = log_probs.clone()
             for row, ending, token in zip(own, endings, forced, strict=True):
-                without = self._completing(ending) | short
+                # what would complete a forbidden sequence, or repeat one that may occur only once
+                without = {s[-1] for s in self.forbidden if len(s) == 1 or ending[1 - len(s) :] == s[:-1]}
+                if 0 <= size <= len(ending):  # which has the start token, too
+                    latest, places = ending[len(ending) - size :], range(size, len(ending))
+                    without |= {ending[at] for at in places if ending[at - size : at] == latest}
+                without |= short
                 if token is not None:
                     row.fill_(NEVER)[token] = 0.0
                 elif without and len(without) < len(row):  # something must be left to choose
@@ -135,15 +140,6 @@ class SearchRules:
             left[:, token] = log_probs[:, token]
             return own, left
         return own, own.index_fill(1, torch.tensor(barred, device=own.device), NEVER) if barred else own
-
-    def _completing(self, ending: tuple[int, ...]) -> set[int]:
-        """The tokens that would complete a forbidden sequence, or repeat one that may occur only once."""
-        tokens = {s[-1] for s in self.forbidden if len(s) == 1 or ending[-(len(s) - 1) :] == s[:-1]}
-        size = self.no_repeat - 1
-        if 0 <= size <= len(ending):  # ``ending`` has the start token, too
-            latest = ending[len(ending) - size :]
-            tokens |= {ending[at] for at in range(size, len(ending)) if ending[at - size : at] == latest}
-        return tokens
 
 
 FREE = SearchRules()
@@ -260,6 +256,7 @@ class Node:
     """A token of a tree of outputs, and so the output up to it: a chain, newest token first."""
 
     token_id: int
+    step: int = -1  # the step of the output, from 0; -1 for the start token
     log_prob: float = 0.0  # log-probability of the token under the model, in nats
     # what the search summed up to here: Σ log p, unless the model's rules rescale or force a token
     total: float = 0.0
@@ -272,10 +269,6 @@ class Node:
     samples: tuple[int, ...] = ()  # in a tree of samples, which of them have it, from 0
     token: str = ""  # the piece, once it is in a tree
     place: int | None = None  # and its place there
-    step: int = field(init=False)  # the step of the output, from 0; -1 for the start token
-
-    def __post_init__(self) -> None:
-        self.step = -1 if self.before is None else self.before.step + 1
 
     @property
     def parent(self) -> int | None:
@@ -357,31 +350,20 @@ def decode(
     """Extends every sentence by one chosen token per step: greedy search or sampling."""
     tokens, end = state.start, state.config.eos_id
     limits = [max_length] * state.sentences if isinstance(max_length, int) else max_length
-    nodes = [Node(state.config.bos_id) for _ in limits]
+    nodes, step, lookback = [Node(state.config.bos_id) for _ in limits], 0, rules.lookback
     while not all(node.ended for node in nodes):
-        distribution, left, candidates = look(state, tokens, nodes, limits, rules)
+        distribution, last = state.log_probs(tokens), [step + 1 >= limit for limit in limits]
+        endings = [node.ending(lookback) if lookback else () for node in nodes]
+        own, left = rules.choices(distribution, endings, last, step)
         tokens = choose(left) if choose else largest(left, 1)[1][:, 0]
         values = distribution.gather(1, tokens[:, None])[:, 0].tolist()
         for row, (token, value) in enumerate(zip(tokens.tolist(), values, strict=True)):
             if not (before := nodes[row]).ended:
-                total, ended = before.total + value, token == end or before.step + 2 == limits[row]
-                nodes[row] = Node(token, value, total, before, row, ended, score=total)
-        yield Step(tuple(nodes), candidates)
+                total, ended = before.total + value, token == end or last[row]
+                nodes[row] = Node(token, step, value, total, before, row, ended, score=total)
+        yield Step(tuple(nodes), candidates_of(distribution, own, left))
+        step += 1
     return tuple(node.hypothesis() for node in nodes)
-
-
-def look(
-    state: DecodingState, tokens: Tensor, nodes: Sequence[Node], limits: Sequence[int], rules: SearchRules
-) -> tuple[Tensor, Tensor, tuple[Candidates, ...]]:
-    """One step of the decoder over the newest tokens of some rows, which have written nodes.
-
-    (rows, pieces) the log-probabilities of the next token, what the rules leave of them, and the candidates.
-    """
-    step = max(node.step for node in nodes) + 1
-    distribution, lookback = state.log_probs(tokens), rules.lookback
-    endings = [node.ending(lookback) for node in nodes]
-    own, left = rules.choices(distribution, endings, [step + 1 >= limit for limit in limits], step)
-    return distribution, left, candidates_of(distribution, own, left)
 
 
 def candidates_of(distribution: Tensor, own: Tensor, left: Tensor) -> tuple[Candidates, ...]:

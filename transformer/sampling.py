@@ -91,7 +91,9 @@ def draw(
         for (before, token_id), samples in groups.items():
             now, place = runs[samples[0]].steps[step], len(nodes)
             total, shared = before.total + now.log_prob, tuple(samples)
-            node = Node(token_id, now.log_prob, total, before, token=now.token, place=place, samples=shared)
+            node = Node(
+                token_id, step, now.log_prob, total, before, token=now.token, place=place, samples=shared
+            )
             nodes.append(node)
             for i in samples:
                 newest[i] = node

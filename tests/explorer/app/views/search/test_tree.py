@@ -23,7 +23,7 @@ def tree(first: float, greedy: tuple[tuple[int, float], ...], penalty: float = 1
     """A search whose best output is "nein", and which also looked at "ja"; greedy search writes as given."""
 
     def node(place: int, token_id: int, before: Node, share: float, total: float) -> Node:
-        made = Node(token_id, math.log(share), math.log(total), before, place=place)
+        made = Node(token_id, before.step + 1, math.log(share), math.log(total), before, place=place)
         made.ended, made.won = made.step == 1, token_id == 4 or before.token_id == 4
         made.token = "</s>" if made.ended else f"▁{WORDS[token_id]}"
         made.score, made.state = made.total / (made.step + 1) ** penalty, FINISHED if made.ended else KEPT
