@@ -43,24 +43,22 @@ class _Beam:
         spare = Node(self.eos_id, 0, NEVER, NEVER)
         return self.running + [spare] * (width - len(self.running))
 
-    def extend(
-        self, continuations: Iterable[tuple[float, float, float]], vocab_size: int, step: int
-    ) -> list[Node]:
+    def extend(self, table: Iterable[tuple[float, float, float]], pieces: int, step: int) -> list[Node]:
         """Takes the best 2 × beam_size continuations, best first, and returns those that can be.
 
-        Each is a total, the log-probability of the new token, and its place in (row, token) flattened. Rows
+        Each is a total, the log-probability of the new token, and its place in (row, piece) flattened. Rows
         after the running ones only fill the beam's width; a forbidden token has a total of -inf.
         """
-        length = step + 1  # tokens of each continuation
-        nodes = list[Node]()
-        for total, log_prob, place in continuations:
-            row, token = divmod(int(place), vocab_size)
+        nodes, length = list[Node](), step + 1
+        for total, log_prob, place in table:
+            row, token = divmod(int(place), pieces)
             if row < len(self.running) and total > NEVER:
                 ended, score = token == self.eos_id or length == self.limit, self.rules.score(total, length)
                 nodes.append(Node(token, step, log_prob, total, self.running[row], row, ended, score))
-        for node in (ended := [node for node in nodes[: self.beam_size] if node.ended]):
+        newly = [node for node in nodes[: self.beam_size] if node.ended]
+        for node in newly:
             node.state = NodeState.FINISHED if node.token_id == self.eos_id else NodeState.CUT
-        ranked = sorted(self.finished + ended, key=lambda node: -node.score)
+        ranked = sorted(self.finished + newly, key=lambda node: -node.score)
         self.finished = ranked[: self.beam_size]
         for node in ranked[self.beam_size :]:
             node.state = NodeState.DISPLACED
@@ -81,8 +79,7 @@ def beam_search(
     max_length: Limit,  # most tokens per output, the end token included
     beam_size: int,  # hypotheses kept per sentence; 1 equals greedy search
     rules: SearchRules = FREE,  # how to score, when to stop, and forbidden or forced tokens
-    history: list[Node]
-    | None = None,  # gets all that was looked at for the first sentence, for ``search_tree``
+    history: list[Node] | None = None,  # gets all that it looks at for the first sentence
 ) -> Decoding:
     """Keeps the ``beam_size`` best hypotheses by ``SearchRules.score``; ValueError if not from 1 to 64."""
     if not 1 <= beam_size <= 64:

@@ -288,8 +288,12 @@ class Node:
 
     def hypothesis(self) -> Hypothesis:
         """The output as a search returns it."""
-        chain = [(node.token_id, node.log_prob, node.parent_row) for node in self.chain() if node.before]
-        return Hypothesis(*zip(*reversed(chain), strict=True), self.score)
+        node, tokens = self, list[tuple[int, float, int]]()
+        while node.before is not None:
+            tokens.append((node.token_id, node.log_prob, node.parent_row))
+            node = node.before
+        ids, log_probs, parents = zip(*reversed(tokens), strict=True)
+        return Hypothesis(ids, log_probs, parents, self.score)
 
 
 class Candidates(NamedTuple):
