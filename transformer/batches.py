@@ -60,7 +60,12 @@ def hypotheses(
     max_length: int | None = None,
     workers: Workers = ALONE,  # the processes that share the batches
 ) -> list[Hypothesis]:
-    """The outputs of many texts in their order, without capture; options and errors as in ``translate``."""
+    """The outputs of many texts in their order, without capture; options and errors as in ``translate``.
+
+    ValueError if the model continues texts instead of translating them.
+    """
+    if translator.continues:
+        raise ValueError("This model continues texts one at a time; only translations are made in batches.")
     wanted = [Request(translator, text, beam_size=beam_size, max_length=max_length) for text in texts]
 
     def searched(places: list[int]) -> list[Hypothesis]:

@@ -1,17 +1,18 @@
 """From a model to tokens: a batch of sequences being written, the rules of a search, greedy search, sampling.
 
 Every search is a generator: it yields each ``Step`` at once and returns one ``Hypothesis`` per sentence.
-Rules change what a search may choose, never the model's distribution: log-probabilities and alternatives
+Rules change what a search may choose, never the model's distribution: log-probabilities and candidates
 stay the model's own, and a step that a rule decided is marked as forced.
 """
 
 from __future__ import annotations
 
-import itertools
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import islice
+from typing import Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -103,75 +104,49 @@ class SearchRules:
         fewest = f"no end before {self.min_tokens:,} tokens"
         return (*(fewest,) * (self.min_tokens > 0), *(once,) * (self.no_repeat > 0))
 
-    def allowed(
-        self,
-        log_probs: Tensor,  # (rows, pieces) the model's own log-probabilities
-        # the last tokens of each row's output: at least ``lookback``, or all if there are fewer
-        endings: Sequence[Sequence[int]],
-        last: Sequence[bool],  # for each row, whether the limit leaves room for only one token
-        step: int = 0,  # the step of the output, from 0
-    ) -> Tensor:
-        """(rows, pieces) what the model's own rules leave to choose: -inf if forbidden; ``log_probs`` itself
-        if no rule applies."""
-        if step == 0 and self.forced_start is not None:
-            return _only(log_probs, self.forced_start, 0.0)
-        short = step < self.min_tokens and self.end_id is not None
-        ends = self.forced_end is not None and any(last)
-        if not (self.forbidden or self.no_repeat or short or ends):
-            return log_probs
-        allowed = log_probs.clone()
-        for row, (ending, is_last) in enumerate(zip(endings, last, strict=True)):
-            if is_last and self.forced_end is not None:
-                allowed[row] = NEVER
-                allowed[row, self.forced_end] = 0.0
-            else:
-                without = {*self._forbidden_after(tuple(ending)), *([self.end_id] if short else [])}
-                if len(without) < allowed.shape[1]:  # something must be left to choose
-                    allowed[row, list(without)] = NEVER
-        return allowed.log_softmax(-1) if self.renormalize else allowed
+    def choices(
+        self, log_probs: Tensor, endings: Sequence[tuple[int, ...]], last: Sequence[bool], step: int
+    ) -> tuple[Tensor, Tensor]:
+        """What the model's own rules leave to choose of (rows, pieces) log-probabilities, and what a request
+        leaves of that: -inf if forbidden; where no rule applies, ``log_probs`` itself.
 
-    def restrict(self, allowed: Tensor, log_probs: Tensor, step: int) -> Tensor:
-        """(rows, pieces) what a request leaves of what the model's rules allow.
-
-        A chosen token scores what the model gives it, and nothing ends before the last chosen step.
+        Of each row, ``endings`` has the last ``lookback`` tokens or more, and ``last`` says whether the limit
+        leaves room for only one. A token that a request chose scores what the model gives it, and nothing
+        ends before the last chosen step.
         """
-        if not self.chosen and not self.barred:
-            return allowed
-        only = dict(self.chosen).get(step)
-        if only is not None:
-            return _only(log_probs, only, log_probs[:, only])
+        ends = self.forced_start if step == 0 else None
+        forced = [self.forced_end if ends is None and at_limit else ends for at_limit in last]
+        short = {self.end_id} if step < self.min_tokens and self.end_id is not None else set()
+        own, size = log_probs, self.no_repeat - 1
+        if self.forbidden or self.no_repeat or short or set(forced) - {None}:
+            own = log_probs.clone()
+            for row, ending, token in zip(own, endings, forced, strict=True):
+                # what would complete a forbidden sequence, or repeat one that may occur only once
+                without = {s[-1] for s in self.forbidden if len(s) == 1 or ending[1 - len(s) :] == s[:-1]}
+                if 0 <= size <= len(ending):  # which has the start token, too
+                    latest, places = ending[len(ending) - size :], range(size, len(ending))
+                    without |= {ending[at] for at in places if ending[at - size : at] == latest}
+                without |= short
+                if token is not None:
+                    row.fill_(NEVER)[token] = 0.0
+                elif without and len(without) < len(row):  # something must be left to choose
+                    row[list(without)] = NEVER
+            own = own.log_softmax(-1) if self.renormalize else own
         barred = [token for at, token in self.barred if at in (None, step)]
         if self.end_id is not None and any(step < at for at, _ in self.chosen):
             barred.append(self.end_id)
-        left = allowed.clone()
-        left[:, barred] = NEVER
-        return left
-
-    def _forbidden_after(self, ending: tuple[int, ...]) -> list[int]:
-        """The tokens that would complete a forbidden sequence, or repeat one that may occur only once."""
-        found = [s[-1] for s in self.forbidden if len(s) == 1 or ending[-(len(s) - 1) :] == s[:-1]]
-        size = self.no_repeat - 1
-        if 0 <= size <= len(ending):  # ``ending`` has the start token, too
-            latest = ending[len(ending) - size :]
-            found += [ending[at] for at in range(size, len(ending)) if ending[at - size : at] == latest]
-        return found
-
-
-def _only(log_probs: Tensor, token: int, value: float | Tensor) -> Tensor:
-    """Nothing but one token to choose, at a value."""
-    allowed = torch.full_like(log_probs, NEVER)
-    allowed[:, token] = value
-    return allowed
+        if (token := dict(self.chosen).get(step)) is not None:
+            left = torch.full_like(log_probs, NEVER)
+            left[:, token] = log_probs[:, token]
+            return own, left
+        return own, own.index_fill(1, torch.tensor(barred, device=own.device), NEVER) if barred else own
 
 
 FREE = SearchRules()
 
 
 def constrained(
-    rules: SearchRules,  # the model's own rules
-    changes: Iterable[Intervention],  # all changes of a request
-    token_id: Callable[[Token], int],  # the id of a token
-    end_id: int,  # id of the token that ends an output
+    rules: SearchRules, changes: Iterable[Intervention], token_id: Callable[[Token], int], end_id: int
 ) -> SearchRules:
     """The rules with what some interventions add; the rules themselves if none is about the output.
 
@@ -231,11 +206,9 @@ class DecodingState:
     @torch.inference_mode()
     def log_probs(self, token_ids: Tensor) -> Tensor:
         """(rows,) last tokens → (rows, pieces) log-probabilities of the next; raises as ``numbers``."""
-        features, first = (
-            self.features(token_ids[:, None], self.step_hooks, self.cache),
-            self.cache.length - 1,
-        )
-        return numbers(self.model.logits(features, self.step_hooks, first)[:, -1].float().log_softmax(-1))
+        features = self.features(token_ids[:, None], self.step_hooks, self.cache)
+        logits = self.model.logits(features, self.step_hooks, self.cache.length - 1)
+        return numbers(logits[:, -1].float().log_softmax(-1))
 
     @torch.inference_mode()
     def features(self, ids: Tensor, hooks: Hooks | None = None, cache: Cache | None = None) -> Tensor:
@@ -267,22 +240,76 @@ class DecodingState:
             self.padding = self.padding[rows]
 
 
-@dataclass(frozen=True)
-class Step:
+class NodeState(StrEnum):
+    """Fate of a continuation that a step of a beam looked at."""
+
+    KEPT = "kept"  # the next step extended it
+    FINISHED = "finished"  # it ended, and is among the best finished hypotheses
+    OUTRANKED = "outranked"  # better continuations filled the beam
+    # better finished hypotheses took its place, or ended the search while it was still open
+    DISPLACED = "displaced"
+    CUT = "cut"  # the length limit ended it; it is among the best hypotheses all the same
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A token of a tree of outputs, and so the output up to it: a chain, newest token first."""
+
+    token_id: int
+    step: int = -1  # the step of the output, from 0; -1 for the start token
+    log_prob: float = 0.0  # log-probability of the token under the model, in nats
+    # what the search summed up to here: Σ log p, unless the model's rules rescale or force a token
+    total: float = 0.0
+    before: Node | None = field(default=None, repr=False)  # the output before it; None for the start token
+    parent_row: int = 0  # the row of the search that it was appended to
+    ended: bool = False  # whether the output ends here, with ``</s>`` or at the length limit
+    score: float = 0.0  # what finished hypotheses are ranked by: see ``SearchRules.score``; else ``total``
+    state: NodeState = NodeState.OUTRANKED  # what became of it in a beam
+    won: bool = False  # whether it belongs to the best hypothesis
+    samples: tuple[int, ...] = ()  # in a tree of samples, which of them have it, from 0
+    token: str = ""  # the piece, once it is in a tree
+    place: int | None = None  # and its place there
+
+    @property
+    def parent(self) -> int | None:
+        """Place in the tree of the token before it; None at the first step."""
+        return None if self.before is None else self.before.place
+
+    def chain(self) -> Iterator[Node]:
+        """The nodes from the newest token back to the start token."""
+        node: Node | None = self
+        while node is not None:
+            yield node
+            node = node.before
+
+    def ending(self, count: int) -> tuple[int, ...]:
+        """The last ``count`` tokens at most, including the start token."""
+        return tuple(node.token_id for node in islice(self.chain(), count))[::-1]
+
+    def hypothesis(self) -> Hypothesis:
+        """The output as a search returns it."""
+        node, tokens = self, list[tuple[int, float, int]]()
+        while node.before is not None:
+            tokens.append((node.token_id, node.log_prob, node.parent_row))
+            node = node.before
+        ids, log_probs, parents = zip(*reversed(tokens), strict=True)
+        return Hypothesis(ids, log_probs, parents, self.score)
+
+
+class Candidates(NamedTuple):
+    """The ``ALTERNATIVES`` most probable next tokens of a row, best first."""
+
+    ids: tuple[int, ...]
+    log_probs: tuple[float, ...]  # in nats
+    excluded: tuple[bool, ...]  # whether the model's own search rules forbade the token
+    forced: bool  # whether those rules, or what a request adds to them, forbade the most probable token
+
+
+class Step(NamedTuple):
     """One decoding step for all rows; a row is a hypothesis."""
 
-    token_ids: tuple[int, ...]  # (rows,) the chosen tokens
-    log_probs: tuple[float, ...]  # (rows,) their log-probabilities under the model, in nats
-    parents: tuple[int, ...]  # (rows,) the row before this step that each row extends
-    # (rows,) what a beam ranks by; in greedy search and sampling the log-probability of the step
-    scores: tuple[float, ...]
-    # (rows before, ALTERNATIVES) the most probable tokens, best first, and their log-probabilities in nats
-    alternative_ids: tuple[tuple[int, ...], ...]
-    alternative_log_probs: tuple[tuple[float, ...], ...]
-    # (rows before, ALTERNATIVES) whether the model's own search rules forbade the token
-    excluded: tuple[tuple[bool, ...], ...]
-    # (rows before,) whether the search rules, or what a request adds to them, forbade the most probable token
-    forced: tuple[bool, ...]
+    nodes: tuple[Node, ...]  # (rows,) the newest tokens; in greedy search, an output that has ended stays
+    candidates: tuple[Candidates, ...]  # (rows before,) what else could have come next
 
 
 @dataclass(frozen=True)
@@ -293,6 +320,12 @@ class Hypothesis:
     log_probs: tuple[float, ...]  # one per token, in nats, under the model
     parents: tuple[int, ...]  # one per token: the row that the token was appended to
     score: float  # what the search ranks by: in beam search ``SearchRules.score``, else the sum
+    tokens: tuple[str, ...] = ()  # the pieces, where they are known
+
+    @property
+    def total(self) -> float:
+        """Σ log p."""
+        return sum(self.log_probs)
 
 
 Decoding = Generator[Step, None, tuple[Hypothesis, ...]]
@@ -319,50 +352,32 @@ def decode(
     rules: SearchRules = FREE,  # forbidden or forced tokens
 ) -> Decoding:
     """Extends every sentence by one chosen token per step: greedy search or sampling."""
-    tokens, config = state.start, state.config
+    tokens, end = state.start, state.config.eos_id
     limits = [max_length] * state.sentences if isinstance(max_length, int) else max_length
-    ids: list[list[int]] = [[] for _ in tokens]
-    log_probs: list[list[float]] = [[] for _ in tokens]
-    rows = tuple(range(len(ids)))
-    for count in itertools.count():
-        running = [row for row in rows if len(ids[row]) < limits[row] and config.eos_id not in ids[row][-1:]]
-        if not running:
-            break
-        distribution = state.log_probs(tokens)
-        endings = [(config.bos_id, *row) for row in ids]
-        last = [len(row) + 1 >= limit for row, limit in zip(ids, limits, strict=True)]
-        own = rules.allowed(distribution, endings, last, count)
-        left = rules.restrict(own, distribution, count)
+    nodes, step, lookback = [Node(state.config.bos_id) for _ in limits], 0, rules.lookback
+    while not all(node.ended for node in nodes):
+        distribution, last = state.log_probs(tokens), [step + 1 >= limit for limit in limits]
+        endings = [node.ending(lookback) if lookback else () for node in nodes]
+        own, left = rules.choices(distribution, endings, last, step)
         tokens = choose(left) if choose else largest(left, 1)[1][:, 0]
-        values = tuple(distribution.gather(1, tokens[:, None])[:, 0].tolist())
-        step = Step(tuple(tokens.tolist()), values, rows, values, *considered(distribution, own, left))
-        for row in running:
-            ids[row].append(step.token_ids[row])
-            log_probs[row].append(values[row])
-        yield step
-    return tuple(Hypothesis(tuple(ids[i]), tuple(p), (i,) * len(p), sum(p)) for i, p in enumerate(log_probs))
+        values = distribution.gather(1, tokens[:, None])[:, 0].tolist()
+        for row, (token, value) in enumerate(zip(tokens.tolist(), values, strict=True)):
+            if not (before := nodes[row]).ended:
+                total, ended = before.total + value, token == end or last[row]
+                nodes[row] = Node(token, step, value, total, before, row, ended, score=total)
+        yield Step(tuple(nodes), candidates_of(distribution, own, left))
+        step += 1
+    return tuple(node.hypothesis() for node in nodes)
 
 
-Considered = tuple[
-    tuple[tuple[int, ...], ...], tuple[tuple[float, ...], ...], tuple[tuple[bool, ...], ...], tuple[bool, ...]
-]
-
-
-def considered(distribution: Tensor, own: Tensor, left: Tensor) -> Considered:
-    """The last four fields of a ``Step``: from the model's distribution, what its own rules leave of it, and
-    what a request leaves of that; all (rows, pieces)."""
-    ids, values = alternatives(distribution)
-    at = torch.tensor(ids, device=distribution.device)
-    excluded, barred = (
-        (part.gather(1, at).isneginf() & (part is not distribution)).tolist() for part in (own, left)
-    )
-    return ids, values, tuple(map(tuple, excluded)), tuple(row[0] for row in barred)
-
-
-def alternatives(distribution: Tensor) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[float, ...], ...]]:
-    """Ids and log-probabilities of the most probable tokens of each row, best first."""
+def candidates_of(distribution: Tensor, own: Tensor, left: Tensor) -> tuple[Candidates, ...]:
+    """The most probable tokens of each row, from the model's distribution, what its own rules leave of it,
+    and what a request leaves of that: (rows, pieces) each."""
     values, ids = largest(distribution, min(ALTERNATIVES, distribution.shape[-1]))
-    return tuple(map(tuple, ids.tolist())), tuple(map(tuple, values.tolist()))
+    none = torch.zeros_like(ids, dtype=torch.bool)
+    parts = (none if part is distribution else part.gather(1, ids).isneginf() for part in (own, left))
+    rows = zip(*(part.tolist() for part in (ids, values, *parts)), strict=True)
+    return tuple(Candidates(tuple(i), tuple(v), tuple(e), b[0]) for i, v, e, b in rows)
 
 
 def largest(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -16,14 +16,15 @@ from torch import Tensor
 
 from transformer import interventions as do
 from transformer.audit import TOKENS, audit
-from transformer.beam import BeamStep, Output, beam_search, search_tree
+from transformer.beam import beam_search, search_tree
 from transformer.config import AttentionKind, Place
 from transformer.decoding import (
     DecodingState,
     Hypothesis,
     Limit,
+    Node,
     Step,
-    alternatives,
+    candidates_of,
     constrained,
     decode,
 )
@@ -166,12 +167,13 @@ class Request:
             return
         in_beam = self.beam_size != 1 or self.keeps_tree
         state, hooks = self._begin(self.capture, in_beam)
-        history: list[BeamStep] | None = [] if self.keeps_tree else None
+        history: list[Node] | None = [] if self.keeps_tree else None
         steps, results = list[Step](), list[Hypothesis]()
         for step in self.search(state, self.limit, results, history):
             steps.append(step)
-            if step.log_probs[0] > -math.inf:  # a beam that has just ended has no open hypothesis
-                yield self._step(step, step.token_ids[0], step.log_probs[0], step.parents[0])
+            newest = step.nodes[0]
+            if newest.log_prob > -math.inf:  # a beam that has just ended has no open hypothesis
+                yield self._step(step, newest.token_id, newest.log_prob, newest.parent_row)
         hypothesis = results[0]
         if in_beam and self.capture is not None:
             state.forced_features(hypothesis.token_ids, hooks)
@@ -180,8 +182,8 @@ class Request:
         method = method if self.sample is None else f"sample-{self.sample.seed}"
         done = self._finished(hypothesis, tuple(self._step(*each) for each in path), method, hooks)
         if history is not None:
-            parts = self.limit, self.config.eos_id, self.beam_size, self.rules, self.reader.pieces
-            done = replace(done, tree=search_tree(history, *parts, self._greedy))
+            parts = self.beam_size, self.rules, self.reader.pieces, self._greedy
+            done = replace(done, tree=search_tree(history, *parts))
         yield done
 
     def search(
@@ -189,7 +191,7 @@ class Request:
         state: DecodingState,  # of one text, or of a batch of texts with rules and options like this one's
         limit: Limit,
         results: list[Hypothesis],  # gets one for each text in the end
-        history: list[BeamStep] | None = None,  # gets the steps of a beam
+        history: list[Node] | None = None,  # gets all that a beam looks at
     ) -> Iterator[Step]:
         """The steps of the search."""
         if self.beam_size != 1 or history is not None:
@@ -221,8 +223,8 @@ class Request:
     ) -> Translation:
         """The run of an output that has passed through the model."""
         now, pieces = _of_tokens(distribution, ids), self.reader.pieces
-        best, then = zip(*alternatives(distribution), strict=True), log_probs or now
-        others = (tuple(map(Alternative, pieces(i), i, values)) for i, values in best)
+        best, then = candidates_of(distribution, distribution, distribution), log_probs or now
+        others = (tuple(map(Alternative, pieces(each.ids), each.ids, each.log_probs)) for each in best)
         names = self.output.pieces if self.output else pieces(ids)
         steps = tuple(map(DecodeStep, names, ids, then, others, repeat(0)))
         hypothesis = Hypothesis(ids, then, (0,) * len(ids), sum(then))
@@ -274,20 +276,21 @@ class Request:
         source = torch.tensor([self.source_ids], device=device) if self.source_ids else None
         return DecodingState(self.model, source, hooks, steps), hooks
 
-    def _greedy(self) -> Generator[str, None, Output]:
+    def _greedy(self) -> Generator[str, None, Hypothesis]:
         """Greedy search for the same request, piece by piece, unrecorded."""
         greedy, results = copy(self), list[Hypothesis]()
         greedy.beam_size = 1
         for step in greedy.search(self._begin()[0], self.limit, results):
-            yield self.reader.pieces(step.token_ids)[0]
-        ids, log_probs = results[0].token_ids, results[0].log_probs
-        return Output(self.reader.pieces(ids), ids, log_probs, self.rules.score(sum(log_probs), len(ids)))
+            yield self.reader.pieces([step.nodes[0].token_id])[0]
+        (done,) = results
+        score = self.rules.score(done.total, len(done.token_ids))
+        return replace(done, score=score, tokens=self.reader.pieces(done.token_ids))
 
     def _step(self, step: Step, token: int, log_prob: float, parent: int) -> DecodeStep:
         """One token of one hypothesis, which extends row ``parent``, with what else could have come next."""
-        ids, values = step.alternative_ids[parent], step.alternative_log_probs[parent]
-        best = tuple(map(Alternative, self.reader.pieces(ids), ids, values, step.excluded[parent]))
-        return DecodeStep(self.reader.pieces([token])[0], token, log_prob, best, parent, step.forced[parent])
+        ids, values, excluded, forced = step.candidates[parent]
+        best = tuple(map(Alternative, self.reader.pieces(ids), ids, values, excluded))
+        return DecodeStep(self.reader.pieces([token])[0], token, log_prob, best, parent, forced)
 
     def _finished(
         self,

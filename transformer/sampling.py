@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 import torch
 from torch import Tensor
 
-from transformer.decoding import Choice
+from transformer.beam import TokenTree
+from transformer.decoding import Choice, Node
 from transformer.run import Translation
 from transformer.text.kinds import above, at_least, check_fields, whole
 
@@ -57,26 +58,11 @@ class Sampling:
         return probabilities
 
 
-@dataclass(frozen=True)
-class SharedToken:
-    """A token of one or more samples that agree up to it."""
-
-    token: str  # the piece
-    token_id: int  # its id
-    step: int  # the step of the output, from 0
-    parent: int | None  # place in ``Draws.nodes`` of the token before it; None at the first step
-    log_prob: float  # log-probability of the token under the model, in nats
-    total: float  # Σ log p up to here
-    samples: tuple[int, ...]  # which samples have it, from 0
-
-
-@dataclass(frozen=True, eq=False)
-class Draws:
-    """Samples of one text."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Draws(TokenTree):
+    """Samples of one text; at each step of the tree, the tokens after one token are beside each other."""
 
     translations: tuple[Translation, ...]  # one per seed, without attention
-    # the tree of their tokens, step by step; at each step in the order of the first sample
-    nodes: tuple[SharedToken, ...]
 
     @property
     def best(self) -> int:
@@ -96,23 +82,19 @@ def draw(
 ) -> Draws:
     """One sample per seed, each as ``translate`` with that seed draws it; raises as it does."""
     runs = tuple(translate(beam_size=1, sample=replace(sampling, seed=i), capture=False) for i in seeds)
-    return Draws(runs, shared_tokens(runs))
-
-
-def shared_tokens(runs: Sequence[Translation]) -> tuple[SharedToken, ...]:
-    """The tree of the tokens of some translations of one text."""
-    nodes: list[SharedToken] = []
-    latest: dict[int | None, list[int]] = {None: list(range(len(runs)))}  # samples by the node they are at
+    nodes, newest = list[Node](), [Node(-1)] * len(runs)  # the tree, and the node of each sample's last token
     for step in range(max((len(run.steps) for run in runs), default=0)):
-        groups: dict[tuple[int | None, int], list[int]] = {}
-        for parent, samples in latest.items():
-            for sample in samples:
-                if step < len(runs[sample].steps):
-                    groups.setdefault((parent, runs[sample].steps[step].token_id), []).append(sample)
-        latest = {}
-        for (parent, token_id), samples in groups.items():
-            latest[len(nodes)] = samples
-            now, before = runs[samples[0]].steps[step], 0.0 if parent is None else nodes[parent].total
-            total = before + now.log_prob
-            nodes.append(SharedToken(now.token, token_id, step, parent, now.log_prob, total, tuple(samples)))
-    return tuple(nodes)
+        groups: dict[tuple[Node, int], list[int]] = {}
+        for i in sorted(range(len(runs)), key=lambda i: newest[i].place or 0):
+            if step < len(runs[i].steps):
+                groups.setdefault((newest[i], runs[i].steps[step].token_id), []).append(i)
+        for (before, token_id), samples in groups.items():
+            now, place = runs[samples[0]].steps[step], len(nodes)
+            total, shared = before.total + now.log_prob, tuple(samples)
+            node = Node(
+                token_id, step, now.log_prob, total, before, token=now.token, place=place, samples=shared
+            )
+            nodes.append(node)
+            for i in samples:
+                newest[i] = node
+    return Draws(tuple(nodes), runs)

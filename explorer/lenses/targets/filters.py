@@ -62,8 +62,7 @@ def _allowed(translator: Translator, translation: Translation, log_probs: Tensor
     rules = constrained(own_rules, changes, translator.token_id, config.eos_id)
     limit = translator.limit(len(translation.source_tokens))
     for step, row in enumerate(log_probs):
-        own = rules.allowed(row[None], [(config.bos_id, *ids[:step])], [step + 1 >= limit], step)
-        yield rules.restrict(own, row[None], step)
+        yield rules.choices(row[None], [(config.bos_id, *ids[:step])], [step + 1 >= limit], step)[1]
 
 
 def _step(translator: Translator, before: Tensor, after: Tensor, written: int) -> FilteredStep:

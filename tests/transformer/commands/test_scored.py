@@ -12,8 +12,8 @@ import pytest
 from marian_models import reference, reference_tokenizer, write_marian
 from programs import main
 
-from transformer.beam import BeamStep, beam_search
-from transformer.decoding import DecodingState, finish
+from transformer.beam import beam_search
+from transformer.decoding import DecodingState, Node, NodeState, finish
 from transformer.training.data import pad
 from transformer.translator import load_translator
 
@@ -89,12 +89,13 @@ def test_a_missing_file_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_best_translations_are_those_that_the_search_finished(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    text, history = "The old man took a key out of his pocket.", list[BeamStep]()
+    text, history = "The old man took a key out of his pocket.", list[Node]()
     translator = load_translator(MODEL)
     ids = (*translator.ids(text), translator.config.eos_id)
     request = DecodingState(translator.model, pad([ids], translator.config.pad_id))
     finish(beam_search(request, translator.limit(len(ids)), 4, translator.rules, history))
-    expected = [node.hypothesis(translator.rules) for node in history[-1].finished]
+    finished = [node for node in history if node.state in (NodeState.FINISHED, NodeState.CUT)]
+    expected = [node.hypothesis() for node in sorted(finished, key=lambda node: -node.score)]
     assert len(expected) == 4
     for count in (4, 2):
         command = ["translate", "--model", MODEL, text, "--beam-size", "4", "--n-best", str(count)]

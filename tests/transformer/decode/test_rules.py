@@ -21,7 +21,7 @@ def histories(count=40):
 
 def barred(rules, written):
     log_probs = torch.randn(1, PIECES).log_softmax(-1)
-    allowed = rules.allowed(log_probs, [(START, *written)], [False], len(written))
+    allowed, _ = rules.choices(log_probs, [(START, *written)], [False], len(written))
     kept = ~allowed.isneginf()
     assert torch.equal(allowed[kept], log_probs[kept])
     return set(torch.nonzero(~kept[0]).flatten().tolist())

@@ -8,8 +8,8 @@ import torch
 from random_models import random_ids, random_model
 
 from transformer.attention import padding_mask
-from transformer.beam import Node, beam_search
-from transformer.decoding import BLOCK, DecodingState, SearchRules, decode, finish, largest
+from transformer.beam import beam_search
+from transformer.decoding import BLOCK, DecodingState, Node, SearchRules, decode, finish, largest
 from transformer.sampling import Sampling
 
 EOS = 2
@@ -163,20 +163,20 @@ def test_the_parents_of_a_hypothesis_lead_back_through_the_steps(model):
             break
     for place, (parent, token) in enumerate(zip(found.parents, found.token_ids, strict=True)):
         if place:
-            assert steps[place - 1].token_ids[parent] == found.token_ids[place - 1]
-        if token in steps[place].alternative_ids[parent]:
-            rank = steps[place].alternative_ids[parent].index(token)
-            assert steps[place].alternative_log_probs[parent][rank] == found.log_probs[place]
+            assert steps[place - 1].nodes[parent].token_id == found.token_ids[place - 1]
+        candidates = steps[place].candidates[parent]
+        if token in candidates.ids:
+            assert candidates.log_probs[candidates.ids.index(token)] == found.log_probs[place]
 
 
 def test_alternatives_are_the_best_of_the_distribution_in_order(model):
     src_ids = sources(1)
     steps = list(decode(DecodingState(model, src_ids), 4))
-    distribution = DecodingState(model, src_ids).forced([step.token_ids[0] for step in steps])
+    distribution = DecodingState(model, src_ids).forced([step.nodes[0].token_id for step in steps])
     for step, row in zip(steps, distribution, strict=True):
-        (ids,), (values,) = step.alternative_ids, step.alternative_log_probs
+        ((ids, values, _, _),) = step.candidates
         assert len(ids) == 10
-        assert ids[0] == step.token_ids[0]
+        assert ids[0] == step.nodes[0].token_id
         assert list(values) == sorted(values, reverse=True)
         assert values == pytest.approx([float(row[i]) for i in ids], abs=1e-5)
         assert min(values) >= max(float(p) for i, p in enumerate(row) if i not in ids) - 1e-5
@@ -314,7 +314,7 @@ def test_temperature_and_top_k_together_are_a_softmax_over_the_k_best(temperatur
 def test_the_ending_of_a_hypothesis_has_at_most_so_many_tokens():
     node = None
     for token in (1, 5, 6, 7):
-        node = Node(token, 0.0, 0, 0.0, 0, node)
+        node = Node(token, before=node)
     assert node is not None
     assert [node.ending(count) for count in (0, 1, 2, 4, 9)] == [(), (7,), (6, 7), (1, 5, 6, 7), (1, 5, 6, 7)]
 

@@ -11,7 +11,7 @@ from closed_form import CASES
 
 from transformer import AttentionKind, Sampling, load_translator
 from transformer import interventions as do
-from transformer.beam import NodeState
+from transformer.decoding import NodeState
 from transformer.translator import reached, retrace
 
 TEXT = "one two three"

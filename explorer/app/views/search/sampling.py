@@ -158,14 +158,7 @@ def _seeds(samples: Sequence[int], seeds: range) -> str:
 
 
 def _greedy(draws: Draws, greedy: Translation) -> Beside:
-    places = {(each.parent, each.token_id): i for i, each in enumerate(draws.nodes)}
-    inside: list[int] = []
-    for token_id in greedy.target_ids:
-        place = places.get((inside[-1] if inside else None, token_id))
-        if place is None:
-            break
-        inside.append(place)
-    log_probs = [each.log_prob for each in greedy.steps]
+    inside, log_probs = draws.along(greedy.target_ids), [each.log_prob for each in greedy.steps]
     return beside_greedy(greedy.target_tokens, log_probs, inside, "greedy search; no sample takes it")
 
 

@@ -13,9 +13,9 @@ from explorer.app.controls import Table, panel, pickers, plain
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Beside, Branch, search_tree
-from transformer.beam import NodeState, Output, SearchTree, TreeNode
+from transformer.beam import SearchTree
+from transformer.decoding import Hypothesis, Node, NodeState
 from transformer.run import Translation
-from transformer.sampling import SharedToken
 
 _LEGEND = {WON: "the best", KEPT: "kept", LOST: "given up"}
 _FATES = {
@@ -71,7 +71,7 @@ def picture(
     )
 
 
-def choose(nodes: Sequence[TreeNode | SharedToken], place: int) -> None:
+def choose(nodes: Sequence[Node], place: int) -> None:
     """Takes a node that the visitor clicked, and moves the cursor to its step."""
     if 0 <= place < len(nodes):
         session.change(node=place, step=nodes[place].step, source=None)
@@ -89,7 +89,7 @@ def beside_greedy(
 
 
 def node_rows(
-    nodes: Sequence[TreeNode | SharedToken],
+    nodes: Sequence[Node],
     more: Mapping[str, Sequence[object]],  # further columns by their names
 ) -> Table:
     """Every node as a row of numbers, for CSV; programs count from 0."""
@@ -196,7 +196,7 @@ def _parted(tree: SearchTree, step: int) -> str:
     )
 
 
-def _verdict(best: TreeNode, greedy: Output) -> str:
+def _verdict(best: Node, greedy: Hypothesis) -> str:
     """Which of the two is more probable, and which has the better score."""
     sums = f"Σ log p is {labels.number(best.total)} against {labels.number(greedy.total)}"
     if best.score <= greedy.score:

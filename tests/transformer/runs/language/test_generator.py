@@ -12,7 +12,7 @@ from random_models import random_language_model
 
 from transformer import Capture, Sampling, Translator, load_language_model, load_translator
 from transformer import interventions as do
-from transformer.batches import forced_log_probs
+from transformer.batches import forced_log_probs, translate_all
 from transformer.config import Sublayer
 from transformer.interventions import InterventionError
 from transformer.run import DecodeStep, Translation
@@ -184,3 +184,8 @@ def test_it_is_saved_and_opened_and_cannot_translate(generator, tmp_path):
 def test_a_model_that_translates_is_no_language_model(closed_form_models):
     with pytest.raises(CheckpointError, match="load_translator"):
         load_language_model(closed_form_models["copy"])
+
+
+def test_batches_are_refused_in_one_sentence(generator):
+    with pytest.raises(ValueError, match="only translations are made in batches"):
+        translate_all(generator, [PROMPT])

@@ -8,8 +8,8 @@ from collections.abc import Generator
 import pytest
 
 from explorer.app.views.search.tree import FATES, found_sentence, note
-from transformer.beam import NodeState, Output, SearchTree, TreeNode
-from transformer.decoding import SearchRules
+from transformer.beam import SearchTree
+from transformer.decoding import Hypothesis, Node, NodeState, SearchRules
 
 WORDS = {2: "", 3: "ja", 4: "nein"}
 FINISHED, KEPT = NodeState.FINISHED, NodeState.KEPT
@@ -22,26 +22,22 @@ def text(ids: list[int]) -> str:
 def tree(first: float, greedy: tuple[tuple[int, float], ...], penalty: float = 1.0) -> SearchTree:
     """A search whose best output is "nein", and which also looked at "ja"; greedy search writes as given."""
 
-    def node(token_id: int, step: int, parent: int | None, share: float, total: float) -> TreeNode:
-        ended, won = step == 1, token_id == 4 or parent == 1
-        token = "</s>" if ended else f"▁{WORDS[token_id]}"
-        score, state = math.log(total) / (step + 1) ** penalty, FINISHED if ended else KEPT
-        return TreeNode(
-            token, token_id, step, parent, math.log(share), math.log(total), score, state, ended, won
-        )
+    def node(place: int, token_id: int, before: Node, share: float, total: float) -> Node:
+        made = Node(token_id, before.step + 1, math.log(share), math.log(total), before, place=place)
+        made.ended, made.won = made.step == 1, token_id == 4 or before.token_id == 4
+        made.token = "</s>" if made.ended else f"▁{WORDS[token_id]}"
+        made.score, made.state = made.total / (made.step + 1) ** penalty, FINISHED if made.ended else KEPT
+        return made
 
-    nodes = (
-        node(3, 0, None, 1 - first, 1 - first),
-        node(4, 0, None, first, first),
-        node(2, 1, 1, 0.9, first * 0.9),
-        node(2, 1, 0, 0.5, (1 - first) * 0.5),
-    )
+    ja, nein = node(0, 3, Node(1), 1 - first, 1 - first), node(1, 4, Node(1), first, first)
+    nodes = (ja, nein, node(2, 2, nein, 0.9, first * 0.9), node(3, 2, ja, 0.5, (1 - first) * 0.5))
     ids, shares = zip(*greedy, strict=True)
     log_probs = tuple(map(math.log, shares))
     score = sum(log_probs) / len(ids) ** penalty
-    output = Output(tuple(f"▁{WORDS[each]}" if each != 2 else "</s>" for each in ids), ids, log_probs, score)
+    tokens = tuple(f"▁{WORDS[each]}" if each != 2 else "</s>" for each in ids)
+    output = Hypothesis(ids, log_probs, (0,) * len(ids), score, tokens)
 
-    def run_greedy() -> Generator[str, None, Output]:
+    def run_greedy() -> Generator[str, None, Hypothesis]:
         yield from ()
         return output
 
