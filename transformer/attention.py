@@ -326,7 +326,8 @@ class MultiHeadAttention(Attention):
         if hooks is not None:
             at = At(first)
             hooks.constants(self.name, padding=mask.key_padding, bias=None if rule is None else rule.table)
-            query, key, value = hooks.attention(self.name, query, key, value, at)
+            query = hooks(f"{self.name}.query", query, at)
+            key, value = hooks(f"{self.name}.key", key), hooks(f"{self.name}.value", value)
         bias = None if rule is None else rule.matrix(query, key.shape[2], first)
         divided = rule is not None and rule.divided
         heads = attend(query, key, value, mask, bias, self.score, None, hooks, self.name, divided)

@@ -194,9 +194,9 @@ class ModelConfig:
 
     def __repr__(self) -> str:
         """The entries that differ from their defaults."""
-        values = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
-        told = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
-        return f"{type(self).__name__}({told})"
+        values = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
+        changed = (f"{name}={value!r}" for name, value, default in values if value != default)
+        return f"{type(self).__name__}({', '.join(changed)})"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -229,11 +229,6 @@ class ModelConfig:
         return self.norm if any(stack.sublayers for stack in self.stacks.values()) else "none"
 
     @property
-    def norm_name(self) -> str:
-        """What the norm is called."""
-        return {"layer": "LayerNorm", "rms": "RMSNorm"}[self.norm_by]
-
-    @property
     def embedding_scale(self) -> float:
         """Factor on the token embeddings, sqrt(d_model) (section 3.4), or 1."""
         return math.sqrt(self.d_model) if self.scaled_embeddings else 1.0
@@ -246,17 +241,17 @@ class ModelConfig:
     @property
     def n_target_pieces(self) -> int:
         """Number of pieces that the decoder reads and writes."""
-        return self.vocab_size
+        return getattr(self, "target_vocab_size", None) or self.vocab_size
 
     @property
     def language_pieces(self) -> tuple[str, ...]:
         """The pieces that name a target language; empty for a model with only one."""
-        return ()
+        return tuple(getattr(self, "languages", "").split())
 
     @property
     def names_pair(self) -> bool:
         """Whether a text begins with two of the pieces that name a language."""
-        return False
+        return getattr(self, "language_pair", False)
 
     @property
     def tables(self) -> int:
@@ -308,8 +303,7 @@ class ModelConfig:
                 raise ValueError(
                     f"The config has {name} {values[name]!r:.40}, which this package does not run."
                 )
-        unknown = sorted(set(values) - known - {*RETIRED})
-        if unknown:
+        if unknown := sorted(set(values) - known - {*RETIRED}):
             raise ValueError(f"The config has unknown entries: {', '.join(map(repr, unknown))}.")
         if "vocab_size" not in values:
             raise ValueError("The config has no 'vocab_size'.")
@@ -344,21 +338,6 @@ class TransformerConfig(ModelConfig):
                 f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size ({self.vocab_size}), "
                 "so source and target cannot share one embedding table."
             )
-
-    @property
-    def n_target_pieces(self) -> int:
-        """Number of pieces that the decoder reads and writes."""
-        return self.target_vocab_size or self.vocab_size
-
-    @property
-    def language_pieces(self) -> tuple[str, ...]:
-        """The pieces that name a target language; empty for a model with only one."""
-        return tuple(self.languages.split())
-
-    @property
-    def names_pair(self) -> bool:
-        """Whether a text begins with two of the pieces that name a language."""
-        return self.language_pair
 
     def inner_width(self, side: Side) -> int:
         """Inner width of the feed-forward networks of a stack."""

@@ -112,12 +112,6 @@ class Hooks:
         if {"query", "input", f"{name}.query", name} & self.record:
             self.recorded |= {f"{name}.{part}": [each] for part, each in values.items() if each is not None}
 
-    def attention(
-        self, name: str, query: Tensor, key: Tensor, value: Tensor, at: At
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """What an attention reads, after its hooks."""
-        return self(f"{name}.query", query, at), self(f"{name}.key", key), self(f"{name}.value", value)
-
     def values(self, name: str) -> Tensor:
         """Everything that was recorded under a name, rows side by side; KeyError if nothing was."""
         parts = self.recorded[name]

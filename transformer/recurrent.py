@@ -104,7 +104,8 @@ class CrossAttention(Attention):
             hooks.constants(self.name, padding=mask.key_padding, vector=rule.vector)
             if window is not None:
                 window = replace(window, centres=hooks(f"{self.name}.centres", window.centres, at))
-            query, key, value = hooks.attention(self.name, query, key, value, at)
+            query = hooks(f"{self.name}.query", query, at)
+            key, value = hooks(f"{self.name}.key", key), hooks(f"{self.name}.value", value)
         heads = attend(query, key, value, mask, None, rule, window, hooks, self.name)
         if hooks is not None:
             heads = hooks(f"{self.name}.heads", heads, at)

@@ -97,37 +97,46 @@ class LayerTrace(Brief):
 
     def mask(self, window: Window | None = None) -> Tensor:
         """(queries, keys) bool, True = may attend; with the cells that interventions allow or forbid."""
-        window = window or self.window()
+        if window is None:
+            return self._mask(slice(0, self.shape[1]))
+        return self._mask(window.queries)[:, window.keys]
+
+    def _mask(self, queries: slice) -> Tensor:
         if self.used_mask is not None:
-            return self.used_mask[window.queries, window.keys]
-        rows, keys = torch.arange(window.query_start, window.query_stop)[:, None], torch.arange(self.shape[2])
+            return self.used_mask[queries]
+        rows, keys = torch.arange(queries.start, queries.stop)[:, None], torch.arange(self.key.shape[1])
         mask = keys <= rows if self.causal else torch.ones(len(rows), len(keys), dtype=torch.bool)
         if self.focus is not None:
-            mask = mask & self.focus.of(window.queries).visible(len(keys))
+            mask = mask & self.focus.of(queries).visible(len(keys))
         if self.key_padding is not None:
             mask = mask & self.key_padding
-        return self._edited("mask", mask, At(window.query_start))[:, window.keys]
+        for edit in self.edits.get("mask", ()):
+            mask = edit(mask, At(queries.start))
+        return mask
 
     def map(self, heads: Heads = ALL_HEADS, window: Window | None = None) -> AttentionMap:
         """One head or several, as the model computed them and as changes made them."""
-        window = window or self.window()
         if not self.edits.keys().isdisjoint(("scores", "weights")) and heads != ALL_HEADS:
             bias, scores, mask, weights = self.map(ALL_HEADS, window)
             return AttentionMap(None if bias is None else bias[heads], scores[heads], mask, weights[heads])
-        rows, keys, query = window.queries, self.shape[2], self.query[heads, window.queries]
+        rows = slice(0, self.query.shape[1]) if window is None else window.queries
+        query, positions = self.query[heads, rows], torch.arange(rows.start, rows.stop)
         scores, bias = self.score.scores(query, self.key[heads], heads), None
         if self.bias is not None:
-            bias = self.bias.scores(query, torch.arange(rows.start, rows.stop), torch.arange(keys), heads)
+            bias = self.bias.scores(query, positions, torch.arange(self.key.shape[1]), heads)
             scores = scores + bias
-        at = At(rows.start, bias=None if self.bias is None or self.bias.divided else bias)
-        scores = self._edited("scores", scores, at)
-        mask = self.mask(Window(rows.start, rows.stop, 0, keys))
-        focus = None if self.focus is None else self.focus.of(rows)
+        mask, focus = self._mask(rows), None if self.focus is None else self.focus.of(rows)
+        at = At(rows.start, mask, None if self.bias is None or self.bias.divided else bias)
+        for edit in self.edits.get("scores", ()):
+            scores = edit(scores, at)
         weights = attention_weights(scores, mask, focus)
-        weights = self._edited("weights", weights, At(rows.start, mask=mask))
+        for edit in self.edits.get("weights", ()):
+            weights = edit(weights, at)
         if self.used_weights is not None:
             used = self.used_weights[heads, rows]
             weights = torch.where((weights - used).abs().amax(-1, keepdim=True) > REPLACED, used, weights)
+        if window is None:
+            return AttentionMap(bias, scores, mask, weights)
         parts = (bias, scores, mask, weights)
         return AttentionMap(*(None if part is None else part[..., window.keys] for part in parts))
 
@@ -135,11 +144,6 @@ class LayerTrace(Brief):
         """Those of ``map``."""
         weights: Tensor = self.map(heads, window).weights
         return weights
-
-    def _edited(self, part: str, value: Tensor, at: At) -> Tensor:
-        for edit in self.edits.get(part, ()):
-            value = edit(value, at)
-        return value
 
 
 LAYER_PARTS = {
