@@ -382,12 +382,8 @@ class LanguageModelConfig(ModelConfig):
 
 Score = Literal["additive", "bilinear", "dot", "local"]
 """Comparison of a recurrent decoder's state with the memory."""
-SCORE_RULES: dict[Score, ScoreName] = {
-    "additive": "additive",
-    "bilinear": "dot",
-    "dot": "dot",
-    "local": "dot",
-}
+SCORE_RULES: dict[Score, ScoreName]
+SCORE_RULES = {"additive": "additive", "bilinear": "dot", "dot": "dot", "local": "dot"}
 """The rule that is left of each score once states and memory are projected."""
 
 
