@@ -12,27 +12,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from transformer import equations
 from transformer import interventions as do
 from transformer.config import ENCODINGS, ModelConfig, Place, PlacedHead, Side
 from transformer.encodings import ALL_HEADS, Learned
-from transformer.equations import head_changes, textbook
-from transformer.hooks import UNFUSED, Hooks
+from transformer.equations import HeadChange
+from transformer.hooks import UNFUSED, Edit, Hooks
+from transformer.interventions import Hide, InHeads, Mask
+from transformer.interventions.edits import edits
 from transformer.model import EncoderDecoder, Network
 from transformer.stream import SMALLEST_SCALE, audit_stream, textbook_norm
-from transformer.trace import AttentionTrace, LayerTrace
+from transformer.trace import REPLACED, AttentionTrace, LayerTrace
 from transformer.view import (
     LABELS_UNMADE,
     PLACES,
     PLACES_UNMADE,
     ROW_SUM_LIMIT,
     WEIGHT_LIMIT,
+    Array,
     AuditReport,
+    BoolArray,
     Check,
     HeadLabels,
     HeadView,
@@ -88,7 +92,7 @@ def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) ->
     """Row sums, exact zeros under the mask, and the output, over all heads and rows of one sub-layer.
 
     A row sums to 1, or to 0 if it sees no key; in local attention to what the Gaussian leaves of it. What W_O
-    received is what the layer's changes make of each head's own output; ``hooked``: a user's function
+    received is what the layer's changes make of each head's own output; ``hooked`` says that a user's function
     put it in, which no equation knows.
     """
     heads, queries, keys = layer.shape
@@ -119,6 +123,85 @@ def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) ->
         return [*checks, Check(HEADS, math.inf, limit)]
     made = np.stack([equations.put_textbook(each, head_changes(layer, i)) for i, each in enumerate(own)])
     return [*checks, Check(HEADS, difference(used, made, max(float(np.abs(own).max()), 1e-30)), limit)]
+
+
+class Textbook(NamedTuple):
+    """Equation 1 for some heads and rows of a recording."""
+
+    scores: Array  # (heads, rows, keys) Q Kᵀ / √d_k + bias, or by the layer's rule
+    mask: BoolArray  # (rows, keys) rebuilt from the padding, the causal rule, and what changed it
+    weights: Array  # (heads, rows, keys) exp(s) / Σ exp(s) over the visible keys; × Gaussian if local
+
+
+def textbook(layer: LayerTrace, heads: slice, rows: slice) -> Textbook:
+    """Equation 1 step by step, each head with its changes; rows that a function replaced are as used."""
+    keys, score, focus = layer.shape[2], layer.score, layer.focus
+    places = torch.arange(rows.start, rows.stop), torch.arange(keys)
+    query, key = layer.query[heads, rows].numpy(), layer.key[heads].numpy()
+    changes = [head_changes(layer, head) for head in range(layer.shape[0])[heads]]
+    near = (
+        None
+        if focus is None
+        else equations.focused_textbook(focus.centres[rows].numpy(), focus.half_width, keys)
+    )
+
+    if layer.used_mask is not None:
+        mask = layer.used_mask[rows].numpy()
+    else:
+        mask = np.ones((len(places[0]), keys), bool)
+        if layer.causal:
+            mask &= np.arange(keys) <= places[0].numpy()[:, None]
+        if layer.key_padding is not None:
+            mask &= layer.key_padding.numpy()
+        if near is not None:
+            mask &= near[0]
+        masks = [each.value for each in layer.changes if isinstance(each.value, Hide | Mask)]
+        mask = equations.masked_textbook(mask, masks, rows.start)
+
+    if score.vector is None:
+        products = np.einsum("hqd,hkd->hqk", query, key, optimize=True)
+    else:
+        products = equations.additive_textbook(score.vector[heads].numpy(), query, key)
+    divisor = math.sqrt(query.shape[-1]) if score.name == "scaled_dot" else 1.0
+    divided = layer.bias is not None and layer.bias.divided
+    scores, bias = products / np.float32(divisor), None
+    if layer.bias is not None:
+        bias = layer.bias.scores(layer.query[heads, rows], *places, heads).numpy()
+        scores = scores + bias
+    for i in range(len(scores)):
+        if changes[i]:
+            part = None if bias is None else bias[i]
+            scores[i] = equations.scored_textbook(products[i], part, divided, divisor, changes[i])
+
+    largest = np.where(mask, scores, _LOWEST).max(-1, keepdims=True)
+    powers = np.exp(np.where(mask, scores - largest, -np.inf))
+    weights = powers / np.maximum(powers.sum(-1, keepdims=True), 1e-30)
+    if near is not None:
+        weights = weights * near[1]
+    for i in range(len(weights)):
+        if changes[i]:
+            weights[i] = equations.weighed_textbook(weights[i], mask, rows.start, changes[i])
+    if layer.used_weights is not None:
+        used = layer.used_weights[heads, rows].numpy()
+        weights = np.where(np.abs(weights - used).max(-1, keepdims=True) > REPLACED, used, weights)
+    return Textbook(scores, mask, weights)
+
+
+_LOWEST = np.finfo(np.float32).min
+"""Stands for −∞, of which the difference to itself is no number."""
+
+
+def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
+    """Changes in one head, with the values that they put in."""
+    pairs = list[HeadChange]()
+    for each in layer.changes:
+        heads = each.value.heads_of(layer.kind, layer.number, layer.shape[0])
+        if head in heads:
+            material = each.material
+            if material is not None and isinstance(each.value, InHeads):
+                material = material[heads.index(head)]
+            pairs.append((each.value, None if material is None else material.float().numpy()))
+    return pairs
 
 
 def audit_embedding(trace: AttentionTrace, limit: float) -> Check:
@@ -251,25 +334,22 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
 
     Each attention of a trace may be consistent by itself even if two heads, two layers or two steps have
     changed places. If every attention returns its recorded output, the model must compute at every place the
-    queries, keys and values that were recorded there.
-
-    Returns:
-        One check; none if the residual stream was changed, which the audit of the stream proves. A model
-        without sub-layers has no stream, and its changed inputs and memory are answers like all others.
+    queries, keys and values that were recorded there. What was changed outside attention is changed in this
+    pass, too.
     """
-    stream = any(stack.passed() for stack in model.config.stacks.values())
-    if stream and any(value.part == "stream" for value in trace.interventions):
-        return []
     device = model.embedding.weight.device
 
-    def answer(name: str) -> Callable[[Tensor, object], Tensor]:
+    def answer(name: str) -> Edit:
         return lambda own, at: trace.tensors[name][None].to(own)
 
     sides = tuple(trace.embeddings)
     answers = [f"{side}.input" for side in sides] + ["encoder.output"] * (trace.memory is not None)
     answers += [f"{model.config.sites[kind].sublayer(layer).path}.heads" for kind, layer in trace.places]
     parts = {"query", "key", "value", "centres", "encoder.output"}
-    hooks = Hooks(parts, {name: [answer(name)] for name in answers})
+    changes = [each for each in trace.changes if each.value.part == "stream"]
+    if any(isinstance(each.value, do.Patch) and each.material is None for each in changes):
+        return [Check(PLACES, math.inf, limit)]  # nobody knows what the patch put in
+    hooks = Hooks(parts, {**edits(changes, model.config), **{name: [answer(name)] for name in answers}})
     ids = {
         side: torch.full((1, len(trace.embeddings[side].input)), model.config.eos_id, device=device)
         for side in sides

@@ -30,6 +30,7 @@ BATCH_POSITIONS = 4096
 """Most positions of a padded batch of texts, and most tokens of a pass with many changes."""
 MOST_LOGITS = 1 << 22
 """Logits that are computed at a time."""
+IN_BATCHES = "This model continues texts one at a time; only translations are made in batches."
 CPU_WIDTH = 8
 """On a CPU, batches of an eighth: less padding, and their numbers stay in its caches (*measured*)."""
 
@@ -65,7 +66,7 @@ def hypotheses(
     ValueError if the model continues texts instead of translating them.
     """
     if translator.continues:
-        raise ValueError("This model continues texts one at a time; only translations are made in batches.")
+        raise ValueError(IN_BATCHES)
     wanted = [Request(translator, text, beam_size=beam_size, max_length=max_length) for text in texts]
 
     def searched(places: list[int]) -> list[Hypothesis]:
@@ -166,8 +167,12 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[Translation
 
     InputError if a text is empty or too long, or the texts ask for several languages.
     """
+    if translator.continues:
+        raise ValueError(IN_BATCHES)
     config, model = translator.config, translator.model
     wanted = [Request(translator, text, beam_size=1) for text in texts]
+    if not wanted:
+        return ()
     if any(each.rules != wanted[0].rules for each in wanted):
         raise InputError("The texts of a batch ask for several languages; let all of them ask for one.")
     source = pad([each.source_ids for each in wanted], config.pad_id).to(translator.device)

@@ -229,6 +229,11 @@ class ModelConfig:
         return self.norm if any(stack.sublayers for stack in self.stacks.values()) else "none"
 
     @property
+    def norm_name(self) -> str:
+        """What the norm is called."""
+        return {"layer": "LayerNorm", "rms": "RMSNorm"}[self.norm_by]
+
+    @property
     def embedding_scale(self) -> float:
         """Factor on the token embeddings, sqrt(d_model) (section 3.4), or 1."""
         return math.sqrt(self.d_model) if self.scaled_embeddings else 1.0
@@ -279,7 +284,7 @@ class ModelConfig:
 
     def inner_width(self, side: Side) -> int:
         """Inner width of the feed-forward networks of a stack."""
-        return self.d_ff
+        return (side == "decoder" and getattr(self, "decoder_d_ff", None)) or self.d_ff
 
     @property
     def products(self) -> Mapping[Side, int]:
@@ -338,10 +343,6 @@ class TransformerConfig(ModelConfig):
                 f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size ({self.vocab_size}), "
                 "so source and target cannot share one embedding table."
             )
-
-    def inner_width(self, side: Side) -> int:
-        """Inner width of the feed-forward networks of a stack."""
-        return self.decoder_d_ff or self.d_ff if side == "decoder" else self.d_ff
 
     @property
     def prompt_texts(self) -> tuple[str, ...]:

@@ -1,101 +1,23 @@
 """The equations of attention and of each intervention, written out once more, in NumPy, for the audit.
 
-They stand apart from the code that ran in the model; a file is checked with them too.
+They stand apart from the code that ran in the model, and without PyTorch: a file is checked with them too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from transformer import interventions as do
 from transformer.config import ModelConfig
-from transformer.interventions import Cell, Hide, InHeads, Mask
-from transformer.trace import REPLACED, LayerTrace
+from transformer.interventions import Cell, Hide, Mask
 from transformer.view import Array, BoolArray
 
 HeadChange = tuple[do.Intervention, Array | None]
 """A change of one head, and what it puts in."""
-
-
-class Textbook(NamedTuple):
-    """Equation 1 for some heads and rows of a recording."""
-
-    scores: Array  # (heads, rows, keys) Q Kᵀ / √d_k + bias, or by the layer's rule
-    mask: BoolArray  # (rows, keys) rebuilt from the padding, the causal rule, and what changed it
-    weights: Array  # (heads, rows, keys) exp(s) / Σ exp(s) over the visible keys; × Gaussian if local
-
-
-def textbook(layer: LayerTrace, heads: slice, rows: slice) -> Textbook:
-    """Equation 1 step by step, each head with its changes; rows that a function replaced are as used."""
-    keys, score, focus = layer.shape[2], layer.score, layer.focus
-    places = torch.arange(rows.start, rows.stop), torch.arange(keys)
-    query, key = layer.query[heads, rows].numpy(), layer.key[heads].numpy()
-    changes = [head_changes(layer, head) for head in range(layer.shape[0])[heads]]
-    near = None if focus is None else focused_textbook(focus.centres[rows].numpy(), focus.half_width, keys)
-
-    if layer.used_mask is not None:
-        mask = layer.used_mask[rows].numpy()
-    else:
-        mask = np.ones((len(places[0]), keys), bool)
-        if layer.causal:
-            mask &= np.arange(keys) <= places[0].numpy()[:, None]
-        if layer.key_padding is not None:
-            mask &= layer.key_padding.numpy()
-        if near is not None:
-            mask &= near[0]
-        masks = [each.value for each in layer.changes if isinstance(each.value, Hide | Mask)]
-        mask = masked_textbook(mask, masks, rows.start)
-
-    if score.vector is None:
-        products = np.einsum("hqd,hkd->hqk", query, key, optimize=True)
-    else:
-        products = additive_textbook(score.vector[heads].numpy(), query, key)
-    divisor = math.sqrt(query.shape[-1]) if score.name == "scaled_dot" else 1.0
-    divided = layer.bias is not None and layer.bias.divided
-    scores, bias = products / np.float32(divisor), None
-    if layer.bias is not None:
-        bias = layer.bias.scores(layer.query[heads, rows], *places, heads).numpy()
-        scores = scores + bias
-    for i in range(len(scores)):
-        if changes[i]:
-            part = None if bias is None else bias[i]
-            scores[i] = scored_textbook(products[i], part, divided, divisor, changes[i])
-
-    largest = np.where(mask, scores, _LOWEST).max(-1, keepdims=True)
-    powers = np.exp(np.where(mask, scores - largest, -np.inf))
-    weights = powers / np.maximum(powers.sum(-1, keepdims=True), 1e-30)
-    if near is not None:
-        weights = weights * near[1]
-    for i in range(len(weights)):
-        if changes[i]:
-            weights[i] = weighed_textbook(weights[i], mask, rows.start, changes[i])
-    if layer.used_weights is not None:
-        used = layer.used_weights[heads, rows].numpy()
-        weights = np.where(np.abs(weights - used).max(-1, keepdims=True) > REPLACED, used, weights)
-    return Textbook(scores, mask, weights)
-
-
-_LOWEST = np.finfo(np.float32).min
-"""Stands for −∞, of which the difference to itself is no number."""
-
-
-def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
-    """Changes in one head, with the values that they put in."""
-    pairs = list[HeadChange]()
-    for each in layer.changes:
-        heads = each.value.heads_of(layer.kind, layer.number, layer.shape[0])
-        if head in heads:
-            material = each.material
-            if material is not None and isinstance(each.value, InHeads):
-                material = material[heads.index(head)]
-            pairs.append((each.value, None if material is None else material.float().numpy()))
-    return pairs
 
 
 def masked_textbook(own: BoolArray, masks: Sequence[Hide | Mask], first: int) -> BoolArray:

@@ -157,6 +157,8 @@ def function_edits(functions: Mapping[str, HookFunction], config: ModelConfig) -
     ValueError if the model has no such place; and in the run, if a function returns another shape or no
     tensor.
     """
+    if wrong := [name for name, function in functions.items() if not callable(function)]:
+        raise ValueError(f"The hook at {wrong[0]!r:.60} is no function.")
     if unknown := [name for name in functions if name not in hook_names(config)]:
         raise ValueError(
             f"There is no place {unknown[0]!r:.60} in this model; "
@@ -170,6 +172,9 @@ def function_edits(functions: Mapping[str, HookFunction], config: ModelConfig) -
                 returned, must = type(result).__name__, "return a tensor"
             elif result.shape != value.shape:
                 returned, must = f"shape {tuple(result.shape)}", f"keep {tuple(value.shape)}"
+            elif (result.dtype, result.device, result.layout) != (value.dtype, value.device, value.layout):
+                returned = f"{result.layout} {result.dtype} on {result.device}".replace("torch.", "")
+                must = f"keep {value.layout} {value.dtype} on {value.device}".replace("torch.", "")
             else:
                 return result
             raise ValueError(f"The hook at {name} returned {returned}; it must {must}.")

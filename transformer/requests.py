@@ -34,6 +34,7 @@ from transformer.interventions.edits import Change
 from transformer.interventions.request import RunShape, check, edited
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
+from transformer.text.kinds import whole
 from transformer.text.typed import PiecedText
 from transformer.text_model import TextModel
 from transformer.trace import AttentionTrace, Capture, TokenTrace, hooks_of, trace_of
@@ -109,6 +110,8 @@ class Request:
     ) -> None:
         if wrong := options.keys() - (Options if output is None else Looking).__annotations__:
             raise TypeError(f"There is no option {min(wrong)} here.")
+        if not isinstance(text, str):
+            raise TypeError(f"The text is {type(text).__name__}; it must be a string.")
         self.reader, self.model, self.config = reader, reader.model, reader.config
         self.own_notes, self.output, self.rules = reader.notes, output, reader.rules
         self.values, self.hooks = tuple(options.get("interventions", ())), options.get("hooks") or {}
@@ -118,6 +121,7 @@ class Request:
         size = options.get("beam_size")
         usual = self.rules.beam_size if self.sample is None else 1
         self.beam_size = usual if size is None else size
+        whole(1, 64).check("beam_size", self.beam_size)
         if self.sample is not None and self.beam_size != 1:
             raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
         if self.sample is not None and self.keeps_tree:
@@ -155,6 +159,8 @@ class Request:
         self.source_ids, self.source_tokens = tuple(i for i, _ in typed), tuple(piece for _, piece in typed)
         self.changes = tuple(Change(each, self._material(each, shape)) for each in self.values)
         capture = options.get("capture", True)
+        if not isinstance(capture, bool | Capture):
+            raise TypeError(f"capture is {capture!r:.40}; it must be True, False or a Capture.")
         self.capture = Capture() if capture is True else capture or None
         if self.capture and any(each.part == "stream" for each in self.values):
             self.capture = replace(self.capture, residual=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 
 from transformer.config import ModelConfig
@@ -16,6 +17,7 @@ from transformer.devices import FULL, on_cpu
 from transformer.interventions import HeadMeans, InterventionError, Token
 from transformer.model import LanguageModel
 from transformer.text.brief import Brief
+from transformer.text.kinds import whole
 from transformer.text.typed import PiecedText, Read
 from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import NO_PIECE, UNK, unknown_text
@@ -175,11 +177,12 @@ class TextModel(Brief):
             if name in self._ids[side]:
                 return self._ids[side][name]
             raise InterventionError(f"The model's {side} vocabulary has no token {token!r:.60}.")
-        if token >= (count := len(self._pieces[side])):
+        count = len(self._pieces[side])
+        if isinstance(token, bool) or not isinstance(token, int | np.integer) or not 0 <= token < count:
             raise InterventionError(
-                f"The model's {side} vocabulary has {count:,} tokens; there is no id {token}."
+                f"The model's {side} vocabulary has {count:,} tokens; there is no id {token!r:.40}."
             )
-        return token
+        return int(token)
 
     @cached_property
     def _ids(self) -> dict[str, dict[str, int]]:
@@ -199,6 +202,4 @@ class TextModel(Brief):
         if max_length is None and not self.continues:
             return min(self.rules.max_length or int(1.5 * tokens) + 10, longest)
         most = LENGTH if max_length is None else max_length
-        if not least <= most <= longest:
-            raise ValueError(f"max_length is {most}; it must be from {least:,} to {longest:,}.")
-        return most
+        return whole(least, longest).check("max_length", most)

@@ -1,7 +1,8 @@
 """A recording of one sentence: named tensors, and every map that follows from them.
 
 A trace keeps what attention consumed and produced, and the mask as a rule, so its memory grows with n·d.
-Scores and weights are computed from these on demand, for each head and window.
+Scores and weights are computed from these on demand, for each head and window. (A run's own note on what a
+translation leaves out may be the first to ask: see ``transformer.requests``.)
 """
 
 from __future__ import annotations

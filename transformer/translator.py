@@ -101,8 +101,12 @@ class Translator(TextModel):
             InputError: A text is empty or too long.
             InterventionError: A change does not fit the model or its texts, or contradicts the output.
         """
-        source, target = ("", text) if self.continues else (text, target)
-        assert isinstance(source, str)
+        if self.continues == (target is not None):
+            takes = "a language model takes one text" if self.continues else "a source needs its translation"
+            raise TypeError(f"force reads a whole output: {takes}.")
+        source, target = ("", text) if target is None else (text, target)
+        if not isinstance(source, str):
+            raise TypeError(f"The text is {type(source).__name__}; it must be a string.")
         output = self.output(target, source)
         options["interventions"] = changes = as_interventions(options.get("interventions", ()))
         written = list(zip(self.pieces(output.ids), output.ids, strict=True))
@@ -170,7 +174,13 @@ def retrace(
     again = request.replayed(ids, log_probs, translation.method)
     if node is not None:
         return replace(again, notes=translator.notes)
-    return replace(translation, attention=again.attention)
+    return replace(
+        translation,
+        source_tokens=again.source_tokens,  # without the padding of a batch
+        decoder_input_tokens=again.decoder_input_tokens,
+        target_tokens=again.target_tokens,
+        attention=again.attention,
+    )
 
 
 def reached(changes: Sequence[Intervention], length: int) -> Iterator[Intervention]:

@@ -414,4 +414,4 @@ def patch(place: str, from_run: Any, positions: Any = None) -> Patch:
     parts = attrgetter("source_text", "target_ids", "interventions")
     wrong = "The other run is {}; it must be a translation, or a value of run()."
     text, target, changes = attempt(parts, from_run, wrong)
-    return Patch(place, text, positions, target, changes)
+    return Patch(place, getattr(from_run, "prompt", None) or text, positions, target, changes)

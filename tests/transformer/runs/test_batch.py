@@ -5,7 +5,7 @@ import pytest
 from closed_form import CASES
 
 from transformer.batches import run_batch
-from transformer.translator import Translator
+from transformer.translator import Translator, retrace
 
 TEXT = "nine ten eight one two three"
 
@@ -64,3 +64,15 @@ def test_closed_form_models_keep_their_attention_in_a_batch(solved: Translator):
             rows = case.keys(kind, head)
             weights = short.head(kind, 0, head).weights
             assert all(weights[row, key] > 0.99 for row, key in enumerate(rows))
+
+
+def test_a_run_of_a_batch_is_traced_again_without_its_padding(translator: Translator, entries):
+    shortest = min(entries, key=lambda entry: len(entry.steps))
+    again = retrace(translator, shortest)
+    assert len(again.source_tokens) < len(shortest.source_tokens)
+    assert again.attention.audit().passed
+    assert again.head("cross", 0, 0).audit.passed
+
+
+def test_a_batch_of_no_texts_is_empty(translator: Translator):
+    assert run_batch(translator, []) == ()

@@ -11,6 +11,7 @@ from closed_form import CASES, KNOWN
 from transformer import AttentionKind, Sampling, Translation, load_translator
 from transformer.audit import audit_view
 from transformer.batches import run_batch, translate_all
+from transformer.interventions import InterventionError
 from transformer.text.typed import clean
 from transformer.text_model import InputError
 
@@ -245,6 +246,39 @@ def test_an_option_that_does_not_exist_here_is_refused(translator):
         translator.translate("one", beem=2)
     with pytest.raises(TypeError, match="no option beam_size"):
         translator.force("one", "two", beam_size=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"beam_size": 2.5}, "beam_size is 2.5; it must be a whole number from 1 to 64"),
+        ({"beam_size": True}, "beam_size is True"),
+        ({"max_length": 5.5}, "max_length is 5.5; it must be a whole number from 1 to 2,048"),
+        ({"max_length": "5"}, "max_length is '5'"),
+        ({"capture": 5}, "capture is 5; it must be True, False or a Capture"),
+        ({"hooks": {"logits": 3}}, "The hook at 'logits' is no function"),
+        (
+            {"hooks": {"encoder.input": lambda v, first: v.double()}},
+            "float64 on cpu; it must keep strided float32",
+        ),
+    ],
+)
+def test_an_option_of_another_kind_is_refused_in_one_sentence(translator, options, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        translator.translate("one", **options)
+
+
+@pytest.mark.parametrize("ids", [[-1, 2], [5, -1], [1.5, 2], [True, 2], [10**9, 2]])
+def test_an_output_of_ids_that_do_not_exist_is_refused(translator, ids):
+    with pytest.raises(InterventionError, match="there is no id"):
+        translator.force("one", ids)
+
+
+def test_what_is_no_text_is_refused(translator):
+    with pytest.raises(TypeError, match="The text is NoneType; it must be a string"):
+        translator.translate(None)
+    with pytest.raises(TypeError, match="a source needs its translation"):
+        translator.force("one")
 
 
 def test_sampling_with_a_beam_is_refused(translator):

@@ -20,6 +20,7 @@ from transformer.interventions.edits import Change
 from transformer.run import Translation
 from transformer.stream import STREAM
 from transformer.trace import AttentionTrace
+from transformer.view import PLACES
 
 LENGTH = 6
 
@@ -269,3 +270,19 @@ def test_the_config_alone_is_enough_for_the_checks_of_a_file(runs, translator):
     ):
         mutation = forged(trace, residuals={**trace.residuals, sublayer: other})
         assert STREAM in failed(translator, mutation, file=True)
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_two_layers_of_a_changed_run_cannot_change_places(runs, translator, name):
+    trace = runs(name).attention
+    one, other = ("encoder.0.self_attention", "encoder.1.self_attention")
+    if "encoder" not in trace.embeddings:
+        one, other = (each.replace("encoder", "decoder") for each in (one, other))
+    swapped = dict(trace.tensors)
+    for part in ("query", "key", "value", "heads"):
+        swapped[f"{one}.{part}"], swapped[f"{other}.{part}"] = (
+            swapped[f"{other}.{part}"],
+            swapped[f"{one}.{part}"],
+        )
+    assert not failed(translator, trace)
+    assert PLACES in failed(translator, replace(trace, tensors=swapped))

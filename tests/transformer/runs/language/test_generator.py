@@ -12,13 +12,14 @@ from random_models import random_language_model
 
 from transformer import Capture, Sampling, Translator, load_language_model, load_translator
 from transformer import interventions as do
-from transformer.batches import forced_log_probs, translate_all
+from transformer.batches import forced_log_probs, run_batch, translate_all
 from transformer.config import Sublayer
 from transformer.interventions import InterventionError
 from transformer.run import DecodeStep, Translation
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import CheckpointError
 from transformer.text_model import InputError
+from transformer.translator import retrace
 
 PROMPT = "one two three"
 
@@ -189,3 +190,19 @@ def test_a_model_that_translates_is_no_language_model(closed_form_models):
 def test_batches_are_refused_in_one_sentence(generator):
     with pytest.raises(ValueError, match="only translations are made in batches"):
         translate_all(generator, [PROMPT])
+
+
+def test_a_run_of_a_prompt_can_be_patched_from(generator):
+    other = generator.generate("two three", max_length=8)
+    place = do.stream("decoder", 0, "feed_forward")
+    patched = generator.generate(PROMPT, max_length=8, interventions=[do.patch(place, other, [1])])
+    stream, other = Sublayer("decoder", 0, "feed_forward"), retrace(generator, other)
+    assert patched.attention.audit().passed
+    assert torch.equal(patched.stream(stream).stream[1], other.stream(stream).stream[1])
+
+
+def test_a_language_model_takes_one_text(generator):
+    with pytest.raises(TypeError, match="takes one text"):
+        generator.force(PROMPT, PROMPT)
+    with pytest.raises(ValueError, match="only translations are made in batches"):
+        run_batch(generator, [PROMPT])
