@@ -92,8 +92,8 @@ def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) ->
     """Row sums, exact zeros under the mask, and the output, over all heads and rows of one sub-layer.
 
     A row sums to 1, or to 0 if it sees no key; in local attention to what the Gaussian leaves of it. What W_O
-    received is what the layer's changes make of each head's own output; ``hooked`` says that a user's function
-    put it in, which no equation knows.
+    received is what the layer's changes make of each head's own output; ``hooked`` says that a function of
+    the user put it in, which no equation knows.
     """
     heads, queries, keys = layer.shape
     value, used = layer.value.numpy(), layer.output.numpy()
