@@ -42,7 +42,7 @@ CONSTANTS = frozenset({"padding", "bias", "vector", "gain", "shift"})
 """Parts that never change in a run; recorded wherever the attention or the embedding beside them is."""
 UNFUSED = frozenset({"mask", "scores", "weights"})
 """Parts that fused attention does not compute."""
-_WHOLE = (".key", ".value", ".key.own", ".value.own")
+_WHOLE = (".key", ".value")
 """What each call gives whole, the cached rows too."""
 
 
@@ -83,29 +83,28 @@ class Hooks:
         self.unfused = {place for place, _, part in places if part in UNFUSED}
         # whether somebody looks at the residual stream; residual connections call nothing otherwise
         self.in_stream = any(part in STREAM or part == "norm" for _, _, part in places)
-        self._plans: dict[str, tuple[Sequence[Edit], bool]] = {}  # the same name comes again with every step
+        self._plans: dict[
+            str, tuple[Sequence[Edit], bool, bool]
+        ] = {}  # the same name comes again with every step
 
     def __call__(self, name: str, value: Any, at: At = START) -> Any:
         """The value with which the model goes on."""
         plan = self._plans.get(name)
         if plan is None:
             recorded = name in self.record or name.rpartition(".")[2] in self.record
-            plan = self._plans[name] = self.edits.get(name, ()), recorded
-        edits, recorded = plan
+            plan = self._plans[name] = self.edits.get(name, ()), recorded, name.endswith(_WHOLE)
+        edits, recorded, whole = plan
         own = value
         for edit in edits:
             value = edit(value, at)
         if recorded and isinstance(value, Tensor):
-            self._keep(name, value)
-            if value is not own:
-                self._keep(f"{name}.own", own)
+            kept = ((name, value),) if value is own else ((name, value), (f"{name}.own", own))
+            for place, each in kept:
+                if whole or place not in self.recorded:
+                    self.recorded[place] = [each]
+                else:
+                    self.recorded[place].append(each)
         return value
-
-    def _keep(self, name: str, value: Tensor) -> None:
-        parts = self.recorded.setdefault(name, [])
-        if name.endswith(_WHOLE):
-            parts.clear()
-        parts.append(value)
 
     def constants(self, name: str, **values: Tensor | None) -> None:
         """Records what belongs to an attention or an input but never changes, if that is recorded."""

@@ -34,9 +34,8 @@ from transformer.interventions.edits import Change
 from transformer.interventions.request import RunShape, check, edited
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
-from transformer.text.kinds import whole
 from transformer.text.typed import PiecedText
-from transformer.text_model import TextModel
+from transformer.text_model import TextModel, is_whole
 from transformer.trace import AttentionTrace, Capture, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
 
@@ -121,7 +120,8 @@ class Request:
         size = options.get("beam_size")
         usual = self.rules.beam_size if self.sample is None else 1
         self.beam_size = usual if size is None else size
-        whole(1, 64).check("beam_size", self.beam_size)
+        if not is_whole(self.beam_size, 1, 64):
+            raise ValueError(f"beam_size is {size!r:.80}; it must be a whole number from 1 to 64.")
         if self.sample is not None and self.beam_size != 1:
             raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
         if self.sample is not None and self.keeps_tree:
