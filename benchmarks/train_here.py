@@ -33,7 +33,7 @@ from explorer.app.server.workshop.limits import SWITCH, Limits  # noqa: E402
 from explorer.app.server.workshop.plan import Plan, example  # noqa: E402
 from explorer.app.server.workshop.run import RUN, TrainingOrder, TrainingRun  # noqa: E402
 from explorer.app.server.workshop.workshop import FOLDER  # noqa: E402
-from transformer.training.toys.tasks import TOYS  # noqa: E402
+from transformer.training.toys import TOYS  # noqa: E402
 
 PRODUCTS, SIDE = 20_000, 256
 MOST_SECONDS, MOST_RATIO = 180, 1.5

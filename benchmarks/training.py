@@ -1,11 +1,11 @@
 """Compares our training step with a plain ``nn.Transformer`` loop of the same shape, data and precision.
 
-    python benchmarks/training.py            # on a CUDA device if there is one
+    python benchmarks/training.py --shape bundled|base|big         # on a CUDA device if there is one
 
-Both train the bundled model's shape on the same batches of made-up sentences, whose lengths are spread like
-Tatoeba's, with AdamW, dropout 0.1 and label smoothing 0.1. The reference computes in float32 on a CPU and
-under bf16 autocast on CUDA; ours with float32 products, with bfloat16 products, and with those and the
-attention kernels that training does without: the fused one on a CPU, cuDNN's on CUDA.
+Both train on the same made-up sentences, whose lengths are spread like Tatoeba's, with AdamW, dropout 0.1 and
+label smoothing 0.1. The reference computes in float32 on a CPU and under bf16 autocast on CUDA; ours with
+float32 and bfloat16 products on a CPU, and on CUDA with bfloat16 products, also compiled. The share of the
+device's peak counts the matrix products of a step, forward and backward, with their padding.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ import sys
 import warnings
 from array import array
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -31,15 +30,27 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, report
 from transformer import Transformer, TransformerConfig
+from transformer.devices import choose_device
 from transformer.encodings import sinusoidal_table
-from transformer.training import objective
-from transformer.training.batches import Batch, EncodedPairs
-from transformer.training.options import Precision, TrainingOptions
-from transformer.training.trainer import Trainer
+from transformer.training.data import Batch, EncodedPairs
+from transformer.training.options import TrainingOptions
+from transformer.training.progress import peak
+from transformer.training.trainer import Trainer, TrainingStep
 
-CONFIG = TransformerConfig(
-    vocab_size=8000, d_model=256, d_ff=1024, n_encoder_layers=3, n_decoder_layers=3, norm="pre"
-)
+SHAPES = {
+    "bundled": ({"vocab_size": 8000, "d_model": 256, "d_ff": 1024, "n_layers": 3, "n_heads": 8}, 2_500),
+    "base": ({"vocab_size": 37_000, "d_model": 512, "d_ff": 2048, "n_layers": 6, "n_heads": 8}, 25_000),
+    "big": ({"vocab_size": 37_000, "d_model": 1024, "d_ff": 4096, "n_layers": 6, "n_heads": 16}, 25_000),
+}
+"""Sizes of a model, and positions of a batch: the bundled model's, and the paper's two (table 3)."""
+
+
+def config_of(shape: str) -> TransformerConfig:
+    """The config of a shape, pre-norm."""
+    sizes = dict(SHAPES[shape][0])
+    layers = sizes.pop("n_layers")
+    layered = {"n_encoder_layers": layers, "n_decoder_layers": layers}
+    return TransformerConfig.from_dict({**sizes, **layered, "norm": "pre"})
 
 
 class PlainTransformer(nn.Module):
@@ -90,8 +101,10 @@ class PlainTransformer(nn.Module):
 class PlainLoop:
     """The reference: a plain loop with one optimiser step per batch."""
 
-    def __init__(self, options: TrainingOptions, batches: list[Batch], device: torch.device) -> None:
-        self.model = PlainTransformer(CONFIG).to(device).train()
+    def __init__(
+        self, config: TransformerConfig, options: TrainingOptions, batches: list[Batch], device: torch.device
+    ) -> None:
+        self.model = PlainTransformer(config).to(device).train()
         self.options, self.batches, self.device = options, batches, device
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=1e-3, betas=(options.beta1, options.beta2)
@@ -106,7 +119,7 @@ class PlainLoop:
         loss = F.cross_entropy(
             logits.float().flatten(0, 1),
             batch.tgt_ids.flatten(),
-            ignore_index=CONFIG.pad_id,
+            ignore_index=self.model.config.pad_id,
             label_smoothing=self.options.label_smoothing,
         )
         torch.autograd.backward(loss)
@@ -117,7 +130,7 @@ class PlainLoop:
         loss.item()
 
 
-def made_up_pairs(count: int) -> EncodedPairs:
+def made_up_pairs(count: int, vocab_size: int) -> EncodedPairs:
     """Pairs of random ids with lengths like Tatoeba's, about 9 ± 4 pieces per side."""
     draw = random.Random(0)
     source: list[array[int]] = []
@@ -126,51 +139,49 @@ def made_up_pairs(count: int) -> EncodedPairs:
         length = max(2, round(draw.lognormvariate(2.2, 0.4)))
         for side in (source, target):
             size = max(2, length + draw.randint(-2, 2))
-            side.append(array("i", [draw.randrange(4, CONFIG.vocab_size) for _ in range(size)]))
+            side.append(array("i", [draw.randrange(4, vocab_size) for _ in range(size)]))
     return EncodedPairs(source, target)
 
 
 def main() -> None:
-    """Prints one ratio per way of computing."""
+    """Prints speed, share of the peak, and one ratio per way of computing."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--shape", choices=list(SHAPES), default="bundled")
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--warm-up", type=int, default=2, help="on CUDA, steps in which shapes are recorded")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--compile", action="store_true", help="on CUDA, also with compiled layers")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     warnings.filterwarnings("ignore", message="enable_nested_tensor")
     torch.manual_seed(0)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    options = TrainingOptions(steps=10_000)
-    data = made_up_pairs(20_000)
-    batches = list(islice(data.batches(options.batch_positions, options.seed, 0, 1), arguments.steps + 2))
-    runs: dict[str, Callable[[], object]] = {"nn.Transformer": PlainLoop(options, batches, device).step}
-    names: dict[str, Precision] = {
-        "float32": "float32",
-        "bfloat16": "bfloat16",
-        "bfloat16, every attention kernel": "bfloat16",
-    }
-    for name, precision in names.items():
-        chosen = replace(options, precision=precision)
-        step = Trainer(Transformer(CONFIG).to(device), data, chosen).advance
-        runs[name] = every_kernel(step) if "every" in name else step
-    seconds = interleaved(runs, arguments.steps)
-    tokens = sum(int((batch.tgt_ids != CONFIG.pad_id).sum()) for batch in batches[2:])
-    for name, spent in seconds.items():
-        print(f"{name}: {tokens / sum(spent):,.0f} target tokens/s on {device}")
-    for name in list(runs)[1:]:
+    device = choose_device()
+    config, positions = config_of(arguments.shape), SHAPES[arguments.shape][1]
+    options = TrainingOptions(steps=100_000, batch_positions=positions)
+    data = made_up_pairs(4 * positions, config.vocab_size)
+    first = list(islice(data.batches(positions, options.seed), arguments.steps + arguments.warm_up))
+    plain = PlainLoop(config, options, first, device)
+    runs: dict[str, Callable[[], object]] = {"nn.Transformer": plain.step}
+    ways = {"float32": replace(options, precision="float32")} if device.type == "cpu" else {}
+    ways["bfloat16"] = replace(options, precision="bfloat16")
+    if arguments.compile:
+        ways["bfloat16, compiled"] = replace(options, precision="bfloat16", compile=True)
+    done: dict[str, list[TrainingStep]] = {name: [] for name in ways}
+    for name, chosen in ways.items():
+        trainer = Trainer(Transformer(config).to(device), data, chosen)
+        runs[name] = partial(lambda name, trainer: done[name].append(trainer.advance()), name, trainer)
+    seconds = interleaved(runs, arguments.steps, arguments.warm_up)
+    speed, source = peak(device, torch.bfloat16)
+    tokens = sum(batch.tokens for batch in first[arguments.warm_up :])
+    print(f"nn.Transformer: {tokens / sum(seconds['nn.Transformer']):,.0f} target tokens/s on {device}")
+    for name, steps in done.items():
+        steps, spent = steps[arguments.warm_up :], sum(seconds[name])
+        tokens, flops = sum(step.tokens for step in steps), sum(step.flops for step in steps)
+        share = f"{100 * flops / spent / speed:.1f} % of {source}"
+        print(f"{name}: {tokens / spent:,.0f} target tokens/s on {device}, {share}")
         report("one training step", seconds, "nn.Transformer", name, "above 1: ours is faster")
-
-
-def every_kernel(step: Callable[[], object]) -> Callable[[], object]:
-    """The same step with PyTorch's own choice of what computes attention."""
-
-    def run() -> object:
-        with mock.patch.object(objective, "sdpa_kernel", return_value=nullcontext()):
-            return step()
-
-    return run
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from explorer.app.server.examples import offered, text_on
 from explorer.app.views.heads import circuits
 from explorer.lenses.heads.survey import Line
 from transformer.config import AttentionKind
-from transformer.training.toys.tasks import LETTERS
+from transformer.training.toys import LETTERS
 
 PAGE = "pages/heads.py"
 SAMPLE = surveys.sample

@@ -19,7 +19,7 @@ from explorer.app.server.workshop.run import PLAN_FILE, RUN, TrainingOrder
 from explorer.app.server.workshop.workshop import FOLDER, Workshop, workshop
 from transformer import load_translator
 from transformer.text.pairs import SentencePair
-from transformer.training.toys.tasks import toy_data
+from transformer.training.toys import toy_data
 
 PAGE = "pages/train_here.py"
 

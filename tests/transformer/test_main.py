@@ -16,7 +16,7 @@ from programs import main
 
 from transformer.decoding import SearchRules
 from transformer.storage.directory import load_checkpoint
-from transformer.training.runs.progress import TerminalLine
+from transformer.training.progress import TerminalLine
 
 REPOSITORY = Path(__file__).parents[2]
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "32", "--device", "cpu"]
@@ -353,7 +353,7 @@ def test_files_have_weights(
 KILLED = """
 import os, signal, sys
 from transformer.__main__ import main
-from transformer.training.runs.progress import TerminalLine
+from transformer.training.progress import TerminalLine
 
 def show(self, done):
     if done.step == int(sys.argv[1]):

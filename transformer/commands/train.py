@@ -23,19 +23,19 @@ from transformer.commands.training.running import (
     resumes,
 )
 from transformer.config import ModelConfig, TransformerConfig, config_from
-from transformer.model import Network
+from transformer.model import EncoderDecoder, Network
 from transformer.storage.card import training_card
 from transformer.storage.directory import NETWORKS
 from transformer.text.pairs import DataError, SentencePair, both_sides, read_pairs
 from transformer.training.augment import MAKERS, augmented
-from transformer.training.batches import EncodedPairs, encode_pairs
+from transformer.training.control import RunControl
+from transformer.training.data import EncodedPairs, encode_pairs
 from transformer.training.distributed import Workers
 from transformer.training.presets import PRESETS, Preset, preset_name
-from transformer.training.runs.control import RunControl
-from transformer.training.runs.files import Exported
-from transformer.training.runs.quality import greedy_bleu
-from transformer.training.toys.tasks import LENGTH, TOYS, toy_data
-from transformer.training.trainer import Quality, Trainer
+from transformer.training.quality import GreedyBleu, greedy_bleu
+from transformer.training.run import Exported
+from transformer.training.toys import LENGTH, TOYS, toy_data
+from transformer.training.trainer import Trainer
 
 BLEU_SENTENCES, MOST_WEIGHT = 200, 100
 SIZES = {
@@ -87,6 +87,7 @@ def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, c
     exported, data, valid, quality = _data(arguments, preset, config, options.seed, resume, workers)
     config = replace(config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest)
     model = NETWORKS[type(config)](config).to(device)
+    assert isinstance(model, EncoderDecoder)
     trainer = Trainer(model, data, options, workers)
     exported.card = exported.card or _card(arguments, model)
     return advance(arguments, trainer, exported, valid, control, resume, quality)
@@ -99,7 +100,7 @@ def _data(
     seed: int,
     resume: bool,
     workers: Workers,
-) -> tuple[Exported, EncodedPairs, EncodedPairs, Quality | None]:
+) -> tuple[Exported, EncodedPairs, EncodedPairs, GreedyBleu | None]:
     """Reads and checks the parts to export besides the weights, training and validation pairs, and BLEU's."""
     if not 2 <= arguments.max_length <= config.max_positions:
         raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")

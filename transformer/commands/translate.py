@@ -34,10 +34,10 @@ from transformer.text.pairs import DataError, SentencePair, read_lines, read_pai
 from transformer.text.sentences import joined
 from transformer.text.vocabulary import Tokenizer
 from transformer.text_model import InputError
-from transformer.training.batches import encode_pairs
+from transformer.training.data import encode_pairs
 from transformer.training.distributed import ALONE, Workers
-from transformer.training.objective import evaluate_loss
-from transformer.training.runs.progress import bar, duration
+from transformer.training.loss import evaluate_loss
+from transformer.training.progress import bar, duration
 from transformer.translator import TranslatedText, Translator
 
 AT_ONCE = 1000

@@ -1,74 +1,208 @@
-"""Interface of a trainer's data: batches of tensors, of which the last holds the tokens to predict."""
+"""Sentence pairs as ids, and batches of pairs of similar length (section 5.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, Self
+import random
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, count, islice
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.config import Side
+from transformer.text.pairs import SentencePair
+from transformer.text.vocabulary import SPECIAL_IDS, SpecialIds, Tokenizer
+
+POOL_PAIRS = 200_000
 
 
-class AnyBatch(Protocol):
-    """Rows of tokens, ready for the model."""
+@dataclass(frozen=True)
+class Batch:
+    """Sentences of similar length, ready for the model; padding has the padding's id."""
 
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """All tensors of the batch: what the model reads, and ``wanted``."""
-
-    @property
-    def read(self) -> tuple[Tensor, ...]:
-        """Input of the model's ``features``."""
-
-    @property
-    def wanted(self) -> Tensor:
-        """(rows, length) ids to predict; padding has the padding's id."""
+    src_ids: Tensor  # source ids, each row ending in `</s>` (batch, source)
+    tgt_input_ids: Tensor  # ids that the decoder reads: `<s>` and the target (batch, target)
+    tgt_ids: Tensor  # ids that the decoder should predict: the target and `</s>` (batch, target)
+    src_padding: Tensor | None  # (batch, source) bool, True for tokens; None if nothing is padded
+    tokens: int  # ids to predict, without padding
 
     @property
-    def rows(self) -> int:
-        """Number of rows."""
+    def tensors(self) -> tuple[Tensor | None, ...]:
+        """What ``loss.SummedLoss`` takes."""
+        return self.src_ids, self.tgt_input_ids, self.tgt_ids, self.src_padding
 
     @property
-    def lengths(self) -> Mapping[Side, int]:
-        """Length of a row on each side, with padding."""
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, and the lengths of source and target, with padding."""
+        rows, source = self.src_ids.shape
+        return rows, source, self.tgt_ids.shape[1]
 
-    @property
-    def predicted(self) -> int:
-        """Number of ids to predict, without padding."""
+    def to(self, device: torch.device) -> Batch:
+        padding = None if self.src_padding is None else self.src_padding.to(device)
+        source, inputs, wanted = (
+            each.to(device) for each in (self.src_ids, self.tgt_input_ids, self.tgt_ids)
+        )
+        return Batch(source, inputs, wanted, padding, self.tokens)
 
-    def to(self, device: torch.device) -> Self:
-        """The same batch on another device."""
 
+@dataclass(frozen=True)
+class EncodedPairs:
+    """Sentence pairs as ids, without special ids."""
 
-class Data(Protocol):
-    """Training or validation data."""
+    source: list[array[int]]  # ids of each source
+    target: list[array[int]]  # ids of each target
+    # how often each pair occurs in an epoch: 2 is twice, 0.35 in 35 of 100 epochs; None is once
+    weights: array[float] | None = None
+    special: SpecialIds = SPECIAL_IDS  # ids that stand around them in a batch
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(self.source)
 
     @property
     def longest(self) -> int:
-        """Length of the longest sequence, in tokens."""
+        """Length of the longest sequence in tokens, with `</s>`."""
+        return 1 + max(map(len, chain(self.source, self.target)), default=0)
 
-    @property
-    def items(self) -> str:
-        """Unit of its count: "pairs", "texts"."""
+    def within(self, max_tokens: int) -> EncodedPairs:
+        """The pairs whose sides have at most `max_tokens` tokens each, with `</s>`."""
+        both = enumerate(zip(self.source, self.target, strict=True))
+        kept = [i for i, (s, t) in both if max(len(s), len(t)) < max_tokens]
+        weights = None if self.weights is None else array("f", (self.weights[i] for i in kept))
+        source, target = ([side[i] for i in kept] for side in (self.source, self.target))
+        return replace(self, source=source, target=target, weights=weights)
 
     def batches(
         self,
-        max_positions: int,  # largest number of positions of a batch, with padding
+        max_positions: int,  # largest number of positions of either side of a batch, with padding
         seed: int,  # seed of the order
-        skip: int,  # number of batches that are left out first: an earlier run or another process has them
-        every: int,  # 1 yields each of the following batches, N the first of every N
-    ) -> Iterator[AnyBatch]:
+        skip: int = 0,  # batches that are left out first: an earlier run or another process has them
+        every: int = 1,  # 1 yields each of the following batches, N the first of every N
+        few_shapes: bool = False,  # whether batches are padded to few shapes, see ``rounded``
+    ) -> Iterator[Batch]:
         """Yields batches without end, epoch after epoch."""
+        orders = (epoch_order(self, max_positions, seed, epoch, few_shapes) for epoch in count())
+        for rows in islice(chain.from_iterable(orders), skip, None, every):
+            yield make_batch(self, rows, max_positions if few_shapes else 0)
 
-    def in_order(self, max_positions: int) -> Iterator[AnyBatch]:
-        """Yields everything once."""
+    def in_order(self, max_positions: int) -> Iterator[Batch]:
+        """Yields every pair once, shortest first."""
+        for rows in group_by_length(self, range(len(self)), max_positions):
+            yield make_batch(self, rows)
 
-    def numbers(self) -> Iterable[bytes]:
+    def numbers(self) -> Iterator[bytes]:
         """All that decides what a run learns, for its fingerprint."""
+        for ids in (*self.source, *self.target):
+            yield ids.tobytes() + b"|"
+        if self.weights is not None:
+            yield self.weights.tobytes()
+
+    def draw(self, order: random.Random) -> list[int]:
+        """Indices of the pairs of one epoch; each weight's fraction is the chance of one more copy."""
+        if self.weights is None:
+            return list(range(len(self)))
+        return [i for i, weight in enumerate(self.weights) for _ in range(int(weight + order.random()))]
+
+
+def encode_pairs(
+    pairs: Sequence[SentencePair], tokenizer: Tokenizer, weights: Sequence[float] | None = None
+) -> EncodedPairs:
+    """Converts pairs to ids; `weights` has one number per pair, see `EncodedPairs`."""
+    sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    source, target = ([array("i", ids) for ids in tokenizer.encode_all(side)] for side in sides)
+    kept = None if weights is None else array("f", weights)
+    return EncodedPairs(source, target, kept, special=tokenizer.special)
+
+
+def rounded(length: int) -> int:
+    """The length that few shapes have in place of this one: one of four between 2ⁿ and 2ⁿ⁺¹."""
+    step = 1 << max(1, (length - 1).bit_length() - 3)
+    return -(-length // step) * step
+
+
+def make_batch(data: EncodedPairs, rows: Sequence[int], max_positions: int = 0) -> Batch:
+    """The pairs with these indices as one padded batch.
+
+    With ``max_positions`` its shape is one of few: its lengths are ``rounded``, and unless most of it would be
+    empty it has as many rows as fit. An empty row reads one token, so that no softmax is over nothing, and
+    predicts none.
+    """
+    fill, bos, eos, _ = data.special
+    source, target = ([side[row] for row in rows] for side in (data.source, data.target))
+    lengths = [np.array([len(ids) for ids in side]) for side in (source, target)]
+    widths, height = [int(each.max()) + 1 for each in lengths], len(rows)
+    if max_positions:
+        widths = [rounded(width) for width in widths]
+        most = max_positions // max(widths)
+        height = most if height < most <= 2 * height else height
+    src, wanted = (
+        _laid_out(side, lengths[i], (height, widths[i]), fill, 0) for i, side in enumerate((source, target))
+    )
+    src[len(rows) :, 0] = eos
+    every = np.arange(len(rows))
+    src[every, lengths[0]] = wanted[every, lengths[1]] = eos
+    inputs = _laid_out(target, lengths[1], wanted.shape, fill, 1)
+    inputs[:, 0] = bos
+    padding = np.zeros(src.shape, dtype=bool)
+    padding[: len(rows)] = np.arange(widths[0]) <= lengths[0][:, None]
+    padding[len(rows) :, 0] = True
+    whole = not max_positions and padding.all()
+    read, given, predicted = (torch.from_numpy(each) for each in (src, inputs, wanted))
+    tokens = int(lengths[1].sum()) + len(rows)
+    return Batch(read, given, predicted, None if whole else torch.from_numpy(padding), tokens)
+
+
+def _laid_out(
+    texts: Sequence[array[int]], lengths: NDArray[np.int64], shape: tuple[int, ...], fill: int, first: int
+) -> NDArray[np.int64]:
+    """(rows, columns) ids: each text in a row of its own from column ``first`` on, and ``fill`` elsewhere."""
+    table = np.full(shape, fill, dtype=np.int64)
+    column = np.arange(shape[1]) - first
+    filled = (column >= 0) & (column < lengths[:, None])
+    table[: len(texts)][filled] = np.frombuffer(b"".join(texts), dtype=np.intc)
+    return table
+
+
+def group_by_length(
+    data: EncodedPairs,  # the pairs
+    rows: Sequence[int],  # indices of pairs; pairs of equal length keep this order
+    # largest number of positions, with padding, of either side of a batch; a longer pair gets a batch of its
+    # own
+    max_positions: int,
+    width: Callable[[int], int] = int,  # the length that a batch has for its longest text
+) -> list[list[int]]:
+    """Sorts rows by length and cuts them into batches."""
+    batches: list[list[int]] = []
+    batch: list[int] = []
+    longest = 0
+    for row in sorted(rows, key=lambda row: (len(data.source[row]), len(data.target[row]))):
+        longer = width(max(len(data.source[row]), len(data.target[row])) + 1)
+        if batch and max(longest, longer) * (len(batch) + 1) > max_positions:
+            batches.append(batch)
+            batch, longest = [], 0
+        batch.append(row)
+        longest = max(longest, longer)
+    return [*batches, batch] if batch else batches
+
+
+def epoch_order(
+    data: EncodedPairs, max_positions: int, seed: int, epoch: int, few_shapes: bool = False
+) -> list[list[int]]:
+    """The batches of one epoch, as indices of pairs; the same for the same seed and epoch.
+
+    All pairs are shuffled and cut into pools. Each pool is sorted by length and cut into batches, and the
+    batches of all pools are shuffled. This keeps padding small and mixes the pairs anew in each epoch.
+    """
+    order = random.Random(f"{seed}/{epoch}")
+    rows = data.draw(order)
+    order.shuffle(rows)
+    pools = (rows[start : start + POOL_PAIRS] for start in range(0, len(rows), POOL_PAIRS))
+    width = rounded if few_shapes else int
+    batches = [batch for pool in pools for batch in group_by_length(data, pool, max_positions, width)]
+    order.shuffle(batches)
+    return batches
 
 
 def pad(rows: Sequence[Sequence[int]], fill: int) -> Tensor:

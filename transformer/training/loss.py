@@ -1,27 +1,39 @@
-"""Cross-entropy with label smoothing (section 5.4), without keeping the logits."""
+"""Cross-entropy with label smoothing (section 5.4), without keeping the logits; its sum over a batch, its mean."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import islice
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from transformer.model import EncoderDecoder
+from transformer.training.data import EncodedPairs
+from transformer.training.distributed import ALONE, Workers
 
 ROWS_AT_ONCE = {False: 512, True: 8192}
 """Rows of logits held at once, without CUDA and with CUDA."""
+KERNELS = {False: [SDPBackend.MATH], True: [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]}
+"""What computes attention under bfloat16, without CUDA and with CUDA; see `computing`."""
 
 
 class _ProjectedLoss(torch.autograd.Function):
     """Computes the gradient together with the loss, some rows at a time.
 
     With p = softmax(z), z = h Wᵀ, ε the smoothing and V the vocabulary size, a row's loss is
-    logsumexp(z) − (1 − ε) z_y − ε mean(z), and its gradient by z is p − (1 − ε) onehot(y) − ε/V. The second
-    and third terms of the loss need no pass over the logits: mean(z) = h · mean(W).
+    logsumexp(z) − (1 − ε) z_y − ε mean(z), and its gradient by z is p − (1 − ε) onehot(y) − ε/V. Two of these
+    terms need no pass over the logits: mean(z) = h · mean(W), and logsumexp(z) = max z − log max p.
     """
 
     @staticmethod
     def forward(ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+        counted = labels >= 0
+        features, labels = features * counted[:, None], labels.clamp(min=0)
         mean_weight = weight.float().mean(0)
         feature_grad = torch.empty_like(features)
         weight_grad = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
@@ -29,18 +41,17 @@ class _ProjectedLoss(torch.autograd.Function):
         rows_at_once = ROWS_AT_ONCE[features.device.type == "cuda"]
         for start in range(0, features.shape[0], rows_at_once):
             rows = slice(start, start + rows_at_once)
-            h, y = features[rows], labels[rows]
-            z = (h @ weight.t()).float()  # (rows, vocabulary)
-            gold = z.gather(1, y[:, None]).squeeze(1)
-            top = z.amax(1, keepdim=True)
-            z.sub_(top).exp_()
-            total = z.sum(1, keepdim=True)
-            log_total = (total.log() + top).squeeze(1)
-            loss += (log_total - (1 - smoothing) * gold - smoothing * (h.float() @ mean_weight)).sum()
-            z = z.to(h.dtype)
-            feature_grad[rows] = (z @ weight) / total - (1 - smoothing) * weight[y] - smoothing * mean_weight
+            h, y, count = features[rows], labels[rows], counted[rows]
+            z = h @ weight.t()  # (rows, vocabulary)
+            gold, top = z.gather(1, y[:, None])[:, 0].float(), z.amax(1).float()
+            p = z.softmax(1)
+            log_total = top - p.amax(1).float().log()
+            each = log_total - (1 - smoothing) * gold - smoothing * (h.float() @ mean_weight)
+            loss += (each * count).sum()
+            row_grad = p @ weight - (1 - smoothing) * weight[y] - smoothing * mean_weight
+            feature_grad[rows] = row_grad * count[:, None]
             if weight_grad is not None:
-                _add_product(weight_grad, z.t(), (h / total).to(h.dtype))
+                _add_product(weight_grad, p.t(), h)
                 weight_grad.index_add_(0, y, h.float(), alpha=smoothing - 1)
         if weight_grad is not None:
             weight_grad -= smoothing / weight.shape[0] * features.float().sum(0)
@@ -64,9 +75,9 @@ def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 
 def projected_loss(
-    features: Tensor,  # decoder outputs of the positions that count (positions, d_model)
+    features: Tensor,  # decoder outputs (positions, d_model)
     weight: Tensor,  # output projection (vocabulary, d_model)
-    labels: Tensor,  # ids to predict (positions,)
+    labels: Tensor,  # ids to predict (positions,); below 0 where a position does not count
     smoothing: float,  # share of the target distribution spread over the vocabulary; the paper uses 0.1
     bias: Tensor | None = None,  # bias of the projection (vocabulary,); None is zero
 ) -> Tensor:
@@ -74,18 +85,76 @@ def projected_loss(
 
     The same value and gradient as `F.cross_entropy(features @ weight.T + bias, labels,
     label_smoothing=smoothing, reduction="sum")`, but only some rows of logits exist at a time, and little
-    apart from the three matrix products runs at full size: 1.6 times as fast for 2,260 × 8,000 on two CPU
-    cores, *measured*.
+    apart from the three matrix products runs at full size.
     """
-    features, weight = _with_bias(features, weight, bias)
+    if bias is not None:  # a bias is a weight of a feature that is always 1
+        features = torch.cat([features, torch.ones_like(features[:, :1])], dim=1)
+        weight = torch.cat([weight, bias[:, None]], dim=1)
     with torch.autocast(features.device.type, enabled=False):
         apply: Callable[..., Tensor] = _ProjectedLoss.apply
         return apply(features, weight.to(features.dtype), labels, smoothing)
 
 
-def _with_bias(features: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Both with one column more: the bias is a weight of a feature that is always 1."""
-    if bias is None:
-        return features, weight
-    ones = torch.ones_like(features[:, :1])
-    return torch.cat([features, ones], dim=1), torch.cat([weight, bias[:, None]], dim=1)
+class SummedLoss(nn.Module):
+    """The smoothed cross-entropy of a batch, summed over its target tokens: what processes share."""
+
+    def __init__(self, model: EncoderDecoder, smoothing: float, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.model, self._dtype, self._smoothing = model, dtype, smoothing
+
+    def forward(
+        self, src_ids: Tensor, tgt_input_ids: Tensor, tgt_ids: Tensor, padding: Tensor | None
+    ) -> Tensor:
+        """The loss of ``Batch.tensors``."""
+        with computing(src_ids.device, self._dtype):
+            memory = self.model.encode(src_ids, padding)
+            features = self.model.decode(tgt_input_ids, memory, padding).flatten(0, 1)
+        labels, pad = tgt_ids.flatten(), self.model.config.pad_id
+        if labels.device.type == "cpu":  # a GPU would have to wait until the positions are counted
+            counted = labels != pad
+            features, labels = features[counted], labels[counted]
+        weight, bias = self.model.projection
+        projected = features.to(self._dtype) * self.model.config.output_scale
+        return projected_loss(projected, weight, labels.masked_fill(labels == pad, -1), self._smoothing, bias)
+
+
+@torch.no_grad()
+def evaluate_loss(
+    model: EncoderDecoder,  # the model; returned to its previous mode afterwards
+    data: EncodedPairs,  # what to measure on
+    batch_positions: int,  # see `TrainingOptions`
+    dtype: torch.dtype = torch.float32,  # type of the matrix products
+    workers: Workers = ALONE,  # the processes that measure together, each with its share of the pairs
+) -> float:
+    """Cross-entropy per predicted token in nats, without smoothing or dropout; `</s>` counts as a token."""
+    was_training = model.training
+    model.eval()
+    device = model.embedding.weight.device
+    loss, tokens = 0.0, 0
+    for batch in islice(data.in_order(batch_positions), workers.rank, None, workers.world):
+        batch = batch.to(device)
+        with computing(device, dtype):
+            memory = model.encode(batch.src_ids, batch.src_padding)
+            features = model.decode(batch.tgt_input_ids, memory, batch.src_padding)
+        counted = batch.tgt_ids != model.config.pad_id
+        logits = model.logits(features[counted].float())
+        loss += float(F.cross_entropy(logits, batch.tgt_ids[counted], reduction="sum"))
+        tokens += batch.tokens
+    model.train(was_training)
+    loss, total = workers.sum(loss, tokens)
+    return loss / max(1, total)
+
+
+def computing(device: torch.device, dtype: torch.dtype) -> ExitStack:
+    """Sets up the forward pass: autocast if products are bfloat16, and the attention kernels that suit.
+
+    The rows of training are short. On a CPU, attention then runs as plain products: the backward pass of the
+    fused kernel takes a quarter of such a step. On CUDA, FlashAttention's blocks of 128 would be nearly empty:
+    it takes three times as long for 12 tokens as the memory-efficient kernel, whose blocks are of 64. cuDNN's
+    makes a plan for each shape that it has not seen, which takes ten times as long as the step.
+    """
+    stack = ExitStack()
+    if dtype == torch.bfloat16:
+        stack.enter_context(torch.autocast(device.type, dtype=dtype))
+        stack.enter_context(sdpa_kernel(KERNELS[device.type == "cuda"]))
+    return stack

@@ -1,31 +1,32 @@
-"""Training: schedules, steps, evaluation, and a state from which a run resumes exactly."""
+"""Training: steps, evaluation, and a state from which a run resumes exactly."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
-from types import MappingProxyType
-from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from transformer.model import Network
-from transformer.text.pairs import SentencePair
-from transformer.training.cost import step_flops
-from transformer.training.data import AnyBatch, Data
+from transformer.config import ModelConfig
+from transformer.layers import Layer
+from transformer.model import EncoderDecoder
+from transformer.training.data import Batch, EncodedPairs
 from transformer.training.distributed import ALONE, Workers
-from transformer.training.dropout import use_byte_dropout
-from transformer.training.objective import SummedLoss, evaluate_loss, product_type
+from transformer.training.loss import SummedLoss, evaluate_loss
 from transformer.training.options import TrainingOptions, learning_rate
+from transformer.training.quality import GreedyBleu, TranslationQuality
 
 AVERAGE_EVERY = 10
 USED = "used"
 """Name of the tensor of a state that says how many batches were used."""
+MOST_GRAPHS = 100
+"""Most shapes of batches whose step is recorded."""
+BYTE_LEVELS = 256
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class TrainingStep:
     gradient_norm: float  # norm of the gradient before clipping
     tokens: int  # number of target tokens of all processes, without padding
     seconds: float  # duration of this step
-    flops: float = 0.0  # operations of the matrix products of all processes, see `cost.step_flops`
+    flops: float = 0.0  # operations of the matrix products of all processes, see `Cost`
     # cross-entropy per token on the validation pairs, if this step measured it
     valid_loss: float | None = None
     valid_loss_average: float | None = None  # the same for the averaged weights
@@ -48,103 +49,148 @@ class TrainingStep:
     exact: float | None = None  # share of these that greedy search writes exactly as their reference
 
 
-@dataclass(frozen=True)
-class TranslationQuality:
-    """Quality of the translations of some sentences."""
+class Cost:
+    """Floating-point operations of a step's matrix products, forward and backward.
 
-    bleu: float  # their BLEU
-    exact: float  # share of those that are their reference, letter for letter
+    A product with a weight matrix of m × n entries costs 2·m·n per position, and the backward pass costs
+    twice the forward pass. Padding counts, since it is computed; softmax, LayerNorm and the optimiser do not.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        d, heads = config.d_model, config.heads_width
+        per_position = dict.fromkeys(("encoder", "decoder"), 0.0) | {**config.products}
+        self._squares = dict.fromkeys(("encoder", "cross", "decoder"), 0.0)
+        for kind, site in config.sites.items():
+            per_position[site.query_side] += site.n_layers * 2 * heads * d
+            per_position[site.key_side] += site.n_layers * 2 * heads * d
+            self._squares[kind.value] = site.n_layers * 2.0 * heads
+        self._source, self._target = per_position["encoder"], per_position["decoder"]
+        self._token = d * config.n_target_pieces
+
+    def __call__(self, batch: Batch) -> float:
+        """Of a batch."""
+        rows, source, target = batch.shape
+        attention = source * (source * self._squares["encoder"] + target * self._squares["cross"])
+        attention += target * target * self._squares["decoder"]
+        row = source * self._source + target * self._target + attention
+        return 6.0 * (rows * row + batch.tokens * self._token)
 
 
-class Quality(Protocol):
-    """Measures of a model other than its loss, such as `runs.quality.GreedyBleu`."""
+class ByteDropout(nn.Module):
+    """Dropout that draws its mask from random bytes: four times as fast on a CPU, where drawing is the cost.
 
-    @property
-    def pairs(self) -> tuple[SentencePair, ...]:
-        """The sentences that it is measured on."""
+    It zeroes each number with a probability rounded to 1/256 and scales up the rest to match. One 64-bit draw
+    of torch's generator gives eight mask entries; a saved generator state repeats them.
+    """
 
-    def __call__(self, model: Network) -> TranslationQuality | None:
-        """The measures of a model, which it leaves as it is; None if there are none."""
+    def __init__(self, probability: float) -> None:
+        super().__init__()
+        self.threshold = round(probability * BYTE_LEVELS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Takes any shape; returns it unchanged in evaluation mode."""
+        if not self.training or self.threshold == 0:
+            return x
+        words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+        kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= self.threshold
+        return x * kept.to(x.dtype).mul_(BYTE_LEVELS / (BYTE_LEVELS - self.threshold))
 
 
 class Trainer:
-    """Holds a model in training and everything that changes from step to step."""
+    """Holds a model in training and everything that changes from step to step.
+
+    On a GPU, batches have few shapes, and the forward and backward pass of each shape is recorded once as a
+    CUDA graph and replayed: launching its kernels one by one takes longer than they do.
+    """
 
     def __init__(
         self,
-        model: Network,  # the model; trained in place, on its device
-        data: Data,  # training pairs or texts
+        model: EncoderDecoder,  # the model; trained in place, on its device
+        data: EncodedPairs,  # training pairs
         options: TrainingOptions,  # settings of the run
         workers: Workers = ALONE,  # this process among those that train the model; all hold the same weights
-        # by name of a weight, a factor on its learning rate; 0 leaves it as it is, and 1 is that of a weight
-        # without a name
-        rates: Mapping[str, float] = MappingProxyType({}),
-        # makes what is made small of the model, the options and the type of the products
-        summed: Callable[[Any, TrainingOptions, torch.dtype], nn.Module] = SummedLoss,
     ) -> None:
-        self.model = model.train()
-        for name, parameter in model.named_parameters():
-            parameter.requires_grad_(rates.get(name, 1.0) > 0)
-        self.options = options
-        self.data = data
-        self.workers = workers
+        self.model, self.data, self.options, self.workers = model.train(), data, options, workers
         self.step = self.used = 0  # steps done; batches that all processes have used
         self.device = model.embedding.weight.device
-        self.dtype = product_type(options.precision)
-        if self.device.type == "cpu":
-            use_byte_dropout(model)
-        self.optimizer = _optimizer(model, options, rates)
+        self.on_gpu = self.device.type == "cuda"
+        self.dtype = torch.bfloat16 if options.precision == "bfloat16" else torch.float32
+        if not self.on_gpu:
+            _use_byte_dropout(model)
+        elif options.compile:
+            for layer in (each for each in model.modules() if isinstance(each, Layer)):
+                layer.compile(dynamic=True)
+        self.optimizer = _optimizer(model, options)
         weights = model.state_dict() if options.average_decay else {}
         self.average = {name: tensor.detach().clone() for name, tensor in weights.items()}
-        self._loss = workers.share(summed(model, options, self.dtype))
+        self._loss = workers.share(SummedLoss(model, options.label_smoothing, self.dtype))
+        self._cost = Cost(model.config)
+        self._graphs: dict[tuple[int, int, int], _Recorded | None] = {}
+        self._stream = torch.cuda.Stream(self.device) if self.on_gpu else None  # type: ignore[no-untyped-call]
         workers.part_random(options.seed)
-        self._batches: Iterator[AnyBatch] | None = None
+        self._batches: Iterator[Batch] | None = None
+        self._next: list[Batch] = []  # of the next step, made while the GPU computes this one
 
     def advance(self) -> TrainingStep:
-        """Runs one optimiser step."""
+        """Runs one optimiser step: forward and backward, clip, step, average."""
         started = time.perf_counter()
-        rate = learning_rate(self.options, self.step + 1, self.model.config.d_model)
+        options, world = self.options, self.workers.world
+        rate = learning_rate(options, self.step + 1, self.model.config.d_model)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate * group["factor"]
-        batches = [batch.to(self.device) for batch in self._next_batches()]
-        config, world = self.model.config, self.workers.world
-        counted = sum(batch.predicted for batch in batches)
-        tokens, flops = self.workers.sum(counted, sum(step_flops(config, batch) for batch in batches))
-        losses = [self._accumulate(batch, world / tokens, batch is batches[-1]) for batch in batches]
-        (loss,) = self.workers.sum(sum(losses) / world)
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip or math.inf)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.step += 1
-        self._update_average()
-        seconds = time.perf_counter() - started
-        return TrainingStep(self.step, loss, rate, float(norm), int(tokens), seconds, flops)
+            group["lr"] = rate
+        if self._stream is not None:
+            self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            batches = [batch.to(self.device) for batch in self._next or self._draw()]
+            self.used += options.accumulate * world
+            counts = sum(batch.tokens for batch in batches), sum(map(self._cost, batches))
+            tokens, flops = self.workers.sum(*counts)
+            loss = torch.zeros((), device=self.device)
+            for batch in batches:
+                loss += self._accumulate(batch, world / tokens, batch is batches[-1])
+            norm = nn.utils.clip_grad_norm_(self.model.parameters(), options.clip or math.inf)
+            self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=not self.on_gpu)  # a graph adds to gradients at one place
+            self.step += 1
+            if self.average and self.step % AVERAGE_EVERY == 0:
+                self._update_average()
+            self._next = self._draw()
+            mean, length = torch.stack([loss / world, norm]).tolist()  # a GPU has computed all by here
+        (mean,) = self.workers.sum(mean)
+        return TrainingStep(self.step, mean, rate, length, int(tokens), time.perf_counter() - started, flops)
 
-    def _next_batches(self) -> list[AnyBatch]:
-        """The batches of this process for the next step."""
+    def _draw(self) -> list[Batch]:
+        """The batches of this process for the step after those of ``used``."""
         options, (rank, world) = self.options, (self.workers.rank, self.workers.world)
         if self._batches is None:
-            self._batches = self.data.batches(options.batch_positions, options.seed, self.used + rank, world)
-        self.used += options.accumulate * world
+            skip = self.used + rank
+            self._batches = self.data.batches(
+                options.batch_positions, options.seed, skip, world, few_shapes=self.on_gpu
+            )
         return list(islice(self._batches, options.accumulate))
 
-    def _accumulate(self, batch: AnyBatch, scale: float, last: bool) -> float:
+    def _accumulate(self, batch: Batch, scale: float, last: bool) -> Tensor:
         """Adds the gradients of a batch, times a scale; processes exchange them after the last one."""
+        if self.on_gpu and self.workers.world == 1:
+            recorded = self._graphs.get(batch.shape)
+            if recorded is None and batch.shape in self._graphs and len(self._graphs) <= MOST_GRAPHS:
+                recorded = _Recorded(self, batch)
+            self._graphs[batch.shape] = recorded
+            if recorded is not None:
+                return recorded(batch, scale)
         with nullcontext() if last else self.workers.local(self._loss):
-            loss = self._loss(*batch.tensors) * scale
+            loss: Tensor = self._loss(*batch.tensors) * scale
             self.workers.backward(loss)
-        return float(loss.detach())
+        return loss.detach()
 
     @torch.no_grad()
     def _update_average(self) -> None:
-        if not self.average or self.step % AVERAGE_EVERY:
-            return
         updates = self.step // AVERAGE_EVERY
         decay = min(self.options.average_decay**AVERAGE_EVERY, updates / (updates + 9))
         weights = self.model.state_dict()
         torch._foreach_lerp_(list(self.average.values()), [weights[name] for name in self.average], 1 - decay)
 
-    def evaluate(self, data: Data) -> tuple[float, float | None]:
+    def evaluate(self, data: EncodedPairs) -> tuple[float, float | None]:
         """Loss per token with the weights and, if there is one, with their average."""
         own = self._loss_on(data)
         if not self.average:
@@ -152,7 +198,7 @@ class Trainer:
         with self._averaged():
             return own, self._loss_on(data)
 
-    def measure(self, quality: Quality, averaged: bool) -> TranslationQuality | None:
+    def measure(self, quality: GreedyBleu, averaged: bool) -> TranslationQuality | None:
         """Measures the weights, or their average, in process 0; a call for all processes."""
         with self._averaged() if averaged else nullcontext():
             return self.workers.agree(lambda: quality(self.model))
@@ -167,7 +213,7 @@ class Trainer:
         finally:
             self.model.load_state_dict(kept)
 
-    def _loss_on(self, data: Data) -> float:
+    def _loss_on(self, data: EncodedPairs) -> float:
         return evaluate_loss(self.model, data, self.options.batch_positions, self.dtype, self.workers)
 
     def state_tensors(self) -> dict[str, Tensor]:
@@ -177,34 +223,19 @@ class Trainer:
         for name, parameter in self.model.named_parameters():
             for key, value in self.optimizer.state.get(parameter, {}).items():
                 tensors[f"optimizer/{key}/{name}"] = value
-        for rank, states in enumerate(self.workers.gather(self._random_states())):
+        random = {"cpu": torch.get_rng_state()}
+        if self.on_gpu:
+            random["cuda"] = torch.cuda.get_rng_state(self.device)
+        for rank, states in enumerate(self.workers.gather(random)):
             tensors |= {_random_name(name, rank): state for name, state in states.items()}
         tensors[USED] = torch.tensor(self.used)
         return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-
-    def _random_states(self) -> dict[str, Tensor]:
-        states = {"cpu": torch.get_rng_state()}
-        if self.device.type == "cuda":
-            states["cuda"] = torch.cuda.get_rng_state(self.device)
-        return states
 
     def load_state_tensors(self, tensors: dict[str, Tensor], step: int) -> None:
         """Resumes from `state_tensors`; KeyError if one is missing, RuntimeError if one does not fit."""
         self.model.load_state_dict(_under(tensors, "model/"))
         if self.average:
-            kept = _under(tensors, "average/")
-            self.average = {name: tensor.to(self.device) for name, tensor in kept.items()}
-        self._load_optimizer(tensors)
-        cpu, cuda = (tensors.get(_random_name(name, self.workers.rank)) for name in ("cpu", "cuda"))
-        if cpu is not None:  # missing if fewer processes wrote the state
-            torch.set_rng_state(cpu)
-        if cuda is not None and self.device.type == "cuda":
-            torch.cuda.set_rng_state(cuda, self.device)
-        self.step = step
-        self.used = int(tensors[USED]) if USED in tensors else step * self.options.accumulate
-        self._batches = None
-
-    def _load_optimizer(self, tensors: dict[str, Tensor]) -> None:
+            self.average = {name: each.to(self.device) for name, each in _under(tensors, "average/").items()}
         state = self.optimizer.state_dict()
         names = {id(parameter): name for name, parameter in self.model.named_parameters()}
         order = [names[id(p)] for group in self.optimizer.param_groups for p in group["params"]]
@@ -214,51 +245,74 @@ class Trainer:
             if f"optimizer/step/{name}" in tensors
         }
         self.optimizer.load_state_dict(state)
+        cpu, cuda = (tensors.get(_random_name(name, self.workers.rank)) for name in ("cpu", "cuda"))
+        if cpu is not None:  # missing if fewer processes wrote the state
+            torch.set_rng_state(cpu)
+        if cuda is not None and self.on_gpu:
+            torch.cuda.set_rng_state(cuda, self.device)
+        self.step = step
+        self.used = int(tensors[USED]) if USED in tensors else step * self.options.accumulate
+        self._batches, self._next = None, []
+
+
+class _Recorded:
+    """The forward and backward pass of one shape of batch as a CUDA graph, which reads at fixed addresses."""
+
+    def __init__(self, trainer: Trainer, batch: Batch) -> None:
+        self._inputs = [each if each is None else each.clone() for each in batch.tensors]
+        self._scale = torch.zeros((), device=trainer.device)
+        self._graph = torch.cuda.CUDAGraph()
+        others = (each for each in trainer._graphs.values() if each is not None)
+        pool = next((each._graph.pool() for each in others), None)
+        with torch.cuda.graph(self._graph, pool, trainer._stream):
+            self._loss: Tensor = trainer._loss(*self._inputs) * self._scale
+            torch.autograd.backward(self._loss)
+
+    def __call__(self, batch: Batch, scale: float) -> Tensor:
+        """Adds the gradients of a batch of this shape, and returns its loss."""
+        for fixed, new in zip(self._inputs, batch.tensors, strict=True):
+            if fixed is not None and new is not None:
+                fixed.copy_(new)
+        self._scale.fill_(scale)
+        self._graph.replay()
+        return self._loss.detach()
 
 
 def train(
     trainer: Trainer,  # The trainer; changed in place. It may be saved between any two steps.
-    valid: Data | None = None,  # pairs to evaluate on; None skips evaluation
-    quality: Quality | None = None,  # what to measure at each evaluation besides the loss; None for nothing
+    valid: EncodedPairs | None = None,  # pairs to evaluate on; None skips evaluation
+    quality: GreedyBleu | None = None,  # what to measure at each evaluation besides the loss
 ) -> Iterator[TrainingStep]:
     """Runs and yields the remaining steps, and evaluates at the chosen interval."""
     options = trainer.options
     while trainer.step < options.steps:
         done = trainer.advance()
         if valid is not None and (done.step % options.evaluate_every == 0 or done.step == options.steps):
-            done = _evaluated(trainer, done, valid, quality)
+            own, averaged = trainer.evaluate(valid)
+            done = replace(done, valid_loss=own, valid_loss_average=averaged)
+            measured = quality and trainer.measure(quality, averaged is not None and averaged < own)
+            if quality and measured:
+                done = replace(
+                    done, bleu=measured.bleu, exact=measured.exact, bleu_sentences=len(quality.pairs)
+                )
         yield done
 
 
-def _evaluated(trainer: Trainer, done: TrainingStep, valid: Data, quality: Quality | None) -> TrainingStep:
-    own, averaged = trainer.evaluate(valid)
-    done = replace(done, valid_loss=own, valid_loss_average=averaged)
-    if quality is None:
-        return done
-    found = trainer.measure(quality, averaged is not None and averaged < own)
-    if found is None:
-        return done
-    return replace(done, bleu=found.bleu, exact=found.exact, bleu_sentences=len(quality.pairs))
+def _use_byte_dropout(model: nn.Module) -> None:
+    """Replaces every `nn.Dropout` of the model by `ByteDropout`."""
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is nn.Dropout:
+                setattr(parent, name, ByteDropout(child.p))
 
 
-def _random_name(device: str, rank: int) -> str:
-    return f"random/{device}/{rank}" if rank else f"random/{device}"
-
-
-def _optimizer(model: Network, options: TrainingOptions, rates: Mapping[str, float]) -> torch.optim.AdamW:
-    """AdamW over the weights that learn, in groups of one factor; vectors do not decay."""
-    trained = {name: each for name, each in model.named_parameters() if each.requires_grad}
+def _optimizer(model: nn.Module, options: TrainingOptions) -> torch.optim.AdamW:
+    """AdamW; vectors do not decay."""
     groups = [
         {
-            "params": [
-                each
-                for name, each in trained.items()
-                if (each.dim() > 1) == matrix and rates.get(name, 1.0) == factor
-            ],
+            "params": [each for each in model.parameters() if (each.dim() > 1) == matrix],
             "weight_decay": options.weight_decay if matrix else 0.0,
-            "factor": factor,
         }
-        for factor in sorted({rates.get(name, 1.0) for name in trained}, reverse=True)
         for matrix in (True, False)
     ]
     betas = (options.beta1, options.beta2)
@@ -267,3 +321,7 @@ def _optimizer(model: Network, options: TrainingOptions, rates: Mapping[str, flo
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _random_name(device: str, rank: int) -> str:
+    return f"random/{device}/{rank}" if rank else f"random/{device}"

@@ -21,8 +21,8 @@ from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
 from transformer.text.sentences import sentences
 from transformer.text.typed import clean
-from transformer.training.runs.stated import stated_task
-from transformer.training.toys.tasks import toy_data
+from transformer.training.stated import stated_task
+from transformer.training.toys import toy_data
 
 _USUAL = Path(__file__).resolve().parents[3] / "assets" / "models" / FORMER / EXAMPLES_FILE
 

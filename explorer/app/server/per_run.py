@@ -34,7 +34,7 @@ from transformer.decoding import SearchRules
 from transformer.interventions import Intervention
 from transformer.sampling import Draws, draw
 from transformer.trace import Capture
-from transformer.training.runs.history import History, read_history
+from transformer.training.history import History, read_history
 from transformer.translator import retrace
 
 LONGEST_IN_BATCH = 128

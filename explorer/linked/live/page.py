@@ -26,8 +26,8 @@ from transformer.decoding import FREE
 from transformer.storage.description import EXAMPLES_FILE, read_card, read_header
 from transformer.storage.files import CheckpointError
 from transformer.text.vocabulary import Tokenizer
-from transformer.training.runs.stated import stated_task
-from transformer.training.toys.tasks import toy_data
+from transformer.training.stated import stated_task
+from transformer.training.toys import toy_data
 
 WEIGHTS, PIECES = "model.safetensors", "tokenizer.model"
 MOST = 128

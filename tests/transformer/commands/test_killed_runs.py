@@ -19,10 +19,9 @@ from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
-from transformer.training.batches import encode_pairs
+from transformer.training.data import encode_pairs
 from transformer.training.options import TrainingOptions
-from transformer.training.runs.directory import RunDirectory
-from transformer.training.runs.files import STATE_FILE, Exported, load_exported
+from transformer.training.run import STATE_FILE, Exported, RunDirectory, load_exported
 from transformer.training.trainer import Trainer
 
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]

@@ -18,9 +18,9 @@ from waiting import until
 from transformer import Translator, load_translator
 from transformer.config import AttentionKind
 from transformer.storage.description import WEIGHTS_FILE
-from transformer.training.runs.files import LOG_FILE, STATE_FILE
-from transformer.training.runs.stated import stated_options
-from transformer.training.toys.tasks import LENGTH, toy_data
+from transformer.training.run import LOG_FILE, STATE_FILE
+from transformer.training.stated import stated_options
+from transformer.training.toys import LENGTH, toy_data
 from transformer.training.trainer import Trainer
 
 SMALL = ["--d-model", "32", "--d-ff", "64", "--n-heads", "2", "--batch-positions", "512", "--device", "cpu"]

@@ -9,7 +9,7 @@ from corpus import number_pairs
 
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, Tokenizer
-from transformer.training.batches import (
+from transformer.training.data import (
     EncodedPairs,
     encode_pairs,
     epoch_order,

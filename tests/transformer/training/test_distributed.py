@@ -17,7 +17,7 @@ from corpus import number_pairs, write_pairs
 from programs import main
 from safetensors.torch import load_file
 
-from transformer.training.runs.files import STATE_FILE
+from transformer.training.run import STATE_FILE
 
 ROOT = Path(__file__).parents[3]
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "16", "--n-heads", "2", "--d-ff", "16"]

@@ -11,7 +11,7 @@ from transformer.config import RecurrentConfig, Score
 from transformer.recurrent import Recurrent
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
-from transformer.training.batches import encode_pairs
+from transformer.training.data import encode_pairs
 from transformer.training.options import TrainingOptions
 from transformer.training.trainer import Trainer, train
 from transformer.translator import load_translator

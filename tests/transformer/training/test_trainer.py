@@ -16,12 +16,11 @@ from transformer.model import Transformer
 from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
-from transformer.training.batches import EncodedPairs, encode_pairs
-from transformer.training.dropout import ByteDropout
-from transformer.training.loss import ROWS_AT_ONCE, projected_loss
-from transformer.training.objective import evaluate_loss
+from transformer.training.data import EncodedPairs, encode_pairs
+from transformer.training.loss import ROWS_AT_ONCE, evaluate_loss, projected_loss
 from transformer.training.options import TrainingOptions, learning_rate
-from transformer.training.runs.files import (
+from transformer.training.progress import TerminalLine, duration
+from transformer.training.run import (
     LOG_FILE,
     STATE_FILE,
     Exported,
@@ -30,8 +29,7 @@ from transformer.training.runs.files import (
     load_state,
     save_state,
 )
-from transformer.training.runs.progress import TerminalLine, duration
-from transformer.training.trainer import Trainer, TrainingStep, train
+from transformer.training.trainer import ByteDropout, Trainer, TrainingStep, train
 
 OPTIONS = TrainingOptions(
     steps=8, batch_positions=120, warmup=3, learning_rate=5e-3, evaluate_every=4, checkpoint_every=2

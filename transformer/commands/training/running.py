@@ -25,15 +25,14 @@ from transformer.model import count_parameters
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.kinds import at_least
 from transformer.text.vocabulary import Tokenizer
-from transformer.training.cost import peak
-from transformer.training.data import Data
+from transformer.training.control import RunControl
+from transformer.training.data import EncodedPairs
 from transformer.training.distributed import Workers, joined
 from transformer.training.options import TrainingOptions
-from transformer.training.runs.control import RunControl
-from transformer.training.runs.directory import RunDirectory
-from transformer.training.runs.files import STATE_FILE, Exported, load_exported
-from transformer.training.runs.progress import TerminalLine
-from transformer.training.trainer import Quality, Trainer, TrainingStep, train
+from transformer.training.progress import TerminalLine, peak
+from transformer.training.quality import GreedyBleu
+from transformer.training.run import STATE_FILE, Exported, RunDirectory, load_exported
+from transformer.training.trainer import Trainer, TrainingStep, train
 
 SMALL = 5_000_000
 """Parameters below which a CPU trains on one thread: in such small products, threads wait for each other."""
@@ -89,10 +88,10 @@ def advance(
     arguments: argparse.Namespace,
     trainer: Trainer,
     exported: Exported,
-    valid: Data,
+    valid: EncodedPairs,
     control: RunControl,
     resume: bool,
-    quality: Quality | None = None,
+    quality: GreedyBleu | None = None,
 ) -> int:
     """Begins or resumes a run, and takes its steps; returns the exit status."""
     run_directory = RunDirectory(arguments.output, trainer, exported, _fingerprint(trainer.data))
@@ -116,7 +115,11 @@ def _threads(asked: int | None, trainer: Trainer) -> Iterator[None]:
 
 
 def _steps(
-    trainer: Trainer, valid: Data, quality: Quality | None, run_directory: RunDirectory, control: RunControl
+    trainer: Trainer,
+    valid: EncodedPairs,
+    quality: GreedyBleu | None,
+    run_directory: RunDirectory,
+    control: RunControl,
 ) -> int:
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     with ExitStack() as stack:
@@ -209,7 +212,7 @@ def exported_parts(
     return Exported(Tokenizer.train(texts, vocab_size, at_most))
 
 
-def _fingerprint(data: Data) -> str:
+def _fingerprint(data: EncodedPairs) -> str:
     digest = hashlib.sha256()
     for numbers in data.numbers():
         digest.update(numbers)
@@ -219,7 +222,7 @@ def _fingerprint(data: Data) -> str:
 def _report_start(trainer: Trainer, output: Path) -> None:
     print(
         f"{count_parameters(trainer.model):,} parameters on {trainer.device}; {len(trainer.data):,} "
-        f"{trainer.data.items}, the longest {trainer.data.longest} tokens; "
+        f"pairs, the longest {trainer.data.longest} tokens; "
         f"steps {trainer.step + 1:,} to {trainer.options.steps:,} into {output}.",
         file=sys.stderr,
         flush=True,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from transformer.training.runs.control import GO_ON, PAUSE, STOP
+from transformer.training.control import GO_ON, PAUSE, STOP
 
 ROOT = Path(__file__).resolve().parents[4]
 SAID = "said.txt"

@@ -14,7 +14,7 @@ from transformer.text.kinds import check_fields, one_of, whole
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
 from transformer.text.typed import clean
 from transformer.text.vocabulary import Tokenizer, TokenizerError
-from transformer.training.toys.tasks import LENGTHS, TOYS, toy_data
+from transformer.training.toys import LENGTHS, TOYS, toy_data
 
 OWN = "own"
 """The task of learning the visitor's own pairs."""

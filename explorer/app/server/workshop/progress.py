@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.training.runs.history import log_line
+from transformer.training.history import log_line
 
 POINTS = 300
 """Most points of a curve."""

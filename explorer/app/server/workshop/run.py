@@ -15,7 +15,7 @@ from explorer.app.server.workshop.progress import Curves, Log
 from transformer.storage.description import CONFIG_FILE, WEIGHTS_FILE
 from transformer.storage.files import read_json, write_json
 from transformer.text.pairs import SentencePair
-from transformer.training.runs.files import LOG_FILE
+from transformer.training.run import LOG_FILE
 
 RUN = "run"
 """Name of the directory that the process writes, inside the folder of the run."""

@@ -22,8 +22,8 @@ from transformer.storage.description import CARD_FILE, WEIGHTS_FILE
 from transformer.storage.files import write_atomically
 from transformer.storage.lock import claimed
 from transformer.text.pairs import DataError
-from transformer.training.runs.files import LOG_FILE, STATE_FILE
-from transformer.training.runs.history import write_history
+from transformer.training.history import write_history
+from transformer.training.run import LOG_FILE, STATE_FILE
 
 FOLDER = ".here"
 """Folder of the run, inside the folder of models; a name with a dot is no model's."""

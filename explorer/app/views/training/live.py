@@ -19,8 +19,8 @@ from explorer.figures.maps.heatmap import LARGEST
 from explorer.figures.pages.training.curves import FAINT, Curve, Panel, panels
 from transformer import Translation
 from transformer.config import Head
-from transformer.training.runs.progress import duration
-from transformer.training.toys.tasks import TOYS
+from transformer.training.progress import duration
+from transformer.training.toys import TOYS
 from transformer.view import HeadView, Window
 
 _MAP, _TILES = 400, 320

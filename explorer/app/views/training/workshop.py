@@ -30,7 +30,7 @@ from explorer.app.server.workshop.workshop import workshop
 from explorer.app.shell import frame
 from explorer.app.shell.models.model_picker import pick_model
 from explorer.app.views.training import live
-from transformer.training.toys.tasks import LENGTH, LENGTHS, TOYS
+from transformer.training.toys import LENGTH, LENGTHS, TOYS
 
 _SHOWN = 3
 """Pairs of a task that the form shows."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 from waiting import until
 
-from transformer.training.runs.control import GO_ON, PAUSE, STOP, RunControl
+from transformer.training.control import GO_ON, PAUSE, STOP, RunControl
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from transformer.storage.card import training_card
 from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.presets import PRESETS
-from transformer.training.runs.stated import stated_options, stated_task
+from transformer.training.stated import stated_options, stated_task
 
-MODELS = Path(__file__).parents[4] / "assets" / "models"
+MODELS = Path(__file__).parents[3] / "assets" / "models"
 CARD = "# A model\n\n```sh\npython -m transformer train --train a.tsv {}\n```\n"
 
 

@@ -12,11 +12,17 @@ from transformer.model import EncoderDecoder, Network
 from transformer.text.kinds import at_least
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
-from transformer.training.batches import encode_pairs, group_by_length
-from transformer.training.data import pad
-from transformer.training.trainer import TranslationQuality
+from transformer.training.data import encode_pairs, group_by_length, pad
 
 BATCH_POSITIONS = 4096
+
+
+@dataclass(frozen=True)
+class TranslationQuality:
+    """Quality of the translations of some sentences."""
+
+    bleu: float  # their BLEU
+    exact: float  # share of those that are their reference, letter for letter
 
 
 @dataclass(frozen=True)

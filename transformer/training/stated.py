@@ -8,7 +8,7 @@ from typing import Any
 
 from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, preset_name
-from transformer.training.toys.tasks import LENGTH, LENGTHS, TOYS
+from transformer.training.toys import LENGTH, LENGTHS, TOYS
 
 _CODE = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _FLAG = re.compile(r"--([a-z][a-z-]*)[ =]+([^\s\"'\\]+)")

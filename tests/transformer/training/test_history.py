@@ -15,9 +15,9 @@ from transformer.storage.description import HISTORY_FILE
 from transformer.storage.directory import load_checkpoint
 from transformer.storage.files import CheckpointError, read_json, write_json
 from transformer.text.pairs import DataError
+from transformer.training.history import POINTS, read_history, read_log, thinned, write_history
 from transformer.training.options import learning_rate
-from transformer.training.runs.history import POINTS, read_history, read_log, thinned, write_history
-from transformer.training.runs.stated import stated_options
+from transformer.training.stated import stated_options
 
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]
 STEPS = ["--steps", "12", "--warmup", "3", "--checkpoint-every", "4", "--evaluate-every", "5"]

@@ -11,8 +11,8 @@ from transformer.batches import translate_all
 from transformer.commands.translate import corpus_scores
 from transformer.model import Transformer
 from transformer.text.pairs import SentencePair
-from transformer.training.runs.progress import TerminalLine
-from transformer.training.runs.quality import greedy_bleu
+from transformer.training.progress import TerminalLine
+from transformer.training.quality import greedy_bleu
 from transformer.training.trainer import TrainingStep
 from transformer.translator import Translator, load_translator
 

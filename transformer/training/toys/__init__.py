@@ -1,1 +1,0 @@
-"""Toy tasks whose data the package makes itself: small enough to learn in a minute or two."""
