@@ -233,12 +233,12 @@ class ModelConfig:
         """What the norm is called."""
         return {"layer": "LayerNorm", "rms": "RMSNorm"}[self.norm_by]
 
-    @property
+    @cached_property
     def embedding_scale(self) -> float:
         """Factor on the token embeddings, sqrt(d_model) (section 3.4), or 1."""
         return math.sqrt(self.d_model) if self.scaled_embeddings else 1.0
 
-    @property
+    @cached_property
     def output_scale(self) -> float:
         """Factor on what the output projection reads, 1/√d_model or 1."""
         return self.d_model**-0.5 if self.scaled_output else 1.0

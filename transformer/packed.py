@@ -116,9 +116,11 @@ def for_few_rows(tensor: Tensor) -> Tensor:
 
 
 def lay_out(model: nn.Module) -> None:
-    """Lays all matrices of a model out for few rows."""
-    for parameter in model.parameters():
-        parameter.data = for_few_rows(parameter.data)
+    """Lays all matrices of a model out for few rows, but for those that cuDNN takes only as they are."""
+    for module in model.modules():
+        if not isinstance(module, nn.RNNBase):
+            for parameter in module.parameters(recurse=False):
+                parameter.data = for_few_rows(parameter.data)
 
 
 def _joined_bias(maps: Sequence[nn.Linear]) -> Tensor | None:

@@ -47,13 +47,13 @@ def test_a_layer_norm_shows_the_token_s_mean_and_deviation(app_models: Path):
     x = strip(shown, "x")
     assert f"μ = {x.mean():.3f}" in words(at)
     assert f"σ = {x.std():.3f}" in words(at)
-    norm = load_translator(app_models / "random").model.encoder.layers[1].self_attention_residual.norm
+    norm = load_translator(app_models / "random", "cpu").model.encoder.layers[1].self_attention_residual.norm
     np.testing.assert_allclose(strip(shown, "LayerNorm(x)"), norm(torch.tensor(x.copy())), atol=1e-4)
 
 
 def test_the_feed_forward_network_shows_its_most_active_units(app_models: Path):
     shown = named_charts(run(PAGE, model="random", step="2", part="decoder-forward", layer="3"))
-    network = load_translator(app_models / "random").model.decoder.layers[2].feed_forward
+    network = load_translator(app_models / "random", "cpu").model.decoder.layers[2].feed_forward
     units = network.activation(network.inner(torch.tensor(strip(shown["anatomy.forward"], "reads x").copy())))
     added = units.abs() * network.outer.weight.norm(dim=0)
     values, ids = added.topk(8)
@@ -81,7 +81,7 @@ def test_tied_embeddings_are_told_apart():
 
 def test_neighbours_of_an_embedding_are_its_largest_cosines(app_models: Path):
     shown = named_charts(run(PAGE, model="random", source="1", part="source-embedding"))["anatomy.neighbours"]
-    translator = load_translator(app_models / "random")
+    translator = load_translator(app_models / "random", "cpu")
     table = translator.model.embedding.weight
     token = translator.ids(TEXT)[0]
     cosines = torch.nn.functional.cosine_similarity(table, table[token][None])

@@ -21,7 +21,7 @@ BADGE = "what if, not the model's computation"
 def test_the_numbers_on_the_page_are_computed_independently(app_models: Path, model: str, kind: str):
     text, row = CASES["copy"].sentence, 2
     at = run(PAGE, section="all", model=model, kind=kind, step="3", source="3", **{kind: "1.2"})
-    true, shown = independent(load_translator(app_models / model), text, kind, (0, 1), row), charts(at)
+    true, shown = independent(load_translator(app_models / model, "cpu"), text, kind, (0, 1), row), charts(at)
     equal(strip(shown["read"], "x"), true["x"])
     equal(strip(shown["vectors"], "q"), true["q"])
     equal(array(shown["keys"]["data"][0]["z"]), true["k"])
@@ -34,7 +34,7 @@ def test_the_numbers_on_the_page_are_computed_independently(app_models: Path, mo
     equal(strip(shown["block"], "y, after FFN"), true["leaves"])
     equal(strip(shown["sum"], "head, all keys"), true["b"])
     equal(strip(shown["stream"], "+ update"), true["update"])
-    rows = load_translator(app_models / model).model.decoder.layers[0].cross_attention.out_proj.weight
+    rows = load_translator(app_models / model, "cpu").model.decoder.layers[0].cross_attention.out_proj.weight
     width = len(true["q"])
     if kind == "cross":
         equal(array(shown["output matrix"]["data"][0]["z"]), rows.T[width : 2 * width].detach().numpy())
@@ -108,7 +108,7 @@ def test_without_projections_the_output_is_a_mixture_of_the_inputs(app_models: P
         what_if="inputs",
         **{kind: "1.2"},
     )
-    true = independent(load_translator(app_models / "random"), CASES["copy"].sentence, kind, (0, 1), 2)
+    true = independent(load_translator(app_models / "random", "cpu"), CASES["copy"].sentence, kind, (0, 1), 2)
     equal(strip(charts(at)["other sum"], "y, what if"), true["y"])
     equal(strip(charts(at)["sum"], "head, all keys"), true["b"])
 

@@ -49,7 +49,8 @@ def log_probs() -> tuple[torch.Tensor, list[int]]:
     config: TransformerConfig = model.config
     source = torch.tensor([[*model.ids(TEXT), config.eos_id]])
     target = [*model.cut(OWN, "target").ids, config.eos_id]
-    logits = model.model(source, torch.tensor([[config.bos_id, *target[:-1]]]))[0]
+    read = torch.tensor([[config.bos_id, *target[:-1]]])
+    logits = model.model(*(each.to(model.device) for each in (source, read)))[0].cpu()
     return logits.double().log_softmax(-1), target
 
 

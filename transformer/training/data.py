@@ -30,21 +30,15 @@ class Batch:
     tokens: int  # ids to predict, without padding
 
     @property
-    def tensors(self) -> tuple[Tensor | None, ...]:
-        """What ``loss.SummedLoss`` takes."""
-        return self.src_ids, self.tgt_input_ids, self.tgt_ids, self.src_padding
-
-    @property
     def shape(self) -> tuple[int, int, int]:
         """Rows, and the lengths of source and target, with padding."""
         rows, source = self.src_ids.shape
         return rows, source, self.tgt_ids.shape[1]
 
-    def to(self, device: torch.device) -> Batch:
-        padding = None if self.src_padding is None else self.src_padding.to(device)
-        source, inputs, wanted = (
-            each.to(device) for each in (self.src_ids, self.tgt_input_ids, self.tgt_ids)
-        )
+    def to(self, device: torch.device, copy: bool = False) -> Batch:
+        tensors = (self.src_ids, self.tgt_input_ids, self.tgt_ids)
+        source, inputs, wanted = (each.to(device, copy=copy) for each in tensors)
+        padding = None if self.src_padding is None else self.src_padding.to(device, copy=copy)
         return Batch(source, inputs, wanted, padding, self.tokens)
 
 
@@ -125,9 +119,9 @@ def rounded(length: int) -> int:
 def make_batch(data: EncodedPairs, rows: Sequence[int], max_positions: int = 0) -> Batch:
     """The pairs with these indices as one padded batch.
 
-    With ``max_positions`` its shape is one of few: its lengths are ``rounded``, and unless most of it would be
-    empty it has as many rows as fit. An empty row reads one token, so that no softmax is over nothing, and
-    predicts none.
+    With ``max_positions`` its shape is one of few: its lengths are ``rounded``, and it has as many rows
+    as fit, unless most of them would be empty. An empty row reads one token, so that no softmax is over
+    nothing, and predicts none.
     """
     fill, bos, eos, _ = data.special
     source, target = ([side[row] for row in rows] for side in (data.source, data.target))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import torch
-from torch import Tensor, distributed, nn
+from torch import distributed, nn
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
@@ -71,9 +71,9 @@ class Workers:
         """A context in which gradients are added up in this process only."""
         return nullcontext()
 
-    def backward(self, loss: Tensor) -> None:
-        """Adds the gradients of a loss."""
-        torch.autograd.backward(loss)
+    def together(self) -> AbstractContextManager[None]:
+        """A context for work of all processes; JobError if one of them has ended."""
+        return nullcontext()
 
     def part_random(self, seed: int) -> None:
         """Gives each process after the first a random stream of its own, for dropout."""
@@ -137,9 +137,8 @@ class ProcessGroup(Workers):
         assert isinstance(module, DistributedDataParallel)
         return module.no_sync()
 
-    def backward(self, loss: Tensor) -> None:
-        with _lost_processes_named():
-            torch.autograd.backward(loss)
+    def together(self) -> AbstractContextManager[None]:
+        return _lost_processes_named()
 
     def part_random(self, seed: int) -> None:
         if not self.first:
@@ -151,6 +150,8 @@ def _lost_processes_named() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
+        if isinstance(error, torch.OutOfMemoryError):
+            raise
         raise JobError("Another process of the job has ended; this one stops, too.") from error
 
 

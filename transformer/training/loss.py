@@ -1,4 +1,4 @@
-"""Cross-entropy with label smoothing (section 5.4), without keeping the logits; its sum over a batch, its mean."""
+"""Cross-entropy with label smoothing (section 5.4), without keeping the logits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer.model import EncoderDecoder
-from transformer.training.data import EncodedPairs
+from transformer.training.data import Batch, EncodedPairs
 from transformer.training.distributed import ALONE, Workers
 
 ROWS_AT_ONCE = {False: 512, True: 8192}
@@ -51,7 +51,10 @@ class _ProjectedLoss(torch.autograd.Function):
             row_grad = p @ weight - (1 - smoothing) * weight[y] - smoothing * mean_weight
             feature_grad[rows] = row_grad * count[:, None]
             if weight_grad is not None:
-                _add_product(weight_grad, p.t(), h)
+                if p.dtype == weight_grad.dtype:
+                    weight_grad.addmm_(p.t(), h)
+                else:
+                    weight_grad += p.t() @ h
                 weight_grad.index_add_(0, y, h.float(), alpha=smoothing - 1)
         if weight_grad is not None:
             weight_grad -= smoothing / weight.shape[0] * features.float().sum(0)
@@ -64,14 +67,6 @@ class _ProjectedLoss(torch.autograd.Function):
         feature_grad, weight_grad = ctx.saved_tensors
         weight_grad = None if weight_grad is None else weight_grad * gradients[0]
         return feature_grad * gradients[0], weight_grad, None, None
-
-
-def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Adds a matrix product in place; a product in another dtype than the sum keeps its own dtype."""
-    if left.dtype == total.dtype:
-        total.addmm_(left, right)
-    else:
-        total += left @ right
 
 
 def projected_loss(
@@ -102,14 +97,12 @@ class SummedLoss(nn.Module):
         super().__init__()
         self.model, self._dtype, self._smoothing = model, dtype, smoothing
 
-    def forward(
-        self, src_ids: Tensor, tgt_input_ids: Tensor, tgt_ids: Tensor, padding: Tensor | None
-    ) -> Tensor:
-        """The loss of ``Batch.tensors``."""
-        with computing(src_ids.device, self._dtype):
-            memory = self.model.encode(src_ids, padding)
-            features = self.model.decode(tgt_input_ids, memory, padding).flatten(0, 1)
-        labels, pad = tgt_ids.flatten(), self.model.config.pad_id
+    def forward(self, batch: Batch) -> Tensor:
+        """The loss of a batch on the model's device, a scalar in nats."""
+        with computing(batch.src_ids.device, self._dtype):
+            memory = self.model.encode(batch.src_ids, batch.src_padding)
+            features = self.model.decode(batch.tgt_input_ids, memory, batch.src_padding).flatten(0, 1)
+        labels, pad = batch.tgt_ids.flatten(), self.model.config.pad_id
         if labels.device.type == "cpu":  # a GPU would have to wait until the positions are counted
             counted = labels != pad
             features, labels = features[counted], labels[counted]
@@ -149,9 +142,9 @@ def computing(device: torch.device, dtype: torch.dtype) -> ExitStack:
     """Sets up the forward pass: autocast if products are bfloat16, and the attention kernels that suit.
 
     The rows of training are short. On a CPU, attention then runs as plain products: the backward pass of the
-    fused kernel takes a quarter of such a step. On CUDA, FlashAttention's blocks of 128 would be nearly empty:
-    it takes three times as long for 12 tokens as the memory-efficient kernel, whose blocks are of 64. cuDNN's
-    makes a plan for each shape that it has not seen, which takes ten times as long as the step.
+    fused kernel takes a quarter of such a step. On CUDA, FlashAttention's blocks of 128 would be nearly
+    empty: it takes three times as long for 12 tokens as the memory-efficient kernel with its blocks of 64.
+    cuDNN's makes a plan for each shape that it has not seen, which takes ten times as long as the step.
     """
     stack = ExitStack()
     if dtype == torch.bfloat16:

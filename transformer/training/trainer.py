@@ -144,7 +144,7 @@ class Trainer:
             batches = [batch.to(self.device) for batch in self._next or self._draw()]
             self.used += options.accumulate * world
             counts = sum(batch.tokens for batch in batches), sum(map(self._cost, batches))
-            tokens, flops = self.workers.sum(*counts)
+            tokens, flops = counts if world == 1 else self.workers.sum(*counts)
             loss = torch.zeros((), device=self.device)
             for batch in batches:
                 loss += self._accumulate(batch, world / tokens, batch is batches[-1])
@@ -156,7 +156,8 @@ class Trainer:
                 self._update_average()
             self._next = self._draw()
             mean, length = torch.stack([loss / world, norm]).tolist()  # a GPU has computed all by here
-        (mean,) = self.workers.sum(mean)
+        if world > 1:
+            (mean,) = self.workers.sum(mean)
         return TrainingStep(self.step, mean, rate, length, int(tokens), time.perf_counter() - started, flops)
 
     def _draw(self) -> list[Batch]:
@@ -179,8 +180,8 @@ class Trainer:
             if recorded is not None:
                 return recorded(batch, scale)
         with nullcontext() if last else self.workers.local(self._loss):
-            loss: Tensor = self._loss(*batch.tensors) * scale
-            self.workers.backward(loss)
+            loss: Tensor = self._loss(batch) * scale
+            torch.autograd.backward(loss)
         return loss.detach()
 
     @torch.no_grad()
@@ -259,20 +260,19 @@ class _Recorded:
     """The forward and backward pass of one shape of batch as a CUDA graph, which reads at fixed addresses."""
 
     def __init__(self, trainer: Trainer, batch: Batch) -> None:
-        self._inputs = [each if each is None else each.clone() for each in batch.tensors]
+        self._batch = batch.to(trainer.device, copy=True)
         self._scale = torch.zeros((), device=trainer.device)
         self._graph = torch.cuda.CUDAGraph()
         others = (each for each in trainer._graphs.values() if each is not None)
         pool = next((each._graph.pool() for each in others), None)
         with torch.cuda.graph(self._graph, pool, trainer._stream):
-            self._loss: Tensor = trainer._loss(*self._inputs) * self._scale
+            self._loss: Tensor = trainer._loss(self._batch) * self._scale
             torch.autograd.backward(self._loss)
 
     def __call__(self, batch: Batch, scale: float) -> Tensor:
         """Adds the gradients of a batch of this shape, and returns its loss."""
-        for fixed, new in zip(self._inputs, batch.tensors, strict=True):
-            if fixed is not None and new is not None:
-                fixed.copy_(new)
+        for name in ("src_ids", "tgt_input_ids", "tgt_ids", "src_padding"):
+            getattr(self._batch, name).copy_(getattr(batch, name))
         self._scale.fill_(scale)
         self._graph.replay()
         return self._loss.detach()
@@ -286,7 +286,8 @@ def train(
     """Runs and yields the remaining steps, and evaluates at the chosen interval."""
     options = trainer.options
     while trainer.step < options.steps:
-        done = trainer.advance()
+        with trainer.workers.together():
+            done = trainer.advance()
         if valid is not None and (done.step % options.evaluate_every == 0 or done.step == options.steps):
             own, averaged = trainer.evaluate(valid)
             done = replace(done, valid_loss=own, valid_loss_average=averaged)

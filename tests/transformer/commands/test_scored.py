@@ -14,6 +14,7 @@ from programs import main
 
 from transformer.beam import beam_search
 from transformer.decoding import DecodingState, Node, NodeState, finish
+from transformer.devices import choose_device
 from transformer.training.data import pad
 from transformer.translator import load_translator
 
@@ -65,7 +66,7 @@ def test_lines_keep_their_places_and_the_bad_ones_are_named(
         assert reason in line
     assert main([*command, "--json"]) == 1
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert found[1] == {"log_prob": None, "tokens": 0, "mean": None, "device": "cpu"}
+    assert found[1] == {"log_prob": None, "tokens": 0, "mean": None, "device": str(choose_device("auto", 0))}
     assert found[2]["error"] == said[0]
 
 
@@ -92,7 +93,7 @@ def test_the_best_translations_are_those_that_the_search_finished(
     text, history = "The old man took a key out of his pocket.", list[Node]()
     translator = load_translator(MODEL)
     ids = (*translator.ids(text), translator.config.eos_id)
-    request = DecodingState(translator.model, pad([ids], translator.config.pad_id))
+    request = DecodingState(translator.model, pad([ids], translator.config.pad_id).to(translator.device))
     finish(beam_search(request, translator.limit(len(ids)), 4, translator.rules, history))
     finished = [node for node in history if node.state in (NodeState.FINISHED, NodeState.CUT)]
     expected = [node.hypothesis() for node in sorted(finished, key=lambda node: -node.score)]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from itertools import islice
 
 import pytest
@@ -15,6 +16,7 @@ from transformer.training.data import (
     epoch_order,
     group_by_length,
     make_batch,
+    rounded,
 )
 
 
@@ -97,3 +99,30 @@ def test_an_epoch_has_each_pair_as_often_as_its_weight_says(tokenizer: Tokenizer
         assert 30 < len(halves) == len(set(halves)) < 70
     assert first != second
     assert epoch(0) == first
+
+
+def test_few_shapes_hold_every_pair_once_with_rows_that_predict_nothing() -> None:
+    data = random_lengths(3000)
+    orders = epoch_order(data, 400, seed=3, epoch=0, few_shapes=True)
+    assert sorted(row for batch in orders for row in batch) == list(range(3000))
+    batches = [make_batch(data, rows, 400) for rows in orders]
+    shapes = Counter(batch.shape for batch in batches)
+    assert len(shapes) < len({make_batch(data, rows).shape for rows in orders}) / 2
+    assert sum(count for count in shapes.values() if count > 1) > 0.8 * len(batches)
+    for rows, batch in zip(orders, batches, strict=True):
+        assert max(batch.src_ids.numel(), batch.tgt_ids.numel()) <= 400
+        assert (
+            batch.tokens == int((batch.tgt_ids != PAD_ID).sum()) == sum(len(data.target[i]) + 1 for i in rows)
+        )
+        assert batch.src_padding is not None
+        assert batch.src_padding.any(1).all()
+        assert torch.equal(batch.src_padding[: len(rows)], batch.src_ids[: len(rows)] != PAD_ID)
+        assert (batch.tgt_ids[len(rows) :] == PAD_ID).all()
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [(1, 2), (2, 2), (8, 8), (9, 10), (16, 16), (17, 20), (33, 40), (65, 80)],
+)
+def test_lengths_are_rounded_up_to_one_of_four_steps(length: int, expected: int) -> None:
+    assert rounded(length) == expected

@@ -16,7 +16,7 @@ from transformer.model import Transformer
 from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
-from transformer.training.data import EncodedPairs, encode_pairs
+from transformer.training.data import EncodedPairs, encode_pairs, make_batch
 from transformer.training.loss import ROWS_AT_ONCE, evaluate_loss, projected_loss
 from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.progress import TerminalLine, duration
@@ -354,3 +354,48 @@ def test_training_on_cuda_lowers_the_loss(data: EncodedPairs) -> None:
     trainer = Trainer(Transformer(config).cuda(), data, options)
     steps = list(train(trainer, data))
     assert steps[-1].loss < steps[0].loss - 2
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_batch_of_few_shapes_has_the_loss_and_gradient_of_the_others(data: EncodedPairs, norm: str) -> None:
+    trainer = make_trainer(data, dropout=0.0, norm=norm)
+    for name in ("plain", "filled"):
+        batch = make_batch(data, range(5), 90 if name == "filled" else 0)
+        assert (len(batch.src_ids) > 5) == (name == "filled")
+        loss = trainer._loss(batch)
+        loss.backward()
+        found = loss.detach(), trainer.model.embedding.weight.grad.clone()
+        trainer.model.zero_grad()
+        if name == "plain":
+            expected = found
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
+
+
+def test_positions_below_zero_do_not_count() -> None:
+    features, weight = torch.randn(9, 8, requires_grad=True), torch.randn(12, 8, requires_grad=True)
+    labels = torch.tensor([3, -1, 0, 11, -1, 5, 5, 2, -1])
+    projected_loss(features, weight, labels, 0.1).backward()
+    found = features.grad, weight.grad
+    features.grad = weight.grad = None
+    expected = F.cross_entropy(
+        features @ weight.t(), labels, label_smoothing=0.1, reduction="sum", ignore_index=-1
+    )
+    expected.backward()
+    torch.testing.assert_close(found, (features.grad, weight.grad), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_recorded_steps_are_those_that_are_launched(
+    data: EncodedPairs, accumulate: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, found = replace(OPTIONS, steps=12, accumulate=accumulate), []
+    for most in (0, 100):
+        monkeypatch.setattr("transformer.training.trainer.MOST_GRAPHS", most)
+        torch.manual_seed(1)
+        config = replace(make_trainer(data).model.config, dropout=0.0)
+        torch.manual_seed(2)
+        trainer = Trainer(Transformer(config).cuda(), data, options)
+        found.append([done.loss for done in train(trainer, data)])
+        assert any(trainer._graphs.values()) == bool(most)
+    assert found[0] == pytest.approx(found[1], rel=1e-3)
