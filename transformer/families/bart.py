@@ -164,7 +164,7 @@ LANGUAGES = tuple(_CODES.split())
 
 
 def in_fairseq_order(directory: Path) -> dict[str, int]:
-    """The ids of fairseq: four special pieces, then those of a sentencepiece model without its first three."""
+    """The ids of fairseq: four special pieces, then those of the model without its first three."""
     return {name: at for at, name in enumerate((*SPECIAL, *names_of(directory / PIECES_FILE)[3:]))}
 
 

@@ -16,6 +16,7 @@ from transformer.storage.description import check_parameters
 from transformer.storage.files import CheckpointError
 
 Json = dict[str, Any]
+GENERATION_FILE = "generation_config.json"
 ACTIVATIONS = {"swish": "silu", "silu": "silu", "gelu": "gelu", "relu": "relu"}
 """Our names of activations by theirs."""
 

@@ -130,12 +130,19 @@ class WholePieces(Pieces):
         return byte_name(piece) if self._bytes else super().shown(piece)
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
-        read, unknown = self._tokenizer.encode(text, add_special_tokens=False), self.ids[UNK]
+        at, before, unknown = 0, "", self.ids[UNK]
+        # languages first: the library would take the space behind one for a piece
+        while (word := text[at:].split(" ", 1)[0]) in self.ids and is_language(word):
+            yield self.ids[word], word, at, at + len(word)
+            at += len(word) + 1
+        read = self._tokenizer.encode(text[at:], add_special_tokens=False)
         for number, (begin, end) in zip(read.ids, read.offsets, strict=True):
-            piece = self.pieces[number]
+            piece, begin, end = self.pieces[number], at + begin, at + end
             if number == unknown:  # named by its text, as sentencepiece does
-                piece = SPACE * (" " in f" {text}"[begin : begin + 2]) + text[begin:end].strip()
+                first = begin == at or " " in text[begin - 1 : begin + 1]
+                piece = SPACE * (first and before != SPACE) + text[begin:end].strip()
             yield number, piece, begin, end
+            before = piece
 
     def decode(self, ids: Iterable[int]) -> str:
         return str(self._tokenizer.decode([*ids], skip_special_tokens=True)).strip()

@@ -1,4 +1,4 @@
-"""The formats of models that can be opened; nothing else asks of which a model is. No PyTorch until it opens."""
+"""The formats of models that can be opened; nothing else asks of which a model is. No PyTorch at import."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from transformer.config import ModelConfig
 from transformer.families import pieces
 from transformer.families.bart import BART, MBART
-from transformer.families.family import Family
+from transformer.families.family import GENERATION_FILE, Family
 from transformer.families.m2m import M2M100
 from transformer.families.marian import MARIAN
 from transformer.families.t5 import T5
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 FAMILIES: tuple[Family, ...] = (MARIAN, T5, M2M100, MBART, BART)
 """Whatever is of none of them is taken for a model that this package has written."""
-GENERATION_FILE = "generation_config.json"
 WELCOME = CARD_FILE, HEADS_FILE
 _BESIDE = "vocab.json", "target_vocab.json", pieces.SETTINGS_FILE, pieces.ADDED_FILE, GENERATION_FILE
 """Files that a published model may have besides."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from transformer.config import TransformerConfig
 from transformer.decoding import SearchRules
-from transformer.families.registry import GENERATION_FILE
+from transformer.families.family import GENERATION_FILE
 from transformer.storage.files import CheckpointError, read_json
 from transformer.text.kinds import number, whole
 

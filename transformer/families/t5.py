@@ -167,7 +167,7 @@ _EXTRA = re.compile(r"<extra_id_\d+>")
 
 
 def vocabulary(directory: Path, config: TransformerConfig) -> tuple[PublishedVocabulary, TransformerConfig]:
-    """The vocabulary of a directory: pieces, and extra ids behind them, last one first; further rows are unused.
+    """The vocabulary of a directory: pieces, and extra ids behind them, last one first.
 
     CheckpointError if a file is missing, damaged or too large, or there are more pieces than rows.
     """

@@ -53,7 +53,9 @@ TEXTS = [
 
 def read_vocabulary(directory, source, target, separate):
     sizes = {"vocab_size": source, "target_vocab_size": target if separate else None}
-    return vocabulary(directory, TransformerConfig(**sizes, eos_id=0, pad_id=1, shared_embeddings=not separate))[0]
+    return vocabulary(
+        directory, TransformerConfig(**sizes, eos_id=0, pad_id=1, shared_embeddings=not separate)
+    )[0]
 
 
 @pytest.fixture(scope="module", params=["one", "languages", "separate"])
