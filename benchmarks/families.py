@@ -33,8 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.interleave import interleaved, report
 from benchmarks.marian import ours, print_peak, theirs
 from transformer import load_translator
-from transformer.families.pairs import PIECES_FILE as M2M_PIECES
-from transformer.families.t5.vocabulary import PIECES_FILE as T5_PIECES
+from transformer.families.bart import PIECES_FILE as M2M_PIECES
+from transformer.families.t5 import PIECES_FILE as T5_PIECES
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = 32_000

@@ -12,7 +12,7 @@ from m2m_models import write_m2m
 from explorer.app.server import models
 from explorer.app.server.language_names import language_name
 from explorer.figures.base.labels import is_special
-from transformer.families.m2m.languages import M2M, NLLB
+from transformer.families.m2m import M2M, NLLB
 
 TEXT = "two dogs ran over the hills ."
 

@@ -1,1 +1,1 @@
-"""Other people's checkpoints, one folder each."""
+"""Other people's checkpoints, one file each."""

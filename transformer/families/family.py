@@ -1,17 +1,115 @@
-"""A format of model directories, and what every format says of itself. No PyTorch until a model is opened."""
+"""A family of checkpoints, as transformers and the Hub have them: its values, and how its config is ours.
+
+No PyTorch: a model is described without it.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from transformer.config import ModelConfig, TransformerConfig
-from transformer.storage.description import CARD_FILE, HEADS_FILE, Description
+from transformer.config import TransformerConfig
+from transformer.families.pieces import PublishedVocabulary
+from transformer.storage.description import check_parameters
+from transformer.storage.files import CheckpointError
 
-if TYPE_CHECKING:
-    from transformer.storage.directory import Checkpoint
+Json = dict[str, Any]
+GENERATION_FILE = "generation_config.json"
+ACTIVATIONS = {"swish": "silu", "silu": "silu", "gelu": "gelu", "relu": "relu"}
+"""Our names of activations by theirs."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """What opening a model asks of its family."""
+
+    name: str  # how people call its models
+    types: tuple[str, ...]  # what ``model_type`` of config.json may say
+    files: tuple[
+        str, ...
+    ]  # of a vocabulary without tokenizer.json; the first of them tells the families apart
+    tokenizers: tuple[str, ...]  # classes of transformers that put tokens in this family's order
+    # entries of config.json, and its path for messages, as our config
+    config: Callable[[Json, Path], TransformerConfig]
+    # our name of every weight besides the tables → theirs
+    names: Callable[[TransformerConfig], dict[str, str]]
+    # for the tables of source, target and output: the names under which a file may hold each, its own first
+    tables: Callable[[TransformerConfig], Sequence[Sequence[str]]]
+    # the vocabulary of a directory, and the config with what only the vocabulary knows
+    vocabulary: Callable[[Path, TransformerConfig], tuple[PublishedVocabulary, TransformerConfig]]
+    prefix: str = "model."  # of names of weights, which models saved without their output projection lack
+
+
+FIELDS: dict[str, tuple[str, Any]] = {
+    "d_model": ("d_model", 1024),
+    "d_ff": ("encoder_ffn_dim", 4096),
+    "decoder_d_ff": ("decoder_ffn_dim", 4096),
+    "n_heads": ("encoder_attention_heads", 16),
+    "n_encoder_layers": ("encoder_layers", 12),
+    "n_decoder_layers": ("decoder_layers", 12),
+    "dropout": ("dropout", 0.1),
+    "max_positions": ("max_position_embeddings", 1024),
+    "pad_id": ("pad_token_id", 1),
+    "bos_id": ("decoder_start_token_id", 2),
+    "eos_id": ("eos_token_id", 2),
+}
+"""Maps our field to that of Marian's and fairseq's relatives and the reference's default."""
+
+
+def config_of(
+    values: Json,
+    path: Path,
+    fields: Mapping[str, tuple[str, Any]],  # our field → theirs and its default, besides ``FIELDS``
+    required: Mapping[str, object],  # entries whose other values would mean another architecture
+    activation: str,  # the default
+    choices: Json,  # what all of the family have in common
+) -> TransformerConfig:
+    """The config of Marian's and fairseq's relatives; CheckpointError if an entry is wrong or unsupported."""
+    require(values, required, path)
+    heads, twin = values.get("decoder_attention_heads", 16), values.get("encoder_attention_heads", 16)
+    if heads != twin:
+        raise CheckpointError(
+            f"{path} has decoder_attention_heads = {heads!r:.80}, but encoder_attention_heads = "
+            f"{twin!r:.80}; only models with equal values are supported."
+        )
+    named = one_of(values, "activation_function", activation, ACTIVATIONS, "activation", path)
+    return built(taken(values, FIELDS | dict(fields)) | choices | {"activation": named}, path)
+
+
+def require(values: Json, required: Mapping[str, object], path: Path) -> None:
+    """CheckpointError if an entry is there and says something else than what this package can compute."""
+    for name, needed in required.items():
+        if values.get(name, needed) != needed:
+            raise CheckpointError(f"{path} says {name} = {values[name]!r:.80}; only {needed!r} is supported.")
+
+
+def one_of(values: Json, name: str, default: str, known: Mapping[str, Any], what: str, path: Path) -> Any:
+    """What a table says of an entry; CheckpointError if the table does not know it."""
+    value = values.get(name, default)
+    if not isinstance(value, str) or value not in known:
+        raise CheckpointError(f"{path} has the {what} {value!r:.80}; supported are {', '.join(known)}.")
+    return known[value]
+
+
+def taken(values: Json, fields: Mapping[str, tuple[str, Any]]) -> Json:
+    """Our fields, each from its entry, or the reference's default; a list of one id is that id."""
+    ours = {field: values.get(name, default) for field, (name, default) in fields.items()}
+    lists = {name: value for name, value in ours.items() if name.endswith("_id") and isinstance(value, list)}
+    return ours | {name: value[0] for name, value in lists.items() if len(value) == 1}
+
+
+def built(ours: Json, path: Path) -> TransformerConfig:
+    """The config of fields; CheckpointError if one is out of range, or the model would be too large."""
+    if ours.get("decoder_d_ff") == ours["d_ff"]:
+        ours = ours | {"decoder_d_ff": None}
+    try:
+        config = TransformerConfig.from_dict(ours)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} describes no usable model: {error}") from error
+    check_parameters(path, config)
+    return config
 
 
 def every_part(
@@ -23,36 +121,3 @@ def every_part(
         ("decoder", config.n_decoder_layers, decoder),
     ):
         yield from ((stack, layer, *names) for layer in range(depth) for names in parts.items())
-
-
-class Family(ABC):
-    """A format of model directories."""
-
-    name: str = ""  # how people call its models; empty if none of them is on the Hub in this format
-    library: str  # who opens such a model, for the Hub
-    required: tuple[str, ...]  # files that a published model has besides its weights
-    welcome: tuple[str, ...] = (CARD_FILE, HEADS_FILE)  # files that it may have
-
-    @abstractmethod
-    def owns(self, directory: Path) -> bool:
-        """True if a directory has this format."""
-
-    def publishes(self, names: Collection[str]) -> bool:
-        """True if a published model with these files has this format."""
-        return set(self.required) <= set(names)
-
-    @abstractmethod
-    def weights(self, names: Collection[str]) -> list[str]:
-        """The files of weights among those of a published model; empty if there are none."""
-
-    @abstractmethod
-    def config(self, directory: Path) -> ModelConfig:
-        """The config of a model, read without its weights; CheckpointError if the package cannot open it."""
-
-    def describe(self, directory: Path) -> Description | None:
-        """Description from the files beside the weights; None if only the opened model knows."""
-        return None
-
-    @abstractmethod
-    def load(self, directory: Path) -> Checkpoint:
-        """Opens a model; CheckpointError if a file is missing, damaged, another model's, or unsupported."""

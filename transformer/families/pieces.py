@@ -1,111 +1,177 @@
-"""The pieces of published vocabularies: a sentencepiece model that splits text, and a table of their ids.
+"""The pieces of published vocabularies: what splits a text, and a table of ids.
 
-Special pieces stay whole wherever they stand in a text, as the libraries of these models read them.
+Two libraries split: sentencepiece, with a table of ids beside it; and tokenizers, whose one file holds both.
+Special pieces and added tokens stay whole wherever they stand in a text, as in transformers.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import sentencepiece
 
-from transformer.config import TransformerConfig
-from transformer.storage.files import CheckpointError, check_vocabulary
+from transformer.storage.files import MAX_TOKENIZER_BYTES, CheckpointError, check_vocabulary, read_json
 from transformer.text import typed
 from transformer.text.typed import PiecedText, without_surrogates
-from transformer.text.words import EOS, PAD, UNK
+from transformer.text.words import BOS, EOS, PAD, SPACE, UNK, is_language
+
+WHOLE_FILE = "tokenizer.json"
+SETTINGS_FILE, ADDED_FILE = "tokenizer_config.json", "added_tokens.json"
+SPECIAL = BOS, PAD, EOS, UNK
+"""The first four pieces in fairseq's order; sentencepiece has three others, in another order."""
+_HEAD_BYTES = 2**20
+"""Added tokens stand before the pieces of a ``tokenizer.json``: so far into the file they are looked for."""
 
 
-def _shown(piece: str) -> str:
-    return piece if piece.isascii() else without_surrogates(piece)
+class Pieces:
+    """The pieces of one side: their ids, and the two ways between texts and ids."""
 
-
-class PieceIds:
-    """Maps pieces to ids and back."""
-
-    def __init__(self, ids: dict[str, int], size: int, shown: Callable[[str], str] = _shown) -> None:
-        self.ids = ids
+    def __init__(self, ids: Mapping[str, int], size: int, special: Collection[str]) -> None:
+        self.ids, self.special = ids, frozenset(special)
         names = dict.fromkeys(range(size), "") | {number: piece for piece, number in ids.items()}
         # the piece of each id, as a page can show it
-        self.pieces = tuple(shown(names[number]) or f"<unused {number}>" for number in range(size))
+        self.pieces = tuple(self.shown(names[number]) or f"<unused {number}>" for number in range(size))
 
-    def number(self, piece: str) -> int:
-        """The id of the piece, or the id of `<unk>` if the table lacks the piece."""
-        return self.ids.get(piece, self.ids[UNK])
+    def shown(self, piece: str) -> str:
+        """The name of a piece of a file."""
+        return piece if piece.isascii() else without_surrogates(piece)
 
-
-def no_lead(text: str) -> int:
-    """No text begins with a piece of its own."""
-    return 0
-
-
-class Splitter:
-    """Splits texts into pieces and looks their ids up. CheckpointError if the model is damaged."""
-
-    def __init__(
-        self,
-        model: bytes,  # of the sentencepiece model
-        name: str,  # of its file
-        table: PieceIds,  # ids of the pieces
-        special: Collection[str] = (EOS, UNK, PAD),  # pieces that stay whole, and that no text is written of
-        lead: Callable[[str], int] = no_lead,  # how many characters at the start of a text are one piece
-    ) -> None:
-        self._processor = processor(model, name)
-        self.table, self._special, self._lead = table, frozenset(special), lead
-
-    @cached_property
-    def _parts(self) -> re.Pattern[str]:
-        longest = sorted(self._special, key=lambda piece: (-len(piece), piece))
-        return re.compile(f"({'|'.join(map(re.escape, longest))})")
-
-    def split(self, text: str) -> Iterator[tuple[str, int, int]]:
-        """Each piece of a text, where it begins, and where it ends."""
-        end = 0
-        for part in filter(None, self._parts.split(text)):
-            begin, end = end, end + len(part)
-            if part in self._special:
-                yield part, begin, end
-                continue
-            if lead := self._lead(part):
-                yield part[:lead], begin, begin + lead
-                begin += lead
-            found = self._processor.EncodeAsOffsetMapping(text[begin:end])
-            for piece, (first, last) in zip(found["pieces"], found["offsets"], strict=True):
-                yield piece, begin + first, begin + last
-
-    def encode(self, text: str) -> list[int]:
-        """The ids of a text that has been read, without `</s>` at the end."""
-        return [self.table.number(piece) for piece, *_ in self.split(text)]
-
-    def cut(self, text: str) -> PiecedText:
-        """Reads a text as it was typed, and splits it; without `</s>` at the end."""
-        table = self.table
-
-        def lacks(character: str) -> bool:
-            return any(piece not in table.ids for piece, *_ in self.split(character))
-
-        reading = typed.read(text, lacks)
-        found = list(self.split(reading.text))
-        pieces, ids = [piece for piece, *_ in found], [table.number(piece) for piece, *_ in found]
-        return typed.cut(reading, ids, pieces, [(first, last) for _, first, last in found], table.ids[UNK])
+    def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
+        """The id of each piece of a text, the piece, where it begins, and where it ends."""
+        raise NotImplementedError
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; special pieces are left out."""
-        pieces = (self.table.pieces[number] for number in ids)
-        text = self._processor.DecodePieces([piece for piece in pieces if piece not in self._special])
-        return str(text).replace("▁", " ").strip()
+        raise NotImplementedError
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text that has been read, without `</s>` at the end."""
+        return [number for number, *_ in self.split(text)]
+
+    def cut(self, text: str) -> PiecedText:
+        """Reads a text as it was typed, and splits it; without `</s>` at the end."""
+        unknown = self.ids[UNK]
+        reading = typed.read(text, lambda character: unknown in self.encode(character))
+        ids, pieces, begins, ends = zip(*self.split(reading.text), strict=True) if reading.text else ((),) * 4
+        return typed.cut(reading, ids, pieces, tuple(zip(begins, ends, strict=True)), unknown)
+
+
+class SentencePieces(Pieces):
+    """Pieces of a sentencepiece model; CheckpointError if it is damaged."""
+
+    def __init__(
+        self,
+        path: Path,  # the sentencepiece model
+        ids: Mapping[str, int],
+        size: int,
+        special: Collection[str],
+        lead: str = r"(?!)",  # what is a piece of its own at the start of a text
+    ) -> None:
+        self._processor, self._lead = processor(path), re.compile(lead, re.DOTALL)
+        added, marked = added_tokens(path.parent, ids, size)
+        super().__init__({**ids, **added}, size, {*special, *marked})
+        self._whole = self.special | added.keys()
+
+    @cached_property
+    def _parts(self) -> re.Pattern[str]:
+        longest = sorted(self._whole, key=lambda piece: (-len(piece), piece))
+        return re.compile(f"({'|'.join(map(re.escape, longest))})")
+
+    def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
+        unknown, end = self.ids[UNK], 0
+        for part in filter(None, self._parts.split(text)):
+            begin, end = end, end + len(part)
+            if part in self._whole:
+                yield self.ids.get(part, unknown), part, begin, end
+                continue
+            if lead := self._lead.match(part):
+                yield self.ids.get(lead[0], unknown), lead[0], begin, begin + len(lead[0])
+                begin += len(lead[0])
+            read = self._processor.EncodeAsOffsetMapping(text[begin:end])
+            for piece, (first, last) in zip(read["pieces"], read["offsets"], strict=True):
+                yield self.ids.get(piece, unknown), piece, begin + first, begin + last
+
+    def decode(self, ids: Iterable[int]) -> str:
+        pieces = (self.pieces[number] for number in ids)
+        text = self._processor.DecodePieces([piece for piece in pieces if piece not in self.special])
+        return str(text).replace(SPACE, " ").strip()
+
+
+class WholePieces(Pieces):
+    """Pieces of a tokenizer of the library tokenizers."""
+
+    def __init__(self, path: Path, tokenizer: Any, size: int, special: Collection[str]) -> None:
+        """CheckpointError, naming the file, if a special piece is missing or a piece has no row."""
+        ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
+        if missing := [piece for piece in special if piece not in ids]:
+            raise CheckpointError(
+                f"{path} has no piece {missing[0]}, so it is not the vocabulary of such a model."
+            )
+        if max(ids.values()) >= size:
+            raise CheckpointError(
+                f"{path} has {max(ids.values()) + 1:,} pieces, but config.json has {size:,} rows for them; "
+                "the files belong to different models."
+            )
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.add_special_tokens([*special, *filter(is_language, ids)])  # which have ids, and stay whole
+        added = tokenizer.get_added_tokens_decoder().values()
+        self.path, self._tokenizer = path, tokenizer
+        self._bytes = type(tokenizer.decoder).__name__ == "ByteLevel"
+        super().__init__(ids, size, {token.content for token in added if token.special})
+
+    def shown(self, piece: str) -> str:
+        return byte_name(piece) if self._bytes else super().shown(piece)
+
+    def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
+        at, before, unknown = 0, "", self.ids[UNK]
+        # languages first: the library would take the space behind one for a piece
+        while (word := text[at:].split(" ", 1)[0]) in self.ids and is_language(word):
+            yield self.ids[word], word, at, at + len(word)
+            at += len(word) + 1
+        read = self._tokenizer.encode(text[at:], add_special_tokens=False)
+        for number, (begin, end) in zip(read.ids, read.offsets, strict=True):
+            piece, begin, end = self.pieces[number], at + begin, at + end
+            if number == unknown:  # named by its text, as sentencepiece does
+                first = begin == at or " " in text[begin - 1 : begin + 1]
+                piece = SPACE * (first and before != SPACE) + text[begin:end].strip()
+            yield number, piece, begin, end
+            before = piece
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return str(self._tokenizer.decode([*ids], skip_special_tokens=True)).strip()
+
+    def check_frame(self, before: Collection[str]) -> None:
+        """CheckpointError if the file puts other tokens around a text than one of these pieces and `</s>`."""
+        bare, framed = (self._tokenizer.encode("a", add_special_tokens=add).ids for add in (False, True))
+        firsts = [[self.ids[piece]] for piece in before] or [[]]
+        ends = [[*first, *bare, self.ids[EOS]] for first in firsts]
+        if framed != bare and framed not in ends:
+            raise CheckpointError(
+                f"{self.path} puts other tokens around a text than models of this family read; it is not "
+                "supported."
+            )
 
 
 class PublishedVocabulary:
-    """A vocabulary that splits source and target texts, each with its own splitter, or both with one."""
+    """A vocabulary that splits source and target texts, each with its own pieces, or both with the same."""
 
-    def __init__(self, source: Splitter, target: Splitter) -> None:
-        self._source, self._target = source, target
-        self.source, self.target = source.table, target.table
+    def __init__(
+        self,
+        source: Pieces,
+        target: Pieces,
+        languages: Sequence[str] = (),  # pieces that name a language, in the order of their ids
+        pair: bool = False,  # whether a text begins with two of them, its own and that of the output
+        before: Sequence[str] = (),  # pieces that stand before each source
+    ) -> None:
+        self.source, self.target, self.languages, self.pair = source, target, tuple(languages), pair
+        self._before = tuple(before)
 
     @property
     def vocab_size(self) -> int:
@@ -119,27 +185,38 @@ class PublishedVocabulary:
 
     def read(self, text: str) -> str:
         """The text cleaned, with plain characters for typographic ones that have no piece."""
-        return self.cut(text).read.text
+        return self.source.cut(text).read.text
 
     def cut(self, text: str) -> PiecedText:
-        """Reads a source text as it was typed, and splits it; without `</s>` at the end."""
-        return self._source.cut(text)
+        """Reads a source text as it was typed, and splits it; without `</s>` at the end.
+
+        The language of the output, if the text begins with a pair, is no piece of the source.
+        """
+        cut = self.source.cut(text)
+        if self.pair and len(cut.ids) > 1 and set(cut.pieces[:2]) <= set(self.languages):
+            rest: Any = {name: _without_second(getattr(cut, name)) for name in ("ids", "pieces", "words")}
+            return replace(cut, start=cut.ids[1], **rest)
+        if not cut.ids or not self._before:
+            return cut
+        ids = tuple(self.source.ids[piece] for piece in self._before)
+        words = (-1,) * len(ids) + cut.words
+        return replace(cut, ids=ids + cut.ids, pieces=self._before + cut.pieces, words=words)
 
     def cut_target(self, text: str) -> PiecedText:
         """Reads a target text as it was typed, and splits it; without `</s>` at the end."""
-        return self._target.cut(text)
+        return self.target.cut(text)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a source text that has been read, without `</s>` at the end."""
-        return self._source.encode(text)
+        return [*(self.source.ids[piece] for piece in self._before), *self.source.encode(text)]
 
     def encode_target(self, text: str) -> list[int]:
         """The ids of a target text that has been read, without `</s>` at the end."""
-        return self._target.encode(text)
+        return self.target.encode(text)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of target ids; special pieces are left out."""
-        return self._target.decode(ids)
+        return self.target.decode(ids)
 
     def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of source ids, with `▁` kept."""
@@ -150,35 +227,157 @@ class PublishedVocabulary:
         return tuple(self.target.pieces[number] for number in ids)
 
 
-def check_ids(directory: Path, config: TransformerConfig, vocabulary: PublishedVocabulary) -> None:
-    """CheckpointError if a config and a vocabulary number the special pieces differently."""
-    for piece, number in ((EOS, config.eos_id), (PAD, config.pad_id), (UNK, config.unk_id)):
-        if vocabulary.source.ids[piece] != number:
-            raise CheckpointError(
-                f"config.json in {directory} gives {piece} the id {number}, but the vocabulary has "
-                f"{vocabulary.source.ids[piece]}; the files belong to different models."
-            )
+def _without_second(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (values[0], *values[2:])
 
 
-def processor(model: bytes, name: str) -> Any:
-    """A sentencepiece model; CheckpointError if it is damaged or empty."""
+def languages_of(pieces: Pieces) -> tuple[str, ...]:
+    """The pieces that name a language, in the order of their ids."""
+    return tuple(sorted(filter(is_language, pieces.ids), key=lambda piece: pieces.ids[piece]))
+
+
+def is_whole(directory: Path, file: str) -> bool:
+    """True if a directory has its vocabulary in ``tokenizer.json`` alone, without a file of sentencepiece."""
+    return (directory / WHOLE_FILE).is_file() and not (directory / file).is_file()
+
+
+def whole_pieces(
+    directory: Path,
+    size: int,  # rows of embeddings
+    special: Collection[str] = SPECIAL,  # pieces that there must be
+) -> WholePieces:
+    """The pieces of a ``tokenizer.json``; CheckpointError if it is damaged, too large, or another model's."""
+    from tokenizers import Tokenizer
+
+    path = directory / WHOLE_FILE
+    check_vocabulary(path, MAX_TOKENIZER_BYTES)
     try:
-        found = sentencepiece.SentencePieceProcessor(model_proto=model)
-        n_pieces = found.get_piece_size() if model else 0
-        found.IdToPiece(list(range(n_pieces)))  # each is UTF-8
-    except (RuntimeError, TypeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{name} is damaged or is not a sentencepiece model.") from error
-    if n_pieces == 0:
-        raise CheckpointError(f"{name} is empty or is not a sentencepiece model.")
-    return found
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise CheckpointError(f"{path} is damaged or is not a vocabulary.") from error
+    return WholePieces(path, tokenizer, size, special)
 
 
-def read_model(path: Path) -> bytes:
-    """The bytes of a vocabulary; CheckpointError if there is none, or it is too large."""
+def settings_of(directory: Path) -> dict[str, Any]:
+    """The content of ``tokenizer_config.json``; empty if there is none."""
+    path = directory / SETTINGS_FILE
+    return read_json(path) if path.exists() else {}
+
+
+def added_tokens(directory: Path, ids: Mapping[str, int], size: int) -> tuple[dict[str, int], set[str]]:
+    """Tokens that somebody added to a vocabulary, with their ids; and those of them that no text is written of.
+
+    They stand in ``tokenizer.json``, in ``added_tokens.json`` and twice in ``tokenizer_config.json``; the last
+    file counts. One without an id gets the next. Those without a row are left out.
+    """
+    settings = settings_of(directory)
+    numbers = read_json(directory / ADDED_FILE) if (directory / ADDED_FILE).exists() else {}
+    entries = [
+        *_head(directory / WHOLE_FILE),
+        *({"content": piece, "id": id_} for piece, id_ in numbers.items()),
+    ]
+    decoder = settings.get("added_tokens_decoder")
+    for number, entry in decoder.items() if isinstance(decoder, dict) else ():
+        if isinstance(entry, dict) and number.isdecimal():
+            entries.append(entry | {"id": int(number)})
+    for name in ("additional_special_tokens", "extra_special_tokens"):
+        listed = settings.get(name)
+        for token in listed if isinstance(listed, list) else ():
+            entries.append((token if isinstance(token, dict) else {"content": token}) | {"special": True})
+    added: dict[str, int] = {}
+    special: set[str] = set()
+    last = max(ids.values(), default=-1)
+    for entry in entries:
+        piece = entry.get("content")
+        if not isinstance(piece, str) or not piece:
+            continue
+        known = added.get(piece, ids.get(piece))
+        number = entry.get("id", max(last, *added.values(), -1) + 1 if known is None else known)
+        if type(number) is int and 0 <= number < size:
+            added[piece] = number
+            special |= {piece} if entry.get("special") or is_language(piece) else set()
+    return added, special
+
+
+def _head(path: Path) -> list[Any]:
+    """The added tokens of a ``tokenizer.json``, without its pieces; none if they cannot be read."""
+    if not path.is_file():
+        return []
+    with path.open("rb") as file:
+        _, found, rest = file.read(_HEAD_BYTES).decode("utf-8", "ignore").partition('"added_tokens":')
+    try:
+        entries = json.JSONDecoder().raw_decode(rest.lstrip())[0] if found else []
+    except (ValueError, RecursionError):
+        return []
+    return [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
+
+
+def proposed(directory: Path, vocabulary: PublishedVocabulary, start: int | None) -> tuple[str, ...]:
+    """The languages of a vocabulary; those first that the model's own files name, source before target.
+
+    ``start`` is the id of the token that the files force at the start of the output.
+    """
+    settings, languages = settings_of(directory), vocabulary.languages
+    codes = {re.sub(r"^(__|>>|<2)|(__|<<|>)$", "", piece): piece for piece in languages}
+    codes |= {piece: piece for piece in languages}
+    named = (settings.get(name) for name in ("src_lang", "tgt_lang", "source_lang", "target_lang"))
+    source, target, *older = (codes.get(name) if isinstance(name, str) else None for name in named)
+    forced = None if start is None else vocabulary.target.pieces[start]
+    target = target or older[1] or (forced if forced in languages else None)
+    source = (source or older[0]) if vocabulary.pair else None
+    if vocabulary.pair and target and not source:
+        source = next((piece for piece in languages if piece != target), None)
+    return tuple(dict.fromkeys(piece for piece in (source, target, *languages) if piece))
+
+
+def processor(path: Path) -> Any:
+    """A sentencepiece model; CheckpointError if there is none, or it is too large, damaged or empty."""
     if not path.is_file():
         raise CheckpointError(f"{path.parent} has no {path.name}, so it is not a complete model directory.")
     check_vocabulary(path)
     try:
-        return path.read_bytes()
+        model = path.read_bytes()
+        found = sentencepiece.SentencePieceProcessor(model_proto=model)
+        count = found.get_piece_size() if model else 0
+        found.IdToPiece(list(range(count)))  # each is UTF-8
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+    except (RuntimeError, TypeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path.name} is damaged or is not a sentencepiece model.") from error
+    if count == 0:
+        raise CheckpointError(f"{path.name} is empty or is not a sentencepiece model.")
+    return found
+
+
+def names_of(path: Path) -> list[str]:
+    """The pieces of a sentencepiece model, in the order of its ids; raises as ``processor``."""
+    found = processor(path)
+    return [found.IdToPiece(number) for number in range(found.get_piece_size())]
+
+
+def _alphabet() -> dict[str, int]:
+    """The letter that stands for each byte in a file: itself if it is visible, else one from U+0100 on."""
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = (byte for byte in range(0x100) if byte not in visible)
+    return {chr(byte): byte for byte in visible} | {chr(0x100 + at): byte for at, byte in enumerate(others)}
+
+
+_BYTES = _alphabet()
+
+
+def byte_name(token: str) -> str:
+    """The name of a token of a byte-level vocabulary: `Ġhouse` is `▁house`; bytes that are no whole character
+    are named by their codes, such as `<0xF0><0x9F>`."""
+    if not set(token) <= _BYTES.keys():
+        return token  # a special one
+    text = bytes(_BYTES[letter] for letter in token).decode("utf-8", "surrogateescape")
+    return "".join(map(_letter, text))
+
+
+def _letter(letter: str) -> str:
+    code = ord(letter)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no character
+        return f"<0x{code - 0xDC00:02X}>"
+    if letter == " ":
+        return SPACE
+    return letter if letter.isprintable() or code > 0xFF else "".join(f"<0x{b:02X}>" for b in letter.encode())

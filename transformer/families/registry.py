@@ -1,39 +1,109 @@
-"""The formats of models that can be opened; nothing else asks of which a model is."""
+"""The formats of models that can be opened; nothing else asks of which a model is. No PyTorch at import."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from transformer.families.bart.family import Bart
-from transformer.families.family import Family
-from transformer.families.m2m.family import M2M
-from transformer.families.marian.family import Marian
-from transformer.families.mbart.family import MBart
-from transformer.families.own import Own
-from transformer.families.t5.family import T5
-from transformer.storage.description import CONFIG_FILE
+from transformer.config import ModelConfig
+from transformer.families import pieces
+from transformer.families.bart import BART, MBART
+from transformer.families.family import GENERATION_FILE, Family
+from transformer.families.m2m import M2M100
+from transformer.families.marian import MARIAN
+from transformer.families.t5 import T5
+from transformer.storage.description import (
+    CARD_FILE,
+    CONFIG_FILE,
+    HEADS_FILE,
+    TOKENIZER_FILE,
+    WEIGHTS_FILE,
+    Description,
+    describe,
+    read_config,
+)
+from transformer.storage.files import MAX_SHARDS, PYTORCH, SAFETENSORS, read_json
 
-FAMILIES: tuple[Family, ...] = (Marian(), T5(), M2M(), MBart(), Bart(), Own())
-"""The last one takes what no other does."""
+if TYPE_CHECKING:
+    from transformer.storage.directory import Checkpoint
+
+FAMILIES: tuple[Family, ...] = (MARIAN, T5, M2M100, MBART, BART)
+"""Whatever is of none of them is taken for a model that this package has written."""
+WELCOME = CARD_FILE, HEADS_FILE
+_BESIDE = "vocab.json", "target_vocab.json", pieces.SETTINGS_FILE, pieces.ADDED_FILE, GENERATION_FILE
+"""Files that a published model may have besides."""
+_SHARDS = {
+    SAFETENSORS: re.compile(r"model-\d{5}-of-\d{5}\.safetensors"),
+    PYTORCH: re.compile(r"pytorch_model-\d{5}-of-\d{5}\.bin"),
+}
 
 
-def family_of(path: str | Path) -> Family:
-    """The family of a directory."""
-    return next(family for family in FAMILIES if family.owns(Path(path)))
+def family_of(path: str | Path) -> Family | None:
+    """The family of a directory; None for our own format."""
+    file = Path(path) / CONFIG_FILE
+    kind = read_json(file).get("model_type") if file.is_file() else None
+    return next((family for family in FAMILIES if kind in family.types), None)
 
 
 def is_model(path: Path) -> bool:
     """True if a directory seems to hold a model, damaged or not."""
-    return path.is_dir() and ((path / CONFIG_FILE).is_file() or family_of(path) is not FAMILIES[-1])
+    return path.is_dir() and (path / CONFIG_FILE).is_file()
+
+
+def config_in(path: Path) -> ModelConfig:
+    """The config of a model, read without its weights; CheckpointError if the package cannot open it."""
+    family, file = family_of(path), path / CONFIG_FILE
+    return read_config(path) if family is None else family.config(read_json(file), file)
+
+
+def described(path: Path) -> Description | None:
+    """Description from the files beside the weights; None if only the opened model knows."""
+    return describe(path) if family_of(path) is None else None
+
+
+def load(path: Path) -> Checkpoint:
+    """Opens a model; CheckpointError if a file is missing, damaged, another model's, or unsupported."""
+    if (family := family_of(path)) is None:
+        from transformer.storage.directory import load_checkpoint
+
+        return load_checkpoint(path)
+    from transformer.families.weights import open_model
+
+    return open_model(family, path)
 
 
 def known_names() -> str:
-    """What the families of the Hub are called: "A", "A and B", or "A, B and C"."""
-    *others, last = [family.name for family in FAMILIES if family.name]
-    return f"{', '.join(others)} and {last}" if others else last
+    """What the families of the Hub are called: "A, B and C"."""
+    *others, last = [family.name for family in FAMILIES]
+    return f"{', '.join(others)} and {last}"
 
 
-def published_family(names: Collection[str]) -> Family:
-    """The family of a model on the Hub, known by the names of its files."""
-    return next(family for family in FAMILIES if family.publishes(names))
+def needed_files(names: Collection[str]) -> tuple[list[str], list[str]]:
+    """Of the files of a model on the Hub: those needed besides weights, with those that are welcome; and the
+    files of weights, safetensors before PyTorch, one file before shards, empty if there are none.
+
+    The first list may name files that the model lacks.
+    """
+    family = next((family for family in FAMILIES if {CONFIG_FILE, family.files[0]} <= set(names)), None)
+    if family is not None:
+        required = [CONFIG_FILE, *family.files]
+    elif {CONFIG_FILE, pieces.WHOLE_FILE} <= set(names):
+        required = [CONFIG_FILE, pieces.WHOLE_FILE]
+    else:
+        return [CONFIG_FILE, TOKENIZER_FILE, *(name for name in WELCOME if name in names)], [WEIGHTS_FILE]
+    whole = (pieces.WHOLE_FILE,) if family is BART else ()
+    welcome = [name for name in (*WELCOME, *whole, *_BESIDE) if name in names]
+    return list(dict.fromkeys([*required, *welcome])), _weights(names)
+
+
+def _weights(names: Collection[str]) -> list[str]:
+    for name, shard in _SHARDS.items():
+        index = f"{name}.index.json"
+        if name in names:
+            return [name]
+        if index in names:
+            shards = sorted(filter(shard.fullmatch, names))
+            return [index, *shards] if 0 < len(shards) <= MAX_SHARDS else []
+    return []

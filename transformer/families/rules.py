@@ -7,7 +7,7 @@ from typing import Any
 
 from transformer.config import TransformerConfig
 from transformer.decoding import SearchRules
-from transformer.families.published import GENERATION_FILE
+from transformer.families.family import GENERATION_FILE
 from transformer.storage.files import CheckpointError, read_json
 from transformer.text.kinds import number, whole
 
@@ -37,17 +37,22 @@ def search_rules(
     directory: Path,  # the model directory
     config_values: dict[str, Any],  # content of ``config.json``, which holds these entries in older models
     config: TransformerConfig,  # the same config, converted to ours
+    pad_id: int,  # id of `<pad>` in the output's vocabulary, which no search writes
 ) -> tuple[SearchRules, tuple[str, ...]]:
     """The search rules, and one sentence for each entry left unapplied; CheckpointError if one is invalid."""
     path = directory / GENERATION_FILE
     values = read_json(path) if path.exists() else config_values
     try:
+        forced = {_forced(values, f"forced_{name}_token_id", config) for name in ("bos", "eos")}
+        forbidden = _forbidden(values, config)
+        if pad_id not in {*forced, config.eos_id}:
+            forbidden = tuple(dict.fromkeys((*forbidden, (pad_id,))))
         rules = SearchRules(
             beam_size=min(beams := _whole(values, "num_beams", 1, 1_000_000) or 1, MOST_BEAMS),
             length_penalty=_number(values, "length_penalty", 1.0),
             early_stopping=_early_stopping(values),
             max_length=_output_tokens(values),
-            forbidden=_forbidden(values, config),
+            forbidden=forbidden,
             forced_end=_forced(values, "forced_eos_token_id", config),
             forced_start=_forced(values, "forced_bos_token_id", config),
             renormalize=bool(values.get("renormalize_logits")),

@@ -1,27 +1,102 @@
-"""Weights of a published model, read under the names that its library gave them.
+"""Opens a model of a family: names, shapes, then numbers, which are read a few tensors at a time.
 
-A family says which of its names is which of ours. Here the names, the shapes and then the numbers are
-compared with what the config asks for, and the numbers are read a few tensors at a time.
+A family says which of its names is which of ours. What its files hold is compared with what the config asks
+for before memory is allocated.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from transformer.config import TransformerConfig
+from transformer.families.family import Family
+from transformer.families.pieces import SETTINGS_FILE, PublishedVocabulary, proposed, settings_of
+from transformer.families.rules import search_rules
 from transformer.model import Transformer
-from transformer.storage.directory import empty_model
-from transformer.storage.files import CheckpointError
-from transformer.storage.tensors import StoredTensor, read_tensors
+from transformer.storage.description import CONFIG_FILE, read_card, read_heads
+from transformer.storage.directory import Checkpoint, check_sizes, empty_model
+from transformer.storage.files import CheckpointError, read_json
+from transformer.storage.tensors import StoredTensor, read_tensors, stored_tensors, weight_files
+from transformer.text.words import EOS, PAD, UNK
 
 Stored = dict[str, StoredTensor]
 OURS = "embedding.weight", "target_embedding.weight", "output.weight"
 """Our tables: of the source, of the target, and of the output."""
+BIAS = "final_logits_bias"
+SINES = {f"model.{side}.embed_positions.weight": side for side in ("encoder", "decoder")}
+"""Tables of sinusoids that a file of Marian's may hold, by their names."""
+SINES_DIFFER = 1e-2
+"""Largest difference allowed between such a table and the formula: 16-bit rounding."""
+UNREAD = re.compile(r"model\.(encoder|decoder)\.(version|embed_positions\.(weights|_float_tensor))")
+"""Tensors of old files that no model reads: a version, and sines, which are computed."""
+UNSAID = re.compile(r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight")
+"""A table of positions of cross-attention in T5's old files, which no model reads."""
+ANY_FAMILY = "PreTrainedTokenizer", "TokenizersBackend", "PythonBackend", "SentencePieceBackend"
+"""Classes of tokenizers that say nothing of an order."""
+UNUSED_ROWS = 2
+"""Rows at the start of a table of learned positions that no token has."""
+_BARE = re.compile(r"(shared|encoder|decoder)\.")
+
+
+def open_model(family: Family, directory: Path) -> Checkpoint:
+    """Reads a model directory in the format of transformers and the Hub.
+
+    The config is checked before memory is allocated; names and shapes of all weights before they are read.
+    CheckpointError if a file is missing, damaged, of another model, or needs an unsupported feature.
+    """
+    values = read_json(directory / CONFIG_FILE)
+    config = family.config(values, directory / CONFIG_FILE)
+    _check_tokenizer(family, directory, values.get("tokenizer_class"))
+    stored = stored_tensors(weight_files(directory))
+    if any(map(_BARE.match, stored)):  # saved without its output projection
+        stored = {
+            family.prefix * bool(_BARE.match(name)) + name: replace(each, called=name)
+            for name, each in stored.items()
+        }
+    check_sizes(directory, config, {name: tensor.shape for name, tensor in stored.items()})
+    roles = family.tables(config)
+    source, target, output = chosen = tables(directory, roles, stored)
+    wanted = (True, target != source, output != target)
+    names = family.names(config) | {OURS[i]: chosen[i] for i in range(3) if wanted[i]}
+    names |= {"output_bias": BIAS} if BIAS in stored else {}
+    unread = [name for name in stored if UNREAD.fullmatch(name)]
+    sines = {name: stored[name] for name in SINES if name in stored and config.positions == "sinusoidal"}
+    check_names(directory, names, {*chosen, *sum(map(tuple, roles), ()), *unread, *sines}, stored)
+    config = replace(
+        config,
+        shared_embeddings=target == source,
+        tied_embeddings=output == target,
+        target_vocab_size=None if target == source else config.target_vocab_size,
+        output_bias=BIAS in stored,
+    )
+    vocabulary, config = family.vocabulary(directory, config)
+    check_ids(directory, config, vocabulary)
+    rules, notes = search_rules(directory, values, config, vocabulary.target.ids[PAD])
+    languages = proposed(directory, vocabulary, rules.forced_start)
+    config = replace(config, languages=" ".join(languages))
+    for name in unread[:1]:
+        notes += (f"This model's files hold {name}, which no model reads; it is ignored.",)
+    model = read_weights(directory, config, names, {name: stored[name] for name in names.values()})
+    _read_sines(model, sines)
+    heads, damaged = read_heads(directory, config)
+    return Checkpoint(config, model, vocabulary, heads, read_card(directory), rules, (*notes, *damaged))
+
+
+def _check_tokenizer(family: Family, directory: Path, otherwise: object) -> None:
+    """CheckpointError if the files name a tokenizer that orders tokens otherwise than its family."""
+    named = settings_of(directory).get("tokenizer_class") or otherwise
+    if isinstance(named, str) and named.removesuffix("Fast") not in (*family.tokenizers, *ANY_FAMILY):
+        raise CheckpointError(
+            f"{directory / SETTINGS_FILE} names {named!r:.60}, which orders tokens otherwise than "
+            f"{' and '.join(family.tokenizers)}; models of {family.name} with it are not supported."
+        )
 
 
 def tables(directory: Path, roles: Sequence[Sequence[str]], stored: Mapping[str, StoredTensor]) -> list[str]:
@@ -38,13 +113,6 @@ def tables(directory: Path, roles: Sequence[Sequence[str]], stored: Mapping[str,
             raise CheckpointError(f"The weights in {directory} lack {names[0]}.")
         chosen.append(next((old for old in reversed(chosen) if same(stored, old, name)), name))
     return chosen
-
-
-def table_names(chosen: Sequence[str]) -> dict[str, str]:
-    """Our names of the tables that a model has for itself, mapped to theirs, of ``tables``."""
-    source, target, output = chosen
-    own = True, target != source, output != target
-    return {ours: name for ours, name, needed in zip(OURS, chosen, own, strict=True) if needed}
 
 
 def same(stored: Mapping[str, StoredTensor], one: str, other: str) -> bool:
@@ -73,7 +141,7 @@ def check_names(
             f"The weights in {directory} lack {len(missing)} that config.json asks for; "
             f"the first is {missing[0]}."
         )
-    extra = sorted(set(stored) - {*names.values(), *explained})
+    extra = sorted(name for name in set(stored) - {*names.values(), *explained} if not UNSAID.fullmatch(name))
     if extra:
         raise CheckpointError(
             f"The weights in {directory} include {len(extra)} that config.json does not describe, "
@@ -81,37 +149,57 @@ def check_names(
         )
 
 
+def check_ids(directory: Path, config: TransformerConfig, vocabulary: PublishedVocabulary) -> None:
+    """CheckpointError if a config and a vocabulary number the special pieces differently."""
+    ids = vocabulary.source.ids
+    special = ((EOS, config.eos_id, vocabulary.target.ids), (EOS, config.eos_id, ids))
+    for piece, number, table in (*special, (PAD, config.pad_id, ids), (UNK, config.unk_id, ids)):
+        if table[piece] != number:
+            raise CheckpointError(
+                f"config.json in {directory} gives {piece} the id {number}, but the vocabulary has "
+                f"{table[piece]}; the files belong to different models."
+            )
+
+
 def read_weights(
     directory: Path,
     config: TransformerConfig,
     names: Mapping[str, str],  # our name of every weight → theirs
     stored: Stored,  # the tensors; what is read is removed, which frees one that was held in memory
-    shapes: Mapping[str, tuple[int, ...]] | None = None,  # shapes by their name, where they are not ours
-    turned: Collection[str] = (),  # their names of matrices that are stored transposed
-    skipped: Mapping[str, int] | None = None,  # by their name, rows at the start that no model reads
 ) -> Transformer:
     """The model, float32; CheckpointError if a shape is another one or a number is NaN or infinite."""
     model = empty_model(directory, config)
     assert isinstance(model, Transformer)
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    asked = {theirs: expected[ours] for ours, theirs in names.items()}
-    asked |= {name: asked[name][::-1] for name in turned} | dict(shapes or {})
-    for name, shape in asked.items():
-        if stored[name].shape != shape:
+    for ours, theirs in names.items():
+        shape = _stored_shape(ours, expected[ours])
+        if stored[theirs].shape != shape:
             raise CheckpointError(
-                f"{stored[name].path}: the weight {name} has the shape {stored[name].shape!s:.80}, but "
+                f"{stored[theirs].path}: the weight {theirs} has the shape {stored[theirs].shape!s:.80}, but "
                 f"config.json asks for {shape}; the files belong to different models."
             )
-    ours, first = {theirs: name for name, theirs in names.items()}, skipped or {}
-    read = {name: stored.pop(name) for name in ours}
-    state = {
-        ours[name]: (tensor.t() if name in turned else tensor)[first.get(name, 0) :].reshape(
-            expected[ours[name]]
-        )
-        for name, tensor in copied(read)
-    }
+    ours_of = {theirs: ours for ours, theirs in names.items()}
+    state = {ours_of[name]: _as_ours(ours_of[name], tensor) for name, tensor in copied(stored)}
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False).eval()
+
+
+def _stored_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape in which a weight of ours, by its name, is stored; see ``_as_ours``."""
+    if name.endswith("positions.table"):
+        return (UNUSED_ROWS + shape[0], *shape[1:])
+    if name.endswith("positions.weight"):
+        return shape[::-1]
+    return (1, *shape) if name == "output_bias" else shape
+
+
+def _as_ours(name: str, tensor: Tensor) -> Tensor:
+    """A stored tensor as ours: without unused rows of positions, heads by buckets, biases in a row."""
+    if name.endswith("positions.table"):
+        return tensor[UNUSED_ROWS:]
+    if name.endswith("positions.weight"):
+        return tensor.t()
+    return tensor[0] if name == "output_bias" else tensor
 
 
 def copied(stored: Stored) -> Iterator[tuple[str, Tensor]]:
@@ -127,3 +215,20 @@ def copied(stored: Stored) -> Iterator[tuple[str, Tensor]]:
             raise CheckpointError(f"{stored[name].path} contains NaN or infinite values.")
         del stored[name], tensor
         yield name, copy.t()
+
+
+def _read_sines(model: Transformer, stored: Stored) -> None:
+    """Copies stored sinusoids; CheckpointError if a table does not match the formula up to rounding."""
+    shape = (model.config.max_positions, model.config.d_model)
+    for name, each in stored.items():
+        if each.shape != shape:
+            raise CheckpointError(
+                f"{each.path}: the weight {name} has the shape {each.shape!s:.80}, but config.json asks for "
+                f"{shape}; the files belong to different models."
+            )
+    paths = {name: each.path for name, each in stored.items()}
+    for name, tensor in copied(stored):
+        table = getattr(model, SINES[name]).positions.added(len(tensor))
+        if float((tensor - table).abs().max()) > SINES_DIFFER:
+            raise CheckpointError(f"{paths[name]}: {name} does not hold Marian's sinusoids.")
+        table.copy_(tensor)

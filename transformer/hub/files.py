@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer.config import ModelConfig
-from transformer.families.registry import family_of, known_names, published_family
+from transformer.families.pieces import WHOLE_FILE
+from transformer.families.registry import config_in, known_names, needed_files
 from transformer.hub.settings import HubError
 from transformer.storage.description import parameter_count
-from transformer.storage.files import MAX_JSON_BYTES, PYTORCH, SAFETENSORS
+from transformer.storage.files import MAX_JSON_BYTES, MAX_TOKENIZER_BYTES, PYTORCH, SAFETENSORS
 
 MAX_SMALL_BYTES = MAX_JSON_BYTES
 """Largest number of bytes in a file that holds no weights."""
@@ -58,15 +59,14 @@ class Offer:
 
 def needed(names: Collection[str], model: str) -> list[str]:
     """The files needed to open a model, weights last; HubError if the package cannot open it."""
-    family = published_family(names)
-    weights = family.weights(names)
-    missing = sorted({*family.required, *weights} - set(names))
+    others, weights = needed_files(names)
+    missing = sorted({*others, *weights} - set(names))
     if missing or not weights:
         lacking = " and no ".join(missing[:3]) or f"{SAFETENSORS} or {PYTORCH}"
         raise HubError(
             f"{model} has no {lacking}; this package opens only {known_names()} models and its own."
         )
-    return [*family.required, *(name for name in family.welcome if name in names), *weights]
+    return [*others, *weights]
 
 
 def check_sizes(model: str, files: Iterable[RemoteFile], most_bytes: int, variable: str) -> None:
@@ -74,7 +74,8 @@ def check_sizes(model: str, files: Iterable[RemoteFile], most_bytes: int, variab
     total = 0
     for file in files:
         total += file.size
-        if file.size > MAX_SMALL_BYTES and not file.is_weights:
+        most = MAX_TOKENIZER_BYTES if file.name == WHOLE_FILE else MAX_SMALL_BYTES
+        if file.size > most and not file.is_weights:
             raise HubError(f"{model}: {file.name} has {size(file.size)}, which is too large for this file.")
     if total > most_bytes:
         raise HubError(
@@ -85,7 +86,7 @@ def check_sizes(model: str, files: Iterable[RemoteFile], most_bytes: int, variab
 
 def check_config(directory: Path) -> ModelConfig:
     """The config of a model that is not downloaded yet; CheckpointError if the package cannot open it."""
-    return family_of(directory).config(directory)
+    return config_in(directory)
 
 
 def matches(path: Path, expected: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from transformer.families.registry import FAMILIES, family_of, is_model
+from transformer.families.registry import is_model, load
 from transformer.hub.cache import hub_title, in_words_of, verify
 from transformer.hub.settings import HubError
 from transformer.storage.directory import Checkpoint
@@ -68,7 +68,7 @@ def _found(name: str, revision: str | None) -> Path:
 
 
 def _read(directory: Path) -> Checkpoint:
-    if directory.exists() and family_of(directory) is FAMILIES[-1] and not is_model(directory):
+    if directory.exists() and not is_model(directory):
         what = "folder" if directory.is_dir() else "file"
         raise CheckpointError(f"The {what} {directory} holds no model that this package knows.")
-    return family_of(directory).load(directory)
+    return load(directory)

@@ -11,6 +11,8 @@ from typing import Any
 
 MAX_JSON_BYTES = MAX_VOCABULARY_BYTES = 16 * 2**20
 """Vocabularies of OPUS-MT are below one MiB. Each byte of a file may take some 30 bytes of memory."""
+MAX_TOKENIZER_BYTES = 64 * 2**20
+"""Largest number of bytes in a ``tokenizer.json``, which Python does not parse; those of NLLB have 17 MB."""
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 """Names of the files of weights, whole or as the stems of shards."""
 MAX_SHARDS = 256
@@ -83,12 +85,12 @@ def check_values(values: Any) -> None:
             raise ValueError("has a number that no float holds")
 
 
-def check_vocabulary(path: Path) -> None:
+def check_vocabulary(path: Path, most: int = MAX_VOCABULARY_BYTES) -> None:
     """CheckpointError if a file is too large for a vocabulary, or a pointer to one."""
     check_pointer(path)
-    if path.stat().st_size > MAX_VOCABULARY_BYTES:
+    if path.stat().st_size > most:
         reason = "so it is not the vocabulary of a translation model"
-        raise CheckpointError(f"{path} is larger than 16 MiB, {reason}.")
+        raise CheckpointError(f"{path} is larger than {most // 2**20} MiB, {reason}.")
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from explorer.app.server.source import FILE, Source
 from explorer.app.server.stores import Key, Model, Recent, Residents, once
 from transformer import devices
 from transformer.config import ModelConfig
-from transformer.families.registry import family_of
+from transformer.families.registry import config_in, described
 from transformer.hub.cache import hub_title
 from transformer.hub.files import size
 from transformer.storage.description import Description, languages_in_words, languages_of, read_header
@@ -58,7 +58,7 @@ class ModelHandle(Source):
     @cached_property
     def description(self) -> Description | None:
         """Description by the files; None if only the loaded model knows."""
-        return family_of(self.path).describe(self.path)
+        return described(self.path)
 
     @property
     def config(self) -> ModelConfig:
@@ -81,7 +81,7 @@ class ModelHandle(Source):
 
     @cached_property
     def _written(self) -> ModelConfig:
-        return self.description.config if self.description else family_of(self.path).config(self.path)
+        return self.description.config if self.description else config_in(self.path)
 
     @cached_property
     def header(self) -> Header:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.config import AttentionKind, Head
-from transformer.families.registry import family_of
+from transformer.families.registry import config_in
 from transformer.storage.description import SURVEY_FILE, model_digests
 from transformer.storage.files import CheckpointError
 from transformer.storage.packed import Arrays, read_packed
@@ -175,7 +175,7 @@ def surveyed(directory: Path) -> dict[str, list[list[str]]]:
     try:
         if head["digests"] != model_digests(directory):
             return {}
-        sizes = family_of(directory).config(directory).sizes
+        sizes = config_in(directory).sizes
         if {*head["kinds"]} != {*sizes}:
             raise ValueError("It is about other kinds of attention.")
         return {

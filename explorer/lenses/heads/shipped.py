@@ -19,7 +19,7 @@ from explorer.lenses.heads.profile import FAR, MOST, SHOWN, Profile
 from explorer.lenses.heads.survey import Line, Survey, as_line
 from explorer.lenses.words.gold_links import ERRORS
 from transformer.config import AttentionKind, Head
-from transformer.families.registry import family_of
+from transformer.families.registry import config_in
 from transformer.storage.description import SURVEY_FILE
 from transformer.storage.files import CheckpointError
 from transformer.storage.marks import measured
@@ -80,7 +80,7 @@ def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) 
         return None
     head, arrays = read_packed(directory / SURVEY_FILE)
     try:
-        sizes, most = family_of(directory).config(directory).sizes, len(lines) + len(gold)
+        sizes, most = config_in(directory).sizes, len(lines) + len(gold)
         profiles = {
             AttentionKind(kind): _checked(_profile(kind, head, arrays), size, most)
             for kind, size in sizes.items()

@@ -8,10 +8,14 @@ import pytest
 from m2m_models import PAIRS, english, reference_ids, write_vocabulary
 from parity import TEXTS
 
-from transformer.families.m2m.languages import M2M, NLLB
-from transformer.families.m2m.vocabulary import read_vocabulary
+from transformer.config import TransformerConfig
+from transformer.families.m2m import M2M, NLLB, vocabulary
 from transformer.storage.files import CheckpointError
 from transformer.text.words import is_special
+
+
+def read_vocabulary(directory, size):
+    return vocabulary(directory, TransformerConfig(vocab_size=size))[0]
 
 
 @pytest.fixture(scope="module", params=["m2m", "nllb"])

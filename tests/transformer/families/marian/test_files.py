@@ -18,7 +18,7 @@ from marian_models import reference, write_marian
 from safetensors.torch import load_file, save_file
 
 from transformer import load_translator
-from transformer.families.marian.model import POSITIONS
+from transformer.families.weights import SINES
 from transformer.storage.files import CheckpointError
 
 SHARED = "model.shared.weight"
@@ -164,14 +164,16 @@ def test_rules_that_are_not_applied_are_said_with_every_translation(directory):
 
 def test_the_end_may_be_suppressed_but_is_never_a_bad_word(directory):
     change(directory, "generation_config.json", bad_words_ids=[[0], [7]], suppress_tokens=[0])
-    assert load_translator(directory).rules.forbidden == ((7,), (0,))
+    translator = load_translator(directory)
+    assert translator.rules.forbidden == ((7,), (0,), (translator.config.pad_id,))
 
 
 def test_an_older_config_holds_the_rules_itself(directory):
     (directory / "generation_config.json").unlink()
     change(directory, num_beams=6, max_length=12, bad_words_ids=[[7]], forced_eos_token_id=0)
-    rules = load_translator(directory).rules
-    assert (rules.beam_size, rules.max_length, rules.forbidden, rules.forced_end) == (6, 11, ((7,),), 0)
+    rules, pad = load_translator(directory).rules, reference(directory).config.pad_token_id
+    found = rules.beam_size, rules.max_length, rules.forbidden, rules.forced_end
+    assert found == (6, 11, ((7,), (pad,)), 0)
 
 
 def test_entries_that_a_config_leaves_out_are_the_reference_s_defaults(directory):
@@ -265,15 +267,15 @@ def test_an_old_pytorch_file_is_read_once_and_let_go_as_it_is_copied(originals, 
     assert all(calls[1:]), "a zip file is mapped"
 
 
-@pytest.mark.parametrize("side", POSITIONS)
+@pytest.mark.parametrize("side", SINES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_stored_positions_are_taken_over_exactly_and_others_refused(directory, side, dtype):
-    table = reference(directory).state_dict()[POSITIONS[side]].to(dtype)
-    rewrite(directory, **{POSITIONS[side]: table})
+    table = reference(directory).state_dict()[side].to(dtype)
+    rewrite(directory, **{side: table})
     translator = load_translator(directory)
-    stack = getattr(translator.model, side)
+    stack = getattr(translator.model, SINES[side])
     assert torch.equal(stack.positions.added(64), table.float())
-    rewrite(directory, **{POSITIONS[side]: table + 0.5})
+    rewrite(directory, **{side: table + 0.5})
     refused(directory, "does not hold Marian's sinusoids")
 
 

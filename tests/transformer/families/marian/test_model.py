@@ -22,13 +22,15 @@ from transformer.exports.npz import load_trace, save_trace
 ROOT = Path(__file__).parents[4]
 TEXT = "the cat sat on a hat with two red dogs ."
 
+PAD = 94
+"""The last piece of ``write_marian``; published files forbid it, too."""
 RULES: dict[str, dict[str, Any]] = {
     "penalty": {"length_penalty": 0.6},
     "no penalty": {"length_penalty": 0.0},
     "stops early": {"early_stopping": True},
     "never stops early": {"early_stopping": "never", "length_penalty": 1.5},
     "no token twice running": {"bad_words_ids": [[9], *([n, n] for n in range(60))]},
-    "scaled to one": {"bad_words_ids": [[n] for n in range(5, 40)], "renormalize_logits": True},
+    "scaled to one": {"bad_words_ids": [[n] for n in (*range(5, 40), PAD)], "renormalize_logits": True},
     "no forced end": {"forced_eos_token_id": None},
     "suppressed": {"suppress_tokens": [3, 4, 5]},
 }

@@ -7,8 +7,9 @@ import json
 import pytest
 from marian_models import reference_tokenizer, sentencepiece_model, write_vocabulary
 
-from transformer.families.marian.vocabulary import language_pieces, read_vocabulary
-from transformer.families.pieces import PieceIds
+from transformer.config import TransformerConfig
+from transformer.families.marian import vocabulary
+from transformer.families.pieces import Pieces
 from transformer.storage.files import CheckpointError
 
 TEXTS = [
@@ -50,6 +51,13 @@ TEXTS = [
 ]
 
 
+def read_vocabulary(directory, source, target, separate):
+    sizes = {"vocab_size": source, "target_vocab_size": target if separate else None}
+    return vocabulary(
+        directory, TransformerConfig(**sizes, eos_id=0, pad_id=1, shared_embeddings=not separate)
+    )[0]
+
+
 @pytest.fixture(scope="module", params=["one", "languages", "separate"])
 def both(request, tmp_path_factory):
     """Our vocabulary, and the reference's."""
@@ -87,28 +95,28 @@ def test_ids_become_the_reference_s_pieces_and_text(both):
 
 def test_languages_are_the_pieces_in_double_angles(tmp_path):
     sizes = write_vocabulary(tmp_path, languages=True)
-    named = language_pieces(read_vocabulary(tmp_path, *sizes, False).source)
+    named = read_vocabulary(tmp_path, *sizes, False).languages
     assert named == (">>fra<<", ">>spa<<", ">>por<<")
 
 
 def test_a_number_without_a_piece_is_named(tmp_path):
     size, _ = write_vocabulary(tmp_path)
-    vocabulary = read_vocabulary(tmp_path, size + 5, size + 5, False)
-    assert vocabulary.pieces([size + 1]) == (f"<unused {size + 1}>",)
+    found = read_vocabulary(tmp_path, size + 5, size + 5, False)
+    assert found.pieces([size + 1]) == (f"<unused {size + 1}>",)
 
 
 def test_a_word_without_a_piece_still_begins_a_word(tmp_path):
-    vocabulary = read_vocabulary(tmp_path, *write_vocabulary(tmp_path), False)
-    cut = vocabulary.cut("the 語 cat 語s")
+    found = read_vocabulary(tmp_path, *write_vocabulary(tmp_path), False)
+    cut = found.cut("the 語 cat 語s")
     assert [group.text for group in cut.groups()] == ["the", "語", "cat", "語s"]
     assert cut.unknown == ("語",)
     assert "<unk:語>" in "".join(cut.pieces)
 
 
 def test_lone_surrogates_are_replaced(tmp_path):
-    vocabulary = read_vocabulary(tmp_path, *write_vocabulary(tmp_path), False)
-    assert vocabulary.read("a\ud800b  \t") == "a\ufffdb"
-    assert vocabulary.encode(vocabulary.read("\ud83d\ude42")) == vocabulary.encode("🙂")
+    found = read_vocabulary(tmp_path, *write_vocabulary(tmp_path), False)
+    assert found.read("a\ud800b  \t") == "a\ufffdb"
+    assert found.encode(found.read("\ud83d\ude42")) == found.encode("🙂")
 
 
 def refused(directory, message, sizes=(100_000, 100_000)):
@@ -175,4 +183,4 @@ def test_two_vocabularies_for_one_table_are_refused(tmp_path):
 
 
 def test_a_piece_that_no_page_can_send_is_replaced():
-    assert PieceIds({"\ud800": 0, "▁a": 1}, 3).pieces == ("\ufffd", "▁a", "<unused 2>")
+    assert Pieces({"\ud800": 0, "▁a": 1}, 3, ()).pieces == ("\ufffd", "▁a", "<unused 2>")

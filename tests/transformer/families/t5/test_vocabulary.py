@@ -7,7 +7,8 @@ import json
 import pytest
 from t5_models import EXTRA, pieces, reference_tokenizer
 
-from transformer.families.t5.vocabulary import read_vocabulary
+from transformer.config import TransformerConfig
+from transformer.families.t5 import vocabulary
 from transformer.storage.files import CheckpointError
 
 TEXTS = [
@@ -26,6 +27,10 @@ TEXTS = [
     "▁the▁cat",
     "a" * 500,
 ]
+
+
+def read_vocabulary(directory, size):
+    return vocabulary(directory, TransformerConfig(vocab_size=size))[0]
 
 
 @pytest.fixture(scope="module", params=[EXTRA, 0])

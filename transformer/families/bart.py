@@ -1,0 +1,230 @@
+"""BART and mBART-50, and what Marian and M2M-100 share with them: the names of their weights.
+
+BART (a text in, another out, such as its summary) is post-norm and has a byte-level vocabulary. mBART-50 (52
+languages) is pre-norm and has fairseq's vocabulary. Both have learned positions, and a LayerNorm on the sum
+of embedding and position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from transformer.config import TransformerConfig
+from transformer.families.family import Family, Json, config_of, every_part
+from transformer.families.pieces import (
+    SPECIAL,
+    WHOLE_FILE,
+    Pieces,
+    PublishedVocabulary,
+    SentencePieces,
+    WholePieces,
+    is_whole,
+    languages_of,
+    names_of,
+    whole_pieces,
+)
+from transformer.storage.files import CheckpointError, check_vocabulary
+from transformer.text.words import BOS
+
+_ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
+ENCODER_PARTS = {
+    **{f"self_attention.{part}": f"self_attn.{part}" for part in _ATTENTION},
+    "self_attention_residual.norm": "self_attn_layer_norm",
+    "feed_forward.inner": "fc1",
+    "feed_forward.outer": "fc2",
+    "feed_forward_residual.norm": "final_layer_norm",
+}
+DECODER_PARTS = ENCODER_PARTS | {
+    **{f"cross_attention.{part}": f"encoder_attn.{part}" for part in _ATTENTION},
+    "cross_attention_residual.norm": "encoder_attn_layer_norm",
+}
+"""Maps our part of a layer to theirs; each part has a ``weight`` and a ``bias``."""
+
+SHARED = "model.shared.weight"
+SOURCE = "model.encoder.embed_tokens.weight"
+TARGET = "model.decoder.embed_tokens.weight"
+OUTPUT = "lm_head.weight"
+TIED = {
+    (True, True): ((SHARED, SOURCE, TARGET, OUTPUT),),
+    (True, False): ((SHARED, SOURCE, TARGET), (OUTPUT,)),
+    (False, True): ((SOURCE,), (TARGET, OUTPUT)),
+    (False, False): ((SOURCE,), (TARGET,), (OUTPUT,)),
+}
+"""By (shared, tied) embeddings: the groups of names of one table; a file may hold any of a group."""
+
+
+def tables(config: TransformerConfig) -> list[tuple[str, ...]]:
+    """For the tables of source, target and output: the names under which a file may hold each."""
+    groups = TIED[config.shared_embeddings, config.tied_embeddings]
+    return [(role, *next(group for group in groups if role in group)) for role in (SOURCE, TARGET, OUTPUT)]
+
+
+def names(config: TransformerConfig) -> dict[str, str]:
+    """Our name of every weight besides the tables → theirs."""
+    ours = {
+        f"{stack}.layers.{layer}.{our}.{kind}": f"model.{stack}.layers.{layer}.{their}.{kind}"
+        for stack, layer, our, their in every_part(config, ENCODER_PARTS, DECODER_PARTS)
+        for kind in ("weight", "bias")
+    }
+    norms = {"embedding_norm": "layernorm_embedding"} if config.embedding_norm else {}
+    norms |= {"final_norm": "layer_norm"} if config.norm == "pre" else {}
+    for side in ("encoder", "decoder"):
+        if config.positions == "learned":
+            ours[f"{side}.positions.table"] = f"model.{side}.embed_positions.weight"
+        for our, their in norms.items():
+            ours |= {f"{side}.{our}.{kind}": f"model.{side}.{their}.{kind}" for kind in ("weight", "bias")}
+    return ours
+
+
+FIELDS: dict[str, tuple[str, Any]] = {
+    "vocab_size": ("vocab_size", 50_265),
+    "scaled_embeddings": ("scale_embedding", False),
+}
+"""Maps our field to their name and the reference's default; those of mBART are the same."""
+REQUIRED: dict[str, object] = {
+    "is_encoder_decoder": True,
+    "normalize_embedding": True,
+    "static_position_embeddings": False,
+}
+"""Entries of older configs whose other values would mean another architecture."""
+CHOICES: Json = {"embedding_norm": True, "positions": "learned", "unk_id": 3}
+_OF_BART = {"normalize_before": False, "add_final_layer_norm": False, "extra_pos_embeddings": 2}
+_OF_MBART = {"normalize_before": True, "add_final_layer_norm": True}
+
+
+def bart_config(values: Json, path: Path) -> TransformerConfig:
+    """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or unsupported."""
+    return config_of(
+        values, path, FIELDS, REQUIRED | _OF_BART, "gelu", CHOICES | {"norm": "post", "task": "write"}
+    )
+
+
+OLD = (
+    "{} holds an mBART model of 25 languages, which puts the language behind the text; only mBART-50, with "
+    "the language before the text, is supported."
+)
+"""What is said of mBART-cc25 and what was trained from it: the same ``model_type``, another order."""
+
+
+def mbart_config(values: Json, path: Path) -> TransformerConfig:
+    """As ``bart_config``, for mBART-50."""
+    if values.get("tokenizer_class") in ("MBartTokenizer", "MBartTokenizerFast"):
+        raise CheckpointError(OLD.format(path.parent))
+    if values.get("vocab_size") == 250_027:
+        raise CheckpointError(OLD.format(path.parent))
+    return config_of(values, path, FIELDS, REQUIRED | _OF_MBART, "gelu", CHOICES | {"norm": "pre"})
+
+
+IDS_FILE, MERGES_FILE, MASK = "vocab.json", "merges.txt", "<mask>"
+
+
+def bart_vocabulary(
+    directory: Path, config: TransformerConfig
+) -> tuple[PublishedVocabulary, TransformerConfig]:
+    """Byte-level pieces; a source begins with `<s>`, a target does not, since the search begins it."""
+    if (directory / WHOLE_FILE).is_file():
+        pieces = whole_pieces(directory, config.vocab_size)
+        pieces.check_frame((BOS,))
+        return PublishedVocabulary(pieces, pieces, before=(BOS,)), config
+    files = [directory / IDS_FILE, directory / MERGES_FILE]
+    if absent := [path.name for path in files if not path.is_file()]:
+        raise CheckpointError(
+            f"{directory} has no {WHOLE_FILE} and no {absent[0]}, so it is not a complete model directory."
+        )
+    pieces = WholePieces(files[0], _byte_level(files), config.vocab_size, SPECIAL)
+    return PublishedVocabulary(pieces, pieces, before=(BOS,)), config
+
+
+def _byte_level(files: list[Path]) -> Any:
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    for path in files:
+        check_vocabulary(path)
+    try:
+        tokenizer = Tokenizer(models.BPE.from_file(*map(str, files)))
+    except Exception as error:  # the library raises nothing narrower
+        raise CheckpointError(f"{files[0]} is damaged or is not a byte-level vocabulary.") from error
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([*SPECIAL, AddedToken(MASK, lstrip=True)])
+    return tokenizer
+
+
+PIECES_FILE = "sentencepiece.bpe.model"
+_CODES = """
+ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV my_MM ne_NP
+nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN
+mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI
+"""
+LANGUAGES = tuple(_CODES.split())
+"""ISO 639-1, and a country or none (XX), in the order of their ids; the first 25 are those of mBART-cc25."""
+
+
+def in_fairseq_order(directory: Path) -> dict[str, int]:
+    """The ids of fairseq: four special pieces, then those of the model without its first three."""
+    return {name: at for at, name in enumerate((*SPECIAL, *names_of(directory / PIECES_FILE)[3:]))}
+
+
+def pair_vocabulary(
+    directory: Path,
+    config: TransformerConfig,
+    ids: dict[str, int] | None = None,  # the pieces before the languages; None if tokenizer.json has them all
+    behind: tuple[str, ...] = (),  # the languages, and what else stands behind them
+) -> tuple[PublishedVocabulary, TransformerConfig]:
+    """The vocabulary of a model for many pairs of languages.
+
+    A text begins with two of them, such as ``eng_Latn deu_Latn``: the first is a piece of the source, the
+    second the one with which the output begins. CheckpointError if there are more pieces than rows.
+    """
+    pieces: Pieces
+    if ids is None:
+        pieces = whole_pieces(directory, config.vocab_size)
+        pieces.check_frame(languages_of(pieces))
+    else:
+        path, size, count = directory / PIECES_FILE, config.vocab_size, len(ids) + len(behind)
+        if count > size:
+            raise CheckpointError(
+                f"{path} has {count:,} pieces with its languages, but config.json has {size:,} "
+                "rows for them; the files belong to different models."
+            )
+        numbers = ids | {piece: len(ids) + at for at, piece in enumerate(behind)}
+        pieces = SentencePieces(path, numbers, size, {*SPECIAL, *behind})
+    vocabulary = PublishedVocabulary(pieces, pieces, languages_of(pieces), pair=True)
+    if not vocabulary.languages:
+        raise CheckpointError(f"{directory / WHOLE_FILE} names no language, although the model needs two.")
+    return vocabulary, replace(config, languages=" ".join(vocabulary.languages), language_pair=True)
+
+
+def mbart_vocabulary(
+    directory: Path, config: TransformerConfig
+) -> tuple[PublishedVocabulary, TransformerConfig]:
+    """mBART-50: fairseq's order, 52 languages behind."""
+    if is_whole(directory, PIECES_FILE):
+        return pair_vocabulary(directory, config)
+    ids = in_fairseq_order(directory)
+    if config.vocab_size == len(ids) + 25 + 1:  # the languages of mBART-cc25, and ``<mask>``
+        raise CheckpointError(OLD.format(directory))
+    return pair_vocabulary(directory, config, ids, (*LANGUAGES, MASK))
+
+
+fairseq = partial(Family, names=names, tables=tables)
+"""A family with these names of weights."""
+BART = fairseq(
+    name="BART",
+    types=("bart",),
+    files=(MERGES_FILE, IDS_FILE),
+    tokenizers=("BartTokenizer", "RobertaTokenizer"),
+    config=bart_config,
+    vocabulary=bart_vocabulary,
+)
+MBART = fairseq(
+    name="mBART-50",
+    types=("mbart",),
+    files=(PIECES_FILE,),
+    tokenizers=("MBart50Tokenizer",),
+    config=mbart_config,
+    vocabulary=mbart_vocabulary,
+)

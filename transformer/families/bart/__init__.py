@@ -1,1 +1,0 @@
-"""BART: a text in, another text out, such as its summary."""

@@ -1,0 +1,115 @@
+"""Marian: the family that OPUS-MT models belong to.
+
+A Marian model is the paper's post-norm Transformer with a few other choices, each a value of the config: the
+layout of the sinusoids, scaled embeddings, the activation, the start token (``<pad>``), a bias on the logits,
+one embedding table or several, and language pieces.
+
+Texts are split as MarianTokenizer splits them, with its oddities: `</s>`, `<unk>` and `<pad>` in a text are
+the special ids, and `>>fra<<` is a single piece only at the start of a text. JSON has the ids of the pieces
+of two sentencepiece models.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from transformer.config import TransformerConfig
+from transformer.families.bart import fairseq
+from transformer.families.family import Json, config_of
+from transformer.families.pieces import (
+    SETTINGS_FILE,
+    PublishedVocabulary,
+    SentencePieces,
+    languages_of,
+    settings_of,
+)
+from transformer.storage.files import CheckpointError, read_json
+from transformer.text.words import EOS, PAD, UNK
+
+FIELDS: dict[str, tuple[str, Any]] = {
+    "vocab_size": ("vocab_size", 58_101),
+    "shared_embeddings": ("share_encoder_decoder_embeddings", True),
+    "tied_embeddings": ("tie_word_embeddings", True),
+    "scaled_embeddings": ("scale_embedding", False),
+    "pad_id": ("pad_token_id", 58_100),
+    "bos_id": ("decoder_start_token_id", 58_100),
+    "eos_id": ("eos_token_id", 0),
+}
+"""Maps our field to their name and the reference's default, used if config.json lacks the entry."""
+REQUIRED: dict[str, object] = {
+    "normalize_before": False,
+    "normalize_embedding": False,
+    "add_final_layer_norm": False,
+    "static_position_embeddings": True,
+    "is_encoder_decoder": True,
+}
+"""Entries of older configs; any other value would mean another architecture."""
+
+
+def config(values: Json, path: Path) -> TransformerConfig:
+    """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or unsupported."""
+    choices: Json = {"norm": "post", "sine_layout": "halves", "unk_id": 0}
+    if not values.get("share_encoder_decoder_embeddings", True):
+        choices["target_vocab_size"] = values.get("decoder_vocab_size") or None
+    return config_of(values, path, FIELDS, REQUIRED, "gelu", choices)
+
+
+SOURCE_FILE, TARGET_FILE = "source.spm", "target.spm"
+VOCABULARY_FILE, TARGET_VOCABULARY_FILE = "vocab.json", "target_vocab.json"
+_LEAD = r">>.*?<<"
+_LANGUAGE = re.compile(r">>[^\s<>]+<<")
+
+
+def vocabulary(directory: Path, config: TransformerConfig) -> tuple[PublishedVocabulary, TransformerConfig]:
+    """The vocabulary of a directory; CheckpointError if a file is missing, damaged, or another model's.
+
+    Only the vocabulary knows the ids of padding and of the unknown piece, and the languages.
+    """
+    separate = settings_of(directory).get("separate_vocabs", False)
+    if separate and config.shared_embeddings:
+        raise CheckpointError(
+            f"{directory / SETTINGS_FILE} asks for two vocabularies, but config.json asks for one "
+            "embedding table; the files belong to different models."
+        )
+    tables = VOCABULARY_FILE, TARGET_VOCABULARY_FILE if separate else VOCABULARY_FILE
+    sizes = config.vocab_size, config.n_target_pieces
+    ids = [_ids(directory / name, size) for name, size in zip(tables, sizes, strict=True)]
+    source, target = (
+        SentencePieces(directory / file, numbers, size, (EOS, UNK, PAD), _LEAD)
+        for file, numbers, size in zip((SOURCE_FILE, TARGET_FILE), ids, sizes, strict=True)
+    )
+    one = not separate and sizes[0] == sizes[1]
+    into = [piece for piece in languages_of(source) if one and _LANGUAGE.fullmatch(piece)]
+    ids_ = {"pad_id": source.ids[PAD], "unk_id": source.ids[UNK]}
+    found = PublishedVocabulary(source, target, into)
+    return found, replace(config, languages=" ".join(into), **ids_)
+
+
+def _ids(path: Path, size: int) -> dict[str, int]:
+    ids = read_json(path)
+    numbers = list(ids.values())
+    if not all(type(number) is int and 0 <= number < size for number in numbers):
+        raise CheckpointError(
+            f"{path} has numbers that are not from 0 to {size - 1:,}, the ids that config.json allows; "
+            "the files belong to different models."
+        )
+    if len(set(numbers)) != len(numbers):
+        raise CheckpointError(f"{path} gives the same number to two pieces.")
+    if missing := [piece for piece in (EOS, UNK, PAD) if piece not in ids]:
+        raise CheckpointError(
+            f"{path} has no piece {missing[0]}, so it is not the vocabulary of a Marian model."
+        )
+    return ids
+
+
+MARIAN = fairseq(
+    name="Marian (OPUS-MT)",
+    types=("marian",),
+    files=(SOURCE_FILE, TARGET_FILE, VOCABULARY_FILE),
+    tokenizers=("MarianTokenizer",),
+    config=config,
+    vocabulary=vocabulary,
+)

@@ -1,1 +1,0 @@
-"""Marian checkpoints: the family that OPUS-MT models belong to."""

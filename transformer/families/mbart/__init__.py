@@ -1,1 +1,0 @@
-"""mBART-50: one model for 52 languages."""
