@@ -59,6 +59,11 @@ def largest(ours: Any, theirs: torch.Tensor) -> float:
     return float((torch.as_tensor(ours) - theirs).abs().max())
 
 
+def logits(translator: Translator, ids: torch.Tensor, read: torch.Tensor) -> torch.Tensor:
+    """The model's own, computed where it is."""
+    return translator.model(ids.to(translator.device), read.to(translator.device)).cpu()
+
+
 def check_forward(pair: Pair, target: str) -> Translation:
     """Ids, logits, encoder output, every attention, and the audit."""
     forced = pair.translator.force(pair.text, target, capture=Capture(residual=True))
@@ -68,8 +73,8 @@ def check_forward(pair: Pair, target: str) -> Translation:
     read = torch.tensor([[pair.start, *(step.token_id for step in forced.steps[:-1])]])
     with torch.no_grad():
         expected = pair.model(input_ids=pair.rows, decoder_input_ids=read, output_attentions=True)
-        assert largest(pair.translator.model(pair.rows, read), expected.logits) <= NEAR
-        memory = pair.translator.model.encode(pair.rows)
+        assert largest(logits(pair.translator, pair.rows, read), expected.logits) <= NEAR
+        memory = pair.translator.model.encode(pair.rows.to(pair.translator.device)).cpu()
     assert largest(memory, expected.encoder_last_hidden_state) <= NEAR
     theirs = {
         AttentionKind.ENCODER: expected.encoder_attentions,
@@ -113,7 +118,7 @@ def check_beam(pair: Pair, size: int = 4, limit: int = 19) -> Translation:
         eos = pair.translator.config.eos_id
         end = written.index(eos) + 1 if eos in written else len(written)
         assert [step.token_id for step in ours.steps] == written[:end]
-    request = DecodingState(pair.translator.model, pair.rows)
+    request = DecodingState(pair.translator.model, pair.rows.to(pair.translator.device))
     (found,) = finish(beam_search(request, limit, size, pair.translator.rules_for(pair.text)))
     assert found.score == pytest.approx(scores[0], abs=NEAR)
     return ours

@@ -54,7 +54,7 @@ def test_the_rules_of_generation_config_are_kept_as_the_reference_keeps_them(tmp
     assert [step.token_id for step in ours.steps] == written
     assert ours.method == ("greedy" if num_beams == 1 else "beam-3")
     if num_beams > 1:
-        request = DecodingState(translator.model, rows)
+        request = DecodingState(translator.model, rows.to(translator.device))
         (found,) = finish(beam_search(request, 13, num_beams, translator.rules))
         assert found.score == pytest.approx(float(expected.sequences_scores[0]), abs=1e-4)
 
@@ -104,7 +104,7 @@ def test_capture_changes_nothing_and_a_replay_gives_the_same_attention(deep):
     text = f">>por<< {TEXT}"
     captured, bare = deep.translate(text, beam_size=1), deep.translate(text, beam_size=1, capture=False)
     assert captured.log_probs == bare.log_probs
-    request = DecodingState(deep.model, torch.tensor([[*deep.ids(text), 0]]))
+    request = DecodingState(deep.model, torch.tensor([[*deep.ids(text), 0]], device=deep.device))
     (again,) = finish(decode(request, 19, rules=deep.rules))
     assert list(again.token_ids) == [step.token_id for step in captured.steps]
     forced = deep.force(text, captured.text)
@@ -145,7 +145,7 @@ for options in ({"beam_size": 1}, {"beam_size": 3}):
 def test_bfloat16_is_computed_audited_and_named(tmp_path):
     """In a process of its own: some processors report matrix units that a process may not use."""
     directory = write_marian(tmp_path, encoder_layers=6, decoder_layers=6, heads=8)
-    environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
+    environment = os.environ | {"TRANSFORMER_DEVICE": "cpu", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
     command = [sys.executable, "-c", BFLOAT16, str(directory), TEXT]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -153,6 +153,7 @@ def test_bfloat16_is_computed_audited_and_named(tmp_path):
 
 def test_a_machine_that_cannot_compute_in_bfloat16_says_so_and_goes_on(monkeypatch):
     monkeypatch.setattr(packed, "sys", SimpleNamespace(executable=shutil.which("false")))
+    monkeypatch.setenv("TRANSFORMER_DEVICE", "cpu")
     packed.check_bfloat16.cache_clear()
     with pytest.raises(ValueError, match="This machine cannot compute in bfloat16: use float32"):
         load_translator(ROOT / "assets" / "models" / "en-de", dtype="bfloat16")
