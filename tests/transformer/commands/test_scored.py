@@ -14,7 +14,6 @@ from programs import main
 
 from transformer.beam import beam_search
 from transformer.decoding import DecodingState, Node, NodeState, finish
-from transformer.devices import choose_device
 from transformer.training.data import pad
 from transformer.translator import load_translator
 
@@ -66,7 +65,7 @@ def test_lines_keep_their_places_and_the_bad_ones_are_named(
         assert reason in line
     assert main([*command, "--json"]) == 1
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert found[1] == {"log_prob": None, "tokens": 0, "mean": None, "device": str(choose_device("auto", 0))}
+    assert found[1] == {"log_prob": None, "tokens": 0, "mean": None, "device": str(load_translator(MODEL).device)}
     assert found[2]["error"] == said[0]
 
 

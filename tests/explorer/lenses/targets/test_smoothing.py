@@ -22,7 +22,7 @@ def shown(translator):
 
 def reference(translator, shown, position, epsilon):
     """The loss of PyTorch and its gradient with respect to the logits, in float64."""
-    logits = translator.model.logits(shown.features[position]).double().requires_grad_(True)
+    logits = translator.model.logits(shown.features[position]).double().cpu().detach().requires_grad_(True)
     right = torch.tensor(shown.positions[position].token_id)
     loss = F.cross_entropy(logits[None], right[None], label_smoothing=epsilon)
     loss.backward()

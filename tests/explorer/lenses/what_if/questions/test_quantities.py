@@ -157,7 +157,7 @@ def softmax_of_best(
 def test_a_candidate_is_named_by_its_probability(run: Translation, place: Viewpoint, rank: int):
     found = measure(Question("candidate", rank=rank), run, place)
     assert run.distributions is not None
-    log_probs = np.sort(run.distributions()[3].numpy())[::-1]
+    log_probs = np.sort(run.distributions()[3].cpu().numpy())[::-1]
     assert numbers(found)[found.best] == pytest.approx(log_probs[rank - 1], abs=1e-3)
     assert sorted(numbers(found))[::-1] == pytest.approx(log_probs[rank - 1 : rank + 3], abs=1e-3)
     shown = [float(each.shown.removesuffix(" %")) / 100 for each in found.options]
