@@ -32,7 +32,9 @@ class Plain:
 
     def __init__(self, translator: Translator, run: Translation) -> None:
         self.config, self.run = translator.config, run
-        self.state = {name: each.double().cpu().numpy() for name, each in translator.model.state_dict().items()}
+        self.state = {
+            name: each.double().cpu().numpy() for name, each in translator.model.state_dict().items()
+        }
         self.source = [*translator.ids(run.source_text), self.config.eos_id]
         self.target = [*run.target_ids]
         self.pre, self.size = self.config.norm == "pre", self.config.d_head

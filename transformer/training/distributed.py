@@ -13,10 +13,10 @@ NCCL on GPUs). Without dropout they make the same steps as one process with N ti
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 from torch import distributed, nn
@@ -34,10 +34,11 @@ class JobError(ConnectionError):
 
 @dataclass(frozen=True)
 class Workers:
-    """One process that works alone; `ProcessGroup` does the same work as one of several processes."""
+    """This process among those that work together; alone, it exchanges nothing."""
 
     rank: int = 0  # number of this process, from 0; process 0 writes the files
     world: int = 1  # number of processes
+    device: torch.device | str = "cpu"  # where the numbers are that the processes exchange
 
     @property
     def first(self) -> bool:
@@ -46,113 +47,85 @@ class Workers:
 
     def sum(self, *numbers: float) -> list[float]:
         """The sums of numbers over all processes."""
-        return list(numbers)
+        if self.world == 1:
+            return list(numbers)
+        total = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        with self.together():
+            distributed.all_reduce(total)
+        return [float(each) for each in total]
 
     def gather(self, value: T) -> list[T]:
         """The values of all processes, by rank."""
-        return [value]
+        values: list[Any] = [value] * self.world
+        if self.world > 1:
+            with self.together():
+                distributed.all_gather_object(values, value)
+        return values
 
     def each(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[T]:
         """Results of `work` for each item, in their order, in every process; each process does its share.
 
         An error that `work` raises (`ValueError`, `OSError`) is raised in every process.
         """
-        return map(work, items)
+        if self.world == 1:
+            return map(work, items)
+        items = list(items)
+        shares = [
+            _raised(each)
+            for each in self.gather(_tried(lambda: [*map(work, items[self.rank :: self.world])]))
+        ]
+        return (shares[place % self.world][place // self.world] for place in range(len(items)))
 
     def agree(self, make: Callable[[], T]) -> T:
         """Result of process 0, in every process; an error of process 0 is raised in every process."""
-        return make()
+        if self.world == 1:
+            return make()
+        result: list[T | Exception | None] = [_tried(make) if self.first else None]
+        with self.together():
+            distributed.broadcast_object_list(result, src=0)
+        return _raised(result[0])  # type: ignore[return-value]
 
     def share(self, module: nn.Module) -> nn.Module:
         """The module, with gradients averaged over all processes."""
-        return module
+        if self.world == 1:
+            return module
+        devices = [torch.device(self.device)] if torch.device(self.device).type == "cuda" else None
+        return DistributedDataParallel(module, devices, forward_sync_buffers=False)
 
     def local(self, module: nn.Module) -> AbstractContextManager[None]:
         """A context in which gradients are added up in this process only."""
-        return nullcontext()
+        return module.no_sync() if isinstance(module, DistributedDataParallel) else nullcontext()
 
-    def together(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def together(self) -> Iterator[None]:
         """A context for work of all processes; JobError if one of them has ended."""
-        return nullcontext()
+        try:
+            yield
+        except RuntimeError as error:
+            if self.world == 1 or isinstance(error, torch.OutOfMemoryError):
+                raise
+            raise JobError("Another process of the job has ended; this one stops, too.") from error
 
     def part_random(self, seed: int) -> None:
         """Gives each process after the first a random stream of its own, for dropout."""
+        if not self.first:
+            torch.manual_seed(seed + 1_000_003 * self.rank)
 
 
 ALONE = Workers()
 
 
-@dataclass(frozen=True)
-class ProcessGroup(Workers):
-    """One of several processes of a `torch.distributed` group."""
-
-    device: torch.device = field(kw_only=True)  # where the numbers are that the processes exchange
-
-    def sum(self, *numbers: float) -> list[float]:
-        total = torch.tensor(numbers, dtype=torch.float64, device=self.device)
-        with _lost_processes_named():
-            distributed.all_reduce(total)
-        return [float(each) for each in total]
-
-    def gather(self, value: T) -> list[T]:
-        values: list[T | None] = [None] * self.world
-        with _lost_processes_named():
-            distributed.all_gather_object(values, value)
-        return values  # type: ignore[return-value]
-
-    def each(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[T]:
-        items = list(items)
-        shares = list[list[T]]()
-        for share in self.gather(self._done(work, items[self.rank :: self.world])):
-            if isinstance(share, Exception):
-                raise share
-            shares.append(share)
-        return (shares[place % self.world][place // self.world] for place in range(len(items)))
-
-    @staticmethod
-    def _done(work: Callable[[Item], T], items: Sequence[Item]) -> list[T] | Exception:
-        try:
-            return [work(item) for item in items]
-        except (ValueError, OSError) as error:
-            return error
-
-    def agree(self, make: Callable[[], T]) -> T:
-        made: list[T | Exception | None] = [None]
-        if self.first:
-            try:
-                made = [make()]
-            except (ValueError, OSError) as error:
-                made = [error]
-        with _lost_processes_named():
-            distributed.broadcast_object_list(made, src=0)
-        if isinstance(made[0], Exception):
-            raise made[0]
-        return made[0]  # type: ignore[return-value]
-
-    def share(self, module: nn.Module) -> nn.Module:
-        devices = [self.device] if self.device.type == "cuda" else None
-        return DistributedDataParallel(module, devices, forward_sync_buffers=False)
-
-    def local(self, module: nn.Module) -> AbstractContextManager[None]:
-        assert isinstance(module, DistributedDataParallel)
-        return module.no_sync()
-
-    def together(self) -> AbstractContextManager[None]:
-        return _lost_processes_named()
-
-    def part_random(self, seed: int) -> None:
-        if not self.first:
-            torch.manual_seed(seed + 1_000_003 * self.rank)
-
-
-@contextmanager
-def _lost_processes_named() -> Iterator[None]:
+def _tried(work: Callable[[], T]) -> T | Exception:
     try:
-        yield
-    except RuntimeError as error:
-        if isinstance(error, torch.OutOfMemoryError):
-            raise
-        raise JobError("Another process of the job has ended; this one stops, too.") from error
+        return work()
+    except (ValueError, OSError) as error:
+        return error
+
+
+def _raised(result: T | Exception) -> T:
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 @contextmanager
@@ -174,6 +147,6 @@ def joined(device: torch.device) -> Iterator[tuple[Workers, torch.device]]:
     attempt = PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
     distributed.init_process_group(backend, store=attempt, rank=rank, world_size=world)
     try:
-        yield ProcessGroup(rank, world, device=device), device
+        yield Workers(rank, world, device), device
     finally:
         distributed.destroy_process_group()

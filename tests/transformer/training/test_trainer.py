@@ -24,10 +24,8 @@ from transformer.training.run import (
     LOG_FILE,
     STATE_FILE,
     Exported,
-    StepLog,
+    RunDirectory,
     load_exported,
-    load_state,
-    save_state,
 )
 from transformer.training.trainer import ByteDropout, Trainer, TrainingStep, train
 
@@ -258,10 +256,10 @@ def test_a_resumed_run_has_exactly_the_losses_of_an_uninterrupted_one(
     expected_losses = losses(expected)
     first = make_trainer(data)
     found = [first.advance().loss for _ in range(stop)]
-    save_state(tmp_path, first, "data", exported)
+    RunDirectory(tmp_path, first, exported, "data").save_state()
     torch.manual_seed(99)
     second = make_trainer(data, replace(OPTIONS, seed=OPTIONS.seed))
-    assert load_state(tmp_path, second, "data") == []
+    assert RunDirectory(tmp_path, second, exported, "data").load_state() == []
     found += losses(second)
     assert found == expected_losses
     for name, tensor in expected.state_tensors().items():
@@ -271,7 +269,7 @@ def test_a_resumed_run_has_exactly_the_losses_of_an_uninterrupted_one(
 def test_a_state_is_one_safetensors_file(data: EncodedPairs, exported: Exported, tmp_path: Path) -> None:
     trainer = make_trainer(data)
     trainer.advance()
-    save_state(tmp_path, trainer, "data", exported)
+    RunDirectory(tmp_path, trainer, exported, "data").save_state()
     assert [path.name for path in tmp_path.iterdir()] == [STATE_FILE]
     header = (tmp_path / STATE_FILE).read_bytes()
     assert json.loads(header[8 : 8 + int.from_bytes(header[:8], "little")])["__metadata__"]["step"] == "1"
@@ -280,7 +278,7 @@ def test_a_state_is_one_safetensors_file(data: EncodedPairs, exported: Exported,
 def test_a_state_holds_all_that_decides_what_is_exported(
     data: EncodedPairs, exported: Exported, tmp_path: Path
 ) -> None:
-    save_state(tmp_path, make_trainer(data), "data", exported)
+    RunDirectory(tmp_path, make_trainer(data), exported, "data").save_state()
     found = load_exported(tmp_path)
     assert found.tokenizer.to_bytes() == exported.tokenizer.to_bytes()
     assert (found.card, found.averaged) == ("the card", True)
@@ -289,43 +287,47 @@ def test_a_state_holds_all_that_decides_what_is_exported(
 def test_changed_options_are_named_when_a_run_continues(
     data: EncodedPairs, exported: Exported, tmp_path: Path
 ) -> None:
-    save_state(tmp_path, make_trainer(data), "data", exported)
-    assert load_state(tmp_path, make_trainer(data, replace(OPTIONS, steps=5)), "data") == ["steps"]
+    RunDirectory(tmp_path, make_trainer(data), exported, "data").save_state()
+    assert RunDirectory(
+        tmp_path, make_trainer(data, replace(OPTIONS, steps=5)), exported, "data"
+    ).load_state() == ["steps"]
 
 
 def test_a_state_of_other_data_or_another_model_is_refused(
     data: EncodedPairs, exported: Exported, tmp_path: Path
 ) -> None:
-    save_state(tmp_path, make_trainer(data), "data", exported)
+    RunDirectory(tmp_path, make_trainer(data), exported, "data").save_state()
     with pytest.raises(CheckpointError, match="other data"):
-        load_state(tmp_path, make_trainer(data), "else")
+        RunDirectory(tmp_path, make_trainer(data), exported, "else").load_state()
     with pytest.raises(CheckpointError, match="a different shape"):
-        load_state(tmp_path, make_trainer(data, d_ff=64), "data")
+        RunDirectory(tmp_path, make_trainer(data, d_ff=64), exported, "data").load_state()
 
 
 def test_a_damaged_or_missing_state_is_one_sentence(
     data: EncodedPairs, exported: Exported, tmp_path: Path
 ) -> None:
     with pytest.raises(CheckpointError, match="no run to resume"):
-        load_state(tmp_path, make_trainer(data), "data")
-    save_state(tmp_path, make_trainer(data), "data", exported)
+        RunDirectory(tmp_path, make_trainer(data), exported, "data").load_state()
+    RunDirectory(tmp_path, make_trainer(data), exported, "data").save_state()
     path = tmp_path / STATE_FILE
     path.write_bytes(path.read_bytes()[:500])
     with pytest.raises(CheckpointError, match="cut off"):
-        load_state(tmp_path, make_trainer(data), "data")
+        RunDirectory(tmp_path, make_trainer(data), exported, "data").load_state()
 
 
-def test_a_log_forgets_the_steps_after_the_state(tmp_path: Path) -> None:
+def test_a_log_forgets_the_steps_after_the_state(
+    data: EncodedPairs, exported: Exported, tmp_path: Path
+) -> None:
     done = TrainingStep(1, 2.0, 1e-3, 0.5, 100, 0.1)
-    log = StepLog(tmp_path, 0)
-    for step in (1, 2, 3):
-        log.write(replace(done, step=step))
-    log.close()
+    run = RunDirectory(tmp_path, make_trainer(data), exported, "data")
+    with run.log() as write:
+        for step in (1, 2, 3):
+            write(replace(done, step=step))
     whole = (tmp_path / LOG_FILE).read_text(encoding="utf-8")
     (tmp_path / LOG_FILE).write_text(whole + '{"step": 4, "lo', encoding="utf-8")
-    log = StepLog(tmp_path, 2)
-    log.write(replace(done, step=3, valid_loss=1.5))
-    log.close()
+    run.trainer.step = 2
+    with run.log() as write:
+        write(replace(done, step=3, valid_loss=1.5))
     lines = [json.loads(line) for line in (tmp_path / LOG_FILE).read_text(encoding="utf-8").splitlines()]
     assert [line["step"] for line in lines] == [1, 2, 3]
     assert lines[2]["valid_loss"] == 1.5

@@ -149,11 +149,10 @@ def _reporters(
 ) -> list[Callable[[TrainingStep], None]]:
     """The record of each step: the log, and the line of progress; the stack closes them."""
     speed, source = peak(trainer.device, trainer.dtype)
-    log = run_directory.log()
+    log = stack.enter_context(run_directory.log())
     progress = TerminalLine(trainer.options.steps, speed * trainer.workers.world, source)
-    stack.callback(log.close)
     stack.callback(progress.close)
-    return [log.write, progress.show]
+    return [log, progress.show]
 
 
 _STOP_REQUESTED: list[int] = []
