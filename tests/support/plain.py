@@ -32,9 +32,8 @@ class Plain:
 
     def __init__(self, translator: Translator, run: Translation) -> None:
         self.config, self.run = translator.config, run
-        self.state = {
-            name: each.double().cpu().numpy() for name, each in translator.model.state_dict().items()
-        }
+        state = translator.model.state_dict()
+        self.state = {name: each.double().cpu().numpy() for name, each in state.items()}
         self.source = [*translator.ids(run.source_text), self.config.eos_id]
         self.target = [*run.target_ids]
         self.pre, self.size = self.config.norm == "pre", self.config.d_head

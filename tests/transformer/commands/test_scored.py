@@ -65,12 +65,8 @@ def test_lines_keep_their_places_and_the_bad_ones_are_named(
         assert reason in line
     assert main([*command, "--json"]) == 1
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert found[1] == {
-        "log_prob": None,
-        "tokens": 0,
-        "mean": None,
-        "device": str(load_translator(MODEL).device),
-    }
+    device = str(load_translator(MODEL).device)
+    assert found[1] == {"log_prob": None, "tokens": 0, "mean": None, "device": device}
     assert found[2]["error"] == said[0]
 
 

@@ -288,9 +288,8 @@ def test_changed_options_are_named_when_a_run_continues(
     data: EncodedPairs, exported: Exported, tmp_path: Path
 ) -> None:
     RunDirectory(tmp_path, make_trainer(data), exported, "data").save_state()
-    assert RunDirectory(
-        tmp_path, make_trainer(data, replace(OPTIONS, steps=5)), exported, "data"
-    ).load_state() == ["steps"]
+    shorter = make_trainer(data, replace(OPTIONS, steps=5))
+    assert RunDirectory(tmp_path, shorter, exported, "data").load_state() == ["steps"]
 
 
 def test_a_state_of_other_data_or_another_model_is_refused(
