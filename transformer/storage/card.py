@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import singledispatch
 
 from transformer.config import ModelConfig, RecurrentConfig, TransformerConfig
 from transformer.model import Network, count_parameters
@@ -103,28 +102,19 @@ def training_card(
     )
 
 
-@singledispatch
 def _shape(config: ModelConfig) -> str:
     """Description of a model in one sentence."""
-    raise NotImplementedError
-
-
-@_shape.register
-def _(config: TransformerConfig) -> str:
+    vocabulary = f"joint vocabulary of {config.vocab_size:,} pieces."
+    if isinstance(config, RecurrentConfig):
+        reach = f" within {config.reach} positions of a predicted centre" if config.score == "local" else ""
+        return (
+            "A recurrent encoder-decoder with attention: one layer of GRUs on either side, in both "
+            f"directions in the encoder, {config.score} scores{reach}, d_model {config.d_model}, {vocabulary}"
+        )
+    assert isinstance(config, TransformerConfig)
     norms = {"pre": "pre-norm (LayerNorm before each sub-layer)", "post": "post-norm, as in the paper"}
     return (
         f"An encoder-decoder Transformer: {config.n_encoder_layers} + {config.n_decoder_layers} layers, "
         f"d_model {config.d_model}, {config.n_heads} heads, d_ff {config.d_ff}, {norms[config.norm]}, "
-        f"{config.positions} positions, joint vocabulary of {config.vocab_size:,} pieces."
-    )
-
-
-@_shape.register
-def _(config: RecurrentConfig) -> str:
-    reach = f" within {config.reach} positions of a predicted centre" if config.score == "local" else ""
-    return (
-        "A recurrent encoder-decoder with attention: one layer of GRUs on either side, in both directions "
-        "in the encoder, "
-        f"{config.score} scores{reach}, d_model {config.d_model}, "
-        f"joint vocabulary of {config.vocab_size:,} pieces."
+        f"{config.positions} positions, {vocabulary}"
     )

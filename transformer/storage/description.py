@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from transformer.config import ModelConfig, config_from
 from transformer.storage.files import SAFETENSORS, CheckpointError, read_json
 from transformer.storage.header import Header
+from transformer.storage.typed import typed
 
 WEIGHTS_FILE = SAFETENSORS
 CONFIG_FILE = "config.json"
@@ -58,9 +59,9 @@ def read_heads(directory: Path, config: ModelConfig) -> tuple[dict[str, Any] | N
         return None, ()
     try:
         heads = read_json(directory / HEADS_FILE)
-        if not _fits(heads, config):
-            raise CheckpointError("It describes other heads.")
-    except CheckpointError:
+        if not typed(_Heads, heads).fits(config):
+            raise ValueError("It describes other heads.")
+    except (ValueError, LookupError):
         return None, (DAMAGED.format(HEADS_FILE),)
     return heads, ()
 
@@ -137,37 +138,33 @@ def parameter_count(config: ModelConfig) -> int:
     return attention + others + config.tables + config.max_positions * config.d_model
 
 
-def _fits(heads: dict[str, Any], config: ModelConfig) -> bool:
-    default, grids = heads.get("default", {}), heads.get("heads", {})
-    layers = {str(kind): site.n_layers for kind, site in config.sites.items()}
-    if not (isinstance(default, dict) and isinstance(grids, dict) and {*default, *grids} <= set(layers)):
-        return False
-    if "aligner" in heads and not _is_aligner(heads["aligner"], layers.get("cross", 0), config.n_heads):
-        return False
-    return all(_is_place(place, layers[kind], config.n_heads) for kind, place in default.items()) and all(
-        _is_grid(grid, layers[kind], config.n_heads) for kind, grid in grids.items()
-    )
+@dataclass(frozen=True)
+class _Aligner:
+    heads: tuple[tuple[int, int], ...]
+    rows: str
+    aer: float
 
 
-def _is_aligner(found: Any, layers: int, heads: int) -> bool:
-    places = found.get("heads") if isinstance(found, dict) else None
-    if not (isinstance(places, list) and places and found.get("rows") in ("predicted", "read")):
-        return False
-    return type(found.get("aer")) in (int, float) and all(_is_place(each, layers, heads) for each in places)
+@dataclass(frozen=True)
+class _Heads:
+    """What `heads.json` says of a model's heads: places are (layer, head), from 0."""
 
+    default: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    heads: Mapping[str, tuple[tuple[Mapping[str, float], ...], ...]] = field(default_factory=dict)
+    aligner: _Aligner | None = None
 
-def _is_place(place: Any, layers: int, heads: int) -> bool:
-    if not (isinstance(place, list) and len(place) == 2 and all(type(number) is int for number in place)):
-        return False
-    return 0 <= place[0] < layers and 0 <= place[1] < heads
-
-
-def _is_grid(grid: Any, layers: int, heads: int) -> bool:
-    rows = grid if isinstance(grid, list) else []
-    return len(rows) == layers and all(
-        isinstance(row, list) and len(row) == heads and all(map(_is_statistics, row)) for row in rows
-    )
-
-
-def _is_statistics(found: Any) -> bool:
-    return isinstance(found, dict) and all(type(value) in (int, float) for value in found.values())
+    def fits(self, config: ModelConfig) -> bool:
+        """Whether a model has these heads, and each of its heads has statistics."""
+        layers = {str(kind): site.n_layers for kind, site in config.sites.items()}
+        places = [*self.default.items()]
+        if self.aligner is not None:
+            places += [("cross", place) for place in self.aligner.heads]
+            if not self.aligner.heads or self.aligner.rows not in ("predicted", "read"):
+                return False
+        grids = (
+            len(grid) == layers.get(kind) and {*map(len, grid)} <= {config.n_heads}
+            for kind, grid in self.heads.items()
+        )
+        return all(grids) and all(
+            0 <= layer < layers.get(kind, 0) and 0 <= head < config.n_heads for kind, (layer, head) in places
+        )

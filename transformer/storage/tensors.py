@@ -10,7 +10,7 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,10 +135,10 @@ def read_tensors(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tens
     for path in dict.fromkeys(tensor.path for tensor in stored.values()):
         names = [name for name, tensor in stored.items() if tensor.path == path]
         for group in _groups(sorted(names, key=lambda name: -stored[name].nbytes), stored):
-            with _opened(path, stored) as tensors:
+            with _opened(path, stored) as tensor:
                 for name in group:
                     each = stored[name]
-                    yield name, tensors[each.called or name] if each.held is None else each.held
+                    yield name, tensor(each.called or name) if each.held is None else each.held
 
 
 def _groups(names: list[str], stored: Mapping[str, StoredTensor]) -> Iterator[list[str]]:
@@ -155,31 +155,14 @@ def _groups(names: list[str], stored: Mapping[str, StoredTensor]) -> Iterator[li
 
 
 @contextmanager
-def _opened(path: Path, stored: Mapping[str, StoredTensor]) -> Iterator[Mapping[str, Tensor]]:
+def _opened(path: Path, stored: Mapping[str, StoredTensor]) -> Iterator[Callable[[str], Tensor]]:
+    """What maps a tensor of a file by its name there."""
     if path.suffix == ".safetensors":
         with _safetensors(path) as file:
-            yield _Lazy(file)
-    elif any(each.held is not None for each in stored.values() if each.path == path):
-        yield {}
+            yield file.get_tensor
     else:
-        yield _unpickled(path)
-
-
-class _Lazy(Mapping[str, Tensor]):
-    """Tensors of a safetensors file; each is mapped when it is asked for."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def __getitem__(self, name: str) -> Tensor:
-        tensor: Tensor = self._file.get_tensor(name)
-        return tensor
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._file.keys())
-
-    def __len__(self) -> int:
-        return len(self._file.keys())
+        whole = any(each.held is not None for each in stored.values() if each.path == path)
+        yield ({} if whole else _unpickled(path)).__getitem__
 
 
 @contextmanager

@@ -64,6 +64,6 @@ def _fields(kind: Any, values: Mapping[str, Any], place: str) -> Any:
     for each in fields(kind):
         if each.name in values:
             given[each.name] = _typed(hints[each.name], values[each.name], f"{each.name} of {place}")
-        elif each.default is MISSING:
+        elif each.default is MISSING and each.default_factory is MISSING:
             raise ValueError(f"There is no {each.name} in {place}.")
     return kind(**given)
