@@ -17,16 +17,15 @@ from transformer.families.family import Family, Json, config_of, every_part
 from transformer.families.pieces import (
     SPECIAL,
     WHOLE_FILE,
-    Pieces,
-    PublishedVocabulary,
     SentencePieces,
     WholePieces,
     is_whole,
     languages_of,
-    names_of,
+    read_model,
     whole_pieces,
 )
 from transformer.storage.files import CheckpointError, check_vocabulary
+from transformer.text.tokenizer import Pieces, Vocabulary
 from transformer.text.words import BOS
 
 _ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
@@ -121,21 +120,19 @@ def mbart_config(values: Json, path: Path) -> TransformerConfig:
 IDS_FILE, MERGES_FILE, MASK = "vocab.json", "merges.txt", "<mask>"
 
 
-def bart_vocabulary(
-    directory: Path, config: TransformerConfig
-) -> tuple[PublishedVocabulary, TransformerConfig]:
+def bart_vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
     """Byte-level pieces; a source begins with `<s>`, a target does not, since the search begins it."""
     if (directory / WHOLE_FILE).is_file():
         pieces = whole_pieces(directory, config.vocab_size)
         pieces.check_frame((BOS,))
-        return PublishedVocabulary(pieces, pieces, before=(BOS,)), config
+        return Vocabulary(pieces, pieces, before=(BOS,)), config
     files = [directory / IDS_FILE, directory / MERGES_FILE]
     if absent := [path.name for path in files if not path.is_file()]:
         raise CheckpointError(
             f"{directory} has no {WHOLE_FILE} and no {absent[0]}, so it is not a complete model directory."
         )
     pieces = WholePieces(files[0], _byte_level(files), config.vocab_size, SPECIAL)
-    return PublishedVocabulary(pieces, pieces, before=(BOS,)), config
+    return Vocabulary(pieces, pieces, before=(BOS,)), config
 
 
 def _byte_level(files: list[Path]) -> Any:
@@ -165,7 +162,7 @@ LANGUAGES = tuple(_CODES.split())
 
 def in_fairseq_order(directory: Path) -> dict[str, int]:
     """The ids of fairseq: four special pieces, then those of the model without its first three."""
-    return {name: at for at, name in enumerate((*SPECIAL, *names_of(directory / PIECES_FILE)[3:]))}
+    return {name: at for at, name in enumerate((*SPECIAL, *read_model(directory / PIECES_FILE)[1][3:]))}
 
 
 def pair_vocabulary(
@@ -173,7 +170,7 @@ def pair_vocabulary(
     config: TransformerConfig,
     ids: dict[str, int] | None = None,  # the pieces before the languages; None if tokenizer.json has them all
     behind: tuple[str, ...] = (),  # the languages, and what else stands behind them
-) -> tuple[PublishedVocabulary, TransformerConfig]:
+) -> tuple[Vocabulary, TransformerConfig]:
     """The vocabulary of a model for many pairs of languages.
 
     A text begins with two of them, such as ``eng_Latn deu_Latn``: the first is a piece of the source, the
@@ -192,15 +189,13 @@ def pair_vocabulary(
             )
         numbers = ids | {piece: len(ids) + at for at, piece in enumerate(behind)}
         pieces = SentencePieces(path, numbers, size, {*SPECIAL, *behind})
-    vocabulary = PublishedVocabulary(pieces, pieces, languages_of(pieces), pair=True)
+    vocabulary = Vocabulary(pieces, pieces, languages_of(pieces), pair=True)
     if not vocabulary.languages:
         raise CheckpointError(f"{directory / WHOLE_FILE} names no language, although the model needs two.")
     return vocabulary, replace(config, languages=" ".join(vocabulary.languages), language_pair=True)
 
 
-def mbart_vocabulary(
-    directory: Path, config: TransformerConfig
-) -> tuple[PublishedVocabulary, TransformerConfig]:
+def mbart_vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
     """mBART-50: fairseq's order, 52 languages behind."""
     if is_whole(directory, PIECES_FILE):
         return pair_vocabulary(directory, config)

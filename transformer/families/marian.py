@@ -21,12 +21,12 @@ from transformer.families.bart import fairseq
 from transformer.families.family import Json, config_of
 from transformer.families.pieces import (
     SETTINGS_FILE,
-    PublishedVocabulary,
     SentencePieces,
     languages_of,
     settings_of,
 )
 from transformer.storage.files import CheckpointError, read_json
+from transformer.text.tokenizer import Vocabulary
 from transformer.text.words import EOS, PAD, UNK
 
 FIELDS: dict[str, tuple[str, Any]] = {
@@ -63,7 +63,7 @@ _LEAD = r">>.*?<<"
 _LANGUAGE = re.compile(r">>[^\s<>]+<<")
 
 
-def vocabulary(directory: Path, config: TransformerConfig) -> tuple[PublishedVocabulary, TransformerConfig]:
+def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
     """The vocabulary of a directory; CheckpointError if a file is missing, damaged, or another model's.
 
     Only the vocabulary knows the ids of padding and of the unknown piece, and the languages.
@@ -83,9 +83,8 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[PublishedVoc
     )
     one = not separate and sizes[0] == sizes[1]
     into = [piece for piece in languages_of(source) if one and _LANGUAGE.fullmatch(piece)]
-    ids_ = {"pad_id": source.ids[PAD], "unk_id": source.ids[UNK]}
-    found = PublishedVocabulary(source, target, into)
-    return found, replace(config, languages=" ".join(into), **ids_)
+    found, pad, unknown = Vocabulary(source, target, into), source.ids[PAD], source.ids[UNK]
+    return found, replace(config, pad_id=pad, unk_id=unknown, languages=" ".join(into))
 
 
 def _ids(path: Path, size: int) -> dict[str, int]:

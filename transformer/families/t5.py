@@ -15,16 +15,15 @@ from transformer.config import TransformerConfig
 from transformer.families.family import Family, Json, built, every_part, one_of, require, taken
 from transformer.families.pieces import (
     SETTINGS_FILE,
-    Pieces,
-    PublishedVocabulary,
     SentencePieces,
     is_whole,
     languages_of,
-    names_of,
+    read_model,
     settings_of,
     whole_pieces,
 )
 from transformer.storage.files import CheckpointError
+from transformer.text.tokenizer import Pieces, Vocabulary
 from transformer.text.words import EOS, PAD, UNK
 
 FIELDS: dict[str, tuple[str, Any]] = {
@@ -166,7 +165,7 @@ INTO = re.compile(r"<2[a-z]{2,3}(_[A-Za-z]+)?>")
 _EXTRA = re.compile(r"<extra_id_\d+>")
 
 
-def vocabulary(directory: Path, config: TransformerConfig) -> tuple[PublishedVocabulary, TransformerConfig]:
+def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
     """The vocabulary of a directory: pieces, and extra ids behind them, last one first.
 
     CheckpointError if a file is missing, damaged or too large, or there are more pieces than rows.
@@ -180,12 +179,12 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[PublishedVoc
     into = [piece for piece in languages_of(pieces) if INTO.fullmatch(piece)]
     if into:  # MADLAD translates
         config = replace(config, task="translate", languages=" ".join(into), prompts="")
-    return PublishedVocabulary(pieces, pieces, into), config
+    return Vocabulary(pieces, pieces, into), config
 
 
 def _sentencepieces(directory: Path, size: int) -> SentencePieces:
     path = directory / PIECES_FILE
-    listed = names_of(path)
+    _, listed = read_model(path)
     extra = (f"<extra_id_{number}>" for number in reversed(range(_extra_ids(directory))))
     listed += [name for name in extra if name not in listed]
     if len(listed) > size:

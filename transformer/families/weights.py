@@ -17,13 +17,14 @@ from torch import Tensor
 
 from transformer.config import TransformerConfig
 from transformer.families.family import Family
-from transformer.families.pieces import SETTINGS_FILE, PublishedVocabulary, proposed, settings_of
+from transformer.families.pieces import SETTINGS_FILE, proposed, settings_of
 from transformer.families.rules import search_rules
 from transformer.model import Transformer
 from transformer.storage.description import CONFIG_FILE, read_card, read_heads
 from transformer.storage.directory import Checkpoint, check_sizes, empty_model
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.tensors import StoredTensor, read_tensors, stored_tensors, weight_files
+from transformer.text.tokenizer import Vocabulary
 from transformer.text.words import EOS, PAD, UNK
 
 Stored = dict[str, StoredTensor]
@@ -149,7 +150,7 @@ def check_names(
         )
 
 
-def check_ids(directory: Path, config: TransformerConfig, vocabulary: PublishedVocabulary) -> None:
+def check_ids(directory: Path, config: TransformerConfig, vocabulary: Vocabulary) -> None:
     """CheckpointError if a config and a vocabulary number the special pieces differently."""
     ids = vocabulary.source.ids
     special = ((EOS, config.eos_id, vocabulary.target.ids), (EOS, config.eos_id, ids))

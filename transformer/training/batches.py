@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer.config import Side
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import PAD_ID, SPECIAL_IDS, SpecialIds, Tokenizer
+from transformer.text.tokenizer import PAD_ID, SPECIAL_IDS, SpecialIds, Tokenizer
 from transformer.training.data import pad
 
 POOL_PAIRS = 200_000

@@ -33,7 +33,7 @@ from transformer.batches import forced_log_probs, hypotheses, run_batch
 from transformer.config import ENCODINGS, Sublayer
 from transformer.model import EncoderDecoder
 from transformer.run import Translation
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.translator import retrace
 from transformer.view import Window
 

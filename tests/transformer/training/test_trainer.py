@@ -15,7 +15,7 @@ from transformer.config import TransformerConfig
 from transformer.model import Transformer
 from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.dropout import ByteDropout
 from transformer.training.loss import ROWS_AT_ONCE, projected_loss

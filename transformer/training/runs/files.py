@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 
 from transformer.storage.files import CheckpointError, write_atomically
 from transformer.storage.tensors import serialize_tensors
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.training.trainer import Trainer, TrainingStep
 
 STATE_FILE = "training.safetensors"
