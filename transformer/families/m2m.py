@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from transformer.config import TransformerConfig
-from transformer.families.bart import MASK, PIECES_FILE, fairseq, in_fairseq_order, pair_vocabulary
-from transformer.families.family import Json, config_of, require
-from transformer.families.pieces import (
-    SETTINGS_FILE,
-    SPECIAL,
-    is_whole,
-    settings_of,
+from transformer.families.bart import (
+    MASK,
+    PIECES_FILE,
+    fairseq,
+    in_fairseq_order,
+    pair_vocabulary,
+    with_behind,
 )
+from transformer.families.family import Json, config_of, require
+from transformer.families.pieces import SETTINGS_FILE, SPECIAL, settings_of
 from transformer.storage.files import CheckpointError, read_json
 from transformer.text.tokenizer import Vocabulary
 
@@ -59,21 +61,23 @@ MADE_UP = 8
 
 def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
     """The vocabulary of a directory; CheckpointError if a file is missing, damaged or another model's."""
-    require(settings_of(directory), {"legacy_behaviour": False}, directory / SETTINGS_FILE)
-    if is_whole(directory, PIECES_FILE):
-        return pair_vocabulary(directory, config)
-    order = in_fairseq_order(directory)
-    if not (directory / IDS_FILE).is_file():
-        return pair_vocabulary(directory, config, order, (*NLLB, MASK))
-    ids = _listed(directory / IDS_FILE)
-    codes = WMT21 if settings_of(directory).get("language_codes") == "wmt21" else M2M
-    missing = sorted(order.keys() - ids.keys())  # then languages would get their ids, and rows would be left
-    if missing and config.vocab_size - len(ids) - len(codes) > MADE_UP:
-        raise CheckpointError(
-            f"{directory / IDS_FILE} lacks {len(missing):,} pieces of {PIECES_FILE} for which config.json "
-            f"has rows, such as {missing[0]!r:.60}; the file is not complete."
-        )
-    return pair_vocabulary(directory, config, ids, tuple(f"__{code}__" for code in codes))
+    settings, listed = settings_of(directory), directory / IDS_FILE
+    require(settings, {"legacy_behaviour": False}, directory / SETTINGS_FILE)
+
+    def order(pieces: list[str]) -> dict[str, int]:
+        fairseq_ids = in_fairseq_order(pieces)
+        if not listed.is_file():
+            return with_behind(fairseq_ids, (*NLLB, MASK))
+        ids, codes = _listed(listed), WMT21 if settings.get("language_codes") == "wmt21" else M2M
+        missing = sorted(fairseq_ids.keys() - ids.keys())  # languages would get their ids, rows would be left
+        if missing and config.vocab_size - len(ids) - len(codes) > MADE_UP:
+            raise CheckpointError(
+                f"{listed} lacks {len(missing):,} pieces of {PIECES_FILE} for which config.json "
+                f"has rows, such as {missing[0]!r:.60}; the file is not complete."
+            )
+        return with_behind(ids, [f"__{code}__" for code in codes])
+
+    return pair_vocabulary(directory, config, order)
 
 
 def _listed(path: Path) -> dict[str, int]:

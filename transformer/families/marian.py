@@ -19,12 +19,7 @@ from typing import Any
 from transformer.config import TransformerConfig
 from transformer.families.bart import fairseq
 from transformer.families.family import Json, config_of
-from transformer.families.pieces import (
-    SETTINGS_FILE,
-    SentencePieces,
-    languages_of,
-    settings_of,
-)
+from transformer.families.pieces import SETTINGS_FILE, SentencePieces, check_needed, languages_of, settings_of
 from transformer.storage.files import CheckpointError, read_json
 from transformer.text.tokenizer import Vocabulary
 from transformer.text.words import EOS, PAD, UNK
@@ -97,10 +92,7 @@ def _ids(path: Path, size: int) -> dict[str, int]:
         )
     if len(set(numbers)) != len(numbers):
         raise CheckpointError(f"{path} gives the same number to two pieces.")
-    if missing := [piece for piece in (EOS, UNK, PAD) if piece not in ids]:
-        raise CheckpointError(
-            f"{path} has no piece {missing[0]}, so it is not the vocabulary of a Marian model."
-        )
+    check_needed(path, (EOS, UNK, PAD), ids)
     return ids
 
 

@@ -22,6 +22,7 @@ WHOLE_FILE = "tokenizer.json"
 SETTINGS_FILE, ADDED_FILE = "tokenizer_config.json", "added_tokens.json"
 SPECIAL = BOS, PAD, EOS, UNK
 """The first four pieces in fairseq's order; sentencepiece has three others, in another order."""
+_TEXTLESS = re.compile(r"<extra_id_\d+>|<mask>")
 _HEAD_BYTES = 2**20
 """Added tokens stand before the pieces of a ``tokenizer.json``: so far into the file they are looked for."""
 
@@ -85,10 +86,7 @@ class WholePieces(Pieces):
     def __init__(self, path: Path, tokenizer: Any, size: int, special: Collection[str]) -> None:
         """CheckpointError, naming the file, if a special piece is missing or a piece has no row."""
         ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
-        if missing := [piece for piece in special if piece not in ids]:
-            raise CheckpointError(
-                f"{path} has no piece {missing[0]}, so it is not the vocabulary of such a model."
-            )
+        check_needed(path, special, ids)
         if max(ids.values()) >= size:
             raise CheckpointError(
                 f"{path} has {max(ids.values()) + 1:,} pieces, but config.json has {size:,} rows for them; "
@@ -136,16 +134,43 @@ def languages_of(pieces: Pieces) -> tuple[str, ...]:
     return tuple(sorted(filter(is_language, pieces.ids), key=lambda piece: pieces.ids[piece]))
 
 
-def is_whole(directory: Path, file: str) -> bool:
-    """True if a directory has its vocabulary in ``tokenizer.json`` alone, without a file of sentencepiece."""
-    return (directory / WHOLE_FILE).is_file() and not (directory / file).is_file()
-
-
-def whole_pieces(
-    directory: Path,
+def read_pieces(
+    path: Path,  # of the sentencepiece model
     size: int,  # rows of embeddings
-    special: Collection[str] = SPECIAL,  # pieces that there must be
-) -> WholePieces:
+    order: Callable[[list[str]], dict[str, int]],  # its pieces → the ids of all, of those behind them, too
+    behind: str,  # what stands behind them, for messages
+    needed: Collection[str],  # pieces that there must be
+    pair: bool = False,  # whether a text begins with a language
+) -> Pieces:
+    """Pieces of a sentencepiece model or, where there is none, of a ``tokenizer.json``.
+
+    CheckpointError if a file is missing, damaged or too large, or there are more pieces than rows.
+    """
+    if (path.parent / WHOLE_FILE).is_file() and not path.is_file():
+        pieces = whole_pieces(path.parent, size, needed)
+        pieces.check_frame(languages_of(pieces) if pair else ())
+        return pieces
+    ids = order(read_model(path)[1])
+    if (count := max(ids.values()) + 1) > size:
+        raise CheckpointError(
+            f"{path} has {count:,} pieces with its {behind}, but config.json has {size:,} rows for them; "
+            "the files belong to different models."
+        )
+    check_needed(path, needed, ids)
+    return SentencePieces(
+        path, ids, size, {*needed, *filter(_TEXTLESS.fullmatch, ids), *filter(is_language, ids)}
+    )
+
+
+def check_needed(path: Path, needed: Iterable[str], ids: Collection[str]) -> None:
+    """CheckpointError if a vocabulary lacks a piece that its family needs."""
+    if missing := [piece for piece in needed if piece not in ids]:
+        raise CheckpointError(
+            f"{path} has no piece {missing[0]}, so it is not the vocabulary of such a model."
+        )
+
+
+def whole_pieces(directory: Path, size: int, needed: Collection[str]) -> WholePieces:
     """The pieces of a ``tokenizer.json``; CheckpointError if it is damaged, too large, or another model's."""
     from tokenizers import Tokenizer
 
@@ -155,7 +180,7 @@ def whole_pieces(
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing narrower
         raise CheckpointError(f"{path} is damaged or is not a vocabulary.") from error
-    return WholePieces(path, tokenizer, size, special)
+    return WholePieces(path, tokenizer, size, needed)
 
 
 def settings_of(directory: Path) -> dict[str, Any]:
