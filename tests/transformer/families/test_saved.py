@@ -105,6 +105,21 @@ def test_a_tokenizer_that_frames_texts_otherwise_is_refused(tmp_path):
         load_translator(directory)
 
 
+def test_neither_truncation_nor_padding_nor_a_large_file_is_taken_over(tmp_path):
+    directory = write_saved(tmp_path, "t5")
+    text, path = "the cat sleeps in the old house", directory / "tokenizer.json"
+    ids = load_translator(directory).ids(text)
+    tokenizer = saved_tokenizer(directory).backend_tokenizer
+    tokenizer.enable_truncation(3)
+    tokenizer.enable_padding(length=40)
+    tokenizer.save(str(path))
+    assert load_translator(directory).ids(text) == ids
+    with path.open("r+b") as file:
+        file.truncate(65 * 2**20)
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json is larger than 64 MiB"):
+        load_translator(directory)
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"model": 1}', "\ud800"])
 @pytest.mark.parametrize("family", WRITE)
 def test_a_damaged_tokenizer_is_one_sentence(tmp_path, family, content):
