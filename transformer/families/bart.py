@@ -110,9 +110,8 @@ OLD = (
 
 def mbart_config(values: Json, path: Path) -> TransformerConfig:
     """As ``bart_config``, for mBART-50."""
-    if values.get("tokenizer_class") in ("MBartTokenizer", "MBartTokenizerFast"):
-        raise CheckpointError(OLD.format(path.parent))
-    if values.get("vocab_size") == 250_027:
+    old = values.get("tokenizer_class") in ("MBartTokenizer", "MBartTokenizerFast")
+    if old or values.get("vocab_size") == 250_027:
         raise CheckpointError(OLD.format(path.parent))
     return config_of(values, path, FIELDS, REQUIRED | _OF_MBART, "gelu", CHOICES | {"norm": "pre"})
 

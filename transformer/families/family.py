@@ -27,9 +27,7 @@ class Family:
 
     name: str  # how people call its models
     types: tuple[str, ...]  # what ``model_type`` of config.json may say
-    files: tuple[
-        str, ...
-    ]  # of a vocabulary without tokenizer.json; the first of them tells the families apart
+    files: tuple[str, ...]  # of a vocabulary without tokenizer.json; the first tells the families apart
     tokenizers: tuple[str, ...]  # classes of transformers that put tokens in this family's order
     # entries of config.json, and its path for messages, as our config
     config: Callable[[Json, Path], TransformerConfig]
