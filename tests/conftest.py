@@ -24,7 +24,7 @@ from streamlit.runtime.scriptrunner import script_cache
 from streamlit.testing.v1 import local_script_runner
 
 from transformer.hub.settings import Hub
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator, load_translator
 
 torch.set_num_threads(1)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from transformer.model import LanguageModel, Transformer
     from transformer.run import Translation
     from transformer.sampling import Sampling
-    from transformer.text.vocabulary import Tokenizer
+    from transformer.text.tokenizer import Tokenizer
     from transformer.trace import AttentionTrace, Capture
     from transformer.translator import Translator, load_language_model, load_translator
     from transformer.view import HeadView, Window
@@ -54,7 +54,7 @@ _HOMES = {
     "LanguageModel": "model",
     "LanguageModelConfig": "config",
     "Sampling": "sampling",
-    "Tokenizer": "text.vocabulary",
+    "Tokenizer": "text.tokenizer",
     "Transformer": "model",
     "TransformerConfig": "config",
     "Translation": "run",

@@ -17,8 +17,8 @@ from transformer.devices import FULL, on_cpu
 from transformer.interventions import HeadMeans, InterventionError, Token
 from transformer.model import LanguageModel
 from transformer.text.brief import Brief
+from transformer.text.tokenizer import Vocabulary
 from transformer.text.typed import PiecedText, Read
-from transformer.text.vocabulary import Vocabulary
 from transformer.text.words import NO_PIECE, UNK, unknown_text
 
 T = TypeVar("T")

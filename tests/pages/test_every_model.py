@@ -18,7 +18,7 @@ from t5_models import write_t5
 from explorer.app.controls import plain
 from transformer.devices import AUTO, named
 from transformer.storage.directory import save_checkpoint
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 
 
 def write_own_writer(folder: Path, tokenizer: Tokenizer) -> None:

@@ -12,7 +12,7 @@ from random_models import random_config, random_language_model
 from transformer.decoding import OverflowedError
 from transformer.model import Transformer
 from transformer.storage.directory import save_checkpoint
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.translator import load_translator
 
 LARGEST = float(torch.finfo(torch.float16).max)

@@ -19,7 +19,7 @@ from explorer.app.address import sitemap
 from explorer.app.address.parameters import KEEP
 from explorer.app.server.background.run import AT_ONCE, turns
 from transformer.storage.directory import save_checkpoint
-from transformer.text.vocabulary import Vocabulary
+from transformer.text.tokenizer import Vocabulary
 from transformer.translator import Translator
 
 ROOT = Path(__file__).resolve().parents[2]

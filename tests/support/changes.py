@@ -7,7 +7,7 @@ from random_models import random_model
 
 from transformer import interventions as do
 from transformer.interventions import HeadMeans
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 
 OTHER = do.run("five six eight nine", [40, 41, 42, 43, 44, 45], [do.scale("encoder", 0, 1, 0.5)])

@@ -27,7 +27,7 @@ from torch import Tensor
 from transformer.config import TransformerConfig
 from transformer.model import Transformer
 from transformer.storage.directory import save_checkpoint
-from transformer.text.vocabulary import BOS_ID, EOS_ID, Tokenizer
+from transformer.text.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from transformer.text.words import BOS, EOS
 
 ENGLISH = ("one", "two", "three", "four", "five", "six", "eight", "nine", "ten", "stop")

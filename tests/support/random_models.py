@@ -10,7 +10,7 @@ from torch import nn
 from transformer.config import LanguageModelConfig, RecurrentConfig, TransformerConfig
 from transformer.model import LanguageModel, Transformer
 from transformer.recurrent import Recurrent
-from transformer.text.vocabulary import Vocabulary
+from transformer.text.tokenizer import Vocabulary
 from transformer.translator import Translator
 
 Model = TypeVar("Model", bound=nn.Module)

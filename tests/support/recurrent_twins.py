@@ -8,7 +8,7 @@ from random_models import random_config, random_model, random_recurrent
 
 from transformer.config import SCORE_RULES
 from transformer.storage.directory import save_checkpoint
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 
 
 def write_recurrent(folder: Path, tokenizer: Tokenizer) -> Path:

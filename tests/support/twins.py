@@ -9,7 +9,7 @@ from random_models import random_config, random_model
 
 from transformer.encodings import REGISTRY
 from transformer.storage.directory import save_checkpoint
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 
 RESULTS = Path(__file__).parents[2] / "assets" / "models" / "positions" / "results.json"
 

@@ -13,7 +13,7 @@ from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.directory import save_checkpoint, step_of
 from transformer.storage.eight_bits import packed
 from transformer.storage.files import CheckpointError
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 
 
 def add_command(commands: Any) -> None:

@@ -32,7 +32,7 @@ from transformer.requests import LEFT_OUT, leaves_out
 from transformer.text.kinds import at_least
 from transformer.text.pairs import DataError, SentencePair, read_lines, read_pairs
 from transformer.text.sentences import joined
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.text_model import InputError
 from transformer.training.data import encode_pairs
 from transformer.training.distributed import ALONE, Workers

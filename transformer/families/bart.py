@@ -7,6 +7,7 @@ of embedding and position.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,16 +18,14 @@ from transformer.families.family import Family, Json, config_of, every_part
 from transformer.families.pieces import (
     SPECIAL,
     WHOLE_FILE,
-    Pieces,
-    PublishedVocabulary,
-    SentencePieces,
     WholePieces,
-    is_whole,
+    added_tokens,
     languages_of,
-    names_of,
+    read_pieces,
     whole_pieces,
 )
 from transformer.storage.files import CheckpointError, check_vocabulary
+from transformer.text.tokenizer import Vocabulary
 from transformer.text.words import BOS
 
 _ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
@@ -111,9 +110,8 @@ OLD = (
 
 def mbart_config(values: Json, path: Path) -> TransformerConfig:
     """As ``bart_config``, for mBART-50."""
-    if values.get("tokenizer_class") in ("MBartTokenizer", "MBartTokenizerFast"):
-        raise CheckpointError(OLD.format(path.parent))
-    if values.get("vocab_size") == 250_027:
+    old = values.get("tokenizer_class") in ("MBartTokenizer", "MBartTokenizerFast")
+    if old or values.get("vocab_size") == 250_027:
         raise CheckpointError(OLD.format(path.parent))
     return config_of(values, path, FIELDS, REQUIRED | _OF_MBART, "gelu", CHOICES | {"norm": "pre"})
 
@@ -121,24 +119,23 @@ def mbart_config(values: Json, path: Path) -> TransformerConfig:
 IDS_FILE, MERGES_FILE, MASK = "vocab.json", "merges.txt", "<mask>"
 
 
-def bart_vocabulary(
-    directory: Path, config: TransformerConfig
-) -> tuple[PublishedVocabulary, TransformerConfig]:
+def bart_vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
     """Byte-level pieces; a source begins with `<s>`, a target does not, since the search begins it."""
-    if (directory / WHOLE_FILE).is_file():
-        pieces = whole_pieces(directory, config.vocab_size)
+    whole, files = directory / WHOLE_FILE, [directory / IDS_FILE, directory / MERGES_FILE]
+    absent = [path.name for path in files if not path.is_file()]
+    if whole.is_file():
+        pieces = whole_pieces(directory, config.vocab_size, SPECIAL)
         pieces.check_frame((BOS,))
-        return PublishedVocabulary(pieces, pieces, before=(BOS,)), config
-    files = [directory / IDS_FILE, directory / MERGES_FILE]
-    if absent := [path.name for path in files if not path.is_file()]:
+    elif absent:
         raise CheckpointError(
             f"{directory} has no {WHOLE_FILE} and no {absent[0]}, so it is not a complete model directory."
         )
-    pieces = WholePieces(files[0], _byte_level(files), config.vocab_size, SPECIAL)
-    return PublishedVocabulary(pieces, pieces, before=(BOS,)), config
+    else:
+        pieces = WholePieces(files[0], _byte_level(files, config.vocab_size), config.vocab_size, SPECIAL)
+    return Vocabulary(pieces, pieces, before=(BOS,)), config
 
 
-def _byte_level(files: list[Path]) -> Any:
+def _byte_level(files: list[Path], size: int) -> Any:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     for path in files:
@@ -150,6 +147,11 @@ def _byte_level(files: list[Path]) -> Any:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([*SPECIAL, AddedToken(MASK, lstrip=True)])
+    added, special = added_tokens(files[0].parent, tokenizer.get_vocab(), size)
+    for piece in sorted(added, key=lambda piece: added[piece]):
+        (tokenizer.add_special_tokens if piece in special else tokenizer.add_tokens)([piece])
+        if tokenizer.token_to_id(piece) != added[piece]:
+            raise CheckpointError(f"{files[0].parent} gives {piece!r:.60} an id that is not the next one.")
     return tokenizer
 
 
@@ -163,51 +165,43 @@ LANGUAGES = tuple(_CODES.split())
 """ISO 639-1, and a country or none (XX), in the order of their ids; the first 25 are those of mBART-cc25."""
 
 
-def in_fairseq_order(directory: Path) -> dict[str, int]:
-    """The ids of fairseq: four special pieces, then those of the model without its first three."""
-    return {name: at for at, name in enumerate((*SPECIAL, *names_of(directory / PIECES_FILE)[3:]))}
+def in_fairseq_order(pieces: list[str]) -> dict[str, int]:
+    """The ids of fairseq: four special pieces, then those of sentencepiece without its first three."""
+    return {piece: number for number, piece in enumerate((*SPECIAL, *pieces[3:]))}
 
 
 def pair_vocabulary(
-    directory: Path,
-    config: TransformerConfig,
-    ids: dict[str, int] | None = None,  # the pieces before the languages; None if tokenizer.json has them all
-    behind: tuple[str, ...] = (),  # the languages, and what else stands behind them
-) -> tuple[PublishedVocabulary, TransformerConfig]:
-    """The vocabulary of a model for many pairs of languages.
+    directory: Path, config: TransformerConfig, order: Callable[[list[str]], dict[str, int]]
+) -> tuple[Vocabulary, TransformerConfig]:
+    """The vocabulary of a model for many pairs of languages; ``order`` and errors as for ``read_pieces``.
 
     A text begins with two of them, such as ``eng_Latn deu_Latn``: the first is a piece of the source, the
-    second the one with which the output begins. CheckpointError if there are more pieces than rows.
+    second the one with which the output begins.
     """
-    pieces: Pieces
-    if ids is None:
-        pieces = whole_pieces(directory, config.vocab_size)
-        pieces.check_frame(languages_of(pieces))
-    else:
-        path, size, count = directory / PIECES_FILE, config.vocab_size, len(ids) + len(behind)
-        if count > size:
-            raise CheckpointError(
-                f"{path} has {count:,} pieces with its languages, but config.json has {size:,} "
-                "rows for them; the files belong to different models."
-            )
-        numbers = ids | {piece: len(ids) + at for at, piece in enumerate(behind)}
-        pieces = SentencePieces(path, numbers, size, {*SPECIAL, *behind})
-    vocabulary = PublishedVocabulary(pieces, pieces, languages_of(pieces), pair=True)
-    if not vocabulary.languages:
+    path = directory / PIECES_FILE
+    pieces = read_pieces(path, config.vocab_size, order, "languages", SPECIAL, pair=True)
+    languages = languages_of(pieces)
+    if not languages:
         raise CheckpointError(f"{directory / WHOLE_FILE} names no language, although the model needs two.")
-    return vocabulary, replace(config, languages=" ".join(vocabulary.languages), language_pair=True)
+    config = replace(config, languages=" ".join(languages), language_pair=True)
+    return Vocabulary(pieces, pieces, languages, pair=True), config
 
 
-def mbart_vocabulary(
-    directory: Path, config: TransformerConfig
-) -> tuple[PublishedVocabulary, TransformerConfig]:
+def mbart_vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
     """mBART-50: fairseq's order, 52 languages behind."""
-    if is_whole(directory, PIECES_FILE):
-        return pair_vocabulary(directory, config)
-    ids = in_fairseq_order(directory)
-    if config.vocab_size == len(ids) + 25 + 1:  # the languages of mBART-cc25, and ``<mask>``
-        raise CheckpointError(OLD.format(directory))
-    return pair_vocabulary(directory, config, ids, (*LANGUAGES, MASK))
+
+    def order(pieces: list[str]) -> dict[str, int]:
+        ids = in_fairseq_order(pieces)
+        if config.vocab_size == len(ids) + 25 + 1:  # the languages of mBART-cc25, and ``<mask>``
+            raise CheckpointError(OLD.format(directory))
+        return with_behind(ids, (*LANGUAGES, MASK))
+
+    return pair_vocabulary(directory, config, order)
+
+
+def with_behind(ids: dict[str, int], pieces: Sequence[str]) -> dict[str, int]:
+    """The ids of some pieces, and of others behind them."""
+    return ids | {piece: len(ids) + number for number, piece in enumerate(pieces)}
 
 
 fairseq = partial(Family, names=names, tables=tables)

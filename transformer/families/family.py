@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from transformer.config import TransformerConfig
-from transformer.families.pieces import PublishedVocabulary
 from transformer.storage.description import check_parameters
 from transformer.storage.files import CheckpointError
+from transformer.text.tokenizer import Vocabulary
 
 Json = dict[str, Any]
 GENERATION_FILE = "generation_config.json"
@@ -27,9 +27,7 @@ class Family:
 
     name: str  # how people call its models
     types: tuple[str, ...]  # what ``model_type`` of config.json may say
-    files: tuple[
-        str, ...
-    ]  # of a vocabulary without tokenizer.json; the first of them tells the families apart
+    files: tuple[str, ...]  # of a vocabulary without tokenizer.json; the first tells the families apart
     tokenizers: tuple[str, ...]  # classes of transformers that put tokens in this family's order
     # entries of config.json, and its path for messages, as our config
     config: Callable[[Json, Path], TransformerConfig]
@@ -38,7 +36,7 @@ class Family:
     # for the tables of source, target and output: the names under which a file may hold each, its own first
     tables: Callable[[TransformerConfig], Sequence[Sequence[str]]]
     # the vocabulary of a directory, and the config with what only the vocabulary knows
-    vocabulary: Callable[[Path, TransformerConfig], tuple[PublishedVocabulary, TransformerConfig]]
+    vocabulary: Callable[[Path, TransformerConfig], tuple[Vocabulary, TransformerConfig]]
     prefix: str = "model."  # of names of weights, which models saved without their output projection lack
 
 

@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from transformer.config import TransformerConfig
-from transformer.families.bart import MASK, PIECES_FILE, fairseq, in_fairseq_order, pair_vocabulary
-from transformer.families.family import Json, config_of, require
-from transformer.families.pieces import (
-    SETTINGS_FILE,
-    SPECIAL,
-    PublishedVocabulary,
-    is_whole,
-    settings_of,
+from transformer.families.bart import (
+    MASK,
+    PIECES_FILE,
+    fairseq,
+    in_fairseq_order,
+    pair_vocabulary,
+    with_behind,
 )
+from transformer.families.family import Json, config_of, require
+from transformer.families.pieces import SETTINGS_FILE, SPECIAL, settings_of
 from transformer.storage.files import CheckpointError, read_json
+from transformer.text.tokenizer import Vocabulary
 
 FIELDS: dict[str, tuple[str, Any]] = {
     "vocab_size": ("vocab_size", 128_112),
@@ -46,8 +48,8 @@ def config(values: Json, path: Path) -> TransformerConfig:
         )
     if ours.bos_id == ours.pad_id:
         raise CheckpointError(
-            f"{path} says decoder_start_token_id = pad_token_id = {ours.pad_id}; this family gives padding no "
-            "position, so an output that begins with it is not supported."
+            f"{path} says decoder_start_token_id = pad_token_id = {ours.pad_id}; this family gives padding "
+            "no position, so an output that begins with it is not supported."
         )
     return ours
 
@@ -57,23 +59,25 @@ MADE_UP = 8
 """Rows of M2M-100 behind the languages, which stand for nothing."""
 
 
-def vocabulary(directory: Path, config: TransformerConfig) -> tuple[PublishedVocabulary, TransformerConfig]:
+def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
     """The vocabulary of a directory; CheckpointError if a file is missing, damaged or another model's."""
-    require(settings_of(directory), {"legacy_behaviour": False}, directory / SETTINGS_FILE)
-    if is_whole(directory, PIECES_FILE):
-        return pair_vocabulary(directory, config)
-    order = in_fairseq_order(directory)
-    if not (directory / IDS_FILE).is_file():
-        return pair_vocabulary(directory, config, order, (*NLLB, MASK))
-    ids = _listed(directory / IDS_FILE)
-    codes = WMT21 if settings_of(directory).get("language_codes") == "wmt21" else M2M
-    missing = sorted(order.keys() - ids.keys())  # then languages would get their ids, and rows would be left
-    if missing and config.vocab_size - len(ids) - len(codes) > MADE_UP:
-        raise CheckpointError(
-            f"{directory / IDS_FILE} lacks {len(missing):,} pieces of {PIECES_FILE} for which config.json "
-            f"has rows, such as {missing[0]!r:.60}; the file is not complete."
-        )
-    return pair_vocabulary(directory, config, ids, tuple(f"__{code}__" for code in codes))
+    settings, listed = settings_of(directory), directory / IDS_FILE
+    require(settings, {"legacy_behaviour": False}, directory / SETTINGS_FILE)
+
+    def order(pieces: list[str]) -> dict[str, int]:
+        fairseq_ids = in_fairseq_order(pieces)
+        if not listed.is_file():
+            return with_behind(fairseq_ids, (*NLLB, MASK))
+        ids, codes = _listed(listed), WMT21 if settings.get("language_codes") == "wmt21" else M2M
+        missing = sorted(fairseq_ids.keys() - ids.keys())  # languages would get their ids, rows would be left
+        if missing and config.vocab_size - len(ids) - len(codes) > MADE_UP:
+            raise CheckpointError(
+                f"{listed} lacks {len(missing):,} pieces of {PIECES_FILE} for which config.json "
+                f"has rows, such as {missing[0]!r:.60}; the file is not complete."
+            )
+        return with_behind(ids, [f"__{code}__" for code in codes])
+
+    return pair_vocabulary(directory, config, order)
 
 
 def _listed(path: Path) -> dict[str, int]:
@@ -86,18 +90,16 @@ def _listed(path: Path) -> dict[str, int]:
     return ids
 
 
-M2M = tuple(
-    """
+_M2M = """
 af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht
 hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps
 pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu
-""".split()
-)
+"""
+M2M = tuple(_M2M.split())
 """Codes of M2M-100, ISO 639-1 where there is one; their pieces are `__en__`, and so on."""
 WMT21 = ("en", "ha", "is", "ja", "cs", "ru", "zh", "de")
 """Those of the models for WMT 2021."""
-NLLB = tuple(
-    """
+_NLLB = """
 ace_Arab ace_Latn acm_Arab acq_Arab aeb_Arab afr_Latn ajp_Arab aka_Latn amh_Ethi apc_Arab arb_Arab ars_Arab
 ary_Arab arz_Arab asm_Beng ast_Latn awa_Deva ayr_Latn azb_Arab azj_Latn bak_Cyrl bam_Latn ban_Latn bel_Cyrl
 bem_Latn ben_Beng bho_Deva bjn_Arab bjn_Latn bod_Tibt bos_Latn bug_Latn bul_Cyrl cat_Latn ceb_Latn ces_Latn
@@ -115,8 +117,8 @@ sna_Latn snd_Arab som_Latn sot_Latn spa_Latn als_Latn srd_Latn srp_Cyrl ssw_Latn
 szl_Latn tam_Taml tat_Cyrl tel_Telu tgk_Cyrl tgl_Latn tha_Thai tir_Ethi taq_Latn taq_Tfng tpi_Latn tsn_Latn
 tso_Latn tuk_Latn tum_Latn tur_Latn twi_Latn tzm_Tfng uig_Arab ukr_Cyrl umb_Latn urd_Arab uzn_Latn vec_Latn
 vie_Latn war_Latn wol_Latn xho_Latn ydd_Hebr yor_Latn yue_Hant zho_Hans zho_Hant zul_Latn
-""".split()
-)
+"""
+NLLB = tuple(_NLLB.split())
 """Codes of NLLB-200 (FLORES-200): ISO 639-3 and the script; they are pieces themselves."""
 
 M2M100 = fairseq(

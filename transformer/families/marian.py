@@ -19,14 +19,9 @@ from typing import Any
 from transformer.config import TransformerConfig
 from transformer.families.bart import fairseq
 from transformer.families.family import Json, config_of
-from transformer.families.pieces import (
-    SETTINGS_FILE,
-    PublishedVocabulary,
-    SentencePieces,
-    languages_of,
-    settings_of,
-)
+from transformer.families.pieces import SETTINGS_FILE, SentencePieces, check_needed, languages_of, settings_of
 from transformer.storage.files import CheckpointError, read_json
+from transformer.text.tokenizer import Vocabulary
 from transformer.text.words import EOS, PAD, UNK
 
 FIELDS: dict[str, tuple[str, Any]] = {
@@ -63,7 +58,7 @@ _LEAD = r">>.*?<<"
 _LANGUAGE = re.compile(r">>[^\s<>]+<<")
 
 
-def vocabulary(directory: Path, config: TransformerConfig) -> tuple[PublishedVocabulary, TransformerConfig]:
+def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
     """The vocabulary of a directory; CheckpointError if a file is missing, damaged, or another model's.
 
     Only the vocabulary knows the ids of padding and of the unknown piece, and the languages.
@@ -83,9 +78,8 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[PublishedVoc
     )
     one = not separate and sizes[0] == sizes[1]
     into = [piece for piece in languages_of(source) if one and _LANGUAGE.fullmatch(piece)]
-    ids_ = {"pad_id": source.ids[PAD], "unk_id": source.ids[UNK]}
-    found = PublishedVocabulary(source, target, into)
-    return found, replace(config, languages=" ".join(into), **ids_)
+    found, pad, unknown = Vocabulary(source, target, into), source.ids[PAD], source.ids[UNK]
+    return found, replace(config, pad_id=pad, unk_id=unknown, languages=" ".join(into))
 
 
 def _ids(path: Path, size: int) -> dict[str, int]:
@@ -98,10 +92,7 @@ def _ids(path: Path, size: int) -> dict[str, int]:
         )
     if len(set(numbers)) != len(numbers):
         raise CheckpointError(f"{path} gives the same number to two pieces.")
-    if missing := [piece for piece in (EOS, UNK, PAD) if piece not in ids]:
-        raise CheckpointError(
-            f"{path} has no piece {missing[0]}, so it is not the vocabulary of a Marian model."
-        )
+    check_needed(path, (EOS, UNK, PAD), ids)
     return ids
 
 

@@ -8,58 +8,34 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import sentencepiece
-
 from transformer.storage.files import MAX_TOKENIZER_BYTES, CheckpointError, check_vocabulary, read_json
-from transformer.text import typed
-from transformer.text.typed import PiecedText, without_surrogates
+from transformer.text.tokenizer import Pieces, TokenizerError, Vocabulary, sentencepiece_model
+from transformer.text.typed import without_surrogates
 from transformer.text.words import BOS, EOS, PAD, SPACE, UNK, is_language
 
 WHOLE_FILE = "tokenizer.json"
 SETTINGS_FILE, ADDED_FILE = "tokenizer_config.json", "added_tokens.json"
 SPECIAL = BOS, PAD, EOS, UNK
 """The first four pieces in fairseq's order; sentencepiece has three others, in another order."""
+_TEXTLESS = re.compile(r"<extra_id_\d+>|<mask>")
 _HEAD_BYTES = 2**20
 """Added tokens stand before the pieces of a ``tokenizer.json``: so far into the file they are looked for."""
 
 
-class Pieces:
-    """The pieces of one side: their ids, and the two ways between texts and ids."""
+def pieces_by_id(ids: Mapping[str, int], size: int, shown: Callable[[str], str]) -> list[str]:
+    """The piece of each id, as a page can show it."""
+    names = dict.fromkeys(range(size), "") | {number: piece for piece, number in ids.items()}
+    return [shown(names[number]) or f"<unused {number}>" for number in range(size)]
 
-    def __init__(self, ids: Mapping[str, int], size: int, special: Collection[str]) -> None:
-        self.ids, self.special = ids, frozenset(special)
-        names = dict.fromkeys(range(size), "") | {number: piece for piece, number in ids.items()}
-        # the piece of each id, as a page can show it
-        self.pieces = tuple(self.shown(names[number]) or f"<unused {number}>" for number in range(size))
 
-    def shown(self, piece: str) -> str:
-        """The name of a piece of a file."""
-        return piece if piece.isascii() else without_surrogates(piece)
-
-    def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
-        """The id of each piece of a text, the piece, where it begins, and where it ends."""
-        raise NotImplementedError
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids; special pieces are left out."""
-        raise NotImplementedError
-
-    def encode(self, text: str) -> list[int]:
-        """The ids of a text that has been read, without `</s>` at the end."""
-        return [number for number, *_ in self.split(text)]
-
-    def cut(self, text: str) -> PiecedText:
-        """Reads a text as it was typed, and splits it; without `</s>` at the end."""
-        unknown = self.ids[UNK]
-        reading = typed.read(text, lambda character: unknown in self.encode(character))
-        ids, pieces, begins, ends = zip(*self.split(reading.text), strict=True) if reading.text else ((),) * 4
-        return typed.cut(reading, ids, pieces, tuple(zip(begins, ends, strict=True)), unknown)
+def showable(piece: str) -> str:
+    """The name of a piece of a file."""
+    return piece if piece.isascii() else without_surrogates(piece)
 
 
 class SentencePieces(Pieces):
@@ -73,9 +49,10 @@ class SentencePieces(Pieces):
         special: Collection[str],
         lead: str = r"(?!)",  # what is a piece of its own at the start of a text
     ) -> None:
-        self._processor, self._lead = processor(path), re.compile(lead, re.DOTALL)
+        (self._processor, _), self._lead = read_model(path), re.compile(lead, re.DOTALL)
         added, marked = added_tokens(path.parent, ids, size)
-        super().__init__({**ids, **added}, size, {*special, *marked})
+        super().__init__({**ids, **added}, pieces_by_id({**ids, **added}, size, showable))
+        self.special = frozenset({*special, *marked})
         self._whole = self.special | added.keys()
 
     @cached_property
@@ -84,7 +61,7 @@ class SentencePieces(Pieces):
         return re.compile(f"({'|'.join(map(re.escape, longest))})")
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
-        unknown, end = self.ids[UNK], 0
+        unknown, end = self.unknown, 0
         for part in filter(None, self._parts.split(text)):
             begin, end = end, end + len(part)
             if part in self._whole:
@@ -109,10 +86,7 @@ class WholePieces(Pieces):
     def __init__(self, path: Path, tokenizer: Any, size: int, special: Collection[str]) -> None:
         """CheckpointError, naming the file, if a special piece is missing or a piece has no row."""
         ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
-        if missing := [piece for piece in special if piece not in ids]:
-            raise CheckpointError(
-                f"{path} has no piece {missing[0]}, so it is not the vocabulary of such a model."
-            )
+        check_needed(path, special, ids)
         if max(ids.values()) >= size:
             raise CheckpointError(
                 f"{path} has {max(ids.values()) + 1:,} pieces, but config.json has {size:,} rows for them; "
@@ -121,16 +95,12 @@ class WholePieces(Pieces):
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.add_special_tokens([*special, *filter(is_language, ids)])  # which have ids, and stay whole
-        added = tokenizer.get_added_tokens_decoder().values()
         self.path, self._tokenizer = path, tokenizer
-        self._bytes = type(tokenizer.decoder).__name__ == "ByteLevel"
-        super().__init__(ids, size, {token.content for token in added if token.special})
-
-    def shown(self, piece: str) -> str:
-        return byte_name(piece) if self._bytes else super().shown(piece)
+        in_bytes = type(tokenizer.decoder).__name__ == "ByteLevel"
+        super().__init__(ids, pieces_by_id(ids, size, byte_name if in_bytes else showable))
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
-        at, before, unknown = 0, "", self.ids[UNK]
+        at, before = 0, ""
         # languages first: the library would take the space behind one for a piece
         while (word := text[at:].split(" ", 1)[0]) in self.ids and is_language(word):
             yield self.ids[word], word, at, at + len(word)
@@ -138,7 +108,7 @@ class WholePieces(Pieces):
         read = self._tokenizer.encode(text[at:], add_special_tokens=False)
         for number, (begin, end) in zip(read.ids, read.offsets, strict=True):
             piece, begin, end = self.pieces[number], at + begin, at + end
-            if number == unknown:  # named by its text, as sentencepiece does
+            if number == self.unknown:  # named by its text, as sentencepiece does
                 first = begin == at or " " in text[begin - 1 : begin + 1]
                 piece = SPACE * (first and before != SPACE) + text[begin:end].strip()
             yield number, piece, begin, end
@@ -159,93 +129,48 @@ class WholePieces(Pieces):
             )
 
 
-class PublishedVocabulary:
-    """A vocabulary that splits source and target texts, each with its own pieces, or both with the same."""
-
-    def __init__(
-        self,
-        source: Pieces,
-        target: Pieces,
-        languages: Sequence[str] = (),  # pieces that name a language, in the order of their ids
-        pair: bool = False,  # whether a text begins with two of them, its own and that of the output
-        before: Sequence[str] = (),  # pieces that stand before each source
-    ) -> None:
-        self.source, self.target, self.languages, self.pair = source, target, tuple(languages), pair
-        self._before = tuple(before)
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of source pieces."""
-        return len(self.source.pieces)
-
-    @property
-    def target_size(self) -> int:
-        """Number of target pieces."""
-        return len(self.target.pieces)
-
-    def read(self, text: str) -> str:
-        """The text cleaned, with plain characters for typographic ones that have no piece."""
-        return self.source.cut(text).read.text
-
-    def cut(self, text: str) -> PiecedText:
-        """Reads a source text as it was typed, and splits it; without `</s>` at the end.
-
-        The language of the output, if the text begins with a pair, is no piece of the source.
-        """
-        cut = self.source.cut(text)
-        if self.pair and len(cut.ids) > 1 and set(cut.pieces[:2]) <= set(self.languages):
-            rest: Any = {name: _without_second(getattr(cut, name)) for name in ("ids", "pieces", "words")}
-            return replace(cut, start=cut.ids[1], **rest)
-        if not cut.ids or not self._before:
-            return cut
-        ids = tuple(self.source.ids[piece] for piece in self._before)
-        words = (-1,) * len(ids) + cut.words
-        return replace(cut, ids=ids + cut.ids, pieces=self._before + cut.pieces, words=words)
-
-    def cut_target(self, text: str) -> PiecedText:
-        """Reads a target text as it was typed, and splits it; without `</s>` at the end."""
-        return self.target.cut(text)
-
-    def encode(self, text: str) -> list[int]:
-        """The ids of a source text that has been read, without `</s>` at the end."""
-        return [*(self.source.ids[piece] for piece in self._before), *self.source.encode(text)]
-
-    def encode_target(self, text: str) -> list[int]:
-        """The ids of a target text that has been read, without `</s>` at the end."""
-        return self.target.encode(text)
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of target ids; special pieces are left out."""
-        return self.target.decode(ids)
-
-    def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """The pieces of source ids, with `▁` kept."""
-        return tuple(self.source.pieces[number] for number in ids)
-
-    def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """The pieces of target ids, with `▁` kept."""
-        return tuple(self.target.pieces[number] for number in ids)
-
-
-def _without_second(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (values[0], *values[2:])
-
-
 def languages_of(pieces: Pieces) -> tuple[str, ...]:
     """The pieces that name a language, in the order of their ids."""
     return tuple(sorted(filter(is_language, pieces.ids), key=lambda piece: pieces.ids[piece]))
 
 
-def is_whole(directory: Path, file: str) -> bool:
-    """True if a directory has its vocabulary in ``tokenizer.json`` alone, without a file of sentencepiece."""
-    return (directory / WHOLE_FILE).is_file() and not (directory / file).is_file()
-
-
-def whole_pieces(
-    directory: Path,
+def read_pieces(
+    path: Path,  # of the sentencepiece model
     size: int,  # rows of embeddings
-    special: Collection[str] = SPECIAL,  # pieces that there must be
-) -> WholePieces:
+    order: Callable[[list[str]], dict[str, int]],  # its pieces → the ids of all, of those behind them, too
+    behind: str,  # what stands behind them, for messages
+    needed: Collection[str],  # pieces that there must be
+    pair: bool = False,  # whether a text begins with a language
+) -> Pieces:
+    """Pieces of a sentencepiece model or, where there is none, of a ``tokenizer.json``.
+
+    CheckpointError if a file is missing, damaged or too large, or there are more pieces than rows.
+    """
+    if (path.parent / WHOLE_FILE).is_file() and not path.is_file():
+        pieces = whole_pieces(path.parent, size, needed)
+        pieces.check_frame(languages_of(pieces) if pair else ())
+        return pieces
+    ids = order(read_model(path)[1])
+    if (count := max(ids.values()) + 1) > size:
+        raise CheckpointError(
+            f"{path} has {count:,} pieces with its {behind}, but config.json has {size:,} rows for them; "
+            "the files belong to different models."
+        )
+    check_needed(path, needed, ids)
+    return SentencePieces(
+        path, ids, size, {*needed, *filter(_TEXTLESS.fullmatch, ids), *filter(is_language, ids)}
+    )
+
+
+def check_needed(path: Path, needed: Iterable[str], ids: Collection[str]) -> None:
+    """CheckpointError if a vocabulary lacks a piece that its family needs."""
+    if missing := [piece for piece in needed if piece not in ids]:
+        raise CheckpointError(
+            f"{path} has no piece {missing[0]}, so it is not the vocabulary of such a model."
+        )
+
+
+def whole_pieces(directory: Path, size: int, needed: Collection[str]) -> WholePieces:
     """The pieces of a ``tokenizer.json``; CheckpointError if it is damaged, too large, or another model's."""
     from tokenizers import Tokenizer
 
@@ -255,7 +180,7 @@ def whole_pieces(
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing narrower
         raise CheckpointError(f"{path} is damaged or is not a vocabulary.") from error
-    return WholePieces(path, tokenizer, size, special)
+    return WholePieces(path, tokenizer, size, needed)
 
 
 def settings_of(directory: Path) -> dict[str, Any]:
@@ -265,10 +190,10 @@ def settings_of(directory: Path) -> dict[str, Any]:
 
 
 def added_tokens(directory: Path, ids: Mapping[str, int], size: int) -> tuple[dict[str, int], set[str]]:
-    """Tokens that somebody added to a vocabulary, with their ids; and those of them that no text is written of.
+    """Tokens that somebody added to a vocabulary, with their ids; and which of them no text is written of.
 
-    They stand in ``tokenizer.json``, in ``added_tokens.json`` and twice in ``tokenizer_config.json``; the last
-    file counts. One without an id gets the next. Those without a row are left out.
+    They stand in ``tokenizer.json``, in ``added_tokens.json`` and twice in ``tokenizer_config.json``; the
+    last file counts. One without an id gets the next. Those without a row are left out.
     """
     settings = settings_of(directory)
     numbers = read_json(directory / ADDED_FILE) if (directory / ADDED_FILE).exists() else {}
@@ -312,7 +237,7 @@ def _head(path: Path) -> list[Any]:
     return [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
 
 
-def proposed(directory: Path, vocabulary: PublishedVocabulary, start: int | None) -> tuple[str, ...]:
+def proposed(directory: Path, vocabulary: Vocabulary, start: int | None) -> tuple[str, ...]:
     """The languages of a vocabulary; those first that the model's own files name, source before target.
 
     ``start`` is the id of the token that the files force at the start of the output.
@@ -330,29 +255,17 @@ def proposed(directory: Path, vocabulary: PublishedVocabulary, start: int | None
     return tuple(dict.fromkeys(piece for piece in (source, target, *languages) if piece))
 
 
-def processor(path: Path) -> Any:
-    """A sentencepiece model; CheckpointError if there is none, or it is too large, damaged or empty."""
+def read_model(path: Path) -> tuple[Any, list[str]]:
+    """A sentencepiece model and its pieces; CheckpointError if it is missing, too large or damaged."""
     if not path.is_file():
         raise CheckpointError(f"{path.parent} has no {path.name}, so it is not a complete model directory.")
     check_vocabulary(path)
     try:
-        model = path.read_bytes()
-        found = sentencepiece.SentencePieceProcessor(model_proto=model)
-        count = found.get_piece_size() if model else 0
-        found.IdToPiece(list(range(count)))  # each is UTF-8
+        return sentencepiece_model(path.read_bytes(), path.name)
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
-    except (RuntimeError, TypeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path.name} is damaged or is not a sentencepiece model.") from error
-    if count == 0:
-        raise CheckpointError(f"{path.name} is empty or is not a sentencepiece model.")
-    return found
-
-
-def names_of(path: Path) -> list[str]:
-    """The pieces of a sentencepiece model, in the order of its ids; raises as ``processor``."""
-    found = processor(path)
-    return [found.IdToPiece(number) for number in range(found.get_piece_size())]
+    except TokenizerError as error:
+        raise CheckpointError(str(error)) from error
 
 
 def _alphabet() -> dict[str, int]:

@@ -9,10 +9,11 @@ from transformer.config import TransformerConfig
 from transformer.decoding import SearchRules
 from transformer.families.family import GENERATION_FILE
 from transformer.storage.files import CheckpointError, read_json
-from transformer.text.kinds import number, whole
+from transformer.text.kinds import Kind, number, whole
 
 MOST_BEAMS = 64
 MAX_FORBIDDEN = 10_000
+MANY = 1_000_000
 
 NEUTRAL: dict[str, tuple[object, ...]] = {
     "begin_suppress_tokens": (None, []),
@@ -42,29 +43,39 @@ def search_rules(
     """The search rules, and one sentence for each entry left unapplied; CheckpointError if one is invalid."""
     path = directory / GENERATION_FILE
     values = read_json(path) if path.exists() else config_values
+
+    def entry(name: str, kind: Kind, default: Any) -> Any:
+        value = values.get(name)
+        return default if value is None else kind.check(name, value)
+
     try:
-        forced = {_forced(values, f"forced_{name}_token_id", config) for name in ("bos", "eos")}
-        forbidden = _forbidden(values, config)
-        if pad_id not in {*forced, config.eos_id}:
-            forbidden = tuple(dict.fromkeys((*forbidden, (pad_id,))))
+        beams = entry("num_beams", whole(1, MANY), 1)
+        # of two entries for one length, the older counts the start token
+        most = entry("max_new_tokens", whole(1, MANY), None) or entry("max_length", whole(2, MANY), 1) - 1
+        fewest = entry("min_new_tokens", whole(0, MANY), entry("min_length", whole(0, MANY), 0) - 1)
+        start, end = (_forced(values, f"forced_{name}_token_id", config) for name in ("bos", "eos"))
+        never = () if pad_id in (start, end, config.eos_id) else ((pad_id,),)
+        stop = values.get("early_stopping") or False
+        if type(stop) is not bool and stop != "never":
+            raise ValueError(f'early_stopping is {stop!r:.80}; it must be true, false or "never".')
         rules = SearchRules(
-            beam_size=min(beams := _whole(values, "num_beams", 1, 1_000_000) or 1, MOST_BEAMS),
-            length_penalty=_number(values, "length_penalty", 1.0),
-            early_stopping=_early_stopping(values),
-            max_length=_output_tokens(values),
-            forbidden=forbidden,
-            forced_end=_forced(values, "forced_eos_token_id", config),
-            forced_start=_forced(values, "forced_bos_token_id", config),
+            beam_size=min(beams, MOST_BEAMS),
+            length_penalty=float(entry("length_penalty", number(-100, 100), 1.0)),
+            early_stopping=stop,
+            max_length=most or None,
+            forbidden=tuple(dict.fromkeys((*_forbidden(values, config), *never))),
+            forced_end=end,
+            forced_start=start,
             renormalize=bool(values.get("renormalize_logits")),
-            min_tokens=_fewest(values),
-            no_repeat=_whole(values, "no_repeat_ngram_size", 0, 1_000) or 0,
+            min_tokens=max(0, fewest),
+            no_repeat=entry("no_repeat_ngram_size", whole(0, 1_000), 0),
             end_id=config.eos_id,
         )
     except ValueError as error:
         name = path if path.exists() else directory / "config.json"
         raise CheckpointError(f"{name} describes no usable search: {error}") from error
     ends = {"decoder_start_token_id": config.bos_id, "eos_token_id": config.eos_id}
-    neutral = NEUTRAL | {name: (None, end, [end]) for name, end in ends.items()}
+    neutral = NEUTRAL | {name: (None, id_, [id_]) for name, id_ in ends.items()}
     ignored = sorted(name for name, known in neutral.items() if values.get(name) not in known)
     bounded = f"This model's files ask for {beams:,} beams; it searches with {MOST_BEAMS}."
     on = f"This model's search keeps rules of its own: {' and '.join(rules.in_words)}."
@@ -76,38 +87,6 @@ def search_rules(
             for name in ignored
         ),
     )
-
-
-def _whole(values: dict[str, Any], name: str, low: int, high: int) -> int | None:
-    value = values.get(name)
-    return value if value is None else whole(low, high).check(name, value)
-
-
-def _number(values: dict[str, Any], name: str, default: float) -> float:
-    value = values.get(name)
-    return float(number(-100, 100).check(name, default if value is None else value))
-
-
-def _early_stopping(values: dict[str, Any]) -> Any:
-    value = values.get("early_stopping") or False
-    if type(value) is not bool and value != "never":
-        raise ValueError(f'early_stopping is {value!r:.80}; it must be true, false or "never".')
-    return value
-
-
-def _output_tokens(values: dict[str, Any]) -> int | None:
-    """Largest number of output tokens; of the two entries, only ``max_length`` includes the start token."""
-    new = _whole(values, "max_new_tokens", 1, 1_000_000)
-    if new is not None:
-        return new
-    length = _whole(values, "max_length", 2, 1_000_000)
-    return None if length is None else length - 1
-
-
-def _fewest(values: dict[str, Any]) -> int:
-    """Fewest tokens before the end token; only the entry ``min_length`` includes the start token."""
-    new, length = (_whole(values, name, 0, 1_000_000) for name in ("min_new_tokens", "min_length"))
-    return max(0, (length or 0) - 1) if new is None else new
 
 
 def _forbidden(values: dict[str, Any], config: TransformerConfig) -> tuple[tuple[int, ...], ...]:

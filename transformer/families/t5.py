@@ -13,18 +13,9 @@ from typing import Any
 
 from transformer.config import TransformerConfig
 from transformer.families.family import Family, Json, built, every_part, one_of, require, taken
-from transformer.families.pieces import (
-    SETTINGS_FILE,
-    Pieces,
-    PublishedVocabulary,
-    SentencePieces,
-    is_whole,
-    languages_of,
-    names_of,
-    settings_of,
-    whole_pieces,
-)
+from transformer.families.pieces import SETTINGS_FILE, languages_of, read_pieces, settings_of
 from transformer.storage.files import CheckpointError
+from transformer.text.tokenizer import Vocabulary
 from transformer.text.words import EOS, PAD, UNK
 
 FIELDS: dict[str, tuple[str, Any]] = {
@@ -166,37 +157,22 @@ INTO = re.compile(r"<2[a-z]{2,3}(_[A-Za-z]+)?>")
 _EXTRA = re.compile(r"<extra_id_\d+>")
 
 
-def vocabulary(directory: Path, config: TransformerConfig) -> tuple[PublishedVocabulary, TransformerConfig]:
+def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
     """The vocabulary of a directory: pieces, and extra ids behind them, last one first.
 
     CheckpointError if a file is missing, damaged or too large, or there are more pieces than rows.
     """
-    pieces: Pieces
-    if is_whole(directory, PIECES_FILE):
-        pieces = whole_pieces(directory, config.vocab_size, (EOS, UNK, PAD))
-        pieces.check_frame(())
-    else:
-        pieces = _sentencepieces(directory, config.vocab_size)
+
+    def order(pieces: list[str]) -> dict[str, int]:
+        extra = (f"<extra_id_{number}>" for number in reversed(range(_extra_ids(directory))))
+        return {piece: number for number, piece in enumerate(dict.fromkeys((*pieces, *extra)))}
+
+    path = directory / PIECES_FILE
+    pieces = read_pieces(path, config.vocab_size, order, "extra ids", (EOS, UNK, PAD))
     into = [piece for piece in languages_of(pieces) if INTO.fullmatch(piece)]
     if into:  # MADLAD translates
         config = replace(config, task="translate", languages=" ".join(into), prompts="")
-    return PublishedVocabulary(pieces, pieces, into), config
-
-
-def _sentencepieces(directory: Path, size: int) -> SentencePieces:
-    path = directory / PIECES_FILE
-    listed = names_of(path)
-    extra = (f"<extra_id_{number}>" for number in reversed(range(_extra_ids(directory))))
-    listed += [name for name in extra if name not in listed]
-    if len(listed) > size:
-        raise CheckpointError(
-            f"{path} has {len(listed):,} pieces with its extra ids, but config.json has {size:,} rows for "
-            "them; the files belong to different models."
-        )
-    if missing := [piece for piece in (EOS, UNK, PAD) if piece not in listed]:
-        raise CheckpointError(f"{path} has no piece {missing[0]}, so it is not the vocabulary of a T5 model.")
-    special = {EOS, UNK, PAD, *filter(_EXTRA.fullmatch, listed), *filter(INTO.fullmatch, listed)}
-    return SentencePieces(path, {name: number for number, name in enumerate(listed)}, size, special)
+    return Vocabulary(pieces, pieces, into), config
 
 
 def _extra_ids(directory: Path) -> int:

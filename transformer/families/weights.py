@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,13 +17,14 @@ from torch import Tensor
 
 from transformer.config import TransformerConfig
 from transformer.families.family import Family
-from transformer.families.pieces import SETTINGS_FILE, PublishedVocabulary, proposed, settings_of
+from transformer.families.pieces import proposed, settings_of
 from transformer.families.rules import search_rules
 from transformer.model import Transformer
 from transformer.storage.description import CONFIG_FILE, read_card, read_heads
 from transformer.storage.directory import Checkpoint, check_sizes, empty_model
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.tensors import StoredTensor, read_tensors, stored_tensors, weight_files
+from transformer.text.tokenizer import Vocabulary
 from transformer.text.words import EOS, PAD, UNK
 
 Stored = dict[str, StoredTensor]
@@ -42,6 +43,13 @@ ANY_FAMILY = "PreTrainedTokenizer", "TokenizersBackend", "PythonBackend", "Sente
 """Classes of tokenizers that say nothing of an order."""
 UNUSED_ROWS = 2
 """Rows at the start of a table of learned positions that no token has."""
+Layout = tuple[Callable[[tuple[int, ...]], tuple[int, ...]], Callable[[Tensor], Tensor]]
+LAYOUTS: dict[str, Layout] = {
+    "positions.table": (lambda ours: (UNUSED_ROWS + ours[0], *ours[1:]), lambda theirs: theirs[UNUSED_ROWS:]),
+    "positions.weight": (lambda ours: ours[::-1], Tensor.t),  # buckets by heads
+    "output_bias": (lambda ours: (1, *ours), lambda theirs: theirs[0]),
+}
+"""Weights stored otherwise, by the end of our name: the shape from ours, our tensor from theirs."""
 _BARE = re.compile(r"(shared|encoder|decoder)\.")
 
 
@@ -83,7 +91,8 @@ def open_model(family: Family, directory: Path) -> Checkpoint:
     config = replace(config, languages=" ".join(languages))
     for name in unread[:1]:
         notes += (f"This model's files hold {name}, which no model reads; it is ignored.",)
-    model = read_weights(directory, config, names, {name: stored[name] for name in names.values()})
+    stored = {name: stored[name] for name in names.values()}
+    model = read_weights(directory, config, names, stored)
     _read_sines(model, sines)
     heads, damaged = read_heads(directory, config)
     return Checkpoint(config, model, vocabulary, heads, read_card(directory), rules, (*notes, *damaged))
@@ -94,7 +103,7 @@ def _check_tokenizer(family: Family, directory: Path, otherwise: object) -> None
     named = settings_of(directory).get("tokenizer_class") or otherwise
     if isinstance(named, str) and named.removesuffix("Fast") not in (*family.tokenizers, *ANY_FAMILY):
         raise CheckpointError(
-            f"{directory / SETTINGS_FILE} names {named!r:.60}, which orders tokens otherwise than "
+            f"{directory} names the tokenizer {named!r:.60}, which orders tokens otherwise than "
             f"{' and '.join(family.tokenizers)}; models of {family.name} with it are not supported."
         )
 
@@ -149,7 +158,7 @@ def check_names(
         )
 
 
-def check_ids(directory: Path, config: TransformerConfig, vocabulary: PublishedVocabulary) -> None:
+def check_ids(directory: Path, config: TransformerConfig, vocabulary: Vocabulary) -> None:
     """CheckpointError if a config and a vocabulary number the special pieces differently."""
     ids = vocabulary.source.ids
     special = ((EOS, config.eos_id, vocabulary.target.ids), (EOS, config.eos_id, ids))
@@ -172,34 +181,22 @@ def read_weights(
     assert isinstance(model, Transformer)
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     for ours, theirs in names.items():
-        shape = _stored_shape(ours, expected[ours])
+        stored_shape, _ = _layout(ours)
+        shape = stored_shape(expected[ours])
         if stored[theirs].shape != shape:
             raise CheckpointError(
                 f"{stored[theirs].path}: the weight {theirs} has the shape {stored[theirs].shape!s:.80}, but "
                 f"config.json asks for {shape}; the files belong to different models."
             )
     ours_of = {theirs: ours for ours, theirs in names.items()}
-    state = {ours_of[name]: _as_ours(ours_of[name], tensor) for name, tensor in copied(stored)}
+    state = {ours_of[name]: _layout(ours_of[name])[1](tensor) for name, tensor in copied(stored)}
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False).eval()
 
 
-def _stored_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape in which a weight of ours, by its name, is stored; see ``_as_ours``."""
-    if name.endswith("positions.table"):
-        return (UNUSED_ROWS + shape[0], *shape[1:])
-    if name.endswith("positions.weight"):
-        return shape[::-1]
-    return (1, *shape) if name == "output_bias" else shape
-
-
-def _as_ours(name: str, tensor: Tensor) -> Tensor:
-    """A stored tensor as ours: without unused rows of positions, heads by buckets, biases in a row."""
-    if name.endswith("positions.table"):
-        return tensor[UNUSED_ROWS:]
-    if name.endswith("positions.weight"):
-        return tensor.t()
-    return tensor[0] if name == "output_bias" else tensor
+def _layout(name: str) -> Layout:
+    others = (layout for end, layout in LAYOUTS.items() if name.endswith(end))
+    return next(others, (lambda ours: ours, lambda theirs: theirs))
 
 
 def copied(stored: Stored) -> Iterator[tuple[str, Tensor]]:

@@ -41,7 +41,7 @@ from transformer.storage.tensors import (
     serialize_tensors,
     stored_tensors,
 )
-from transformer.text.vocabulary import Tokenizer, TokenizerError, Vocabulary
+from transformer.text.tokenizer import Tokenizer, TokenizerError, Vocabulary
 
 NETWORKS: dict[type[ModelConfig], Callable[..., Network]] = {
     TransformerConfig: Transformer,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import SPECIAL_IDS, SpecialIds, Tokenizer
+from transformer.text.tokenizer import SPECIAL_IDS, SpecialIds, Tokenizer
 
 POOL_PAIRS = 200_000
 

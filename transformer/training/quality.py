@@ -11,7 +11,7 @@ from transformer.decoding import DecodingState, OverflowedError, decode, finish
 from transformer.model import EncoderDecoder, Network
 from transformer.text.kinds import at_least
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.training.data import encode_pairs, group_by_length, pad
 
 BATCH_POSITIONS = 4096

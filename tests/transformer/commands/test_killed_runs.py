@@ -18,7 +18,7 @@ from transformer.model import Transformer
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.training.data import encode_pairs
 from transformer.training.options import TrainingOptions
 from transformer.training.run import STATE_FILE, Exported, RunDirectory, load_exported

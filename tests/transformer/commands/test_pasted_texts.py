@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from programs import main
 
-from transformer.text.vocabulary import Tokenizer, TokenizerError
+from transformer.text.tokenizer import Tokenizer, TokenizerError
 
 MODEL = "assets/models/en-pt"
 GOLD = [

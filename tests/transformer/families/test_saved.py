@@ -105,6 +105,21 @@ def test_a_tokenizer_that_frames_texts_otherwise_is_refused(tmp_path):
         load_translator(directory)
 
 
+def test_neither_truncation_nor_padding_nor_a_large_file_is_taken_over(tmp_path):
+    directory = write_saved(tmp_path, "t5")
+    text, path = "the cat sleeps in the old house", directory / "tokenizer.json"
+    ids = load_translator(directory).ids(text)
+    tokenizer = saved_tokenizer(directory).backend_tokenizer
+    tokenizer.enable_truncation(3)
+    tokenizer.enable_padding(length=40)
+    tokenizer.save(str(path))
+    assert load_translator(directory).ids(text) == ids
+    with path.open("r+b") as file:
+        file.truncate(65 * 2**20)
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json is larger than 64 MiB"):
+        load_translator(directory)
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"model": 1}', "\ud800"])
 @pytest.mark.parametrize("family", WRITE)
 def test_a_damaged_tokenizer_is_one_sentence(tmp_path, family, content):
@@ -156,34 +171,31 @@ def test_damaged_entries_of_added_tokens_add_nothing(tmp_path, damage):
     assert load_translator(directory).tokenizer.source.ids == before
 
 
-@pytest.mark.parametrize("family", ["marian", "m2m", "t5"])
+@pytest.mark.parametrize("family", ["marian", "m2m", "t5", "bart"])
 def test_tokens_added_to_sentencepiece_are_cut_and_spelled_as_the_reference_does(tmp_path, family):
-    from transformers import M2M100Tokenizer
+    from transformers import BartTokenizer, M2M100Tokenizer
 
     write, reference = {
         "marian": (marian_models.write_marian, marian_models.reference_tokenizer),
         "m2m": (m2m_models.write_m2m, M2M100Tokenizer.from_pretrained),
         "t5": (t5_models.write_t5, t5_models.reference_tokenizer),
+        "bart": (bart_models.write_bart, BartTokenizer.from_pretrained),
     }[family]
     directory = write(tmp_path, **({"languages": True} if family == "marian" else {}))
-    number = load_translator(directory).config.vocab_size - 2
+    number = load_translator(directory).config.vocab_size - (6 if family == "t5" else 2)  # the next one
     if family == "marian":  # room for two more
         _widened(directory)
         number += 2
     settings(directory, "added_tokens.json", foo=number)
-    if family == "t5":  # the reference reads them in another file
-        decoder = {str(number): {"content": "foo", "special": False, "normalized": False}}
-        settings(directory, added_tokens_decoder=decoder)
     ours, theirs = load_translator(directory), reference(directory)
     lead = {"marian": ">>fra<< ", "m2m": "__en__ __de__ "}.get(family, "")
     for text in ("the foo is small", "foofoo the", "a foo"):
         ids = list(ours.tokenizer.cut(lead + text).ids)
         expected = theirs(text if family == "m2m" else lead + text).input_ids
         assert number in ids
-        if family != "t5":  # where transformers 5 numbers an added token anew
-            assert [*ids, ours.config.eos_id] == expected
-            spelled = theirs.decode(expected, skip_special_tokens=True).removeprefix("__en__")
-            assert ours.tokenizer.decode(ids) == spelled.strip()
+        assert [*ids, ours.config.eos_id] == expected
+        spelled = theirs.decode(expected, skip_special_tokens=True).removeprefix("__en__")
+        assert ours.tokenizer.decode(ids) == spelled.strip()
 
 
 def _widened(directory: Path) -> None:

@@ -154,5 +154,9 @@ def test_safetensors_go_before_pytorch_and_one_file_before_shards():
     chosen = needed([*marian, "pytorch_model.bin", *shards, "flax_model.msgpack"], "x/y")
     assert chosen == [*marian, *shards]
     assert needed([*marian, "pytorch_model.bin"], "x/y")[-1] == "pytorch_model.bin"
+    saved = ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]
+    assert needed([*reversed(saved), "special_tokens_map.json"], "x/y") == saved
+    bart = ["config.json", "merges.txt", "vocab.json"]
+    assert needed([*bart, *saved], "x/y") == [*bart, *saved[1:]]
     with pytest.raises(HubError, match=r"has no model\.safetensors"):
         needed([*marian, "model.safetensors.index.json"], "x/y")

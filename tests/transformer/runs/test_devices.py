@@ -14,7 +14,7 @@ from transformer.batches import translate_all
 from transformer.commands.program import run_program
 from transformer.devices import FULL, LARGE, VARIABLE, choose_device, on_cpu, stays
 from transformer.storage.directory import save_checkpoint
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from transformer.config import Score
 from transformer.exports.npz import load_trace, save_trace
 from transformer.interventions import Intervention, InterventionError
 from transformer.storage.directory import load_checkpoint, save_checkpoint
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.trace import AttentionTrace, LayerTrace
 from transformer.translator import Translator, load_translator, retrace
 from transformer.view import PLACES

@@ -25,7 +25,7 @@ from transformer.storage import directory as storage_directory
 from transformer.storage import files
 from transformer.storage.directory import load_checkpoint, save_checkpoint
 from transformer.storage.files import CheckpointError
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 
 REPOSITORY = Path(__file__).parents[3]
 HEADS = {"default": {"cross": [2, 1]}}

@@ -6,8 +6,8 @@ import unicodedata
 
 import pytest
 
+from transformer.text.tokenizer import Tokenizer
 from transformer.text.typed import PLAIN, clean, read
-from transformer.text.vocabulary import Tokenizer
 from transformer.text.words import Group, reading_groups, unknown_text, word_groups
 from transformer.translator import Translator, load_translator
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.text.words import (
     character_groups,
     find_word,

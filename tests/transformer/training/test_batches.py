@@ -9,7 +9,7 @@ import torch
 from corpus import number_pairs
 
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from transformer.training.data import (
     EncodedPairs,
     encode_pairs,

@@ -10,7 +10,7 @@ from programs import main
 from transformer.config import RecurrentConfig, Score
 from transformer.recurrent import Recurrent
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.training.data import encode_pairs
 from transformer.training.options import TrainingOptions
 from transformer.training.trainer import Trainer, train

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.training.toys import HELD_OUT, LENGTHS, MONTHS, SHORTEST, TOYS, toy_data
 
 ORDERS: dict[str, Callable[[list[str]], list[str]]] = {

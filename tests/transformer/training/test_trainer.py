@@ -15,7 +15,7 @@ from transformer.config import TransformerConfig
 from transformer.model import Transformer
 from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.training.data import EncodedPairs, encode_pairs, make_batch
 from transformer.training.loss import ROWS_AT_ONCE, evaluate_loss, projected_loss
 from transformer.training.options import TrainingOptions, learning_rate

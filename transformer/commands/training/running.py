@@ -24,7 +24,7 @@ from transformer.devices import choose_device
 from transformer.model import count_parameters
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.kinds import at_least
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.training.control import RunControl
 from transformer.training.data import EncodedPairs
 from transformer.training.distributed import Workers, joined

@@ -12,8 +12,8 @@ from explorer.app.server.uploads import read_upload
 from transformer.storage.files import write_atomically
 from transformer.text.kinds import check_fields, one_of, whole
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
+from transformer.text.tokenizer import Tokenizer, TokenizerError
 from transformer.text.typed import clean
-from transformer.text.vocabulary import Tokenizer, TokenizerError
 from transformer.training.toys import LENGTHS, TOYS, toy_data
 
 OWN = "own"

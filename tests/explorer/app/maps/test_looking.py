@@ -14,7 +14,7 @@ from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Request
 from explorer.linked.view import Cursor
 from transformer import AttentionKind, Translator
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 
 HEADS = State(encoder=(0, 0), decoder=(0, 0), cross=(0, 0))
 

@@ -25,7 +25,7 @@ from transformer.interventions import ablate
 from transformer.model import Transformer
 from transformer.storage import eight_bits
 from transformer.storage.directory import half_precision, save_checkpoint
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 
 ROOT = static().parent
 ENGINE = static() / "engine-1"

@@ -19,7 +19,7 @@ from explorer.figures.base import captions
 from explorer.linked.live.typing_tables import typing_tables
 from explorer.linked.living.scripts import static
 from explorer.linked.view.strips import chips
-from transformer.text.vocabulary import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 
 ASSETS = static().parent / "assets"
 SAMPLE = gzip.decompress((ASSETS / "sample/tatoeba-en-de.tsv.gz").read_bytes()).decode().splitlines()

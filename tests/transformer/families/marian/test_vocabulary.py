@@ -9,7 +9,7 @@ from marian_models import reference_tokenizer, sentencepiece_model, write_vocabu
 
 from transformer.config import TransformerConfig
 from transformer.families.marian import vocabulary
-from transformer.families.pieces import Pieces
+from transformer.families.pieces import pieces_by_id, showable
 from transformer.storage.files import CheckpointError
 
 TEXTS = [
@@ -183,4 +183,4 @@ def test_two_vocabularies_for_one_table_are_refused(tmp_path):
 
 
 def test_a_piece_that_no_page_can_send_is_replaced():
-    assert Pieces({"\ud800": 0, "▁a": 1}, 3, ()).pieces == ("\ufffd", "▁a", "<unused 2>")
+    assert pieces_by_id({"\ud800": 0, "▁a": 1}, 3, showable) == ["\ufffd", "▁a", "<unused 2>"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from corpus import number_pairs
 
-from transformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, TokenizerError
+from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, TokenizerError
 
 TEXTS = [
     "one two three",

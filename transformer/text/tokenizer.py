@@ -1,0 +1,275 @@
+"""From a text to pieces and ids, and back; and a joint sub-word vocabulary, sentencepiece unigram.
+
+The pieces of a vocabulary that this package trains are not normalised or case-folded, and characters that
+never occurred in the training text are written as UTF-8 bytes. So an encoded sentence always decodes to
+itself. ``read`` makes a text ready, see ``typed``.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sentencepiece
+
+from transformer.text import typed
+from transformer.text.brief import Brief
+from transformer.text.typed import PiecedText
+from transformer.text.words import EOS, NO_PIECE, UNK
+
+PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
+_FEWEST = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
+
+
+class SpecialIds(NamedTuple):
+    """Ids of the pieces that no text contains; one past the last piece for a piece that does not exist."""
+
+    pad: int = PAD_ID
+    bos: int = BOS_ID
+    eos: int = EOS_ID
+    unk: int = UNK_ID
+
+
+SPECIAL_IDS = SpecialIds()
+"""Those of the vocabularies that this package trains."""
+
+
+class TokenizerError(ValueError):
+    """A tokenizer cannot be trained or loaded; the message says why and what to do."""
+
+
+class Pieces:
+    """The pieces of one side, and what splits a text into them."""
+
+    def __init__(self, ids: Mapping[str, int], pieces: Sequence[str]) -> None:
+        self.ids = ids  # the id of each piece, as a file names it
+        self.pieces = tuple(pieces)  # the piece of each id, as a page can show it, with ``▁`` for a space
+        self.unknown = ids[UNK]
+
+    def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
+        """The id of each piece of a text, the piece, where it begins, and where it ends."""
+        raise NotImplementedError
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids; special ids are left out."""
+        raise NotImplementedError
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text that has been read, without special tokens."""
+        return [number for number, *_ in self.split(text)]
+
+    def lacks(self, character: str) -> bool:
+        """True if a character has no piece."""
+        return self.unknown in self.encode(character)
+
+    def cut(self, text: str) -> PiecedText:
+        """Reads a text as it was typed, and splits it; without special tokens."""
+        reading = typed.read(text, self.lacks)
+        split = list(self.split(reading.text))
+        ids, pieces = [number for number, *_ in split], [piece for _, piece, *_ in split]
+        return typed.cut(reading, ids, pieces, [(begin, end) for *_, begin, end in split], self.unknown)
+
+
+class Vocabulary(Brief):
+    """A translator's tokenizer. Source and target may have separate pieces."""
+
+    TOLD = ("vocab_size",)
+
+    def __init__(
+        self,
+        source: Pieces,
+        target: Pieces,
+        languages: Sequence[str] = (),  # pieces that name a language, in the order of their ids
+        pair: bool = False,  # whether a text begins with two of them, its own and that of the output
+        before: Sequence[str] = (),  # pieces that stand before each source
+    ) -> None:
+        self.source, self.target, self.languages, self.pair = source, target, tuple(languages), pair
+        self._before = tuple(before)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of source pieces."""
+        return len(self.source.pieces)
+
+    @property
+    def target_size(self) -> int:
+        """Number of target pieces."""
+        return len(self.target.pieces)
+
+    def read(self, text: str) -> str:
+        """A source text as the model reads it: cleaned, with plain characters for typographic ones that have
+        no piece."""
+        return typed.read(text, self.source.lacks).text
+
+    def cut(self, text: str) -> PiecedText:
+        """Reads a source text as it was typed, and splits it; without the end token.
+
+        The language of the output, if the text begins with a pair, is no piece of the source.
+        """
+        cut = self.source.cut(text)
+        if self.pair and len(cut.ids) > 1 and set(cut.pieces[:2]) <= set(self.languages):
+            rest: Any = {name: _without_second(getattr(cut, name)) for name in ("ids", "pieces", "words")}
+            return replace(cut, start=cut.ids[1], **rest)
+        if not cut.ids or not self._before:
+            return cut
+        ids = tuple(self.source.ids[piece] for piece in self._before)
+        words = (-1,) * len(ids) + cut.words
+        return replace(cut, ids=ids + cut.ids, pieces=self._before + cut.pieces, words=words)
+
+    def cut_target(self, text: str) -> PiecedText:
+        """The same for a target text."""
+        return self.target.cut(text)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a source text that has been read, without the end token."""
+        return [*(self.source.ids[piece] for piece in self._before), *self.source.encode(text)]
+
+    def encode_target(self, text: str) -> list[int]:
+        """The ids of a target text that has been read, without the end token."""
+        return self.target.encode(text)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of target ids; special ids are left out."""
+        return self.target.decode(ids)
+
+    def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces of source ids, with ``▁`` kept."""
+        return _named(self.source.pieces, ids)
+
+    def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces of target ids, with ``▁`` kept."""
+        return _named(self.target.pieces, ids)
+
+
+def _named(pieces: Sequence[str], ids: Iterable[int]) -> tuple[str, ...]:
+    return tuple(pieces[number] if number < len(pieces) else NO_PIECE for number in map(int, ids))
+
+
+def _without_second(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (values[0], *values[2:])
+
+
+class Tokenizer(Vocabulary):
+    """The vocabulary of a sentencepiece model, shared by source and target.
+
+    In vocabularies of this package, ids 0 to 3 are `<pad>`, `<s>`, `</s>` and `<unk>`. If a sentence contains
+    the text `<s>`, ordinary pieces spell it, never the special id.
+    """
+
+    def __init__(self, serialized: bytes) -> None:
+        """Reads the bytes of a model; TokenizerError if they are none, or it has no `</s>` or no `<unk>`."""
+        self._serialized = serialized
+        self._pieces = _OwnPieces(serialized)
+        super().__init__(self._pieces, self._pieces)
+        self.special = self._pieces.special  # ids of the special pieces
+
+    @classmethod
+    def train(cls, sentences: Iterable[str], vocab_size: int, at_most: bool = False) -> Tokenizer:
+        """Trains one joint vocabulary on plain sentences of both languages, mixed.
+
+        ``vocab_size`` counts the 4 special pieces and the 256 byte pieces; with ``at_most``, a text that
+        cannot give so many pieces gives as many as it can. TokenizerError if it is too small or too large.
+        """
+        texts, written = list(map(typed.clean, sentences)), io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(texts),
+                model_writer=written,
+                model_type="unigram",
+                vocab_size=vocab_size,
+                hard_vocab_limit=not at_most,
+                character_coverage=1.0,
+                byte_fallback=True,
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=False,
+                split_digits=True,
+                add_dummy_prefix=True,
+                pad_id=PAD_ID,
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                unk_id=UNK_ID,
+                num_threads=1,
+                minloglevel=2,
+            )
+        except (RuntimeError, OSError) as error:
+            cannot = f"This text cannot give a vocabulary of {vocab_size} pieces"
+            # the last sentence, without the position in sentencepiece's source before it
+            reason = str(error).rsplit("] ", 1)[-1].strip() or "sentencepiece gave no reason."
+            if fewest := _FEWEST.search(reason):
+                reason = f"it needs at least {fewest[1]}. Choose so many with --vocab-size."
+            elif "too high" in reason:
+                most = cls.train(texts, vocab_size, at_most=True).vocab_size
+                reason = f"it gives at most {most}. Choose at most so many with --vocab-size."
+            raise TokenizerError(f"{cannot}: {reason}") from error
+        return cls(written.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Tokenizer:
+        """Reads a file; TokenizerError if it is missing, damaged, or not a model of this package."""
+        try:
+            return cls(Path(path).read_bytes())
+        except OSError as error:
+            raise TokenizerError(f"The tokenizer file {path} cannot be read: {error.strerror}.") from error
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the sentencepiece model, as a file holds them."""
+        return self._serialized
+
+    @property
+    def spells_all(self) -> bool:
+        """True if bytes spell what no other piece does, so that `<unk>` never stands for a text."""
+        return bool(self._pieces.bytes)
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of many texts at once, each of them read."""
+        read = list(map(self.read, texts))
+        return [list(ids) for ids in self._pieces.processor.EncodeAsIds(read)] if read else []
+
+    def piece_id(self, piece: str) -> int:
+        """The id of one piece, or the id of `<unk>` if the vocabulary lacks the piece."""
+        return self.source.ids.get(piece, self.special.unk)
+
+
+class _OwnPieces(Pieces):
+    def __init__(self, serialized: bytes) -> None:
+        self.processor, pieces = sentencepiece_model(serialized, "The tokenizer file")
+        model = self.processor
+        ids = [each() for each in (model.pad_id, model.bos_id, model.eos_id, model.unk_id)]
+        if min(ids[2:]) < 0:
+            raise TokenizerError(f"The tokenizer has no {EOS} or no {UNK}, which this package needs.")
+        self.special = SpecialIds(*(len(pieces) if id_ < 0 else id_ for id_ in ids))
+        self.bytes = frozenset(filter(model.IsByte, range(len(pieces))))
+        super().__init__({piece: number for number, piece in enumerate(pieces)} | {UNK: ids[3]}, pieces)
+
+    def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
+        read = self.processor.EncodeAsOffsetMapping(text)
+        for number, piece, (begin, end) in zip(read["ids"], read["pieces"], read["offsets"], strict=True):
+            yield number, piece, begin, end
+
+    def encode(self, text: str) -> list[int]:
+        return list(self.processor.EncodeAsIds(text))
+
+    def lacks(self, character: str) -> bool:
+        """True for what is spelled in bytes, too."""
+        found = self.encode(character)
+        return self.unknown in found or not self.bytes.isdisjoint(found)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return str(self.processor.DecodeIds([int(i) for i in ids if int(i) not in self.special[:3]]))
+
+
+def sentencepiece_model(serialized: bytes, name: str) -> tuple[Any, list[str]]:
+    """A sentencepiece model and its pieces; TokenizerError, with a name for it, if it is damaged or empty."""
+    try:
+        model = sentencepiece.SentencePieceProcessor(model_proto=serialized)
+        count = model.get_piece_size() if serialized else 0
+        pieces: list[str] = model.IdToPiece(list(range(count)))  # each is UTF-8
+    except (RuntimeError, TypeError, UnicodeDecodeError) as error:
+        raise TokenizerError(f"{name} is damaged or is not a sentencepiece model.") from error
+    if not pieces:
+        raise TokenizerError(f"{name} is empty or is not a sentencepiece model.")
+    return model, pieces
