@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
+from functools import partial
 from inspect import Parameter, signature
 from io import TextIOWrapper
 from pathlib import Path
@@ -110,59 +111,62 @@ def _parameters(function: Callable[..., Any]) -> Iterator[tuple[Parameter, Any, 
 
 def _add_parameters(parser: argparse.ArgumentParser, function: Callable[..., Any]) -> None:
     for parameter, hint, table in _parameters(function):
-        if is_dataclass(hint):
+        if isinstance(hint, type) and is_dataclass(hint):
             _add_parameters(parser, hint)
-            continue
-        for name, each in ({parameter.name: hint} if table is None else table).items():
-            by_place = parameter.kind is Parameter.POSITIONAL_OR_KEYWORD
-            _add(parser, name, each, parameter.default if table is None else None, by_place)
+        elif table is not None:
+            for name, each in table.items():
+                _add_option(parser, name, each, None)
+        elif parameter.kind is Parameter.KEYWORD_ONLY:
+            _add_option(parser, parameter.name, hint, parameter.default)
+        else:
+            value, required = declared(hint), parameter.default is Parameter.empty
+            more = _described(value, parameter.name, parameter.default)
+            if value.many or not required:
+                more["nargs"] = ("+" if required else "*") if value.many else "?"
+            parser.add_argument(parameter.name, **more)
 
 
-def _add(parser: argparse.ArgumentParser, name: str, hint: Any, default: Any, by_place: bool) -> None:
-    """Declares the argument or the option of one value; without a default, it must be given."""
-    found, required, more = declared(hint), default is Parameter.empty, dict[str, Any]()
-    flag = "--" + name.replace("_", "-")
-    *placeholder, text = found.notes
+def _add_option(parser: argparse.ArgumentParser, name: str, hint: Any, default: Any) -> None:
+    value, flag = declared(hint), "--" + name.replace("_", "-")
+    if get_origin(value.type) is list:  # an option that may be given several times
+        item = declared(*get_args(value.type))
+        more = _described(replace(item, notes=value.notes), name, default) | {"action": "append"}
+    else:
+        more = _described(value, name, default) | ({"nargs": "+"} if value.many else {})
+    if value.type is bool:
+        more = {"action": "store_true", "default": default, "help": more["help"]}
+    elif default is Parameter.empty:
+        more["required"] = True
+    parser.add_argument(flag, **more)
+
+
+def _described(value: Declared, name: str, default: Any) -> dict[str, Any]:
+    """What argparse knows of a value: its help, its default, how it is read."""
+    *placeholder, text = value.notes
     if default not in (Parameter.empty, None, False, (), ""):
         text += f" (default: {default})"
-    more["help"] = text.replace("%", "%%")
-    if not required:
+    more: dict[str, Any] = {"help": text.replace("%", "%%")}
+    if default is not Parameter.empty:
         more["default"] = default
-    if found.type is bool:
-        parser.add_argument(flag, action="store_true", **more)
-        return
-    if get_origin(found.type) is list:  # an option that may be given several times
-        more["action"], found = "append", declared(*get_args(found.type))
-    choices = [each for kind in found.kinds for each in kind.choices]
-    metavar = placeholder[0] if placeholder else _METAVARS.get(found.type, name.upper())
-    more |= {"choices": choices} if choices else {"metavar": metavar, "type": _reader(found)}
-    if found.many:
-        more["nargs"] = "*" if by_place and not required else "+"
-    elif by_place and not required:
-        more["nargs"] = "?"
-    parser.add_argument(name if by_place else flag, **more, **({} if by_place else {"required": required}))
+    if choices := [each for kind in value.kinds for each in kind.choices]:
+        return more | {"choices": choices}
+    metavar = placeholder[0] if placeholder else _METAVARS.get(value.type, name.upper())
+    return more | {"metavar": metavar, "type": partial(_read, value)}
 
 
-def _reader(found: Declared) -> Callable[[str], Any]:
-    """Reads a word of the command line as a value of a type, or says what it must be."""
-
-    def read(word: str) -> Any:
-        if found.reader is not None:
-            try:
-                return found.reader(word)
-            except ValueError as error:
-                raise argparse.ArgumentTypeError(str(error).removesuffix(".")) from error
-        try:
-            value = found.type(word)
-        except ValueError:
-            value = None
-        wrong = [kind.said for kind in found.kinds if not kind.holds(value)]
-        wrong += [_NAMES[found.type]] if value is None else []
-        if wrong:
-            raise argparse.ArgumentTypeError(f"it must be {wrong[0]}, not {word!r:.40}")
-        return value
-
-    return read
+def _read(value: Declared, word: str) -> Any:
+    """A word of the command line as a value; an error that says what it must be."""
+    try:
+        result = (value.reader or value.type)(word)
+    except ValueError as error:
+        if value.reader is not None:
+            raise argparse.ArgumentTypeError(str(error).removesuffix(".")) from error
+        result = None
+    wrong = [kind.said for kind in value.kinds if not kind.holds(result)]
+    wrong += [_NAMES[value.type]] if result is None else []
+    if wrong:
+        raise argparse.ArgumentTypeError(f"it must be {wrong[0]}, not {word!r:.40}")
+    return result
 
 
 def _call(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
