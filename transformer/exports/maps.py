@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from transformer.config import AttentionKind
-from transformer.exports.record import named, run_from_dict, run_to_dict
+from transformer.exports.record import run_from_dict, run_to_dict
 from transformer.run import Translation
 from transformer.storage.description import Digests, model_digests
 from transformer.storage.packed import MOST_BYTES, ArrayFile, write_arrays
@@ -48,9 +48,17 @@ class MappedRun(Translation):
         """One head, or a window of it; the audit is that of the whole head."""
         kind, maps = AttentionKind(kind), self.maps[AttentionKind(kind)]
         window = window or Window(0, maps.mask.shape[0], 0, maps.mask.shape[1])
-        cells = window.queries, window.keys
+        cells, labels = (window.queries, window.keys), self.labels(kind)
         return HeadMap(
-            **named(self, kind, layer, head, window),
+            kind=kind,
+            layer=layer,
+            head=head,
+            model=self.model,
+            norm=self.config.placement,
+            query_tokens=labels.queries[window.queries],
+            predicted_tokens=None if labels.predicted is None else labels.predicted[window.queries],
+            key_tokens=labels.keys[window.keys],
+            window=window,
             scores=maps.scores[layer, head][cells],
             mask=maps.mask[cells],
             weights=maps.weights[layer, head][cells],
