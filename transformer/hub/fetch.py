@@ -130,11 +130,15 @@ def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None
             f"{offer.name} needs {size(nbytes)} on the disk, but only {size(free)} is free in {hub.cache}."
         )
     done = 0
-    for file in offer.files:
-        _download(offer.name, offer.commit, file, hub, progress, done, offer.nbytes)
-        done += file.size
+
+    def count(nbytes: int) -> None:
         if progress is not None:
-            progress(done, offer.nbytes)
+            progress(done + nbytes, offer.nbytes)
+
+    for file in offer.files:
+        _download(offer.name, offer.commit, file, hub, count)
+        done += file.size
+        count(0)
     if offer.revision != offer.commit:
         reference = folder / "refs" / offer.revision
         reference.parent.mkdir(parents=True, exist_ok=True)
@@ -145,8 +149,8 @@ def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None
 class _Meter(AbstractContextManager["_Meter"]):
     """Stands in for huggingface_hub's progress bar: counts bytes, and stops a file that is too large."""
 
-    def __init__(self, most: int, progress: Progress | None, before: int, total: int) -> None:
-        self._most, self._progress, self._before, self._total, self._at = most, progress, before, total, 0
+    def __init__(self, most: int, count: Callable[[int], None] | None) -> None:
+        self._most, self._count, self._nbytes = most, count, 0
 
     def __call__(self, **options: Any) -> _Meter:
         return self
@@ -156,11 +160,11 @@ class _Meter(AbstractContextManager["_Meter"]):
 
     def update(self, nbytes: float | None = 1) -> None:
         """Counts bytes that arrived; fewer than 0 if they are sent again."""
-        self._at += int(nbytes or 0)
-        if self._at > self._most:
+        self._nbytes += int(nbytes or 0)
+        if self._nbytes > self._most:
             raise HubError("more bytes than promised")
-        if self._progress is not None:
-            self._progress(self._before + max(self._at, 0), self._total)
+        if self._count is not None:
+            self._count(max(self._nbytes, 0))
 
 
 def _download(
@@ -168,9 +172,7 @@ def _download(
     commit: str,
     file: RemoteFile,
     hub: Hub,
-    progress: Progress | None = None,
-    before: int = 0,  # bytes of the files that are complete
-    total: int = 0,  # bytes of all files
+    count: Callable[[int], None] | None = None,  # called with the bytes of the file that have arrived
 ) -> Path:
     """Gets a file from the cache or the Hub, or HubError; one with the wrong hash is deleted."""
     try:
@@ -183,7 +185,7 @@ def _download(
                 endpoint=hub.endpoint,
                 token=hub.token,
                 etag_timeout=hub.timeout,
-                tqdm_class=cast(Any, _Meter(file.size, progress, before, total)),
+                tqdm_class=cast(Any, _Meter(file.size, count)),
             )
         )
     except StoppedError:
