@@ -94,9 +94,9 @@ def _add_commands(parser: argparse.ArgumentParser, commands: Commands) -> None:
         if isinstance(command, Mapping):
             _add_commands(subparsers.add_parser(name, help=", ".join(command)), command)
             continue
-        line = (command.__doc__ or " ").partition("\n")[0].removesuffix(".").replace("%", "%%")
+        line = (command.__doc__ or " ").partition("\n")[0].removesuffix(".")
         line = line[0].lower() + line[1:]
-        own = subparsers.add_parser(name, help=line, description=line)
+        own = subparsers.add_parser(name, help=line.replace("%", "%%"), description=line)
         own.set_defaults(run=command)
         _add_parameters(own, command)
 
