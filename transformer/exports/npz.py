@@ -103,20 +103,23 @@ def save_trace(
         raise TraceFileError(
             "Hooks changed this translation, so it cannot be saved as a trace; translate without hooks."
         )
-    if model is not None:
-        translation = replace(translation, model_sha256=model_digest(model))
-        trace = with_value_norms(trace, model)
-    meta = {
-        "version": VERSION,
-        "run": run_to_dict(translation),
-        "dtype": str(trace.dtype).removeprefix("torch."),
-        "replay_error": max(c.value for c in trace.audit().checks if c.name.startswith("log-probabilities")),
-    }
     stream = any(value.part == "stream" for value in trace.interventions)
     arrays = {
         name: each.numpy()
         for name, each in trace.tensors.items()
         if stream or name.removesuffix(".own").rpartition(".")[2] not in STREAM
+    }
+    if model is not None:
+        translation = replace(translation, model_sha256=model_digest(model))
+        for kind, layer in trace.places:
+            value = trace.layer(kind, layer).value @ torch.from_numpy(model.output_projection(kind, layer))
+            name = f"{trace.config.sites[kind].sublayer(layer).path}.value_norms"
+            arrays[name] = value.norm(dim=-1).numpy()
+    meta = {
+        "version": VERSION,
+        "run": run_to_dict(translation),
+        "dtype": str(trace.dtype).removeprefix("torch."),
+        "replay_error": max(c.value for c in trace.audit().checks if c.name.startswith("log-probabilities")),
     }
     arrays |= {
         f"change.{i}": c.material.float().numpy()
@@ -129,15 +132,6 @@ def save_trace(
         return
     path = Path(target)
     write_arrays(path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz"), arrays)
-
-
-def with_value_norms(trace: AttentionTrace, model: Network) -> AttentionTrace:
-    """The trace with ‖v_j W_O^h‖ of every key, so that ``contributions`` needs no model."""
-    projections, norms = model.output_projection, dict[str, Tensor]()
-    for kind, layer in trace.places:
-        value = trace.layer(kind, layer).value @ torch.from_numpy(projections(kind, layer))
-        norms[f"{trace.config.sites[kind].sublayer(layer).path}.value_norms"] = value.norm(dim=-1)
-    return replace(trace, tensors={**trace.tensors, **norms})
 
 
 def load_trace(source: Source) -> Translation:
