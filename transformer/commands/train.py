@@ -201,15 +201,7 @@ def train(
             exported.card = training_card(run.output.name, pair, command, sources, trainer.model)
         directory = RunDirectory(run.output, trainer, exported, _fingerprint(data))
         directory.begin(resume, run.new_data)
-        if workers.first:
-            print(
-                f"{count_parameters(trainer.model):,} parameters on {device}; {len(data):,} {data.items}, "
-                f"the longest {data.longest} tokens; steps {trainer.step + 1:,} to {options.steps:,} "
-                f"into {run.output}.",
-                file=sys.stderr,
-                flush=True,
-            )
-        return _steps(trainer, valid, quality, directory, run.threads, control, stops)
+        return _steps(trainer, valid, quality, directory, run, control, stops)
 
 
 def _steps(
@@ -217,7 +209,7 @@ def _steps(
     valid: EncodedPairs,
     quality: training.Quality | None,
     directory: RunDirectory,
-    threads: int | None,  # of a CPU; None for one if the model is small
+    run: RunOptions,
     control: RunControl,
     stops: list[int],  # the numbers of the signals that stop the run
 ) -> int:
@@ -226,15 +218,23 @@ def _steps(
     A signal lets the current step finish, so that the saved state lies between two steps.
     """
     workers, steps, before = trainer.workers, trainer.options.steps, torch.get_num_threads()
-    small = trainer.device.type == "cpu" and count_parameters(trainer.model) < SMALL
+    parameters, device, data = count_parameters(trainer.model), trainer.device, trainer.data
+    small = device.type == "cpu" and parameters < SMALL
+    if workers.first:
+        print(
+            f"{parameters:,} parameters on {device}; {len(data):,} {data.items}, the longest {data.longest} "
+            f"tokens; steps {trainer.step + 1:,} to {steps:,} into {run.output}.",
+            file=sys.stderr,
+            flush=True,
+        )
     with ExitStack() as stack:
         stack.callback(torch.set_num_threads, before)
-        torch.set_num_threads(threads or (1 if small and "OMP_NUM_THREADS" not in os.environ else before))
+        torch.set_num_threads(run.threads or (1 if small and "OMP_NUM_THREADS" not in os.environ else before))
         for number in (signal.SIGINT, signal.SIGTERM):
             handler = signal.signal(number, lambda stop, _: stops.append(stop))
             stack.callback(signal.signal, number, handler)
         if workers.first:
-            speed, source = peak(trainer.device, trainer.dtype)
+            speed, source = peak(device, trainer.dtype)
             log, line = directory.log(), TerminalLine(steps, speed * workers.world, source)
             stack.callback(log.close)
             stack.callback(line.close)

@@ -32,9 +32,7 @@ class MappedRun(Translation):
     """A run whose maps are known, while its trace is not: ``attention`` is None."""
 
     arrays: Mapping[str, Any] = field(default_factory=dict)  # of the file, by name
-    checks: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # by kind, layer and head: parts of checks
+    checks: Mapping[str, Any] = field(default_factory=dict)  # by kind, layer and head: parts of checks
     digests: Digests = field(default_factory=dict)  # SHA-256 of the files of the model that made the run
 
     def map(self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None) -> HeadMap:
