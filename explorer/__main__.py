@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
-from transformer.commands.program import Parser, run_program
+from transformer.commands.program import Commands, run_program
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
-    return run_program(_parser, argv)
+    return run_program("python -m explorer", __doc__, _commands, argv)
 
 
-def _parser() -> argparse.ArgumentParser:
-    from explorer.lenses.commands import align, survey
-    from explorer.linked.live import command as live
-    from explorer.linked.living import command as page
+def _commands() -> Commands:
+    from explorer.lenses.commands.align import align
+    from explorer.lenses.commands.survey import survey
+    from explorer.linked.live.command import live
+    from explorer.linked.living.command import page
 
-    parser = Parser(prog="python -m explorer", description=__doc__)
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for each in (page, live, align, survey):
-        each.add_command(subparsers)
-    return parser
+    return {each.__name__: each for each in (page, live, align, survey)}
 
 
 if __name__ == "__main__":

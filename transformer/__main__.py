@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
-from transformer.commands.program import Parser, run_program
+from transformer.commands.program import Commands, run_program
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
-    return run_program(_parser, argv)
+    return run_program("python -m transformer", __doc__, _commands, argv)
 
 
-def _parser() -> argparse.ArgumentParser:
-    from transformer.commands import (
-        attention,
-        compress,
-        generate,
-        hub,
-        score,
-        train,
-        translate,
-    )
+def _commands() -> Commands:
+    from transformer.commands.attention import attention
+    from transformer.commands.compress import compress
+    from transformer.commands.evaluate import evaluate
+    from transformer.commands.generate import generate, perplexity
+    from transformer.commands.pull import pull
+    from transformer.commands.score import score
+    from transformer.commands.train import train
+    from transformer.commands.translate import translate
 
-    parser = Parser(prog="python -m transformer", description=__doc__)
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for each in (train, compress, attention, score, hub):
-        each.add_command(subparsers)
-    for each in (translate, generate):
-        each.add_commands(subparsers)
-    return parser
+    commands = (train, compress, attention, score, pull, translate, evaluate, generate, perplexity)
+    return {each.__name__: each for each in commands}
 
 
 if __name__ == "__main__":

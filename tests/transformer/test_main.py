@@ -243,7 +243,7 @@ def test_bad_input_is_one_sentence(
         (["fly"], "invalid choice: 'fly'"),
         (["translate", "x"], "--model"),
         (["attention", "--model", "m", "x", "--kind", "sideways"], "invalid choice: 'sideways'"),
-        (["attention", "--model", "m", "x", "--layer", "first"], "invalid int value: 'first'"),
+        (["attention", "--model", "m", "x", "--layer", "first"], "it must be a whole number, not 'first'"),
     ],
 )
 def test_a_wrong_command_line_is_one_sentence(

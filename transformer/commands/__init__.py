@@ -1,1 +1,1 @@
-"""The command line: one file per topic."""
+"""The command line, one file a command: its signature makes the options."""

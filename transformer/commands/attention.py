@@ -2,77 +2,61 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
-from transformer.commands.arguments import (
-    Json,
-    add_beam,
-    model_command,
-    open_model,
-    option,
-    output_file,
-    warn,
-    write,
-)
+from transformer.commands.lines import warn
+from transformer.commands.models import BeamOptions, Json, TranslatorOptions
+from transformer.commands.program import OutputFile
 from transformer.config import AttentionKind
 from transformer.run import Translation
 from transformer.storage.files import write_atomically
 from transformer.storage.packed import write_arrays
+from transformer.text.kinds import one_of
 from transformer.text.words import readable
-from transformer.translator import Translator
 from transformer.view import HeadView
 
 CELL_WIDTH = 8
 
 
-def add_command(commands: Any) -> None:
-    """Declares the command on an argparse sub-parser collection."""
-    attention = model_command(commands, "attention", show_attention, "print or save one head's attention")
-    attention.add_argument("text", metavar="TEXT")
-    attention.add_argument("--kind", default="cross", choices=[kind.value for kind in AttentionKind])
-    attention.add_argument("--layer", type=int, default=1, help="layer, counted from 1")
-    attention.add_argument("--head", type=int, default=1, help="head, counted from 1")
-    option(attention, "--target", str, "TEXT", "force this translation instead of the model's own")
-    option(attention, "--output", output_file, "FILE", "file to save to, .npz or .json")
-    add_beam(attention)
-
-
-def show_attention(arguments: argparse.Namespace) -> int:
-    """`attention`: prints one head as a table or saves it as a file."""
-    if arguments.output is not None and arguments.output.suffix not in (".npz", ".json"):
-        raise ValueError(f"The output {arguments.output} must end in .npz or .json.")
-    translator = open_model(arguments)
-    _check_head(translator, arguments)
-    if arguments.target is None:
-        translation = translator.translate(arguments.text, beam_size=arguments.beam_size)
+def attention(
+    text: Annotated[str, "TEXT", "text to translate"],
+    *,
+    model: TranslatorOptions,
+    kind: Annotated[str, one_of(*(each.value for each in AttentionKind)), "which attention"] = "cross",
+    layer: Annotated[int, "layer, counted from 1"] = 1,
+    head: Annotated[int, "head, counted from 1"] = 1,
+    target: Annotated[str | None, "TEXT", "force this translation instead of the model's own"] = None,
+    output: Annotated[OutputFile | None, "FILE", "file to save to, .npz or .json"] = None,
+    beam: BeamOptions,
+) -> int:
+    """Print or save one head's attention."""
+    if output is not None and output.suffix not in (".npz", ".json"):
+        raise ValueError(f"The output {output} must end in .npz or .json.")
+    translator = model.open(beam)
+    config = translator.config
+    counts = (("layer", layer, config.sites[AttentionKind(kind)].n_layers), ("head", head, config.n_heads))
+    for name, place, most in counts:
+        if not 1 <= place <= most:
+            raise ValueError(f"There is no {kind} {name} {place}; this model has {name}s 1 to {most}.")
+    if target is None:
+        translation = translator.translate(text, beam_size=beam.beam_size)
     else:
-        translation = translator.force(arguments.text, arguments.target)
+        translation = translator.force(text, target)
     warn(translation.notes)
-    view = translation.head(arguments.kind, arguments.layer - 1, arguments.head - 1)
-    if arguments.output is not None:
-        _save_view(arguments.output, view)
-        print(f"Wrote {arguments.output}.", file=sys.stderr)
-    elif arguments.json:
-        write(arguments, _view_values(view), "")
+    view = translation.head(kind, layer - 1, head - 1)
+    if output is not None:
+        _save_view(output, view)
+        print(f"Wrote {output}.", file=sys.stderr)
+    elif model.json:
+        model.write(translator, _view_values(view), "")
     else:
         print(_table(translation, view))
     return 0
-
-
-def _check_head(translator: Translator, arguments: argparse.Namespace) -> None:
-    config, kind = translator.config, AttentionKind(arguments.kind)
-    sizes = {"layer": config.sites[kind].n_layers, "head": config.n_heads}
-    for name, most in sizes.items():
-        value = getattr(arguments, name)
-        if not 1 <= value <= most:
-            known = f"this model has {name}s 1 to {most}"
-            raise ValueError(f"There is no {arguments.kind} {name} {value}; {known}.")
 
 
 def _view_values(view: HeadView) -> Json:
@@ -103,16 +87,14 @@ def _save_view(path: Path, view: HeadView) -> None:
 
 
 def _table(translation: Translation, view: HeadView) -> str:
-    rows = view.query_tokens
+    labels, predicted = list(map(_short, view.query_tokens)), view.predicted_tokens
+    if predicted is not None:
+        labels = [f"{label} → {_short(token)}" for label, token in zip(labels, predicted, strict=True)]
     lines = [
         f"{translation.source_text} → {translation.text}",
         f"{view.kind.value} attention, layer {view.layer + 1}, head {view.head + 1}: weights; "
-        "rows are queries" + ("" if view.predicted_tokens is None else " (token read → token predicted)"),
+        "rows are queries" + ("" if predicted is None else " (token read → token predicted)"),
     ]
-    if view.predicted_tokens is None:
-        labels = [_short(row) for row in rows]
-    else:
-        labels = [f"{_short(r)} → {_short(p)}" for r, p in zip(rows, view.predicted_tokens, strict=True)]
     width = max(map(len, labels))
     lines.append(" " * width + "".join(f" {_short(key):>{CELL_WIDTH}}" for key in view.key_tokens))
     for label, weights, mask in zip(labels, view.weights, view.mask, strict=True):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from transformer.commands.arguments import command, option
 from transformer.hub.sources import open_model
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.directory import save_checkpoint, step_of
@@ -16,24 +14,34 @@ from transformer.storage.files import CheckpointError
 from transformer.text.tokenizer import Tokenizer
 
 
-def add_command(commands: Any) -> None:
-    """Declares the command on an argparse sub-parser collection."""
-    parser = command(commands, "compress", run, "store a model in 8 bits")
-    option(parser, "--model", str, "MODEL", "a directory, or a Hub name", required=True)
-    option(parser, "--output", Path, "DIR", "the new directory", required=True)
+def compress(
+    *,
+    model: Annotated[str, "MODEL", "a directory, or a Hub name"],
+    output: Annotated[Path, "DIR", "the new directory"],
+) -> int:
+    """Store a model in 8 bits.
 
-
-def run(arguments: argparse.Namespace) -> int:
-    """Writes the new directory; what was measured on the model has to be measured on it again."""
-    output: Path = arguments.output
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise CheckpointError(f"{output} already exists and is not an empty directory; choose a new one.")
-    _, found = open_model(arguments.model)
-    if not isinstance(found.tokenizer, Tokenizer):
-        raise CheckpointError(f"{arguments.model} has no vocabulary that this package can write.")
-    state = found.model.state_dict()
-    step = step_of(Path(arguments.model)) if (Path(arguments.model) / WEIGHTS_FILE).exists() else None
-    save_checkpoint(output, found.config, state, found.tokenizer, card=found.card, step=step, stored=packed)
+    What was measured on the model has to be measured on it again.
+    """
+    check_new(output)
+    _, checkpoint = open_model(model)
+    if not isinstance(checkpoint.tokenizer, Tokenizer):
+        raise CheckpointError(f"{model} has no vocabulary that this package can write.")
+    save_checkpoint(
+        output,
+        checkpoint.config,
+        checkpoint.model.state_dict(),
+        checkpoint.tokenizer,
+        card=checkpoint.card,
+        step=step_of(Path(model)) if (Path(model) / WEIGHTS_FILE).exists() else None,
+        stored=packed,
+    )
     nbytes = sum(path.stat().st_size for path in output.rglob("*"))
     print(f"{nbytes:,} bytes in {output}.", file=sys.stderr)
     return 0
+
+
+def check_new(output: Path) -> None:
+    """CheckpointError if a directory to write holds anything."""
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise CheckpointError(f"{output} already exists and is not an empty directory; choose a new one.")

@@ -1,54 +1,110 @@
-"""Files of sentence pairs, line by line: a line that is blank or cannot be used keeps its place."""
+"""Texts and files of pairs, line by line: a line that is blank or cannot be used keeps its place."""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from transformer.commands.arguments import line_text, warn
-from transformer.text.pairs import SentencePair, parse_pair, read_lines
+from transformer.text.pairs import DataError, SentencePair, parse_pair, read_lines
 from transformer.translator import Translator
 
 AT_ONCE = 1000
 """Lines that are computed before any is written."""
+MOST_NAMED = 20
+"""Bad lines that are named one by one."""
+_ESCAPED = re.compile("[\udc80-\udcff]")
 
 
-@dataclass(frozen=True)
-class PairLine:
-    """One line of a file of pairs."""
+def line_text(words: str | bytes) -> str:
+    """A text of the command line, or a line of standard input; DataError if it is not UTF-8."""
+    try:
+        if isinstance(words, bytes):
+            return words.decode("utf-8").rstrip("\r\n")
+        # In a locale without UTF-8, bytes of an argument arrive as lone surrogates.
+        return os.fsencode(words).decode("utf-8") if _ESCAPED.search(words) else words
+    except UnicodeError as error:
+        raise DataError("This is not UTF-8 text.") from error
 
-    pair: SentencePair | None  # None for a blank line, or one that cannot be used
-    error: str = ""  # why it cannot be used, with its place; empty if it can, or is blank
+
+def answer_lines(
+    texts: Sequence[str],  # without any, the lines of standard input
+    # what a text is answered, as JSON and as a line, and notes about it; ValueError for a bad text
+    answer: Callable[[str], tuple[dict[str, Any], str, Iterable[str]]],
+    write: Callable[[dict[str, Any], str], None],
+    nothing: str = "",  # the message of a DataError if there is no text; without one, that is no error
+) -> int:
+    """Writes an answer for each text in its place, an empty one for a bad text; the exit status."""
+    bad, place = list[str](), 0
+    lines: Iterable[str | bytes] = () if sys.stdin is None else sys.stdin.buffer  # None if it was closed
+    for place, words in enumerate(texts or lines, start=1):
+        try:
+            values, line, notes = answer(line_text(words))
+        except ValueError as error:
+            bad.append(f"Text {place}: {error}")
+            values, line, notes = {"text": "", "error": str(error)}, "", ()
+        write(values, line)
+        warn(notes, f"Text {place}: ")
+    if nothing and not place:
+        raise DataError(nothing)
+    return name_bad(bad)
 
 
-def pair_parts(
+def answer_pairs(
     path: str | Path,  # source<TAB>target lines, plain or .gz
     check: Callable[[SentencePair], object],  # raises ValueError for a pair that the model cannot read
+    # what pairs are answered, as JSON and as a line
+    answer: Callable[[list[SentencePair]], Iterable[tuple[dict[str, Any], str]]],
+    empty: dict[str, Any],  # the answer to a line that is blank or cannot be used
+    write: Callable[[dict[str, Any], str], None],
     linked: bool = False,  # whether a third column may hold links, which are left out
-) -> Iterator[list[PairLine]]:
-    """The lines of a file, ``AT_ONCE`` at a time; DataError if the file is missing or damaged."""
-    lines = (_read(path, each, check, linked) for each in read_lines(path, errors="surrogateescape"))
+    first: bool = True,  # whether this process writes
+) -> int:
+    """Writes an answer for each line of a file, ``AT_ONCE`` at a time; the exit status.
+
+    DataError if the file is missing or damaged.
+    """
+
+    def read(number: int, line: str) -> tuple[SentencePair | None, str]:
+        """The pair, if there is one, and why there is none, unless the line is blank."""
+        if not line.strip():
+            return None, ""
+        place = f"{path}:{number}: "
+        try:
+            columns = line_text(line).split("\t")
+            whole = "\t".join(columns[:2] if linked and len(columns) == 3 else columns)
+            check(pair := parse_pair(path, number, whole))
+        except ValueError as error:
+            return None, place + str(error).removeprefix(place)
+        return pair, ""
+
+    bad = list[str]()
+    lines = (read(*each) for each in read_lines(path, errors="surrogateescape"))
     while part := list(islice(lines, AT_ONCE)):
-        yield part
+        answers = iter(list(answer([pair for pair, _ in part if pair is not None])))
+        for pair, error in part if first else ():
+            bad += [error] if error else []
+            write(*((empty | ({"error": error} if error else {}), "") if pair is None else next(answers)))
+    return name_bad(bad)
 
 
-def _read(
-    path: str | Path, numbered: tuple[int, str], check: Callable[[SentencePair], object], linked: bool
-) -> PairLine:
-    number, line = numbered
-    if not line.strip():
-        return PairLine(None)
-    place = f"{path}:{number}: "
-    try:
-        columns = line_text(line).split("\t")
-        pair = parse_pair(path, number, "\t".join(columns[:2] if linked and len(columns) == 3 else columns))
-        check(pair)
-    except ValueError as error:
-        return PairLine(None, place + str(error).removeprefix(place))
-    return PairLine(pair)
+def warn(notes: Iterable[str], where: str = "") -> None:
+    """Writes notes for the reader on standard error."""
+    for note in notes:
+        print(f"{where}{note}", file=sys.stderr)
+
+
+def name_bad(bad: Sequence[str]) -> int:
+    """Names what was left out, on standard error; the exit status, 1 if there is any."""
+    warn(bad[:MOST_NAMED])
+    if len(bad) > MOST_NAMED:
+        print(f"So are {len(bad) - MOST_NAMED:,} more.", file=sys.stderr)
+    return int(bool(bad))
 
 
 def unread(translator: Translator, source: str, target: str) -> set[str]:

@@ -2,43 +2,47 @@
 
 from __future__ import annotations
 
-import argparse
+import hashlib
+import os
+import shlex
+import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import torch
 
-from transformer.commands.arguments import command_line, option
-from transformer.commands.training.running import (
-    add_run_arguments,
-    advance,
-    exported_parts,
-    given,
-    in_job,
-    options_of,
-    resumes,
-)
-from transformer.config import ModelConfig, TransformerConfig, config_from
-from transformer.model import EncoderDecoder, Network
+from transformer.commands.models import Device
+from transformer.config import TransformerConfig, config_from
+from transformer.devices import AUTO, choose_device
+from transformer.model import EncoderDecoder, count_parameters
 from transformer.storage.card import training_card
 from transformer.storage.directory import NETWORKS
+from transformer.storage.files import UNFINISHED, CheckpointError
+from transformer.text.kinds import at_least, one_of
 from transformer.text.pairs import DataError, SentencePair, both_sides, read_pairs
+from transformer.text.tokenizer import Tokenizer
+from transformer.training import trainer as training
 from transformer.training.augment import MAKERS, augmented
 from transformer.training.control import RunControl
 from transformer.training.data import EncodedPairs, encode_pairs
-from transformer.training.distributed import Workers
-from transformer.training.presets import PRESETS, Preset, preset_name
+from transformer.training.distributed import joined
+from transformer.training.options import TrainingOptions
+from transformer.training.presets import PRESETS, preset_name
+from transformer.training.progress import TerminalLine, peak
 from transformer.training.quality import GreedyBleu, greedy_bleu
-from transformer.training.run import Exported
+from transformer.training.run import STATE_FILE, Exported, RunDirectory, load_exported
 from transformer.training.toys import LENGTH, TOYS, toy_data
-from transformer.training.trainer import Trainer
 
-BLEU_SENTENCES, MOST_WEIGHT = 200, 100
-SIZES = {
+SMALL = 5_000_000
+"""Parameters below which a CPU trains on one thread: in such small products, threads wait for each other."""
+MOST_WEIGHT = 100
+_CONFIG = get_type_hints(TransformerConfig, include_extras=True)
+_TEXTS = {
     "vocab_size": "pieces of the joint vocabulary",
     "d_model": "width of the residual stream",
     "d_ff": "inner width of the feed-forward network",
@@ -49,114 +53,214 @@ SIZES = {
     "norm": "post (as in the paper) or pre",
     "positions": "name of the positional encoding",
 }
+SIZES = {name: Annotated[_CONFIG[name], text] for name, text in _TEXTS.items()}
+OPTIONS = get_type_hints(TrainingOptions, include_extras=True)
+SHARES = {f"{name}_share": Annotated[float, f"add X {text} per pair"] for name, (_, text) in MAKERS.items()}
 
 
-def add_command(commands: Any) -> None:
-    """Declares the command on an argparse sub-parser collection."""
-    parser = commands.add_parser("train", help="train a model on parallel text")
-    text = "source<TAB>target lines (.gz too); weight 2 uses each pair twice per epoch, weight 0.35 uses "
-    text += "a new 35 %% of the pairs in each epoch"
-    option(parser, "--train", str, "FILE[:WEIGHT]", text, nargs="+", default=[])
-    option(parser, "--valid", str, "FILE", "pairs to evaluate on", nargs="+", default=[])
-    text = "instead of files: pairs of a toy task, which the package makes itself"
-    parser.add_argument("--toy", choices=list(TOYS), help=text)
-    option(parser, "--toy-length", int, "N", "with --toy: most letters of a sequence", default=LENGTH)
-    text = "sizes and settings to start from: en-de, or toy with --toy"
-    parser.add_argument("--preset", choices=sorted(PRESETS), help=text)
-    text = "leave out pairs with more than N tokens on a side"
-    option(parser, "--max-length", int, "N", text, default=256)
-    text = "translate N validation sentences greedily at each evaluation and log their BLEU; 0 for none "
-    text += "(default: %(default)s)"
-    option(parser, "--bleu-sentences", int, "N", text, default=BLEU_SENTENCES)
-    for name, (_, text) in MAKERS.items():
-        option(parser, f"--{name}-share", float, "X", f"add X {text} per pair", dest=name)
-    text = "source and target language, for the model card"
-    option(parser, "--languages", str, "A,B", text, default="en,de")
-    add_run_arguments(parser, TransformerConfig, SIZES)
-    parser.set_defaults(run=run)
+@dataclass(frozen=True, kw_only=True)
+class PairOptions:
+    """The pairs of a training run."""
+
+    train: Annotated[
+        tuple[str, ...],
+        "FILE[:WEIGHT]",
+        "source<TAB>target lines (.gz too); weight 2 uses each pair twice per epoch, weight 0.35 uses a new "
+        "35 % of the pairs in each epoch",
+    ] = ()
+    valid: Annotated[tuple[str, ...], "FILE", "pairs to evaluate on"] = ()
+    toy: Annotated[
+        str | None, one_of(*TOYS), "instead of files: pairs of a toy task, which the package makes itself"
+    ] = None
+    toy_length: Annotated[int, "with --toy: most letters of a sequence"] = LENGTH
+
+    def read(
+        self, shares: dict[str, float], seed: int
+    ) -> tuple[Sequence[SentencePair], list[float] | None, Sequence[SentencePair], Sequence[str]]:
+        """The training pairs with their weights, the validation pairs, and words for the vocabulary alone.
+
+        There are no weights if each is 1. ValueError if the options name no pairs, or both files and a toy
+        task, or a file cannot be used.
+        """
+        if self.toy and (self.train or self.valid):
+            raise ValueError("--toy makes its own pairs; leave out --train and --valid.")
+        if self.toy:
+            toy = toy_data(self.toy, self.toy_length, seed)
+            return toy.train, None, toy.valid, toy.words
+        if not (self.train and self.valid):
+            raise ValueError("Give pairs to train on and to evaluate on: --train and --valid, or --toy.")
+        pairs, weights = list[SentencePair](), list[float]()
+        for file in self.train:
+            path, weight = _weighted(file)
+            pairs += augmented(read_pairs(path), shares, seed)
+            weights += [weight] * (len(pairs) - len(weights))
+        valid = [pair for path in self.valid for pair in read_pairs(path)]
+        return pairs, None if set(weights) == {1.0} else weights, valid, ()
 
 
-@in_job
-def run(arguments: argparse.Namespace, workers: Workers, device: torch.device, control: RunControl) -> int:
-    """Trains a model; ValueError if the data, options or output directory cannot be used."""
-    preset = PRESETS[preset_name(arguments.preset, arguments.toy)]
-    options = options_of(arguments, preset.options)
-    config = config_from(preset.sizes | given(arguments, SIZES))
-    resume = workers.agree(lambda: resumes(arguments))
-    torch.manual_seed(options.seed)
-    exported, data, valid, quality = _data(arguments, preset, config, options.seed, resume, workers)
-    config = replace(config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest)
-    model = NETWORKS[type(config)](config).to(device)
-    assert isinstance(model, EncoderDecoder)
-    trainer = Trainer(model, data, options, workers)
-    exported.card = exported.card or _card(arguments, model)
-    return advance(arguments, trainer, exported, valid, control, resume, quality)
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Where and how a training run computes."""
+
+    output: Annotated[Path, "DIR", "model directory to write"]
+    device: Device = AUTO
+    threads: Annotated[
+        int | None,
+        f"threads of a CPU; without it or OMP_NUM_THREADS, one for models of fewer than {SMALL:,} "
+        "parameters, and as many as PyTorch chooses for larger ones",
+    ] = None
+    resume: Annotated[bool, "resume the run in DIR exactly where it was saved"] = False
+    resume_if_present: Annotated[
+        bool, "resume the run in DIR if there is one, otherwise begin: for torchrun --max-restarts"
+    ] = False
+    new_data: Annotated[bool, "with --resume: continue with other training data"] = False
+    obey_input: Annotated[
+        bool, "obey the lines pause, go on and stop on standard input; stop when that input ends"
+    ] = False
+
+    def resumes(self) -> bool:
+        """Whether a saved run continues; ValueError if the output directory does not fit."""
+        path, saved = self.output, (self.output / STATE_FILE).is_file()
+        resume = self.resume or (self.resume_if_present and saved)
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"The output {path} is a file; choose a directory.")
+        # A kill in a run's very first save leaves unfinished files behind.
+        if not resume and path.is_dir() and set(path.iterdir()) - {*path.glob(UNFINISHED)}:
+            ways = "add --resume to continue its run, or choose another directory"
+            raise ValueError(f"The output {path} is not empty; {ways}.")
+        if resume and not saved:
+            lacking = f"{path} has no {STATE_FILE}, so there is no run to resume"
+            raise CheckpointError(f"{lacking}; leave out --resume.")
+        return resume
 
 
-def _data(
-    arguments: argparse.Namespace,
-    preset: Preset,
-    config: ModelConfig,
-    seed: int,
-    resume: bool,
-    workers: Workers,
-) -> tuple[Exported, EncodedPairs, EncodedPairs, GreedyBleu | None]:
-    """Reads and checks the parts to export besides the weights, training and validation pairs, and BLEU's."""
-    if not 2 <= arguments.max_length <= config.max_positions:
-        raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
-    shares = preset.shares | given(arguments, MAKERS)
-    train_pairs, weights, valid_pairs, words = _pairs(arguments, shares, seed)
-    texts = chain(words, both_sides(train_pairs))
-    at_most = bool(arguments.smaller_vocabulary or arguments.toy)
-    exported = workers.agree(lambda: exported_parts(arguments, texts, config.vocab_size, resume, at_most))
-    tokenizer = exported.tokenizer
-    data = encode_pairs(train_pairs, tokenizer, weights).within(arguments.max_length)
-    valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
-    if not len(data) or not len(valid):
-        raise DataError(f"No pair has at most {arguments.max_length} tokens per side; raise --max-length.")
-    if workers.first and len(data) < len(train_pairs):
-        left_out = f"{len(train_pairs) - len(data):,} pairs with more than {arguments.max_length} tokens"
-        print(f"Left out {left_out} on a side.", file=sys.stderr)
-    quality = greedy_bleu(valid_pairs, tokenizer, arguments.bleu_sentences, arguments.max_length)
-    return exported, data, valid, quality
+def train(
+    *,
+    files: PairOptions,
+    preset: Annotated[
+        str | None, one_of(*sorted(PRESETS)), "sizes and settings to start from: en-de, or toy with --toy"
+    ] = None,
+    max_length: Annotated[int, "leave out pairs with more than N tokens on a side"] = 256,
+    bleu_sentences: Annotated[
+        int, "translate N validation sentences greedily at each evaluation and log their BLEU; 0 for none"
+    ] = 200,
+    shares: Annotated[dict[str, float], SHARES],
+    languages: Annotated[str, "A,B", "source and target language, for the model card"] = "en,de",
+    run: RunOptions,
+    tokenizer: Annotated[Path | None, "use this sentencepiece model instead of training one"] = None,
+    smaller_vocabulary: Annotated[
+        bool, "if the text cannot give --vocab-size pieces, take as many as it can give"
+    ] = False,
+    sizes: Annotated[dict[str, Any], SIZES],
+    settings: Annotated[dict[str, Any], OPTIONS],
+) -> int:
+    """Train a model on parallel text."""
+    if run.threads is not None:
+        at_least(1).check("--threads", run.threads)
+    control, stops = RunControl(), list[int]()
+    if run.obey_input:
+        control.hold(lambda: stops.append(signal.SIGTERM))
+    with joined(choose_device(run.device)) as (workers, device):
+        defaults = PRESETS[preset_name(preset, files.toy)]
+        options = TrainingOptions(**defaults.options | settings)
+        config = config_from(defaults.sizes | sizes)
+        resume = workers.agree(run.resumes)
+        torch.manual_seed(options.seed)
+        if not 2 <= max_length <= config.max_positions:
+            raise ValueError(f"--max-length is {max_length}; choose 2 to {config.max_positions:,}.")
+        shares = defaults.shares | {name.removesuffix("_share"): share for name, share in shares.items()}
+        train_pairs, weights, valid_pairs, words = files.read(shares, options.seed)
+
+        def vocabulary() -> Exported:
+            if resume:
+                return load_exported(run.output)
+            if tokenizer is not None:
+                return Exported(Tokenizer.load(tokenizer))
+            at_most, size = bool(smaller_vocabulary or files.toy), config.vocab_size
+            print(f"Training a vocabulary of {'at most ' * at_most}{size:,} pieces.", file=sys.stderr)
+            return Exported(Tokenizer.train(chain(words, both_sides(train_pairs)), size, at_most))
+
+        exported = workers.agree(vocabulary)
+        data = encode_pairs(train_pairs, exported.tokenizer, weights).within(max_length)
+        valid = encode_pairs(valid_pairs, exported.tokenizer).within(max_length)
+        if not len(data) or not len(valid):
+            raise DataError(f"No pair has at most {max_length} tokens per side; raise --max-length.")
+        if workers.first and len(data) < len(train_pairs):
+            left_out = f"{len(train_pairs) - len(data):,} pairs with more than {max_length} tokens"
+            print(f"Left out {left_out} on a side.", file=sys.stderr)
+        quality = greedy_bleu(valid_pairs, exported.tokenizer, bleu_sentences, max_length)
+        vocab_size = exported.tokenizer.vocab_size
+        config = replace(config, vocab_size=vocab_size, trained_length=data.longest)
+        model = NETWORKS[type(config)](config).to(device)
+        assert isinstance(model, EncoderDecoder)
+        trainer = training.Trainer(model, data, options, workers)
+        if not exported.card:
+            command = shlex.join(["python", "-m", "transformer", *sys.argv[1:]])
+            pair = [] if files.toy else [each.strip() for each in languages.split(",")]
+            sources = [f"toy task: {files.toy}"] if files.toy else list(files.train)
+            exported.card = training_card(run.output.name, pair, command, sources, trainer.model)
+        directory = RunDirectory(run.output, trainer, exported, _fingerprint(data))
+        directory.begin(resume, run.new_data)
+        return _steps(trainer, valid, quality, directory, run, control, stops)
 
 
-def _card(arguments: argparse.Namespace, model: Network) -> str:
-    command = command_line()
-    languages = [] if arguments.toy else [each.strip() for each in arguments.languages.split(",")]
-    files = [f"toy task: {arguments.toy}"] if arguments.toy else arguments.train
-    return training_card(arguments.output.name, languages, command, files, model)
+def _steps(
+    trainer: training.Trainer,
+    valid: EncodedPairs,
+    quality: GreedyBleu | None,
+    directory: RunDirectory,
+    run: RunOptions,
+    control: RunControl,
+    stops: list[int],  # the numbers of the signals that stop the run
+) -> int:
+    """Takes the steps of a run, each with its line in the log and on the terminal; the exit status.
 
-
-def _pairs(
-    arguments: argparse.Namespace, shares: dict[str, float], seed: int
-) -> tuple[Sequence[SentencePair], list[float] | None, Sequence[SentencePair], Sequence[str]]:
-    """The training pairs with their weights, the validation pairs, and words for the vocabulary alone.
-
-    ValueError if the arguments name no pairs, or both files and a toy task, or a file cannot be used.
+    A signal lets the current step finish, so that the saved state lies between two steps.
     """
-    if arguments.toy and (arguments.train or arguments.valid):
-        raise ValueError("--toy makes its own pairs; leave out --train and --valid.")
-    if arguments.toy:
-        toy = toy_data(arguments.toy, arguments.toy_length, seed)
-        return toy.train, None, toy.valid, toy.words
-    if not (arguments.train and arguments.valid):
-        raise ValueError("Give pairs to train on and to evaluate on: --train and --valid, or --toy.")
-    pairs, weights = _mixture(arguments.train, shares, seed)
-    return pairs, weights, [pair for path in arguments.valid for pair in read_pairs(path)], ()
+    workers, steps, before = trainer.workers, trainer.options.steps, torch.get_num_threads()
+    parameters, device, data = count_parameters(trainer.model), trainer.device, trainer.data
+    small = device.type == "cpu" and parameters < SMALL
+    if workers.first:
+        print(
+            f"{parameters:,} parameters on {device}; {len(data):,} pairs, the longest {data.longest} tokens; "
+            f" steps {trainer.step + 1:,} to {steps:,} into {run.output}.",
+            file=sys.stderr,
+            flush=True,
+        )
+    with ExitStack() as stack:
+        stack.callback(torch.set_num_threads, before)
+        torch.set_num_threads(run.threads or (1 if small and "OMP_NUM_THREADS" not in os.environ else before))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.signal(number, lambda stop, _: stops.append(stop))
+            stack.callback(signal.signal, number, handler)
+        if workers.first:
+            speed, source = peak(device, trainer.dtype)
+            log = stack.enter_context(directory.log())
+            line = TerminalLine(steps, speed * workers.world, source)
+            stack.callback(line.close)
+        for done in training.train(trainer, valid, quality):
+            if workers.first:
+                log(done)
+                line.show(done)
+            directory.choose(done)
+            if done.step % trainer.options.checkpoint_every == 0:
+                directory.save()
+            control.wait(lambda: bool(stops))
+            if any(workers.sum(len(stops))):
+                break
+        directory.save()
+    if trainer.step == steps:
+        return 0
+    if workers.first:
+        print(f"Stopped after step {trainer.step:,}; add --resume to continue.", file=sys.stderr)
+    return 130
 
 
-def _mixture(
-    files: list[str], shares: dict[str, float], seed: int
-) -> tuple[list[SentencePair], list[float] | None]:
-    """The pairs of all files and the extra pairs, with their weights; None if every weight is 1."""
-    pairs: list[SentencePair] = []
-    weights: list[float] = []
-    for file in files:
-        path, weight = _weighted(file)
-        pairs += augmented(read_pairs(path), shares, seed)
-        weights += [weight] * (len(pairs) - len(weights))
-    return pairs, None if set(weights) == {1.0} else weights
+def _fingerprint(data: EncodedPairs) -> str:
+    digest = hashlib.sha256()
+    for numbers in data.numbers():
+        digest.update(numbers)
+    return digest.hexdigest()
 
 
 def _weighted(file: str) -> tuple[str, float]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from transformer.config import AttentionKind
-from transformer.exports.record import named, run_from_dict, run_to_dict
+from transformer.exports.record import run_from_dict, run_to_dict
 from transformer.run import Translation
 from transformer.storage.description import Digests, model_digests
 from transformer.storage.packed import MOST_BYTES, ArrayFile, write_arrays
@@ -28,49 +28,48 @@ VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Maps:
-    """All heads of one kind."""
-
-    weights: Array  # (layers, heads, queries, keys)
-    scores: Array  # (layers, heads, queries, keys), scaled, with bias, before the mask
-    mask: BoolArray  # (queries, keys), True = may attend
-    audits: tuple[tuple[AuditReport, ...], ...]  # the checks by layer and head
-
-
-@dataclass(frozen=True, eq=False)
 class MappedRun(Translation):
     """A run whose maps are known, while its trace is not: ``attention`` is None."""
 
-    maps: Mapping[AttentionKind, Maps] = field(default_factory=dict)  # the heads by kind
+    arrays: Mapping[str, Any] = field(default_factory=dict)  # of the file, by name
+    checks: Mapping[str, Any] = field(default_factory=dict)  # by kind, layer and head: parts of checks
     digests: Digests = field(default_factory=dict)  # SHA-256 of the files of the model that made the run
 
     def map(self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None) -> HeadMap:
         """One head, or a window of it; the audit is that of the whole head."""
-        kind, maps = AttentionKind(kind), self.maps[AttentionKind(kind)]
-        window = window or Window(0, maps.mask.shape[0], 0, maps.mask.shape[1])
-        cells = window.queries, window.keys
+        kind, mask = AttentionKind(kind), self.mask(kind, layer, head)
+        window = window or Window(0, mask.shape[0], 0, mask.shape[1])
+        cells, labels = (window.queries, window.keys), self.labels(kind)
         return HeadMap(
-            **named(self, kind, layer, head, window),
-            scores=maps.scores[layer, head][cells],
-            mask=maps.mask[cells],
-            weights=maps.weights[layer, head][cells],
-            report=maps.audits[layer][head],
+            kind=kind,
+            layer=layer,
+            head=head,
+            model=self.model,
+            norm=self.config.placement,
+            query_tokens=labels.queries[window.queries],
+            predicted_tokens=None if labels.predicted is None else labels.predicted[window.queries],
+            key_tokens=labels.keys[window.keys],
+            window=window,
+            scores=self.arrays[f"{kind}.scores"][layer, head][cells],
+            mask=mask[cells],
+            weights=self.weights(kind, layer, head)[cells],
+            report=AuditReport(tuple(starmap(Check, self.checks[kind][layer][head]))),
         )
 
     def weights(self, kind: AttentionKind | str, layer: int, head: int) -> Array:
         """(queries, keys) weights of a whole head."""
-        weights: Array = self.maps[AttentionKind(kind)].weights[layer, head]
+        weights: Array = self.arrays[f"{AttentionKind(kind)}.weights"][layer, head]
         return weights
 
     def mask(self, kind: AttentionKind | str, layer: int, head: int) -> BoolArray:
         """(queries, keys) of a whole head, True = may attend."""
-        return self.maps[AttentionKind(kind)].mask
+        mask: BoolArray = self.arrays[f"{AttentionKind(kind)}.mask"]
+        return mask
 
 
 def save_maps(translation: Translation, directory: Path, path: Path) -> None:
     """Writes a run, and the maps of all its heads, to a file; the directory is that of the model."""
-    arrays: dict[str, Any] = {}
-    checks: dict[str, Any] = {}
+    arrays, checks = dict[str, Any](), dict[str, Any]()
     for kind, site in translation.config.sites.items():
         heads = range(translation.config.n_heads)
         maps = [[translation.map(kind, layer, head) for head in heads] for layer in range(site.n_layers)]
@@ -92,12 +91,5 @@ def load_maps(path: str | Path) -> MappedRun:
         array.flags.writeable = False
     meta = json.loads(arrays["meta"].tobytes())
     run = run_from_dict(meta["run"])
-    maps = {kind: _maps(str(kind), arrays, meta["checks"][kind]) for kind in run.config.sites}
     known = {each.name: getattr(run, each.name) for each in fields(run)}
-    return MappedRun(**known, maps=maps, digests=meta["digests"])
-
-
-def _maps(kind: str, arrays: Mapping[str, Any], checks: list[list[Any]]) -> Maps:
-    audits = tuple(tuple(AuditReport(tuple(starmap(Check, head))) for head in layer) for layer in checks)
-    weights, scores, mask = (arrays[f"{kind}.{name}"] for name in ("weights", "scores", "mask"))
-    return Maps(weights, scores, mask, audits)
+    return MappedRun(**known, arrays=arrays, checks=meta["checks"], digests=meta["digests"])

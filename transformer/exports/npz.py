@@ -25,8 +25,7 @@ another run; ``encoder.0.self_attention.read``, ``.output``, ``.stream`` of ever
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -50,7 +49,7 @@ from transformer.exports.record import (
     write_json,
 )
 from transformer.hooks import STREAM
-from transformer.interventions import Ablate, Intervention, NoPositions, Patch
+from transformer.interventions import Ablate, NoPositions, Patch
 from transformer.interventions.edits import Change
 from transformer.model import Network
 from transformer.run import NotCapturedError, Translation
@@ -69,7 +68,7 @@ NOTE = (
     "model, are as recorded."
 )
 
-Arrays = dict[str, NDArray[Any]]
+Shapes = dict[str, tuple[int | None, ...]]
 Source = Path | str | IO[bytes]
 
 
@@ -104,17 +103,24 @@ def save_trace(
         raise TraceFileError(
             "Hooks changed this translation, so it cannot be saved as a trace; translate without hooks."
         )
+    stream = any(value.part == "stream" for value in trace.interventions)
+    arrays = {
+        name: each.numpy()
+        for name, each in trace.tensors.items()
+        if stream or name.removesuffix(".own").rpartition(".")[2] not in STREAM
+    }
     if model is not None:
         translation = replace(translation, model_sha256=model_digest(model))
-        trace = with_value_norms(trace, model)
+        for kind, layer in trace.places:
+            value = trace.layer(kind, layer).value @ torch.from_numpy(model.output_projection(kind, layer))
+            name = f"{trace.config.sites[kind].sublayer(layer).path}.value_norms"
+            arrays[name] = value.norm(dim=-1).numpy()
     meta = {
         "version": VERSION,
         "run": run_to_dict(translation),
         "dtype": str(trace.dtype).removeprefix("torch."),
         "replay_error": max(c.value for c in trace.audit().checks if c.name.startswith("log-probabilities")),
     }
-    stream = any(value.part == "stream" for value in trace.interventions)
-    arrays = {name: each.numpy() for name, each in trace.tensors.items() if stream or not _of_stream(name)}
     arrays |= {
         f"change.{i}": c.material.float().numpy()
         for i, c in enumerate(trace.changes)
@@ -126,25 +132,6 @@ def save_trace(
         return
     path = Path(target)
     write_arrays(path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz"), arrays)
-
-
-def with_value_norms(trace: AttentionTrace, model: Network) -> AttentionTrace:
-    """The trace with ‖v_j W_O^h‖ of every key, so that ``contributions`` needs no model."""
-    projections, norms = model.output_projection, dict[str, Tensor]()
-    for kind, layer in trace.places:
-        value = trace.layer(kind, layer).value @ torch.from_numpy(projections(kind, layer))
-        norms[f"{trace.config.sites[kind].sublayer(layer).path}.value_norms"] = value.norm(dim=-1)
-    return replace(trace, tensors={**trace.tensors, **norms})
-
-
-@contextmanager
-def _opened(source: Source) -> Iterator[IO[bytes]]:
-    """Opens the file at a path; passes an open file through."""
-    if isinstance(source, Path | str):
-        with Path(source).open("rb") as file:
-            yield file
-    else:
-        yield source
 
 
 def load_trace(source: Source) -> Translation:
@@ -159,23 +146,28 @@ def load_trace(source: Source) -> Translation:
     Raises:
         TraceFileError: The file is damaged, foreign, too large, or its parts contradict each other.
     """
-    with in_one_sentence(), _opened(source) as file:
-        start = file.read(16)
-        file.seek(0)
-        if start.lstrip()[:1] == b"{":
-            raise TraceFileError(ONE_MATRIX)
-        stored = ArrayFile(file, MAX_BYTES)
-        meta = read_json(stored.read("meta", (np.uint8,)).tobytes())
-        if meta["version"] != VERSION:
-            raise TraceFileError("The file was written by another version of this package.")
-        run = run_from_dict(meta["run"])
-        arrays = {name: stored.read(name, _TYPES) for name in stored.names() if name != "meta"}
-        if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype == np.float32):
-            raise TraceFileError("The file holds numbers that are not finite, which no model computes.")
-        return _translation(run, meta, arrays)
+    with in_one_sentence():
+        if isinstance(source, Path | str):
+            with Path(source).open("rb") as file:
+                return _read(file)
+        return _read(source)
 
 
-def _translation(run: Translation, meta: dict[str, Any], arrays: Arrays) -> Translation:
+def _read(file: IO[bytes]) -> Translation:
+    start = file.read(16)
+    file.seek(0)
+    if start.lstrip()[:1] == b"{":
+        raise TraceFileError(ONE_MATRIX)
+    stored = ArrayFile(file, MAX_BYTES)
+    meta = read_json(stored.read("meta", (np.uint8,)).tobytes())
+    if meta["version"] != VERSION:
+        raise TraceFileError("The file was written by another version of this package.")
+    run = run_from_dict(meta["run"])
+    arrays = {name: stored.read(name, _TYPES) for name in stored.names() if name != "meta"}
+    tensors = _tensors(run, arrays)
+    changes = tuple(
+        Change(value, tensors.pop(f"change.{i}", None)) for i, value in enumerate(run.interventions)
+    )
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[meta["dtype"]]
     recorded = Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype])
     written = [(step.token, step.token_id) for step in run.steps]
@@ -185,121 +177,76 @@ def _translation(run: Translation, meta: dict[str, Any], arrays: Arrays) -> Tran
     def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
         return audit(trace, places, basis=run.config).joined(AuditReport(others))
 
-    changes = tuple(_change(run, i, value, arrays) for i, value in enumerate(run.interventions))
-    _check_names(run, changes, arrays)
-    shapes = _shapes(run)
-    for name in arrays:
-        if name.removesuffix(".own") not in shapes and not name.startswith("change."):
-            raise TraceFileError(f"The file holds an array {name[:60]!r} that no run of its config has.")
-    tensors = {
-        name: _tensor(arrays, name, shapes[name.removesuffix(".own")])
-        for name in arrays
-        if name.removesuffix(".own") in shapes
-    }
-    _check_rules(run, tensors)
     trace = AttentionTrace(tensors, run.config, dtype, auditor, changes)
     return replace(run, notes=tuple(dict.fromkeys((*run.notes, NOTE))), attention=trace)
 
 
-def _change(run: Translation, i: int, value: Intervention, arrays: Arrays) -> Change:
-    """A change with what it puts in."""
-    config, name = run.config, f"change.{i}"
-    shape: tuple[int, ...] | None = None
-    if isinstance(value, Ablate) and value.by == "mean":
-        shape = len(value.heads(config.n_heads)), config.d_head
-    if isinstance(value, Patch):
-        width = config.d_head if value.part == "heads" else config.d_model
-        length = len(arrays[name]) if value.positions is None else len(value.positions)
-        shape = length, width
-    return Change(value, None if shape is None else _tensor(arrays, name, shape))
-
-
-def _of_stream(name: str) -> bool:
-    """Whether an array belongs to the residual stream."""
-    return name.removesuffix(".own").rpartition(".")[2] in STREAM
-
-
-def _check_names(run: Translation, changes: tuple[Change, ...], arrays: Arrays) -> None:
-    """Raises TraceFileError if arrays are missing that a run has, or are there that it does not name."""
-    stream = any(value.part == "stream" for value in run.interventions)
-    materials = {f"change.{i}" for i, each in enumerate(changes) if each.material is not None}
-    for name in arrays:
-        if (name.startswith("change.") and name not in materials) or (_of_stream(name) and not stream):
-            raise TraceFileError(f"The file holds an array {name[:60]} of a change that it does not name.")
-    for kind, site in run.config.sites.items():
-        if f"{site.sublayer(site.n_layers - 1).path}.query" not in arrays:
-            raise TraceFileError(f"The file lacks the {kind} attention that its config promises.")
-    needed = [f"{side}.{part}" for side in run.config.stacks for part in ("tokens", "input")]
-    for site in run.config.sites.values():
-        paths = (site.sublayer(layer).path for layer in range(site.n_layers))
-        needed += [f"{path}.{part}" for path in paths for part in ("query", "key", "value", "heads")]
-        needed += [f"{site.sublayer(0).path}.vector"] * (site.score == "additive")
-    if getattr(run.config, "score", "") == "local":
-        needed.append("decoder.0.cross_attention.centres")
-    if run.config.embedding_norm:
-        needed += [f"{side}.input.{part}" for side in run.config.stacks for part in ("gain", "shift")]
-    if stream:
-        sublayers = [each for stack in run.config.stacks.values() for each in stack.passed()]
-        needed += [f"{each.path}.{part}" for each in sublayers for part in STREAM]
-        needed += ["encoder.output"] * ("encoder" in run.config.stacks)
-    for name in needed:
+def _tensors(run: Translation, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
+    """The arrays of a run; TraceFileError if they are not those that its config and its changes require."""
+    must, may = _layout(run)
+    shapes = must | may
+    for name in must:
         if name not in arrays:
             raise TraceFileError(f"The file lacks the array {name}.")
+    for name, array in arrays.items():
+        plain = name if name.startswith("change.") else name.removesuffix(".own")
+        if plain not in shapes:
+            raise TraceFileError(f"The file holds the array {name[:60]!r}, which its run does not have.")
+        shape, dtype = shapes[plain], "bool" if plain.endswith(".padding") else "float32"
+        fits = array.ndim == len(shape) and all(map(_fits, array.shape, shape))
+        if (not fits and not plain.endswith(".bias")) or array.dtype != dtype:
+            raise TraceFileError(
+                f"The array {name} has the shape {array.shape} and the type {array.dtype}; "
+                f"the file's config requires {shape} of {dtype}."
+            )
+        if not np.isfinite(array).all():
+            raise TraceFileError("The file holds numbers that are not finite, which no model computes.")
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    for name, table in tensors.items():
+        if name.endswith(".bias"):
+            bias_rule(run.config.positions, table, run.config.n_heads, run.config.d_head)
+    return tensors
 
 
-def _check_rules(run: Translation, tensors: Mapping[str, Tensor]) -> None:
-    """Raises TraceFileError if positions lack that no change leaves out, or are present although one does."""
-    config, bare = run.config, {each.side for each in run.interventions if isinstance(each, NoPositions)}
-    acts = ENCODINGS[config.positions].acts
-    for side in config.stacks:
-        if (side not in bare and acts == "embeddings") != (f"{side}.positions" in tensors):
-            raise TraceFileError(f"The file's positions of the {side} contradict its config and its changes.")
-    for site in config.sites.values():
-        expected = site.own_keys and acts == "scores" and site.query_side not in bare
-        for layer in range(site.n_layers):
-            table = tensors.get(f"{site.sublayer(layer).path}.bias")
-            if expected != (table is not None):
-                side = site.query_side
-                raise TraceFileError(f"The file's bias in the {side} contradicts its config and its changes.")
-            if table is not None:
-                bias_rule(config.positions, table, config.n_heads, config.d_head)
+def _fits(length: int, wanted: int | None) -> bool:
+    return wanted is None or length == wanted
 
 
-def _shapes(run: Translation) -> dict[str, tuple[int | str, ...]]:
-    """By name, the shape that config and tokens of a run require; `bias_rule` checks tables."""
-    config, length = run.config, {side: len(run.tokens(side)) for side in run.config.stacks}
-    heads, shapes = (config.n_heads, config.d_head), dict[str, tuple[int | str, ...]]()
+def _layout(run: Translation) -> tuple[Shapes, Shapes]:
+    """By name, the shapes of the arrays that the file of a run must hold, and of those that it may hold.
+
+    None stands for any length; `bias_rule` checks the shape of a bias.
+    """
+    config, must, may = run.config, Shapes(), Shapes()
+    length = {side: len(run.tokens(side)) for side in config.stacks}
+    adds = ENCODINGS[config.positions].acts
+    bare = {each.side for each in run.interventions if isinstance(each, NoPositions)}
+    stream = any(value.part == "stream" for value in run.interventions)
     for side, n in length.items():
-        stream = (n, config.d_model)
-        shapes |= {f"{side}.{part}": stream for part in ("tokens", "positions", "input", "output")}
-        shapes |= {f"{side}.input.{part}": stream[1:] for part in ("gain", "shift")}
-        for sublayer in config.stacks[side].passed():
-            shapes |= {f"{sublayer.path}.{part}": stream for part in STREAM}
+        rows = n, config.d_model
+        must |= {f"{side}.{part}": rows for part in ("tokens", "input")}
+        must |= {f"{side}.positions": rows} if adds == "embeddings" and side not in bare else {}
+        must |= {f"{side}.input.{part}": rows[1:] for part in ("gain", "shift") if config.embedding_norm}
+        for sublayer in config.stacks[side].passed() if stream else ():
+            must |= {f"{sublayer.path}.{part}": rows for part in STREAM}
+        must |= {"encoder.output": rows} if stream and side == "encoder" else {}
     for site in config.sites.values():
         queries, keys = length[site.query_side], length.get(site.key_side, 0)
-        rows, columns = (heads[0], queries, heads[1]), (heads[0], keys, heads[1])
+        biased = site.own_keys and adds == "scores" and site.query_side not in bare
         for layer in range(site.n_layers):
             path = site.sublayer(layer).path
-            shapes |= {
-                f"{path}.query": rows,
-                f"{path}.heads": rows,
-                f"{path}.key": columns,
-                f"{path}.value": columns,
+            must |= {
+                f"{path}.{part}": (config.n_heads, queries, config.d_head) for part in ("query", "heads")
             }
-            shapes |= {
-                f"{path}.padding": (keys,),
-                f"{path}.value_norms": columns[:2],
-                f"{path}.bias": ("any",),
-            }
-            shapes |= {f"{path}.vector": heads, f"{path}.centres": (queries,)}
-    return shapes
-
-
-def _tensor(arrays: Arrays, name: str, shape: tuple[int | str, ...]) -> Tensor:
-    array, mask = arrays[name], name.endswith(".padding")
-    if (shape != ("any",) and array.shape != shape) or array.dtype != (np.bool_ if mask else np.float32):
-        raise TraceFileError(
-            f"The array {name} has the shape {array.shape} and the type {array.dtype}; "
-            f"the file's config requires {shape} of {'bool' if mask else 'float32'}."
-        )
-    return torch.from_numpy(array)
+            must |= {f"{path}.{part}": (config.n_heads, keys, config.d_head) for part in ("key", "value")}
+            must |= {f"{path}.vector": (config.n_heads, config.d_head)} if site.score == "additive" else {}
+            must |= {f"{path}.centres": (queries,)} if getattr(config, "score", "") == "local" else {}
+            must |= {f"{path}.bias": ()} if biased else {}
+            may |= {f"{path}.padding": (keys,), f"{path}.value_norms": (config.n_heads, keys)}
+    for i, value in enumerate(run.interventions):
+        if isinstance(value, Ablate) and value.by == "mean":
+            must[f"change.{i}"] = len(value.heads(config.n_heads)), config.d_head
+        if isinstance(value, Patch):
+            width = config.d_head if value.part == "heads" else config.d_model
+            must[f"change.{i}"] = None if value.positions is None else len(value.positions), width
+    return must, may

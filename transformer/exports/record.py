@@ -6,17 +6,14 @@ import json
 import math
 import re
 import unicodedata
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from transformer.config import AttentionKind, ModelConfig, config_from
+from transformer.config import config_from
 from transformer.interventions import (
     DropSource,
     EditSource,
-    Intervention,
     InterventionError,
     from_json,
     to_json,
@@ -25,7 +22,6 @@ from transformer.interventions.request import RunShape, check
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.storage.packed import ArraysError
 from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, is_language, raw
-from transformer.view import Window
 
 MOST_JSON = 4 * 2**20
 """Most bytes of JSON that this module parses."""
@@ -39,23 +35,6 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 FOREIGN = "The file is damaged, or this package did not write it."
-DAMAGES = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    IndexError,
-    OverflowError,
-    EOFError,
-    RecursionError,
-    MemoryError,
-    NotImplementedError,
-    RuntimeError,
-    zlib.error,
-    zipfile.BadZipFile,
-)
-"""The errors that reading a damaged file may raise."""
 
 
 class TraceFileError(ValueError):
@@ -71,7 +50,7 @@ def in_one_sentence() -> Iterator[None]:
         raise
     except ArraysError as error:
         raise TraceFileError(str(error)) from error
-    except DAMAGES as error:
+    except Exception as error:  # zip, zlib, NumPy's tokenizer and JSON raise twenty kinds for damaged bytes
         raise TraceFileError(FOREIGN) from error
 
 
@@ -89,52 +68,26 @@ def read_json(content: bytes) -> dict[str, Any]:
         raise TraceFileError(
             f"The file holds more than {MOST_JSON // 2**20} MiB of text, the limit for opening a file."
         )
-    values = json.loads(content.decode("utf-8"), parse_constant=_refuse)
+    values = json.loads(content.decode("utf-8"), parse_constant=number)
     if not isinstance(values, dict):
         raise ValueError("no object")
     return values
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not a JSON number")
-
-
-def named(run: Translation, kind: AttentionKind, layer: int, head: int, window: Window) -> dict[str, Any]:
-    """The fields of a map that say which one it is, and of which tokens."""
-    labels = run.labels(kind)
-    return {
-        "kind": kind,
-        "layer": layer,
-        "head": head,
-        "model": run.model,
-        "norm": run.config.placement,
-        "query_tokens": labels.queries[window.queries],
-        "predicted_tokens": None if labels.predicted is None else labels.predicted[window.queries],
-        "key_tokens": labels.keys[window.keys],
-        "window": window,
-    }
-
-
-def run_to_dict(translation: Translation) -> dict[str, Any]:
+def run_to_dict(run: Translation) -> dict[str, Any]:
     """Everything about a run except its arrays, as JSON values."""
+    texts = ("source_text", "text", "method", "model", "model_sha256")
+    lists = ("source_tokens", "decoder_input_tokens", "target_tokens", "notes")
     return {
-        "source_text": translation.source_text,
-        "text": translation.text,
-        "source_tokens": list(translation.source_tokens),
-        "decoder_input_tokens": list(translation.decoder_input_tokens),
-        "target_tokens": list(translation.target_tokens),
-        "steps": [_step_to_dict(step) for step in translation.steps],
-        "method": translation.method,
-        "model": translation.model,
-        "model_sha256": translation.model_sha256,
-        "config": translation.config.to_dict(),
-        "notes": list(translation.notes),
-        "interventions": to_json(translation.interventions),
+        **{name: getattr(run, name) for name in texts},
+        **{name: list(getattr(run, name)) for name in lists},
+        "steps": [_step_to_dict(step) for step in run.steps],
+        "config": run.config.to_dict(),
+        "interventions": to_json(run.interventions),
     }
 
 
 def _step_to_dict(step: DecodeStep) -> dict[str, Any]:
-    alternatives = [[each.token, each.token_id, each.log_prob] for each in step.alternatives]
     excluded = [place for place, each in enumerate(step.alternatives) if each.excluded]
     return {
         "token": step.token,
@@ -142,7 +95,7 @@ def _step_to_dict(step: DecodeStep) -> dict[str, Any]:
         "log_prob": step.log_prob,
         "parent": step.parent,
         "forced": step.forced,
-        "alternatives": alternatives,
+        "alternatives": [[each.token, each.token_id, each.log_prob] for each in step.alternatives],
         **({"excluded": excluded} if excluded else {}),
     }
 
@@ -166,7 +119,13 @@ def run_from_dict(values: Any) -> Translation:
     if digest is not None and not _DIGEST.fullmatch(text(digest, 64)):
         raise TraceFileError("The file's digest of the model is not a valid digest.")
     config = config_from(values["config"])
-    interventions = _interventions(values.get("interventions", []), config, method, (source, target))
+    try:
+        interventions = from_json(values.get("interventions", []))
+        left_out = sum(isinstance(each, DropSource) for each in interventions)
+        forced, longest = len(target) if method == "forced" else None, max(config.max_positions, len(target))
+        check(interventions, RunShape(config, len(source) + left_out, len(source), longest, forced))
+    except InterventionError as error:
+        raise TraceFileError(f"The file's changes do not fit its run: {error}") from error
     source_text, written = (text(values[name], LONGEST_TEXT) for name in ("source_text", "text"))
     whole_source = not any(isinstance(each, DropSource | EditSource) for each in interventions)
     if not _spell(target, written) or (whole_source and not _spell(source, source_text)):
@@ -194,54 +153,41 @@ def _spell(pieces: Sequence[str], written: str) -> bool:
     Vocabularies differ in what they do to spaces, punctuation and forms of letters. A language may be named
     in a text and be a piece of the output, or the other way round.
     """
-    if UNK in pieces:
-        return True
-    texts = " ".join(word for word in written.split() if not is_language(word))
-    if texts != written or any(map(is_language, pieces)):
-        bare = [piece for piece in pieces if not is_language(piece)]
-        return _spell_letters(pieces, written) or _spell_letters(bare, texts)
-    return _spell_letters(pieces, written)
+    bare = [piece for piece in pieces if not is_language(piece)]
+    unnamed = " ".join(word for word in written.split() if not is_language(word))
+    both = (_spelled(pieces), _letters(written)), (_spelled(bare), _letters(unnamed))
+    return UNK in pieces or any(left == right for left, right in both)
 
 
-def _spell_letters(pieces: Sequence[str], written: str) -> bool:
+def _spelled(pieces: Sequence[str]) -> str:
     spelled = b"".join(raw(piece) for piece in pieces if piece not in (PAD, BOS, EOS, NO_PIECE))
-    return _letters(spelled.decode("utf-8", "replace")) == _letters(written)
+    return _letters(spelled.decode("utf-8", "replace"))
 
 
 def _letters(written: str) -> str:
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", written).casefold()))
 
 
-def _interventions(
-    values: Any, config: ModelConfig, method: str, sides: tuple[tuple[str, ...], tuple[str, ...]]
-) -> tuple[Intervention, ...]:
-    """The changes of a run of a method over source and target tokens."""
-    source, target = sides
-    try:
-        found = from_json(values)
-        left_out = sum(isinstance(each, DropSource) for each in found)
-        given = len(target) if method == "forced" else None
-        most = max(config.max_positions, len(target))
-        check(found, RunShape(config, len(source) + left_out, len(source), most, given))
-    except InterventionError as error:
-        raise TraceFileError(f"The file's changes do not fit its run: {error}") from error
-    return found
-
-
 def _step(values: Any) -> DecodeStep:
-    alternatives = []
     excluded = {whole(place) for place in _list(values.get("excluded", []), MOST_ALTERNATIVES)}
-    for place, (token, token_id, log_prob) in enumerate(_list(values["alternatives"], MOST_ALTERNATIVES)):
-        name, kept = text(token, LONGEST_TOKEN), _log_probability(log_prob)
-        alternatives.append(Alternative(name, whole(token_id), kept, place in excluded))
+    alternatives = (
+        Alternative(text(token, LONGEST_TOKEN), whole(token_id), _log_prob(log_prob), place in excluded)
+        for place, (token, token_id, log_prob) in enumerate(_list(values["alternatives"], MOST_ALTERNATIVES))
+    )
     return DecodeStep(
         token=text(values["token"], LONGEST_TOKEN),
         token_id=whole(values["token_id"]),
-        log_prob=_log_probability(values["log_prob"]),
+        log_prob=_log_prob(values["log_prob"]),
         alternatives=tuple(alternatives),
         parent=whole(values["parent"]),
         forced=values.get("forced", False) is True,
     )
+
+
+def _log_prob(value: Any) -> float:
+    if number(value) > 1e-3:
+        raise TraceFileError("The file holds a log-probability above 0.")
+    return float(value)
 
 
 def tokens(values: Any) -> tuple[str, ...]:
@@ -251,33 +197,28 @@ def tokens(values: Any) -> tuple[str, ...]:
 
 def text(value: Any, longest: int) -> str:
     """A text that UTF-8 can hold."""
-    if not isinstance(value, str) or len(value) > longest:
-        raise TraceFileError("The file holds something else where a text belongs.")
+    _expect(isinstance(value, str) and len(value) <= longest, "a text")
     value.encode("utf-8")
-    return value
+    return str(value)
 
 
 def number(value: Any) -> float:
     """A finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TraceFileError("The file holds something else where a finite number belongs.")
+    _expect(type(value) in (int, float) and math.isfinite(value), "a finite number")
     return float(value)
 
 
 def whole(value: Any) -> int:
     """A whole number from 0 to 2³¹ − 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise TraceFileError("The file holds something else where a whole number belongs.")
-    return value
-
-
-def _log_probability(value: Any) -> float:
-    if number(value) > 1e-3:
-        raise TraceFileError("The file holds a log-probability above 0.")
-    return float(value)
+    _expect(type(value) is int and 0 <= value < 2**31, "a whole number")
+    return int(value)
 
 
 def _list(values: Any, most: int) -> list[Any]:
-    if not isinstance(values, list) or len(values) > most:
-        raise TraceFileError(f"The file holds something else where a list of at most {most:,} belongs.")
-    return values
+    _expect(isinstance(values, list) and len(values) <= most, f"a list of at most {most:,}")
+    return list(values)
+
+
+def _expect(fits: bool, what: str) -> None:
+    if not fits:
+        raise TraceFileError(f"The file holds something else where {what} belongs.")

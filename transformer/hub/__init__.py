@@ -1,1 +1,1 @@
-"""Finds, downloads, checks and publishes models by their names on the Hub."""
+"""Finds, downloads and checks models by their names on the Hub."""

@@ -6,29 +6,24 @@ that the Hub gives for it.
 
 from __future__ import annotations
 
+import errno
+import re
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import httpx2
-from huggingface_hub import constants, hf_hub_download
-from huggingface_hub.hf_api import ModelInfo, RepoSibling
+from huggingface_hub import HfApi, constants, errors, hf_hub_download
+from huggingface_hub.hf_api import RepoSibling
 
-from transformer.hub.cache import Snapshot, cached, check, in_words_of
-from transformer.hub.client import client, explained
-from transformer.hub.files import Offer, RemoteFile, check_config, check_sizes, needed, size
-from transformer.hub.settings import (
-    COMMIT,
-    LIMIT_VARIABLE,
-    Hub,
-    HubError,
-    StoppedError,
-    UnreachableError,
-    check_name,
-)
+from transformer.families.pieces import WHOLE_FILE
+from transformer.families.registry import config_in
+from transformer.hub.files import Offer, RemoteFile, Snapshot, cached, check, in_words_of, needed, size
+from transformer.hub.settings import LIMIT_VARIABLE, Hub, HubError, StoppedError, UnreachableError
 from transformer.storage.description import CONFIG_FILE
-from transformer.storage.files import write_atomically
+from transformer.storage.files import MAX_JSON_BYTES, MAX_TOKENIZER_BYTES, write_atomically
 
 # Use plain HTTP: the Xet client ignores a request to stop, and waits minutes for a lost connection.
 constants.HF_HUB_DISABLE_XET = True
@@ -38,6 +33,30 @@ Progress = Callable[[int, int], None]
 
 _FOREIGN = (httpx2.HTTPError, OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError)
 """Errors that huggingface_hub raises: its own, and others if an answer is not as it expects."""
+_LOG_IN = "log in with `hf auth login`."
+_SENTENCES: tuple[tuple[type[BaseException], type[HubError], str], ...] = (
+    (errors.OfflineModeIsEnabled, UnreachableError, "The network is switched off (HF_HUB_OFFLINE)."),
+    (
+        errors.GatedRepoError,
+        HubError,
+        "{name} is open only to users who accept its terms: accept them at {address}/{name}, and " + _LOG_IN,
+    ),
+    (errors.RevisionNotFoundError, HubError, "{name} has no revision {revision!r:.120} on the Hub."),
+    (
+        errors.RemoteEntryNotFoundError,
+        HubError,
+        "{name} lists a file that the Hub does not have; its upload was not finished.",
+    ),
+    (
+        errors.RepositoryNotFoundError,
+        HubError,
+        "There is no model {name} on the Hub, or it is private: check the spelling, or " + _LOG_IN,
+    ),
+    (errors.DisabledRepoError, HubError, "{name} is switched off on the Hub."),
+    (httpx2.TransportError, UnreachableError, "The Hub at {address} cannot be reached ({kind})."),
+    (errors.LocalTokenNotFoundError, HubError, "No token for the Hub was found; " + _LOG_IN),
+)
+"""What the errors of huggingface_hub mean, first those that are kinds of others."""
 
 
 def find(
@@ -45,16 +64,16 @@ def find(
 ) -> Snapshot:
     """A model's newest state on the Hub or, without a network, that in the cache; HubError if neither."""
     hub = hub or Hub.from_environment()
-    if revision is not None and COMMIT.fullmatch(revision) and (known := cached(name, revision, hub)):
+    known = cached(name, revision, hub)
+    if known is not None and known.commit == revision:
         return known
     try:
         return fetch(look(name, revision, hub), progress, hub)
     except UnreachableError as error:
-        kept = cached(name, revision, hub)
-        if kept is None:
+        if known is None:
             reason, which = str(error).removesuffix("."), f" at {revision!r:.120}" if revision else ""
             raise HubError(f"{reason}, and {name}{which} is not in the cache at {hub.cache}.") from error
-        return kept
+        return known
 
 
 def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offer:
@@ -64,28 +83,30 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
     too large, or is of an unsupported kind.
     """
     hub = hub or Hub.from_environment()
-    revision = hub.asked(name, revision)
+    revision = hub.revision(name, revision)
+    api = HfApi(endpoint=hub.endpoint, token=hub.token, library_name="attention-explorer")
     try:
-        info = client(hub).model_info(name, revision=revision, files_metadata=True, timeout=hub.timeout)
-        present_name, commit, files = _described(info)
+        info = api.model_info(name, revision=revision, files_metadata=True, timeout=hub.timeout)
+        files = {each.rfilename: _remote_file(each) for each in info.siblings or []}
+        if not re.fullmatch("[0-9a-f]{40}", commit := info.sha or "") or not isinstance(info.id, str):
+            raise ValueError("no commit or no name")
     except (*_FOREIGN, RecursionError) as error:
-        raise explained(error, name, hub, revision) from error
-    hub.check_allowed(present_name)
+        raise _explained(error, name, hub, revision) from error
+    hub.revision(info.id)
     chosen = tuple(files[each] for each in needed(files, name))
-    check_sizes(name, chosen, hub.most_bytes, LIMIT_VARIABLE)
+    for file in chosen:
+        most = MAX_TOKENIZER_BYTES if file.name == WHOLE_FILE else MAX_JSON_BYTES
+        if file.size > most and not file.name.endswith((".safetensors", ".bin")):
+            raise HubError(f"{name}: {file.name} has {size(file.size)}, which is too large for this file.")
+    if (total := sum(file.size for file in chosen)) > hub.most_bytes:
+        raise HubError(
+            f"{name} has {size(total)}, but downloads are limited to {size(hub.most_bytes)}; "
+            f"{LIMIT_VARIABLE} changes the limit."
+        )
     config_file = next(file for file in chosen if file.name == CONFIG_FILE)
-    path = _download(name, commit, config_file, hub, _Meter(config_file.size))
-    with in_words_of(f"{name}@{commit[:8]}", path.parent):
-        config = check_config(path.parent)
-    return Offer(name, present_name, revision, commit, chosen, config)
-
-
-def _described(info: ModelInfo) -> tuple[str, str, dict[str, RemoteFile]]:
-    """Name, commit and files in an answer of the Hub; ValueError if the answer lacks one of them."""
-    if info.sha is None or not COMMIT.fullmatch(info.sha):
-        raise ValueError("no commit")
-    check_name(info.id)
-    return info.id, info.sha, {each.rfilename: _remote_file(each) for each in info.siblings or []}
+    directory = _download(name, commit, config_file, hub).parent
+    with in_words_of(f"{name}@{commit[:8]}", directory):
+        return Offer(name, info.id, revision, commit, chosen, config_in(directory))
 
 
 def _remote_file(file: RepoSibling) -> RemoteFile:
@@ -104,11 +125,22 @@ def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None
     hub = hub or Hub.from_environment()
     folder = hub.folder(offer.name)
     directory = folder / "snapshots" / offer.commit
-    absent = [file for file in offer.files if not (directory / file.name).exists()]
-    _check_room(offer.name, hub, sum(file.size for file in absent))
-    meter = _Meter(offer.nbytes, progress)
+    nbytes = sum(file.size for file in offer.files if not (directory / file.name).exists())
+    hub.cache.mkdir(parents=True, exist_ok=True)
+    if nbytes > (free := shutil.disk_usage(hub.cache).free):
+        raise HubError(
+            f"{offer.name} needs {size(nbytes)} on the disk, but only {size(free)} is free in {hub.cache}."
+        )
+    done = 0
+
+    def count(nbytes: int) -> None:
+        if progress is not None:
+            progress(done + nbytes, offer.nbytes)
+
     for file in offer.files:
-        _download(offer.name, offer.commit, file, hub, meter)
+        _download(offer.name, offer.commit, file, hub, count)
+        done += file.size
+        count(0)
     if offer.revision != offer.commit:
         reference = folder / "refs" / offer.revision
         reference.parent.mkdir(parents=True, exist_ok=True)
@@ -116,67 +148,35 @@ def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None
     return Snapshot(offer.name, offer.commit, directory)
 
 
-def _check_room(name: str, hub: Hub, nbytes: int) -> None:
-    hub.cache.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(hub.cache).free
-    if nbytes > free:
-        raise HubError(
-            f"{name} needs {size(nbytes)} on the disk, but only {size(free)} is free in {hub.cache}."
-        )
-
-
-class _Meter:
+class _Meter(AbstractContextManager["_Meter"]):
     """Stands in for huggingface_hub's progress bar: counts bytes, and stops a file that is too large."""
 
-    def __init__(self, total: int, progress: Progress | None = None) -> None:
-        self.total, self._progress = total, progress
-        self._done = self._at = self._most = 0
+    def __init__(self, most: int, count: Callable[[int], None] | None) -> None:
+        self._most, self._count, self._nbytes = most, count, 0
 
-    def begin(self, nbytes: int) -> None:
-        """Starts the next file, which may have at most ``nbytes`` bytes."""
-        self._at, self._most = 0, nbytes
-
-    def end(self) -> None:
-        """Marks the file as complete."""
-        self._done += self._most
-        self._at = 0
-        self._tell()
-
-    def update(self, nbytes: float | None = 1) -> None:
-        """Counts bytes that arrived."""
-        self._at += int(nbytes or 0)
-        if self._at > self._most:
-            raise HubError("more bytes than promised")
-        self._tell()
-
-    def _tell(self) -> None:
-        if self._progress is not None:
-            self._progress(self._done + max(self._at, 0), self.total)
-
-    def __call__(self, **options: Any) -> Self:
-        return self
-
-    def __enter__(self) -> Self:
+    def __call__(self, **options: Any) -> _Meter:
         return self
 
     def __exit__(self, *error: object) -> None:
         pass
 
-    def update_transfer(self, nbytes: float | None = 1) -> None:
-        """Ignored: bytes are counted when they arrive."""
-
-    def set_postfix_str(self, text: str, refresh: bool = False) -> None:
-        """Ignored: the speed is not shown."""
-
-    set_transfer_postfix_str = set_postfix_str
-
-    def close(self) -> None:
-        """Does nothing; there is nothing to close."""
+    def update(self, nbytes: float | None = 1) -> None:
+        """Counts bytes that arrived; fewer than 0 if they are sent again."""
+        self._nbytes += int(nbytes or 0)
+        if self._nbytes > self._most:
+            raise HubError("more bytes than promised")
+        if self._count is not None:
+            self._count(max(self._nbytes, 0))
 
 
-def _download(name: str, commit: str, file: RemoteFile, hub: Hub, meter: _Meter) -> Path:
+def _download(
+    name: str,
+    commit: str,
+    file: RemoteFile,
+    hub: Hub,
+    count: Callable[[int], None] | None = None,  # called with the bytes of the file that have arrived
+) -> Path:
     """Gets a file from the cache or the Hub, or HubError; one with the wrong hash is deleted."""
-    meter.begin(file.size)
     try:
         path = Path(
             hf_hub_download(
@@ -187,7 +187,7 @@ def _download(name: str, commit: str, file: RemoteFile, hub: Hub, meter: _Meter)
                 endpoint=hub.endpoint,
                 token=hub.token,
                 etag_timeout=hub.timeout,
-                tqdm_class=cast(Any, meter),
+                tqdm_class=cast(Any, _Meter(file.size, count)),
             )
         )
     except StoppedError:
@@ -201,7 +201,28 @@ def _download(name: str, commit: str, file: RemoteFile, hub: Hub, meter: _Meter)
             raise HubError(
                 f"{name}: the download of {file.name} was cut off; download the model again."
             ) from error
-        raise explained(error, name, hub, commit) from error
+        raise _explained(error, name, hub, commit) from error
     check(path, file.hash, hub.folder(name), file.name)
-    meter.end()
     return path
+
+
+def _explained(error: BaseException, name: str, hub: Hub, revision: str) -> HubError:
+    """An error of huggingface_hub in one sentence."""
+    if isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ is not None:
+        return _explained(error.__cause__, name, hub, revision)
+    for foreign, own, sentence in _SENTENCES:
+        if isinstance(error, foreign):
+            known = {"name": name, "address": hub.address, "revision": revision}
+            return own(sentence.format(**known, kind=type(error).__name__))
+    if isinstance(error, errors.HfHubHTTPError):
+        status = error.response.status_code
+        if status in (401, 403):
+            return HubError(f"The Hub refuses access to {name} with this token; {_LOG_IN}")
+        if status == 429 or status >= 500:
+            return UnreachableError(f"The Hub at {hub.address} answers with an error ({status}).")
+        return HubError(f"The Hub at {hub.address} refuses {name} ({status}).")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return HubError(f"{name} does not fit on the disk of {hub.cache}.")
+    if isinstance(error, OSError) and error.errno is not None:
+        return HubError(f"{name} cannot be saved in {hub.cache}: {error.strerror}.")
+    return HubError(f"{name}: the server at {hub.address} is not the Hub; check HF_ENDPOINT.")

@@ -1,24 +1,28 @@
-"""Chooses the files needed to open a model, and checks their sizes, hashes and config."""
+"""A model's files: those needed to open it, and those in huggingface_hub's cache. No network, no PyTorch.
+
+A branch is recorded (`refs/main`) only after all its files have arrived, so an interrupted download never
+looks like a complete model.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from transformer.config import ModelConfig
-from transformer.families.pieces import WHOLE_FILE
 from transformer.families.registry import config_in, known_names, needed_files
-from transformer.hub.settings import HubError
-from transformer.storage.description import parameter_count
-from transformer.storage.files import MAX_JSON_BYTES, MAX_TOKENIZER_BYTES, PYTORCH, SAFETENSORS
+from transformer.hub.settings import Hub, HubError
+from transformer.storage.description import CONFIG_FILE, parameter_count
+from transformer.storage.files import PYTORCH, SAFETENSORS, CheckpointError
 
-MAX_SMALL_BYTES = MAX_JSON_BYTES
-"""Largest number of bytes in a file that holds no weights."""
-HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 """A git object id, or a SHA-256."""
+_SNAPSHOT = re.compile(r".*/models--([\w.-]+?)--([\w.-]+)/snapshots/([0-9a-f]{40})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -28,11 +32,6 @@ class RemoteFile:
     name: str  # file name without a folder
     size: int  # size in bytes
     hash: str  # SHA-256 of the content (64 digits), or its git object id (40 digits)
-
-    @property
-    def is_weights(self) -> bool:
-        """True if the file holds weights."""
-        return self.name.endswith((".safetensors", ".bin"))
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,26 @@ class Offer:
         return 4 * parameter_count(self.config)
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """A complete model in the cache."""
+
+    name: str  # name on the Hub
+    commit: str  # commit hash of the files
+    directory: Path  # directory that holds the files
+
+    @property
+    def title(self) -> str:
+        """Name and commit, as captions show them."""
+        return f"{self.name}@{self.commit[:8]}"
+
+
+def hub_title(directory: Path) -> str | None:
+    """Name and commit of a directory in huggingface_hub's cache; None for any other directory."""
+    match = _SNAPSHOT.fullmatch(directory.absolute().as_posix())
+    return None if match is None else f"{match[1]}/{match[2]}@{match[3][:8]}"
+
+
 def needed(names: Collection[str], model: str) -> list[str]:
     """The files needed to open a model, weights last; HubError if the package cannot open it."""
     others, weights = needed_files(names)
@@ -69,37 +88,88 @@ def needed(names: Collection[str], model: str) -> list[str]:
     return [*others, *weights]
 
 
-def check_sizes(model: str, files: Iterable[RemoteFile], most_bytes: int, variable: str) -> None:
-    """HubError, before the download, if a file without weights, or all files together, are too large."""
-    total = 0
-    for file in files:
-        total += file.size
-        most = MAX_TOKENIZER_BYTES if file.name == WHOLE_FILE else MAX_SMALL_BYTES
-        if file.size > most and not file.is_weights:
-            raise HubError(f"{model}: {file.name} has {size(file.size)}, which is too large for this file.")
-    if total > most_bytes:
+def cached(name: str, revision: str | None = None, hub: Hub | None = None) -> Snapshot | None:
+    """A complete model in the cache, or None, without network; HubError if the name is not allowed."""
+    from huggingface_hub import try_to_load_from_cache  # here, since it loads the client
+
+    hub = hub or Hub.from_environment()
+    revision = hub.revision(name, revision)
+    try:
+        config = try_to_load_from_cache(name, CONFIG_FILE, cache_dir=hub.cache, revision=revision)
+        if not isinstance(config, str):
+            return None
+        directory = Path(config).parent
+        needed([path.name for path in directory.iterdir() if path.is_file()], name)
+        config_in(directory)
+    except (ValueError, OSError):  # damaged, or of another kind
+        return None
+    return Snapshot(name, directory.name, directory)
+
+
+def cached_models(hub: Hub | None = None) -> list[Snapshot]:
+    """All models in the cache that this package can open and that are allowed here, sorted by name."""
+    hub, snapshots = hub or Hub.from_environment(), list[Snapshot]()
+    for folder in hub.cache.glob("models--*--*"):
+        with suppress(HubError):
+            if snapshot := cached(folder.name.removeprefix("models--").replace("--", "/"), None, hub):
+                snapshots.append(snapshot)
+    return sorted(snapshots, key=lambda snapshot: snapshot.name.lower())
+
+
+_checked: dict[str, tuple[int, int]] = {}
+"""Size and modification time of the files that this process has compared with their hashes."""
+_lock = threading.Lock()
+
+
+def check(path: Path, expected: str, folder: Path, name: str) -> None:
+    """Compares a file with its hash, once per process; removes it and raises HubError if they differ.
+
+    HubError too if the file lies outside the model's folder.
+    """
+    real, what = path.resolve(), f"{name} of {folder.name.removeprefix('models--').replace('--', '/')}"
+    if not real.is_relative_to(folder):
+        raise HubError(f"{what} lies outside the cache of its model, so it is not opened.")
+    stamp = (real.stat().st_size, real.stat().st_mtime_ns)
+    with _lock:
+        if _checked.get(f"{real} {expected}") == stamp:
+            return
+    if not _matches(real, expected):
+        path.unlink()
+        real.unlink(missing_ok=True)
         raise HubError(
-            f"{model} has {size(total)}, but downloads are limited to {size(most_bytes)}; "
-            f"{variable} changes the limit."
+            f"{what} does not match its hash: the file was damaged and is now removed; download the model "
+            "again."
         )
+    with _lock:
+        _checked[f"{real} {expected}"] = stamp
 
 
-def check_config(directory: Path) -> ModelConfig:
-    """The config of a model that is not downloaded yet; CheckpointError if the package cannot open it."""
-    return config_in(directory)
-
-
-def matches(path: Path, expected: str) -> bool:
-    """True if the content of a file matches a SHA-256 or a git object id."""
-    if not HASH.fullmatch(expected):
+def _matches(path: Path, expected: str) -> bool:
+    if not _HASH.fullmatch(expected):
         return False
     digest = hashlib.sha256() if len(expected) == 64 else hashlib.sha1(usedforsecurity=False)
     if len(expected) == 40:
         digest.update(f"blob {path.stat().st_size}\0".encode())
     with path.open("rb") as file:
-        while block := file.read(2**20):
-            digest.update(block)
-    return digest.hexdigest() == expected
+        return hashlib.file_digest(file, lambda: digest).hexdigest() == expected
+
+
+def verify(directory: Path) -> None:
+    """HubError if a snapshot's file differs from its hash; it is removed, so that it is fetched again."""
+    folder = directory.resolve().parents[1]
+    for name in needed([path.name for path in directory.iterdir()], folder.name):
+        path = directory / name
+        if path.is_symlink() and _HASH.fullmatch(digest := path.resolve().name):
+            check(path, digest, folder, name)
+
+
+@contextmanager
+def in_words_of(title: str, directory: Path) -> Iterator[None]:
+    """Makes errors about a model's directory name the model instead of a path in the cache."""
+    try:
+        yield
+    except CheckpointError as error:
+        raise HubError(str(error).replace(str(directory), title)) from error
 
 
 def size(nbytes: float) -> str:

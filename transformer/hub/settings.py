@@ -19,10 +19,9 @@ from transformer.storage.files import CheckpointError
 LIMIT_VARIABLE, ALLOWED_VARIABLE = "TRANSFORMER_HUB_GB", "TRANSFORMER_HUB_ALLOWED"
 HOSTED_VARIABLE = "TRANSFORMER_HOSTED"
 MOST_BYTES = 1_500_000_000
-COMMIT = re.compile(r"[0-9a-f]{40}")
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{3,96}}\Z)(?!.*(?:--|\.\.|\.git\Z)){_PART}/{_PART}")
-_REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
+_REVISION = re.compile(r"(?!.*(?:\.\.|//|/\Z))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
 
 
 class HubError(CheckpointError):
@@ -52,9 +51,8 @@ class Hub:
     @classmethod
     def from_environment(cls) -> Hub:
         """The Hub as the environment describes it; HubError if ``TRANSFORMER_HUB_GB`` is not a number."""
-        limit, allowed = os.environ.get(LIMIT_VARIABLE), os.environ.get(ALLOWED_VARIABLE)
-        if allowed is None and is_hosted():
-            allowed = ""
+        limit = os.environ.get(LIMIT_VARIABLE)
+        allowed = os.environ.get(ALLOWED_VARIABLE, "" if is_hosted() else None)
         patterns = None if allowed is None else tuple(filter(None, re.split(r"[,\s]+", allowed)))
         try:
             most_bytes = int(float(limit) * 1e9) if limit else MOST_BYTES
@@ -78,18 +76,20 @@ class Hub:
         """The folder that holds the files of all revisions of a model."""
         return self.cache / f"models--{name.replace('/', '--')}"
 
-    def asked(self, name: str, revision: str | None) -> str:
-        """The revision that is asked for; HubError if it or the name is not valid, or not allowed here."""
-        check_name(name)
-        check_revision(revision or "main")
-        self.check_allowed(name)
-        return revision or "main"
+    def allows(self, name: str) -> bool:
+        """Whether this installation opens a model of this name."""
+        return self.allowed is None or any(fnmatch.fnmatchcase(name, each) for each in self.allowed)
 
-    def check_allowed(self, name: str) -> None:
-        """HubError if this installation does not open a model of this name."""
-        if self.allowed is not None and not any(fnmatch.fnmatchcase(name, each) for each in self.allowed):
-            names = " or ".join(self.allowed[:4]) or "no model at all"
+    def revision(self, name: str, revision: str | None = None) -> str:
+        """The revision to open, ``main`` if none is named; HubError if it or the name may not be opened."""
+        if not is_name(name):
+            raise HubError(f"{name!r:.120} is not a model name on the Hub; names have the form owner/model.")
+        if not _REVISION.fullmatch(revision or "main"):
+            raise HubError(f"{revision!r:.120} is not a revision; give a branch, a tag or a commit.")
+        if not self.allows(name):
+            names = " or ".join((self.allowed or ())[:4]) or "no model at all"
             raise HubError(f"{name} may not be opened here; {ALLOWED_VARIABLE} allows {names}.")
+        return revision or "main"
 
 
 def is_hosted() -> bool:
@@ -98,17 +98,5 @@ def is_hosted() -> bool:
 
 
 def is_name(text: str) -> bool:
-    """True if a text has the form of a model name on the Hub, ``owner/model``."""
+    """True if a text has the form of a model name on the Hub, ``owner/model``, as a path does not."""
     return _NAME.fullmatch(text) is not None
-
-
-def check_name(name: str) -> None:
-    """HubError if a text is not a model name on the Hub, such as a path."""
-    if not _NAME.fullmatch(name):
-        raise HubError(f"{name!r:.120} is not a model name on the Hub; names have the form owner/model.")
-
-
-def check_revision(revision: str) -> None:
-    """HubError if a text cannot be a branch, tag or commit."""
-    if not _REVISION.fullmatch(revision) or ".." in revision or "//" in revision or revision.endswith("/"):
-        raise HubError(f"{revision!r:.120} is not a revision; give a branch, a tag or a commit.")

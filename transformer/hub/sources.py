@@ -6,14 +6,13 @@ import re
 from pathlib import Path
 
 from transformer.families.registry import is_model, load
-from transformer.hub.cache import hub_title, in_words_of, verify
+from transformer.hub.files import hub_title, in_words_of, verify
 from transformer.hub.settings import HubError
 from transformer.storage.directory import Checkpoint
 from transformer.storage.files import CheckpointError
 
 _FOLDERS = frozenset({"models", "runs", "assets", ".", ".."})
 """Folders of this project and reserved names, which no one on the Hub is called."""
-_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _PASTED = re.compile(
     r"\s*(?:(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)?([\w.-]+/[\w.-]+?)"
     r"/?(?:/(?:tree|blob|resolve|discussions|commits)/.*)?(?:[?#].*)?\s*\Z",
@@ -27,44 +26,33 @@ def open_model(
     revision: str | None = None,  # branch, tag or commit on the Hub; None for the newest state
 ) -> tuple[str, Checkpoint]:
     """The name for captions and the content of a model; CheckpointError if it cannot be fetched or opened."""
-    directory = _directory(_named(path), revision)
-    name = hub_title(directory)
-    if name is None:
-        return directory.resolve().name, _read(directory)
-    with in_words_of(name, directory):
-        verify(directory)
-        return name, _read(directory)
-
-
-def _named(path: str | Path) -> str | Path:
-    """The name of a model in a pasted address of its page; any other path as it is."""
-    if not isinstance(path, str) or Path(path).exists():
-        return path
-    pasted = _PASTED.match(path)
-    return pasted[1] if pasted else path
-
-
-def _directory(path: str | Path, revision: str | None) -> Path:
-    if isinstance(path, str) and not Path(path).exists() and _NAME.fullmatch(path):
-        if Path(path).parts[0] in _FOLDERS:
-            raise CheckpointError(f"There is no model directory {path}.")
-        return _found(path, revision)
-    if revision is not None:
+    pasted = None if isinstance(path, Path) or Path(path).exists() else _PASTED.match(path)
+    directory = Path(path if pasted is None else pasted[1])
+    if pasted is not None and not Path(pasted[1]).exists():
+        directory = _fetched(pasted[1], revision)
+    elif revision is not None:
         raise CheckpointError(f"{path} is not a name on the Hub, so it has no revision {revision!r:.80}.")
-    return Path(path)
+    title = hub_title(directory)
+    if title is None:
+        return directory.resolve().name, _read(directory)
+    with in_words_of(title, directory):
+        verify(directory)
+        return title, _read(directory)
 
 
-def _found(name: str, revision: str | None) -> Path:
+def _fetched(name: str, revision: str | None) -> Path:
+    """The directory of a model on the Hub, in the cache."""
     from transformer.hub.fetch import find
 
+    if Path(name).parts[0] in _FOLDERS:
+        raise CheckpointError(f"There is no model directory {name}.")
     try:
         return find(name, revision).directory
     except HubError as error:
-        folder = Path(name).parent
-        if folder.is_dir():
-            message = f"There is no model directory {name}. As a name on the Hub: {error}"
-            raise CheckpointError(message) from error
-        raise
+        if not Path(name).parent.is_dir():
+            raise
+        message = f"There is no model directory {name}. As a name on the Hub: {error}"
+        raise CheckpointError(message) from error
 
 
 def _read(directory: Path) -> Checkpoint:

@@ -11,6 +11,7 @@ import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from inspect import isfunction
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -23,6 +24,7 @@ class Kind:
 
     said: str  # in words, after "it must be"
     holds: Callable[[Any], bool]
+    choices: tuple[object, ...] = ()  # all values, if they are few
 
     def check(self, name: str, value: Value, error: type[ValueError] = ValueError) -> Value:
         """The value; an error that names it if it is of another kind."""
@@ -59,7 +61,8 @@ def above(low: float, high: float = math.inf) -> Kind:
 def one_of(*choices: object) -> Kind:
     """One of a few values."""
     *first, last = map(str, choices)
-    return Kind(f"{', '.join(first)} or {last}" if first else last, lambda value: value in choices)
+    said = f"{', '.join(first)} or {last}" if first else last
+    return Kind(said, lambda value: value in choices, choices)
 
 
 PART = Kind("a number from 0 to below 1", lambda value: _is(value, numbers.Real) and 0 <= value < 1)
@@ -84,23 +87,26 @@ class Declared:
     notes: tuple[str, ...] = ()  # the other things that stand beside the type
     optional: bool = False  # whether it may be None
     many: bool = False  # whether it is a tuple of such values
+    # makes the value from a word of the command line, or raises ValueError; None for the type itself
+    reader: Callable[[str], Any] | None = None
 
 
 def declared(hint: Any) -> Declared:
     """Reads a hint, such as ``Annotated[int | None, whole(1, 9)]`` or ``tuple[Path, ...]``."""
-    kinds, notes, optional, many = list[Kind](), list[str](), False, False
+    kinds, notes, optional, many, reader = list[Kind](), list[str](), False, False, None
     while (origin := get_origin(hint)) in (Annotated, Union, UnionType, tuple):
         first, *more = get_args(hint)
         if origin is Annotated:
             kinds += [each for each in more if isinstance(each, Kind)]
             notes = [*(each for each in more if isinstance(each, str)), *notes]
-        optional, many = optional or NoneType in more, many or origin is tuple
+            reader = next(filter(isfunction, more), reader)
+        optional, many = optional or NoneType in more, many or more == [...]
         hint = first
     if get_origin(hint) is Literal:
         kinds.append(one_of(*get_args(hint)))
     elif hint in _TYPES:
         kinds.append(_TYPES[hint])
-    return Declared(hint, tuple(kinds), tuple(notes), optional, many)
+    return Declared(hint, tuple(kinds), tuple(notes), optional, many, reader)
 
 
 @functools.cache

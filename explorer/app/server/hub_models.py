@@ -9,7 +9,7 @@ from pathlib import Path
 import streamlit as st
 from huggingface_hub import constants
 
-from transformer.hub import cache
+from transformer.hub import files
 from transformer.hub.files import Offer
 from transformer.hub.settings import ALLOWED_VARIABLE, Hub, HubError, StoppedError, UnreachableError, is_name
 
@@ -22,7 +22,7 @@ MOST_ASKED = 1_000
 def cached() -> dict[str, Path]:
     """The models in huggingface_hub's cache that may be opened here, by name."""
     try:
-        return {each.name: each.directory for each in cache.cached_models()}
+        return {each.name: each.directory for each in files.cached_models()}
     except (HubError, OSError):
         return {}
 
@@ -34,7 +34,7 @@ def cached_model(name: str) -> Path:
         KeyError: the model is not in the cache, or may not be opened here.
     """
     try:
-        found = cache.cached(name) if is_name(name) else None
+        found = files.cached(name) if is_name(name) else None
     except HubError:
         found = None
     if found is None:
@@ -63,10 +63,9 @@ def is_offline() -> bool:
 def is_allowed(name: str) -> bool:
     """Whether this installation may open a model of this name."""
     try:
-        Hub.from_environment().check_allowed(name)
+        return Hub.from_environment().allows(name)
     except HubError:
         return False
-    return True
 
 
 def most_bytes() -> int:

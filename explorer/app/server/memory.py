@@ -11,7 +11,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from transformer.hub.files import check_config
+from transformer.families.registry import config_in
 from transformer.storage.description import parameter_count
 
 _MEMINFO = Path("/proc/meminfo")
@@ -35,7 +35,7 @@ def available() -> int:
 def of_model(directory: Path) -> int:
     """Bytes of a model in float32, known before loading; 0 if the model cannot be loaded."""
     try:
-        return 4 * parameter_count(check_config(directory))
+        return 4 * parameter_count(config_in(directory))
     except ValueError:
         return 0
 

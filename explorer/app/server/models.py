@@ -21,8 +21,7 @@ from explorer.app.server.stores import Key, Model, Recent, Residents, once
 from transformer import devices
 from transformer.config import ModelConfig
 from transformer.families.registry import config_in, described
-from transformer.hub.cache import hub_title
-from transformer.hub.files import size
+from transformer.hub.files import hub_title, size
 from transformer.storage.description import Description, languages_in_words, languages_of, read_header
 from transformer.storage.header import Header
 

@@ -1,1 +1,1 @@
-"""Commands that ask one question of one run, or of a model: `python -m explorer explain` and `align`."""
+"""Commands that measure the heads of a model: `python -m explorer align` and `survey`."""

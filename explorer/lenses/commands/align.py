@@ -2,55 +2,55 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from typing import Annotated
 
-from explorer.lenses.commands.links import add_link_options, asks_for_links, write_links
+from explorer.lenses.commands.links import LinkOptions, write_links
 from explorer.lenses.words.alignment import diagonal, score
-from explorer.lenses.words.gold_links import CrossAlignments, align_gold
-from transformer.commands.arguments import model_command, percent, shared_model, write
+from explorer.lenses.words.gold_links import align_gold
 from transformer.commands.lines import unread, warn_unread
-from transformer.text.links import GoldPair, read_gold
+from transformer.commands.models import TranslatorOptions
+from transformer.text.links import read_gold
 
 
-def add_command(commands: Any) -> None:
-    """Declares the command on an argparse sub-parser collection."""
-    text = "score every cross-attention head as a word aligner, or write the links of one"
-    align = model_command(commands, "align", align_file, text)
-    text = "source<TAB>target<TAB>links lines; with --links, source<TAB>target is enough (.gz too)"
-    align.add_argument("--data", required=True, metavar="FILE", help=text)
-    add_link_options(align)
+def align(
+    *,
+    model: TranslatorOptions,
+    data: Annotated[
+        str,
+        "FILE",
+        "source<TAB>target<TAB>links lines; with --links, source<TAB>target is enough (.gz too)",
+    ],
+    links: LinkOptions,
+) -> int:
+    """Score every cross-attention head as a word aligner, or write the links of one.
 
-
-def align_file(arguments: argparse.Namespace) -> int:
-    """`align`: prints the alignment error of every cross-attention head, gold targets forced; or links."""
-    if asks_for_links(arguments):
-        return write_links(arguments)
-    gold = read_gold(arguments.data)
-    with shared_model(arguments) as (translator, workers):
+    The targets of the file are forced.
+    """
+    if links.links:
+        return write_links(model, data, links)
+    gold = read_gold(data)
+    with model.open_in_job() as (translator, workers):
         collected = align_gold(translator, gold, workers)
-        if workers.first:
-            texts = ((" ".join(pair.source), " ".join(pair.target)) for pair in gold)
-            warn_unread(Counter(note for pair in texts for note in unread(translator, *pair)))
-            _write_errors(arguments, collected, gold)
+        if not workers.first:
+            return 0
+        texts = ((" ".join(pair.source), " ".join(pair.target)) for pair in gold)
+        warn_unread(Counter(note for pair in texts for note in unread(translator, *pair)))
+        predicting, reading = collected.scores("predicted"), collected.scores("read")
+        baseline = score(map(diagonal, gold), gold)
+        if not model.json:
+            print(f"{len(gold)} pairs; diagonal baseline: AER {_percent(baseline.aer)}")
+            print("layer head      AER  precision   recall   AER of the row that reads the word")
+        for layer, heads in enumerate(predicting):
+            for head, rate in enumerate(heads):
+                read = reading[layer][head]
+                values = {"layer": layer, "head": head, "aer": rate.aer, "precision": rate.precision}
+                values |= {"recall": rate.recall, "aer_read": read.aer, "aer_diagonal": baseline.aer}
+                cells = f"{layer + 1:5} {head + 1:4}  {_percent(rate.aer):>7}  "
+                cells += f"{_percent(rate.precision):>9}  {_percent(rate.recall):>7}   {_percent(read.aer)}"
+                model.write(translator, values, cells)
     return 0
 
 
-def _write_errors(
-    arguments: argparse.Namespace, collected: CrossAlignments, gold: Sequence[GoldPair]
-) -> None:
-    predicting, reading = collected.scores("predicted"), collected.scores("read")
-    baseline = score(map(diagonal, gold), gold)
-    if not arguments.json:
-        print(f"{len(gold)} pairs; diagonal baseline: AER {percent(baseline.aer)}")
-        print("layer head      AER  precision   recall   AER of the row that reads the word")
-    for layer, heads in enumerate(predicting):
-        for head, found in enumerate(heads):
-            read = reading[layer][head]
-            values = {"layer": layer, "head": head, "aer": found.aer, "precision": found.precision}
-            values |= {"recall": found.recall, "aer_read": read.aer, "aer_diagonal": baseline.aer}
-            place = f"{layer + 1:5} {head + 1:4}"
-            rates = f"{percent(found.aer):>7}  {percent(found.precision):>9}  {percent(found.recall):>7}"
-            write(arguments, values, f"{place}  {rates}   {percent(read.aer)}")
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import shlex
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 
@@ -20,7 +19,6 @@ from explorer.lenses.what_if.averages import Averager
 from explorer.lenses.words import samples
 from explorer.lenses.words.claims import heads_that_show, shared_heads
 from explorer.lenses.words.gold_links import align_gold
-from transformer.commands.arguments import command, shown
 from transformer.config import AttentionKind
 from transformer.exports.maps import save_maps
 from transformer.run import Translation
@@ -37,58 +35,68 @@ MOST_PAIRS = 500
 """Pairs that `heads.json` is measured on."""
 
 
-def add_command(commands: Any) -> None:
-    """Declares the command on an argparse sub-parser collection."""
-    text = "write heads.json, survey.npz, means.safetensors and first.npz beside a model; check examples.json"
-    survey = command(commands, "survey", survey_model, text)
-    survey.add_argument("--model", required=True, type=Path, metavar="DIR", help="directory of the model")
-    text = "source<TAB>target lines for heads.json; the bundled sample without it (.gz too)"
-    survey.add_argument("--data", type=Path, metavar="FILE", help=text)
-    text = "source<TAB>target<TAB>links lines for its alignment errors; the bundled links without it"
-    survey.add_argument("--alignments", type=Path, metavar="FILE", help=text)
-    text = "leave tokens and sentences out of survey.npz, for a small file"
-    survey.add_argument("--brief", action="store_true", help=text)
+def survey(
+    *,
+    model: Annotated[Path, "DIR", "directory of the model"],
+    data: Annotated[
+        Path | None, "source<TAB>target lines for heads.json; the bundled sample without it (.gz too)"
+    ] = None,
+    alignments: Annotated[
+        Path | None,
+        "source<TAB>target<TAB>links lines for its alignment errors; the bundled links without it",
+    ] = None,
+    brief: Annotated[bool, "leave tokens and sentences out of survey.npz, for a small file"] = False,
+) -> int:
+    """Write heads.json, survey.npz, means.safetensors and first.npz beside a model; check examples.json.
 
-
-def survey_model(arguments: argparse.Namespace) -> int:
-    """`survey`: writes the files; the exit status is 1 if an example claims what no head shows."""
-    directory: Path = arguments.model
+    The exit status is 1 if an example claims what no head shows.
+    """
     torch.set_num_threads(1)  # as the app computes, so that the model changes nothing when it is loaded
-    translator = load_translator(directory, "cpu")
-    head = {"model": translator.name, **_made(arguments), "digests": model_digests(directory)}
-    for file in _files(directory, translator, arguments, head):
-        print(f"Wrote {directory / file}.", flush=True)
-    if not (directory / EXAMPLES_FILE).is_file():
+    translator = load_translator(model, "cpu")
+    words = ["python", "-m", "explorer", "survey", "--model", str(model)]
+    for option, path in (("--data", data), ("--alignments", alignments)):
+        words += [option, str(path)] if path else []
+    head: dict[str, Any] = {"model": translator.name, "command": shlex.join(words + ["--brief"] * brief)}
+    head |= {"date": date.today().isoformat(), "digests": model_digests(model)}
+    for file in _files(model, translator, data, alignments, brief, head):
+        print(f"Wrote {model / file}.", flush=True)
+    if not (model / EXAMPLES_FILE).is_file():
         return 0
-    missing = _examples(directory, translator)
-    print("\n".join(missing) or f"All examples in {directory / EXAMPLES_FILE} hold.", flush=True)
+    missing = _examples(model, translator)
+    print("\n".join(missing) or f"All examples in {model / EXAMPLES_FILE} hold.", flush=True)
     return int(bool(missing))
 
 
 def _files(
-    directory: Path, translator: Translator, arguments: argparse.Namespace, head: dict[str, Any]
+    directory: Path,
+    translator: Translator,
+    data: Path | None,
+    alignments: Path | None,
+    brief: bool,
+    head: dict[str, Any],
 ) -> Iterator[str]:
     sample = samples.sample_of(directory)
     pairs = list(read_pairs(samples.FOLDER / sample.data))
     gold = read_gold(samples.FOLDER / sample.alignments)
-    measured = list(read_pairs(arguments.data))[:MOST_PAIRS] if arguments.data else pairs[:MOST_PAIRS]
-    linked = read_gold(arguments.alignments) if arguments.alignments else gold
+    measured = list(read_pairs(data))[:MOST_PAIRS] if data else pairs[:MOST_PAIRS]
+    linked = read_gold(alignments) if alignments else gold
     projections = translator.model.output_projection
 
     def totals() -> Iterator[dict[AttentionKind, Totals]]:
         for pair in measured:
             yield kind_totals(translator.force(pair.source, pair.target), projections)
 
-    data = f"patterns: {len(measured)} pairs of {shown(arguments.data or sample.data)}, given targets forced"
-    data += f"; aer: {len(linked)} pairs of {shown(arguments.alignments or sample.alignments)}"
+    files = (Path(data or sample.data).parts[-2:], Path(alignments or sample.alignments).parts[-2:])
+    basis = f"patterns: {len(measured)} pairs of {'/'.join(files[0])}, given targets forced"
+    basis += f"; aer: {len(linked)} pairs of {'/'.join(files[1])}"
     found = measure_heads(totals(), align_gold(translator, linked))
-    write_json(directory / HEADS_FILE, head | {"data": data} | found)
+    write_json(directory / HEADS_FILE, head | {"data": basis} | found)
     yield HEADS_FILE
     lines = [Line(pair.source, pair.target) for pair in pairs]
     surveyor = Surveyor(translator, lines, gold)
     for _ in surveyor.run():
         pass
-    write_survey(directory, surveyor.survey(), lines, gold, head, arguments.brief)
+    write_survey(directory, surveyor.survey(), lines, gold, head, brief)
     yield SURVEY_FILE
     averager = Averager(translator, [(pair.source, pair.target) for pair in pairs])
     for _ in averager.run():
@@ -103,14 +111,6 @@ def _files(
             raise ValueError("The checks of the first run fail, so it is not written.")
         save_maps(run, directory, directory / FIRST_FILE)
         yield FIRST_FILE
-
-
-def _made(arguments: argparse.Namespace) -> dict[str, str]:
-    words = ["python", "-m", "explorer", "survey", "--model", str(arguments.model)]
-    for name in ("data", "alignments"):
-        words += [f"--{name}", str(getattr(arguments, name))] if getattr(arguments, name) else []
-    words += ["--brief"] * arguments.brief
-    return {"command": shlex.join(words), "date": date.today().isoformat()}
 
 
 def _examples(directory: Path, translator: Translator) -> list[str]:

@@ -14,8 +14,8 @@ from huggingface_hub import constants
 from marian_models import write_marian
 
 from transformer import load_translator
-from transformer.hub.cache import cached, cached_models
 from transformer.hub.fetch import fetch, find, look
+from transformer.hub.files import cached, cached_models
 from transformer.hub.settings import Hub, HubError, StoppedError, UnreachableError
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import CheckpointError

@@ -11,9 +11,8 @@ from hub_cases import NAME, change, refused
 from hub_server import git_hash
 
 from transformer import load_translator
-from transformer.hub.cache import cached, cached_models
 from transformer.hub.fetch import fetch, find, look
-from transformer.hub.files import needed
+from transformer.hub.files import cached, cached_models, needed
 from transformer.hub.settings import Hub, HubError, is_name
 from transformer.storage.directory import save_checkpoint
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
@@ -168,12 +167,11 @@ def test_a_copy_on_the_cpu_computes_the_same():
 
 
 def test_a_command_that_fills_the_gpu_ends_in_a_sentence(capsys: pytest.CaptureFixture[str]):
-    def full(_: argparse.Namespace) -> int:
+    def fill() -> int:
+        """Fill the memory."""
         raise torch.OutOfMemoryError
 
-    parser = argparse.ArgumentParser()
-    parser.set_defaults(run=full)
-    assert run_program(lambda: parser, []) == 2
+    assert run_program("program", None, lambda: {"fill": fill}, ["fill"]) == 2
     assert (
         capsys.readouterr().err == "The GPU has no memory left: ask for less at once, or use --device cpu.\n"
     )

@@ -8,7 +8,7 @@ from closed_form import CASES
 from corpus import number_pairs
 
 from transformer.batches import translate_all
-from transformer.commands.translate import corpus_scores
+from transformer.commands.evaluate import corpus_scores
 from transformer.model import Transformer
 from transformer.text.pairs import SentencePair
 from transformer.training.progress import TerminalLine

@@ -1,0 +1,130 @@
+"""Options that a function's signature makes: what they read, what they refuse, what `--help` says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from transformer.commands.program import Commands, OutputFile, run_program
+from transformer.text.kinds import at_least, one_of, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """A group of options."""
+
+    width: Annotated[int, whole(1, 9), "beam width"] = 1
+    rule: Annotated[str, one_of("sum", "mean"), "how it scores"] = "sum"
+
+    def __post_init__(self) -> None:
+        at_least(1).check("The width", self.width)
+
+
+def pair(word: str) -> tuple[int, int]:
+    """Two numbers with a dot between them."""
+    if word.count(".") != 1:
+        raise ValueError(f"{word} is no pair.")
+    return int(word[0]), int(word[2])
+
+
+TABLE = {"d_model": Annotated[int, "width"], "dropout": Annotated[float, "a share, such as 10 %"]}
+CALLS: list[dict[str, Any]] = []
+
+
+def work(
+    name: Annotated[str, "NAME", "a name"],
+    files: Annotated[tuple[Path, ...], "FILE", "files"] = (),
+    *,
+    search: Search,
+    sizes: Annotated[dict[str, Any], TABLE],
+    output: Annotated[OutputFile | None, "FILE", "a file"] = None,
+    why: Annotated[list[int] | None, "STEP", "a step"] = None,
+    ways: Annotated[tuple[Literal["a", "b"], ...], "ways"] = (),
+    head: Annotated[tuple[int, int] | None, pair, "LAYER.HEAD", "a head"] = None,
+    no_split: Annotated[bool, "at once"] = False,
+) -> int:
+    """Do some work, 100 % of it.
+
+    More about it.
+    """
+    CALLS.append(dict(locals()))
+    return 7
+
+
+def need(*, data: Annotated[str, "FILE", "data"]) -> int:
+    """Need an option."""
+    return len(data)
+
+
+def run(*words: str) -> int:
+    commands: Commands = {"work": work, "need": need, "more": {"work": work}}
+    return run_program("program", "About it.", lambda: commands, words)
+
+
+PLAIN: dict[str, Any] = {"name": "x", "files": (), "search": Search(), "sizes": {}, "output": None}
+PLAIN |= {"why": None, "ways": (), "head": None, "no_split": False}
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        ("work x", {}),
+        ("more work x y z", {"files": (Path("y"), Path("z"))}),
+        ("work --why 3 x --why 4", {"why": [3, 4]}),
+        ("work x --ways a b --no-split", {"ways": ("a", "b"), "no_split": True}),
+        ("work x --head 3.5 --d-model 8", {"head": (3, 5), "sizes": {"d_model": 8}}),
+        ("work x --width 4 --rule mean", {"search": Search(width=4, rule="mean")}),
+        ("work x --output here", {"output": Path("here")}),
+    ],
+)
+def test_a_function_is_called_with_the_values_of_its_options(words: str, values: dict[str, Any]) -> None:
+    assert run(*words.split()) == 7
+    assert CALLS.pop() == PLAIN | values
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("work", "work: the following arguments are required: NAME"),
+        ("need", "need: the following arguments are required: --data"),
+        ("more", "more: the following arguments are required: COMMAND"),
+        ("work x --width 10", "work: argument --width: it must be a whole number from 1 to 9, not '10'"),
+        ("work x --width a", "work: argument --width: it must be a whole number from 1 to 9, not 'a'"),
+        ("work x --why much", "work: argument --why: it must be a whole number, not 'much'"),
+        ("work x --dropout much", "work: argument --dropout: it must be a number, not 'much'"),
+        ("work x --rule max", "work: argument --rule: invalid choice: 'max' (choose from 'sum', 'mean')"),
+        ("work x --ways a c", "work: argument --ways: invalid choice: 'c' (choose from 'a', 'b')"),
+        ("work x --head 35", "work: argument --head: 35 is no pair"),
+        (
+            "work x --output /none/here",
+            "work: argument --output: There is no folder /none to write here into; make it first",
+        ),
+    ],
+)
+def test_a_wrong_word_is_one_sentence(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(*words.split())
+    assert ended.value.code == 2
+    assert capsys.readouterr() == ("", f"program {sentence}; --help lists the options.\n")
+
+
+def test_help_says_the_docstring_the_texts_and_the_defaults(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        run("work", "--help")
+    usage, about, _, *lines = [line for line in capsys.readouterr().out.splitlines() if line]
+    assert "[--why STEP] [--ways {a,b} [{a,b} ...]] [--head LAYER.HEAD] [--no-split]" in usage
+    assert about == "do some work, 100 % of it"
+    texts = {line.split("  ")[1].strip(): line.rpartition("  ")[2].strip() for line in lines if "  " in line}
+    assert texts["--width N"] == "beam width (default: 1)"
+    assert texts["--dropout X"] == "a share, such as 10 %"
+    assert texts["FILE"] == "files"
+    with pytest.raises(SystemExit):
+        run("--help")
+    assert "work  " in (out := capsys.readouterr().out)
+    assert "do some work, 100 % of it" in out

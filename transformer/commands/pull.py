@@ -1,0 +1,50 @@
+"""`python -m transformer pull`: downloads a model from the Hub."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+from transformer.commands.compress import check_new
+from transformer.hub.files import needed
+from transformer.storage.files import CheckpointError
+
+_EVERY = 0.2
+"""Seconds between two progress reports of a download."""
+
+
+def pull(
+    name: Annotated[str, "OWNER/MODEL", "name, such as Helsinki-NLP/opus-mt-en-de"],
+    *,
+    revision: Annotated[str | None, "branch, tag or commit"] = None,
+    output: Annotated[Path | None, "DIR", "copy the model to this new directory"] = None,
+) -> int:
+    """Download a model from the Hub, and print its directory."""
+    from transformer.hub.fetch import find  # here, since it loads the client of the Hub
+
+    if output is not None:
+        check_new(output)
+    terminal, last = sys.stderr.isatty(), time.monotonic()
+
+    def progress(done: int, total: int) -> None:
+        nonlocal last
+        if terminal and (done >= total or time.monotonic() - last >= _EVERY):
+            last, end = time.monotonic(), "\n" if done >= total else ""
+            print(f"\r{done / 1e6:,.0f} of {total / 1e6:,.0f} MB", end=end, file=sys.stderr, flush=True)
+
+    snapshot = find(name, revision, progress=progress)
+    print(f"{snapshot.title} is downloaded and complete.", file=sys.stderr)
+    if output is not None:
+        # Other programs may have downloaded more files to the same folder.
+        names = needed([path.name for path in snapshot.directory.iterdir() if path.is_file()], snapshot.name)
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+            for each in names:
+                shutil.copyfile(snapshot.directory / each, output / each)
+        except OSError as error:
+            raise CheckpointError(f"The model cannot be copied to {output}: {error.strerror}.") from error
+    print(output or snapshot.directory)
+    return 0

@@ -1,1 +1,0 @@
-"""Commands about how models were trained."""
