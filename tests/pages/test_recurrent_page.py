@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import pytest
 from app_pages import PAGES, feeds, named_charts, run, view
@@ -130,3 +131,13 @@ def test_what_the_gaussian_takes_is_not_said_to_lie_outside_the_window():
 def test_the_home_page_lays_out_only_the_maps_that_a_model_has():
     layout = view(run("app.py", model="recurrent/dot", text=TEXT))
     assert "encoder" not in json.dumps(layout["plots"])
+
+
+@pytest.mark.parametrize("model", [None, "recurrent/other"])
+def test_a_transformer_in_the_folder_is_no_recurrent_twin(folder, tmp_path, monkeypatch, model):
+    shutil.copytree(folder, tmp_path / "models")
+    shutil.copytree(folder / "positions" / "sinusoidal", tmp_path / "models" / "recurrent" / "other")
+    monkeypatch.setattr(catalogue, "BUNDLED", tmp_path / "models")
+    at = show(score="other", model=model)
+    assert {"cross recurrent", "cross transformer"} <= set(named_charts(at))
+    assert not any("other" in str(each.proto) for each in at.get("button_group"))

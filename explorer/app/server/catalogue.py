@@ -68,12 +68,17 @@ def on_disk() -> dict[str, Path]:
     return first | found | twins() | recurrent()
 
 
+def architecture(path: Path) -> object:
+    """What a directory's config says of its architecture; None for a Transformer, and for a damaged one."""
+    try:
+        return read_json(path / "config.json").get("architecture")
+    except ValueError:
+        return None
+
+
 def writes(path: Path) -> bool:
     """Whether a directory holds a language model: it reads no source, so it translates nothing."""
-    try:
-        return read_json(path / "config.json").get("architecture") == "language_model"
-    except ValueError:
-        return False
+    return architecture(path) == "language_model"
 
 
 def _in_folder(name: str, write: bool = False) -> dict[str, Path]:

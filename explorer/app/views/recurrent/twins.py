@@ -45,7 +45,8 @@ class TwinRun:
 
 def here() -> dict[str, Path]:
     """The recurrent twins that are here, by score."""
-    return {name.rpartition("/")[2]: path for name, path in catalogue.recurrent().items()}
+    paths = {name.rpartition("/")[2]: path for name, path in catalogue.recurrent().items()}
+    return {name: path for name, path in paths.items() if catalogue.architecture(path) == "recurrent"}
 
 
 def score_of(now: State) -> str | None:
