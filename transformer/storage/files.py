@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 MAX_JSON_BYTES = MAX_VOCABULARY_BYTES = 16 * 2**20
 """Vocabularies of OPUS-MT are below one MiB. Each byte of a file may take some 30 bytes of memory."""
@@ -51,6 +51,24 @@ def _sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def claimed(path: Path) -> IO[str] | None:
+    """An open file that no other process can claim while it stays open; None if another one has it.
+
+    On systems without `flock` (Windows) every claim is granted.
+    """
+    file = path.open("w", encoding="utf-8")
+    try:
+        import fcntl
+    except ImportError:
+        return file
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return file
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:

@@ -21,8 +21,7 @@ from safetensors import SafetensorError, safe_open
 
 from transformer.storage.description import CARD_FILE
 from transformer.storage.directory import save_checkpoint
-from transformer.storage.files import UNFINISHED, CheckpointError, write_atomically
-from transformer.storage.lock import claimed
+from transformer.storage.files import UNFINISHED, CheckpointError, claimed, write_atomically
 from transformer.storage.tensors import serialize_tensors
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.trainer import Trainer, TrainingStep

@@ -27,6 +27,8 @@ USED = "used"
 MOST_GRAPHS = 100
 """Most shapes of batches whose step is recorded."""
 BYTE_LEVELS = 256
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+"""What AdamW keeps of a weight."""
 
 
 @dataclass(frozen=True)
@@ -237,22 +239,18 @@ class Trainer:
         self.model.load_state_dict(_under(tensors, "model/"))
         if self.average:
             self.average = {name: each.to(self.device) for name, each in _under(tensors, "average/").items()}
-        state = self.optimizer.state_dict()
-        names = {id(parameter): name for name, parameter in self.model.named_parameters()}
-        order = [names[id(p)] for group in self.optimizer.param_groups for p in group["params"]]
-        state["state"] = {
-            index: {key: tensors[f"optimizer/{key}/{name}"] for key in ("step", "exp_avg", "exp_avg_sq")}
-            for index, name in enumerate(order)
-            if f"optimizer/step/{name}" in tensors
-        }
-        self.optimizer.load_state_dict(state)
+        for name, parameter in self.model.named_parameters():
+            if f"optimizer/step/{name}" in tensors:
+                self.optimizer.state[parameter] = {
+                    key: tensors[f"optimizer/{key}/{name}"].to(self.device) for key in MOMENTS
+                }
         cpu, cuda = (tensors.get(_random_name(name, self.workers.rank)) for name in ("cpu", "cuda"))
         if cpu is not None:  # missing if fewer processes wrote the state
             torch.set_rng_state(cpu)
         if cuda is not None and self.on_gpu:
             torch.cuda.set_rng_state(cuda, self.device)
         self.step = step
-        self.used = int(tensors[USED]) if USED in tensors else step * self.options.accumulate
+        self.used = int(tensors[USED])
         self._batches, self._next = None, []
 
 
