@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from transformer.config import ModelConfig, config_from
 from transformer.storage.files import SAFETENSORS, CheckpointError, read_json
 from transformer.storage.header import Header
-from transformer.storage.typed import typed
+from transformer.storage.packed import read_packed
+from transformer.storage.typed import read_typed, typed
 
 WEIGHTS_FILE = SAFETENSORS
 CONFIG_FILE = "config.json"
@@ -22,6 +23,9 @@ SURVEY_FILE = "survey.npz"
 HISTORY_FILE = "history.json"
 EXAMPLES_FILE = "examples.json"
 MEANS_FILE = "means.safetensors"
+T = TypeVar("T")
+DIGESTS = "digests"
+"""The field of a JSON file that holds the SHA-256 of the model's files."""
 Digests = dict[str, str]
 """SHA-256 by file."""
 MAX_PARAMETERS = 2_000_000_000
@@ -70,6 +74,20 @@ def model_digests(directory: Path) -> Digests:
     """SHA-256 of the files of a model directory that decide what the model computes."""
     names = (CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE)
     return {name: hashlib.sha256((directory / name).read_bytes()).hexdigest() for name in names}
+
+
+def measured(directory: Path, name: str) -> dict[str, Any] | None:
+    """Content of a file beside a model; None if absent or another model's; CheckpointError if damaged."""
+    path = directory / name
+    if not path.is_file():
+        return None
+    values = read_packed(path, only=())[0] if path.suffix == ".npz" else read_json(path)
+    return values if values.get(DIGESTS) == model_digests(directory) else None
+
+
+def measured_as(directory: Path, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
+    """The same, as ``read`` understands it."""
+    return None if measured(directory, name) is None else read_typed(directory / name, read)
 
 
 def weights_hash(directory: Path) -> str:

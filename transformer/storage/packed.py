@@ -53,16 +53,11 @@ class ArrayFile:
         """An array; KeyError if there is none, ArraysError if it is of another type, or cut off."""
         entry = self._entries[name]
         with self._archive.open(entry) as file:
-            version = np.lib.format.read_magic(file)
-            wide = version != (1, 0)
-            length = int.from_bytes(file.read(4 if wide else 2), "little")
-            if length > _MOST_HEADER:
-                raise ArraysError("The file describes an array at a length that no array needs.")
-            described = io.BytesIO(length.to_bytes(4 if wide else 2, "little") + file.read(length))
-            header: Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]]] = (
-                np.lib.format.read_array_header_2_0 if wide else np.lib.format.read_array_header_1_0
+            narrow = np.lib.format.read_magic(file) == (1, 0)
+            header: Callable[..., tuple[tuple[int, ...], bool, np.dtype[Any]]] = (
+                np.lib.format.read_array_header_1_0 if narrow else np.lib.format.read_array_header_2_0
             )
-            shape, fortran, dtype = header(described)
+            shape, fortran, dtype = header(file, max_header_size=_MOST_HEADER)
             if dtype not in types or fortran or any(n < 0 for n in shape):
                 raise ArraysError("The file holds an array that no file of this package has.")
             wanted = math.prod(map(int, shape)) * dtype.itemsize

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.storage.description import HISTORY_FILE, WEIGHTS_FILE, model_digests
+from transformer.storage.description import DIGESTS, HISTORY_FILE, WEIGHTS_FILE, measured_as, model_digests
 from transformer.storage.directory import step_of
 from transformer.storage.files import check_values, write_json
-from transformer.storage.marks import DIGESTS, measured_as
 from transformer.storage.typed import typed
 from transformer.text.pairs import DataError, read_lines
 

@@ -20,9 +20,8 @@ from explorer.lenses.heads.survey import Line, Survey, as_line
 from explorer.lenses.words.gold_links import ERRORS
 from transformer.config import AttentionKind, Head
 from transformer.families.registry import config_in
-from transformer.storage.description import SURVEY_FILE
+from transformer.storage.description import SURVEY_FILE, measured
 from transformer.storage.files import CheckpointError
-from transformer.storage.marks import measured
 from transformer.storage.packed import Arrays, read_packed, write_packed
 from transformer.text.links import GoldPair
 
