@@ -16,7 +16,7 @@ from transformer.encodings import REGISTRY
 
 LIGHT = (
     "transformer",
-    "transformer.hub.cache",
+    "transformer.hub.files",
     "explorer.lenses.words.reading",
     "transformer.interventions",
     "transformer.storage.description",

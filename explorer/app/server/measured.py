@@ -12,6 +12,7 @@ from explorer.app.server.source import Source
 from explorer.app.server.stores import declare, kept
 from explorer.lenses.heads.roles import surveyed
 from transformer.exports.maps import MappedRun, load_maps
+from transformer.storage.description import measured as of_the_model
 from transformer.storage.description import model_digests, read_heads
 from transformer.storage.files import read_json
 
@@ -55,10 +56,9 @@ def described(
         KeyError: it is a file, which has no directory.
         ValueError: the file is damaged.
     """
-    from transformer.storage import marks  # loads PyTorch, which pages with such a file have
 
     path = _directory(source)
-    found: dict[str, Any] = kept(MEASURED).get((file, source), lambda: marks.measured(path, file) or {})
+    found: dict[str, Any] = kept(MEASURED).get((file, source), lambda: of_the_model(path, file) or {})
     return found
 
 
