@@ -12,7 +12,6 @@ from itertools import islice
 import torch
 from torch import Tensor, nn
 
-from transformer.config import ModelConfig
 from transformer.layers import Layer
 from transformer.model import EncoderDecoder
 from transformer.training.data import Batch, EncodedPairs
@@ -52,30 +51,26 @@ class TrainingStep:
 
 
 class Cost:
-    """Floating-point operations of a step's matrix products, forward and backward.
+    """Floating-point operations of a step's products with matrices, forward and backward.
 
-    A product with a weight matrix of m × n entries costs 2·m·n per position, and the backward pass costs
-    twice the forward pass. Padding counts, since it is computed; softmax, LayerNorm and the optimiser do not.
+    A matrix of m × n entries costs 2·m·n per position, and the backward pass costs twice the forward pass.
+    Padding counts, since it is computed; queries times keys, below a hundredth for sentences, do not.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
-        d, heads = config.d_model, config.heads_width
-        per_position = dict.fromkeys(("encoder", "decoder"), 0.0) | {**config.products}
-        self._squares = dict.fromkeys(("encoder", "cross", "decoder"), 0.0)
-        for kind, site in config.sites.items():
-            per_position[site.query_side] += site.n_layers * 2 * heads * d
-            per_position[site.key_side] += site.n_layers * 2 * heads * d
-            self._squares[kind.value] = site.n_layers * 2.0 * heads
-        self._source, self._target = per_position["encoder"], per_position["decoder"]
-        self._token = d * config.n_target_pieces
+    def __init__(self, model: EncoderDecoder) -> None:
+        numbers = {
+            name: sum(each.numel() for each in module.parameters() if each.dim() > 1)
+            for name, module in model.named_modules()
+            if isinstance(module, nn.Linear | nn.RNNBase) and module is not model.output
+        }
+        self._source = sum(count for name, count in numbers.items() if name.startswith("encoder."))
+        self._target = sum(numbers.values()) - self._source
+        self._token = model.projection[0].numel()
 
     def __call__(self, batch: Batch) -> float:
         """Of a batch."""
         rows, source, target = batch.shape
-        attention = source * (source * self._squares["encoder"] + target * self._squares["cross"])
-        attention += target * target * self._squares["decoder"]
-        row = source * self._source + target * self._target + attention
-        return 6.0 * (rows * row + batch.tokens * self._token)
+        return 6.0 * (rows * (source * self._source + target * self._target) + batch.tokens * self._token)
 
 
 class ByteDropout(nn.Module):
@@ -126,7 +121,7 @@ class Trainer:
         weights = model.state_dict() if options.average_decay else {}
         self.average = {name: tensor.detach().clone() for name, tensor in weights.items()}
         self._loss = workers.share(SummedLoss(model, options.label_smoothing, self.dtype))
-        self._cost = Cost(model.config)
+        self._cost = Cost(model)
         self._graphs: dict[tuple[int, int, int], _Recorded | None] = {}
         self._stream = torch.cuda.Stream(self.device) if self.on_gpu else None  # type: ignore[no-untyped-call]
         workers.part_random(options.seed)
