@@ -47,7 +47,7 @@ class TrainingOptions:
     seed: Annotated[int, "seed of weights, data order and dropout"] = 1
     evaluate_every: Annotated[_Count, "steps between evaluations"] = 500  # the last step always does both
     checkpoint_every: Annotated[_Count, "steps between checkpoints"] = 250
-    compile: Annotated[bool, "compile the model with torch.compile"] = False  # on CUDA
+    compile: Annotated[bool, "compile the layers with torch.compile"] = False  # on CUDA
     # Weights, sums and optimiser stay in float32, and "auto" is "float32". On a GPU, and on a CPU with 16-bit
     # units, "bfloat16" can be twice as fast.
     precision: Annotated[Precision, "type of matrix products: auto, float32 or bfloat16"] = "auto"
