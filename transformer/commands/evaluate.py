@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated
 
 from transformer.batches import BATCH_POSITIONS, translate_all
 from transformer.commands.lines import unread, warn_unread
@@ -17,15 +16,12 @@ from transformer.training.data import encode_pairs
 from transformer.training.loss import evaluate_loss
 
 
-def evaluate(
-    *,
-    model: TranslatorOptions,
-    data: Annotated[str, "FILE", "source<TAB>target lines (.gz too)"],
-    beam: BeamOptions,
-) -> int:
+def evaluate(*, model: TranslatorOptions, data: str, beam: BeamOptions) -> int:
     """Translate a file and score it with sacreBLEU.
 
     The loss is in nats per token; there is none if the vocabulary is not one of this package.
+
+    data [FILE]: source<TAB>target lines (.gz too)
     """
     pairs, loss = read_pairs(data), None
     with model.open_in_job(beam) as (translator, workers):
