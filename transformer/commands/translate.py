@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from transformer.batches import translate_all
 from transformer.beam import SearchTree
-from transformer.commands.lines import AT_ONCE, answer_lines, line_text, name_bad, warn_unread
+from transformer.commands.lines import AT_ONCE, Answer, answer_lines, line_text, name_bad, warn_unread
 from transformer.commands.models import BeamOptions, Json, TranslatorOptions
 from transformer.commands.program import OutputFile
 from transformer.requests import LEFT_OUT, leaves_out
@@ -59,13 +59,10 @@ def translate(
     if file is not None and output is not None:
         return _translate_file(translator, file, output, beam.beam_size, no_split)
 
-    def answer(text: str) -> tuple[Json, str, Iterable[str]]:
+    def answer(text: str) -> Answer:
         best: list[Json] = []
-        blank = not text.strip()
-        parts = () if blank else (text,) if n_best or no_split else translator.sentences(text)
-        search = partial(
-            translator.translate, beam_size=beam.beam_size, capture=False, tree=n_best is not None
-        )
+        parts = () if not text.strip() else (text,) if n_best or no_split else translator.sentences(text)
+        search = partial(translator.translate, beam_size=beam.beam_size, capture=False, tree=bool(n_best))
         whole = TranslatedText(tuple(map(search, parts)))
         values: Json = {
             "text": whole.runs[0].text if len(parts) == 1 else whole.text,

@@ -108,8 +108,8 @@ def save_trace(translation: Translation, target: File, model: Network | None = N
         translation = replace(translation, model_sha256=model_digest(model))
         for kind, layer in trace.places:
             value = trace.layer(kind, layer).value @ torch.from_numpy(model.output_projection(kind, layer))
-            path = trace.config.sites[kind].sublayer(layer).path
-            tensors[f"{path}.value_norms"] = value.norm(dim=-1)
+            sublayer = trace.config.sites[kind].sublayer(layer)
+            tensors[f"{sublayer.path}.value_norms"] = value.norm(dim=-1)
     meta = {
         "version": VERSION,
         "run": run_to_dict(translation),

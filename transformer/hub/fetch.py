@@ -91,10 +91,8 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
         if file.size > most and not file.name.endswith((".safetensors", ".bin")):
             raise HubError(f"{name}: {file.name} has {size(file.size)}, which is too large for this file.")
     if (total := sum(file.size for file in chosen)) > hub.most_bytes:
-        raise HubError(
-            f"{name} has {size(total)}, but downloads are limited to {size(hub.most_bytes)}; "
-            f"{LIMIT_VARIABLE} changes the limit."
-        )
+        limit = f"downloads are limited to {size(hub.most_bytes)}; {LIMIT_VARIABLE} changes the limit"
+        raise HubError(f"{name} has {size(total)}, but {limit}.")
     config_file = next(file for file in chosen if file.name == CONFIG_FILE)
     directory = _download(name, commit, config_file, hub).parent
     with in_words_of(f"{name}@{commit[:8]}", directory):
@@ -120,9 +118,8 @@ def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None
     nbytes = sum(file.size for file in offer.files if not (directory / file.name).exists())
     hub.cache.mkdir(parents=True, exist_ok=True)
     if nbytes > (free := shutil.disk_usage(hub.cache).free):
-        raise HubError(
-            f"{offer.name} needs {size(nbytes)} on the disk, but only {size(free)} is free in {hub.cache}."
-        )
+        room = f"only {size(free)} is free in {hub.cache}"
+        raise HubError(f"{offer.name} needs {size(nbytes)} on the disk, but {room}.")
     done = 0
 
     def count(nbytes: int) -> None:
