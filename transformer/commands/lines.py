@@ -86,8 +86,8 @@ def answer_pairs(
         answers = dict(zip(pairs, list(answer(list(pairs.values()))), strict=True))
         bad += errors.values()
         for number, _ in part if first else ():
-            error = {"error": errors[number]} if number in errors else {}
-            write(*answers.get(number, (empty | error, "")))
+            wrong = {"error": errors[number]} if number in errors else {}
+            write(*answers.get(number, (empty | wrong, "")))
     return name_bad(bad) if first else 0
 
 
