@@ -1,10 +1,10 @@
 """A program of several commands, each a function: its signature and docstring make the options. No PyTorch.
 
-The first line of the docstring is the help. A line ``name [PLACEHOLDER]: text`` describes a parameter; the
-placeholder may be left out. A parameter that may be given by place is an argument, one after ``*`` the option
-of its name. A dataclass as a type stands for the options that are its fields, and a ``dict`` beside a table
-of types for those options of the table that were given; what stands beside a type are the kinds of its values
-(``transformer.text.kinds``), a function that reads a word, and, in a table, the help.
+The first line of the docstring is the help. A parameter that may be given by place is an argument, one after
+``*`` the option of its name. A dataclass as a type stands for the options that are its fields, and a ``dict``
+beside a table of types for those options of the table that were given. What stands beside a type are the
+kinds of its values (``transformer.text.kinds``), a function that reads a word, a placeholder, the help; those
+that do not fit there are a line ``name [PLACEHOLDER]: help`` of the docstring.
 """
 
 from __future__ import annotations
@@ -116,28 +116,24 @@ def _add_parameters(parser: argparse.ArgumentParser, function: Callable[..., Any
     """Adds the parameters of a function, or the fields of a dataclass; what calls it with their values."""
     hints, texts, makers = get_type_hints(function, include_extras=True), _texts(function), dict[str, Maker]()
     for name, parameter in signature(function).parameters.items():
-        hint, default = hints[name], parameter.default
-        table = next((each for each in get_args(hint) if isinstance(each, Mapping)), None)
-        if isinstance(hint, type) and is_dataclass(hint):
-            makers[name] = _add_parameters(parser, hint)
-        elif table is not None:
-            for each, of in table.items():
-                _add(parser, each, declared(of), None)
-            makers[name] = partial(_chosen, tuple(table))
-        else:
-            value = declared(hint)
-            value = replace(value, notes=(*value.notes, *texts.get(name, ())))
-            _add(parser, name, value, default, parameter.kind is Parameter.KEYWORD_ONLY)
-            makers[name] = partial(_value, name, value.many)
+        makers[name] = _add_parameter(parser, parameter, hints[name], texts.get(name, ()))
     return lambda values: function(**{name: maker(values) for name, maker in makers.items()})
 
 
-def _chosen(names: tuple[str, ...], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: values[name] for name in names if values[name] is not None}
-
-
-def _value(name: str, many: bool, values: Mapping[str, Any]) -> Any:
-    return tuple(values[name]) if many else values[name]
+def _add_parameter(
+    parser: argparse.ArgumentParser, parameter: Parameter, hint: Any, notes: tuple[str, ...]
+) -> Maker:
+    name, table = parameter.name, next((each for each in get_args(hint) if isinstance(each, Mapping)), None)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _add_parameters(parser, hint)
+    if table is not None:
+        for each, kind in table.items():
+            _add(parser, each, declared(kind), None)
+        return lambda values: {each: values[each] for each in table if values[each] is not None}
+    value = declared(hint)
+    value = replace(value, notes=(*value.notes, *notes))
+    _add(parser, name, value, parameter.default, parameter.kind is Parameter.KEYWORD_ONLY)
+    return lambda values: tuple(values[name]) if value.many else values[name]
 
 
 def _add(
