@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -91,5 +91,4 @@ def load_maps(path: str | Path) -> MappedRun:
         array.flags.writeable = False
     meta = json.loads(arrays["meta"].tobytes())
     run = run_from_dict(meta["run"])
-    known = {each.name: getattr(run, each.name) for each in fields(run)}
-    return MappedRun(**known, arrays=arrays, checks=meta["checks"], digests=meta["digests"])
+    return MappedRun(**vars(run), arrays=arrays, checks=meta["checks"], digests=meta["digests"])

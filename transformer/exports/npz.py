@@ -52,6 +52,7 @@ from transformer.view import AS_RECORDED, AuditReport, Check
 
 VERSION = 4
 ONE_MATRIX = "The file is JSON, which holds one matrix and is not opened again: save the run as NPZ."
+HOOKED = "Hooks changed this translation, so it cannot be saved as a trace; translate without hooks."
 MAX_BYTES = 256 * 2**20
 """Most bytes that a file may unpack to."""
 MOST_JSON = 4 * 2**20
@@ -82,40 +83,29 @@ def save_trace(translation: Translation, target: File, model: Network | None = N
     """Writes a translation, made with ``capture=True`` and without hooks, with everything that was recorded.
 
     The file gets the model's digest, and the norms of the values after its W_O. Without a model, it gets only
-    what an earlier file held.
-
-    Raises:
-        NotCapturedError: Nothing was recorded.
-        TraceFileError: Hooks changed the run, or the run holds numbers that are not finite.
+    what an earlier file held. NotCapturedError if nothing was recorded; TraceFileError if hooks changed the
+    run, or it holds numbers that are not finite.
     """
     trace = translation.attention
     if trace is None:
         raise NotCapturedError("Attention was not recorded; translate with capture=True.")
     if trace.functions:
-        raise TraceFileError(
-            "Hooks changed this translation, so it cannot be saved as a trace; translate without hooks."
-        )
-    stream = any(value.part == "stream" for value in trace.interventions)
-    tensors = {
-        name: each
-        for name, each in trace.tensors.items()
-        if stream or name.removesuffix(".own").rpartition(".")[2] not in STREAM
-    }
-    tensors |= {
-        f"change.{i}": c.material.float() for i, c in enumerate(trace.changes) if c.material is not None
-    }
+        raise TraceFileError(HOOKED)
+    stream, recorded = any(each.part == "stream" for each in trace.interventions), trace.tensors.items()
+    plain = {name: name.removesuffix(".own").rpartition(".")[2] for name in trace.tensors}
+    tensors = {name: each for name, each in recorded if stream or plain[name] not in STREAM}
+    for i, change in enumerate(trace.changes):
+        if change.material is not None:
+            tensors[f"change.{i}"] = change.material.float()
     if model is not None:
         translation = replace(translation, model_sha256=model_digest(model))
         for kind, layer in trace.places:
             value = trace.layer(kind, layer).value @ torch.from_numpy(model.output_projection(kind, layer))
             sublayer = trace.config.sites[kind].sublayer(layer)
             tensors[f"{sublayer.path}.value_norms"] = value.norm(dim=-1)
-    meta = {
-        "version": VERSION,
-        "run": run_to_dict(translation),
-        "dtype": str(trace.dtype).removeprefix("torch."),
-        "replay_error": max(c.value for c in trace.audit().checks if c.name.startswith("log-probabilities")),
-    }
+    replayed = [c.value for c in trace.audit().checks if c.name.startswith("log-probabilities")]
+    meta = {"version": VERSION, "run": run_to_dict(translation), "replay_error": max(replayed)}
+    meta["dtype"] = str(trace.dtype).removeprefix("torch.")
     try:
         content = json.dumps(meta, ensure_ascii=False, allow_nan=False).encode()
     except ValueError as error:
@@ -130,10 +120,7 @@ def save_trace(translation: Translation, target: File, model: Network | None = N
 
 
 def load_trace(source: File) -> Translation:
-    """Opens a file that ``save_trace`` wrote.
-
-    All checks that need no model run again. The difference between the log-probabilities of the replay and of
-    the decode comes from the file.
+    """Opens a file that ``save_trace`` wrote; all checks that need no model run again.
 
     TraceFileError if the file is damaged, foreign, too large, or its parts contradict each other.
     """
@@ -163,9 +150,7 @@ def _read(file: IO[bytes]) -> Translation:
         raise TraceFileError("The file was written by another version of this package.")
     run = run_from_dict(meta["run"])
     tensors = _tensors(run, {name: stored.read(name, _TYPES) for name in stored.names() if name != "meta"})
-    changes = tuple(
-        Change(value, tensors.pop(f"change.{i}", None)) for i, value in enumerate(run.interventions)
-    )
+    changes = tuple(Change(do, tensors.pop(f"change.{i}", None)) for i, do in enumerate(run.interventions))
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[meta["dtype"]]
     others = [Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype])]
     if run.interventions:
@@ -191,8 +176,9 @@ def _tensors(run: Translation, arrays: Mapping[str, NDArray[Any]]) -> dict[str, 
         if plain not in shapes:
             raise TraceFileError(f"The file holds the array {name[:60]!r}, which its run does not have.")
         shape, dtype = shapes[plain], "bool" if plain.endswith(".padding") else "float32"
-        lengths = tuple(n if m is None else m for n, m in zip(array.shape, shape, strict=False))
-        fits = len(lengths) == len(shape) and lengths == array.shape
+        fits = array.ndim == len(shape) and all(
+            m in (n, None) for n, m in zip(array.shape, shape, strict=True)
+        )
         if (not fits and not plain.endswith(".bias")) or array.dtype != dtype:
             raise TraceFileError(
                 f"The array {name} has the shape {array.shape} and the type {array.dtype}; "

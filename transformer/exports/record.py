@@ -31,12 +31,14 @@ def _expect(fits: bool, what: str) -> None:
         raise TraceFileError(f"The file holds something else where {what} belongs.")
 
 
-def _text(longest: int) -> Reader:
-    """Reads a text that UTF-8 can hold."""
+def _text(longest: int, pattern: str = r"(?s:.*)", wrong: str = "") -> Reader:
+    """Reads a text that UTF-8 can hold; TraceFileError with the sentence ``wrong`` if it has another form."""
 
     def read(value: Any) -> str:
         _expect(isinstance(value, str) and len(value) <= longest, "a text")
         value.encode("utf-8")
+        if not re.fullmatch(pattern, value):
+            raise TraceFileError(wrong)
         return str(value)
 
     return read
@@ -67,18 +69,6 @@ def _log_prob(value: Any) -> float:
     return float(value)
 
 
-def _method(value: Any) -> str:
-    if not re.fullmatch(r"greedy|forced|beam-\d{1,3}|sample-\d{1,10}", _NAME(value)):
-        raise TraceFileError("The file names a way of decoding that does not exist.")
-    return str(value)
-
-
-def _digest(value: Any) -> str | None:
-    if value is not None and not re.fullmatch(r"[0-9a-f]{64}", _NAME(value)):
-        raise TraceFileError("The file's digest of the model is not a valid digest.")
-    return None if value is None else str(value)
-
-
 def _alternative(values: Any) -> Alternative:
     token, token_id, log_prob = values
     return Alternative(_TOKEN(token), _whole(token_id), _log_prob(log_prob))
@@ -93,6 +83,9 @@ def _step(values: Any) -> DecodeStep:
 
 
 _TOKEN, _NAME, _TEXT = _text(1_000), _text(200), _text(200_000)
+_METHODS = r"greedy|forced|beam-\d{1,3}|sample-\d{1,10}"
+_METHOD = _text(200, _METHODS, "The file names a way of decoding that does not exist.")
+_DIGEST = _text(64, "[0-9a-f]{64}", "The file's digest of the model is not a valid digest.")
 _TOKENS = _list(_TOKEN, MOST_TOKENS)
 _STEP: dict[str, Reader] = {"token": _TOKEN, "token_id": _whole, "log_prob": _log_prob, "parent": _whole}
 _STEP["alternatives"] = _list(_alternative, MOST_ALTERNATIVES)
@@ -103,9 +96,9 @@ _RUN: dict[str, Reader] = {
     "decoder_input_tokens": _TOKENS,
     "target_tokens": _TOKENS,
     "steps": _list(_step, MOST_TOKENS),
-    "method": _method,
+    "method": _METHOD,
     "model": _NAME,
-    "model_sha256": _digest,
+    "model_sha256": lambda value: None if value is None else _DIGEST(value),
     "config": config_from,
     "notes": _list(_TEXT, MOST_ALTERNATIVES),
 }
