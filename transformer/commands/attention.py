@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -60,18 +61,11 @@ def attention(
 
 
 def _view_values(view: HeadView) -> Json:
-    return {
-        "kind": view.kind.value,
-        "layer": view.layer,
-        "head": view.head,
-        "query_tokens": view.query_tokens,
-        "predicted_tokens": view.predicted_tokens,
-        "key_tokens": view.key_tokens,
-        "scores": np.round(view.scores.astype(float), 6).tolist(),
-        "mask": view.mask.tolist(),
-        "weights": np.round(view.weights.astype(float), 6).tolist(),
-        "audit_passed": view.audit.passed,
-    }
+    names = ("layer", "head", "query_tokens", "predicted_tokens", "key_tokens")
+    scores, weights = (np.round(each.astype(float), 6).tolist() for each in (view.scores, view.weights))
+    values = {"kind": view.kind.value} | {name: getattr(view, name) for name in names}
+    values |= {"scores": scores, "mask": view.mask.tolist(), "weights": weights}
+    return values | {"audit_passed": view.audit.passed}
 
 
 def _save_view(path: Path, view: HeadView) -> None:
@@ -79,29 +73,27 @@ def _save_view(path: Path, view: HeadView) -> None:
     if path.suffix == ".json":
         write_atomically(path, json.dumps(values, ensure_ascii=False).encode())
         return
-    arrays = {name: getattr(view, name) for name in ("scores", "mask", "weights")}
-    arrays |= {name: np.array(values[name]) for name in ("kind", "layer", "head")}
-    for name in ("query_tokens", "predicted_tokens", "key_tokens"):
-        arrays[name] = np.array(values[name] or (), dtype=str)
-    write_arrays(path, arrays)
+    arrays = {name: np.array(values[name]) for name in ("kind", "layer", "head")}
+    arrays |= {name: np.array(values[name] or (), str) for name in values if name.endswith("_tokens")}
+    write_arrays(path, arrays | {name: getattr(view, name) for name in ("scores", "mask", "weights")})
 
 
 def _table(translation: Translation, view: HeadView) -> str:
-    labels, predicted = list(map(_short, view.query_tokens)), view.predicted_tokens
-    if predicted is not None:
-        labels = [f"{label} → {_short(token)}" for label, token in zip(labels, predicted, strict=True)]
-    lines = [
-        f"{translation.source_text} → {translation.text}",
-        f"{view.kind.value} attention, layer {view.layer + 1}, head {view.head + 1}: weights; "
-        "rows are queries" + ("" if predicted is None else " (token read → token predicted)"),
-    ]
-    width = max(map(len, labels))
-    lines.append(" " * width + "".join(f" {_short(key):>{CELL_WIDTH}}" for key in view.key_tokens))
+    labels, rows = list(map(_short, view.query_tokens)), "rows are queries"
+    if (predicted := view.predicted_tokens) is not None:
+        rows += " (token read → token predicted)"
+        labels = [f"{each} → {_short(token)}" for each, token in zip(labels, predicted, strict=True)]
+    place = f"{view.kind.value} attention, layer {view.layer + 1}, head {view.head + 1}"
+    width, lines = max(map(len, labels)), [f"{translation.source_text} → {translation.text}"]
+    lines += [f"{place}: weights; {rows}", " " * width + _row(map(_short, view.key_tokens))]
     for label, weights, mask in zip(labels, view.weights, view.mask, strict=True):
         cells = (f"{weight:.2f}" if seen else "-" for weight, seen in zip(weights, mask, strict=True))
-        lines.append(f"{label:<{width}}" + "".join(f" {cell:>{CELL_WIDTH}}" for cell in cells))
-    lines.append(f"audit: {'passed' if view.audit.passed else 'FAILED'}")
-    return "\n".join(lines)
+        lines.append(f"{label:<{width}}" + _row(cells))
+    return "\n".join([*lines, f"audit: {'passed' if view.audit.passed else 'FAILED'}"])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "".join(f" {cell:>{CELL_WIDTH}}" for cell in cells)
 
 
 def _short(piece: str) -> str:

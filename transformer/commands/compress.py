@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
 from transformer.hub.sources import open_model
 from transformer.storage.description import WEIGHTS_FILE
@@ -14,14 +13,13 @@ from transformer.storage.files import CheckpointError
 from transformer.text.tokenizer import Tokenizer
 
 
-def compress(
-    *,
-    model: Annotated[str, "MODEL", "a directory, or a Hub name"],
-    output: Annotated[Path, "DIR", "the new directory"],
-) -> int:
+def compress(*, model: str, output: Path) -> int:
     """Store a model in 8 bits.
 
     What was measured on the model has to be measured on it again.
+
+    model [MODEL]: a directory, or a Hub name
+    output [DIR]: the new directory
     """
     check_new(output)
     _, checkpoint = open_model(model)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated
 
 from transformer.batches import BATCH_POSITIONS, translate_all
 from transformer.commands.lines import unread, warn_unread
@@ -17,15 +16,12 @@ from transformer.training.data import encode_pairs
 from transformer.training.loss import evaluate_loss
 
 
-def evaluate(
-    *,
-    model: TranslatorOptions,
-    data: Annotated[str, "FILE", "source<TAB>target lines (.gz too)"],
-    beam: BeamOptions,
-) -> int:
+def evaluate(*, model: TranslatorOptions, data: str, beam: BeamOptions) -> int:
     """Translate a file and score it with sacreBLEU.
 
     The loss is in nats per token; there is none if the vocabulary is not one of this package.
+
+    data [FILE]: source<TAB>target lines (.gz too)
     """
     pairs, loss = read_pairs(data), None
     with model.open_in_job(beam) as (translator, workers):
@@ -47,14 +43,13 @@ def evaluate(
             loss = round(evaluate_loss(translator.model, encoded, BATCH_POSITIONS, workers=workers), 4)
         if not workers.first:
             return 0
-    values = corpus_scores(outputs, pairs) | {"loss": loss, "tokens_per_second": round(tokens / seconds, 1)}
+    scores, speed = corpus_scores(outputs, pairs), round(tokens / seconds, 1)
+    lines = [f"BLEU {scores['bleu']:.2f}   {scores['signature']}"]
+    lines += [f"chrF {scores['chrf']:.2f}   {scores['chrf_signature']}"]
+    lines += [] if loss is None else [f"loss {loss:.3f} nats per token"]
+    lines += [f"{speed:,.0f} target tokens/s, {len(pairs):,} sentences"]
+    values = scores | {"loss": loss, "tokens_per_second": speed}
     values |= {"sentences": len(pairs), "beam_size": beam.beam_size}
-    lines = [
-        f"BLEU {values['bleu']:.2f}   {values['signature']}",
-        f"chrF {values['chrf']:.2f}   {values['chrf_signature']}",
-        *([] if loss is None else [f"loss {loss:.3f} nats per token"]),
-        f"{values['tokens_per_second']:,.0f} target tokens/s, {len(pairs):,} sentences",
-    ]
     model.write(translator, values, "\n".join(lines))
     return 0
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from typing import Annotated
 
 import numpy as np
 
 from transformer import batches
-from transformer.commands.lines import answer_lines
+from transformer.commands.lines import Answer, answer_lines
 from transformer.commands.models import BeamOptions, Json, LanguageModelOptions
 from transformer.commands.program import OutputFile
 from transformer.sampling import Sampling
@@ -33,51 +32,40 @@ def generate(
     """Continue texts, or the lines of standard input, with a language model."""
     generator = model.open(beam)
     sampling = Sampling(temperature, top_k, top_p, seed) if sample else None
+    options: Json = {"sample": sampling, "max_length": max_length, "beam_size": beam.beam_size}
 
-    def answer(text: str) -> tuple[Json, str, Iterable[str]]:
-        run = generator.generate(
-            text, capture=False, sample=sampling, max_length=max_length, beam_size=beam.beam_size
-        )
-        values = {
-            "text": run.text,
-            "prompt": run.prompt,
-            "given": run.given,
-            "tokens": run.target_tokens,
-            "log_probs": [round(value, 5) for value in run.log_probs],
-        }
-        return values, run.text, run.notes
+    def answer(text: str) -> Answer:
+        run = generator.generate(text, capture=False, **options)
+        log_probs = [round(value, 5) for value in run.log_probs]
+        values: Json = {"text": run.text, "prompt": run.prompt, "given": run.given}
+        return values | {"tokens": run.target_tokens, "log_probs": log_probs}, run.text, run.notes
 
     return answer_lines(prompts, answer, partial(model.write, generator))
 
 
 def perplexity(
-    *,
-    model: LanguageModelOptions,
-    data: Annotated[tuple[str, ...], "FILE", "texts to score, one a line"],
-    output: Annotated[OutputFile | None, "FILE", "also write the numbers as JSON"] = None,
+    *, model: LanguageModelOptions, data: tuple[str, ...], output: OutputFile | None = None
 ) -> int:
-    """Perplexity of a language model per word and per piece."""
-    generator = model.open()
+    """Perplexity of a language model per word and per piece.
+
+    data [FILE]: texts to score, one a line
+    output [FILE]: also write the numbers as JSON
+    """
+    generator, results = model.open(), dict[str, Json]()
     texts = {path: list(read_texts(path)) for path in data}
-    for path, lines in texts.items():
-        if not lines:
-            raise DataError(f"{path}: there is no text in this file.")
-    results = dict[str, Json]()
+    if empty := [path for path, lines in texts.items() if not lines]:
+        raise DataError(f"{empty[0]}: there is no text in this file.")
     for path, lines in texts.items():
         log_probs = np.array([sum(each) for each in batches.forced_log_probs(generator, lines)])
         words, pieces = [len(text.split()) for text in lines], [len(generator.ids(text)) for text in lines]
-        results[path] = {
-            "texts": len(lines),
-            "words": sum(words),
-            "pieces": sum(pieces),
-            "per_word": batches.perplexity(log_probs, words),
-            "per_piece": batches.perplexity(log_probs, pieces),
-        }
-    for path, values in results.items():
+        per_word, per_piece = (batches.perplexity(log_probs, units) for units in (words, pieces))
+        values: Json = {"texts": len(lines), "words": sum(words), "pieces": sum(pieces)}
+        values |= {"per_word": per_word, "per_piece": per_piece}
         text = (
-            f"{path}: {values['texts']:,} texts, {values['words']:,} words, {values['pieces']:,} pieces\n"
-            f"  perplexity per word {values['per_word']:.1f}, per piece {values['per_piece']:.1f}"
+            f"{path}: {len(lines):,} texts, {sum(words):,} words, {sum(pieces):,} pieces\n"
+            f"  perplexity per word {per_word:.1f}, per piece {per_piece:.1f}"
         )
+        results[path] = values
         model.write(generator, {"data": path, **values}, text)
     if output is not None:
         write_json(output, {"data": results})

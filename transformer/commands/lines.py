@@ -18,6 +18,8 @@ AT_ONCE = 1000
 """Lines that are computed before any is written."""
 MOST_NAMED = 20
 """Bad lines that are named one by one."""
+Answer = tuple[dict[str, Any], str, Iterable[str]]
+"""What a text is answered, as JSON and as a line, and notes about it."""
 _ESCAPED = re.compile("[\udc80-\udcff]")
 
 
@@ -34,8 +36,7 @@ def line_text(words: str | bytes) -> str:
 
 def answer_lines(
     texts: Sequence[str],  # without any, the lines of standard input
-    # what a text is answered, as JSON and as a line, and notes about it; ValueError for a bad text
-    answer: Callable[[str], tuple[dict[str, Any], str, Iterable[str]]],
+    answer: Callable[[str], Answer],  # ValueError for a bad text
     write: Callable[[dict[str, Any], str], None],
     nothing: str = "",  # the message of a DataError if there is no text; without one, that is no error
 ) -> int:
@@ -69,28 +70,25 @@ def answer_pairs(
 
     DataError if the file is missing or damaged.
     """
-
-    def read(number: int, line: str) -> tuple[SentencePair | None, str]:
-        """The pair, if there is one, and why there is none, unless the line is blank."""
-        if not line.strip():
-            return None, ""
-        place = f"{path}:{number}: "
-        try:
-            columns = line_text(line).split("\t")
-            whole = "\t".join(columns[:2] if linked and len(columns) == 3 else columns)
-            check(pair := parse_pair(path, number, whole))
-        except ValueError as error:
-            return None, place + str(error).removeprefix(place)
-        return pair, ""
-
-    bad = list[str]()
-    lines = (read(*each) for each in read_lines(path, errors="surrogateescape"))
+    bad, lines = list[str](), read_lines(path, errors="surrogateescape")
     while part := list(islice(lines, AT_ONCE)):
-        answers = iter(list(answer([pair for pair, _ in part if pair is not None])))
-        for pair, error in part if first else ():
-            bad += [error] if error else []
-            write(*((empty | ({"error": error} if error else {}), "") if pair is None else next(answers)))
-    return name_bad(bad)
+        pairs, errors = dict[int, SentencePair](), dict[int, str]()
+        for number, line in part:
+            place = f"{path}:{number}: "
+            try:
+                columns = line_text(line).split("\t")
+                whole = "\t".join(columns[:2] if linked and len(columns) == 3 else columns)
+                if line.strip():
+                    check(pair := parse_pair(path, number, whole))
+                    pairs[number] = pair
+            except ValueError as error:
+                errors[number] = place + str(error).removeprefix(place)
+        answers = dict(zip(pairs, list(answer(list(pairs.values()))), strict=True))
+        bad += errors.values()
+        for number, _ in part if first else ():
+            wrong = {"error": errors[number]} if number in errors else {}
+            write(*answers.get(number, (empty | wrong, "")))
+    return name_bad(bad) if first else 0
 
 
 def warn(notes: Iterable[str], where: str = "") -> None:

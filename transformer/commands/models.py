@@ -24,15 +24,14 @@ Device = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class BeamOptions:
-    """How a command searches; ValueError for a beam narrower than 1."""
+    """How a command searches; ValueError for a beam narrower than 1.
+
+    length_offset [K]: divide by ((K + length) / (K + 1))^a instead; 5 is the formula of Wu et al. (2016)
+    """
 
     beam_size: Annotated[int, "beam width; 1 is greedy"] = 1
     length_penalty: Annotated[float | None, "A", "a of a beam's score, sum of log p / length^a"] = None
-    length_offset: Annotated[
-        int | None,
-        "K",
-        "divide by ((K + length) / (K + 1))^a instead; 5 is the formula of Wu et al. (2016)",
-    ] = None
+    length_offset: int | None = None
 
     def __post_init__(self) -> None:
         at_least(1).check("The beam size", self.beam_size)
@@ -46,12 +45,13 @@ class LanguageModelOptions:
     device: Device = AUTO
     json: Annotated[bool, "print lines of JSON"] = False
 
+    def load(self) -> Translator:
+        """The model."""
+        return load_language_model(self.model, self.device)
+
     def open(self, beam: BeamOptions | None = None) -> Translator:
         """The model, whose beams score as the options say."""
-        return self._scored(load_language_model(self.model, self.device), beam)
-
-    @staticmethod
-    def _scored(model: Translator, beam: BeamOptions | None) -> Translator:
+        model = self.load()
         if beam is not None:
             model.rules = model.rules.with_penalty(beam.length_penalty, beam.length_offset)
         return model
@@ -69,9 +69,9 @@ class TranslatorOptions(LanguageModelOptions):
     revision: Annotated[str | None, "branch, tag or commit of a model on the Hub"] = None
     dtype: Annotated[str, one_of(*TYPES), "number type of the computation"] = "float32"
 
-    def open(self, beam: BeamOptions | None = None) -> Translator:
-        """The model, whose beams score as the options say."""
-        return self._scored(load_translator(self.model, self.device, self.dtype, self.revision), beam)
+    def load(self) -> Translator:
+        """The model."""
+        return load_translator(self.model, self.device, self.dtype, self.revision)
 
     @contextmanager
     def open_in_job(self, beam: BeamOptions | None = None) -> Iterator[tuple[Translator, Workers]]:

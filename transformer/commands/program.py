@@ -1,19 +1,21 @@
-"""A program of several commands, each a function: its signature makes the options. No PyTorch.
+"""A program of several commands, each a function: its signature and docstring make the options. No PyTorch.
 
 The first line of the docstring is the help. A parameter that may be given by place is an argument, one after
 ``*`` the option of its name. A dataclass as a type stands for the options that are its fields, and a ``dict``
 beside a table of types for those options of the table that were given. What stands beside a type are the
-kinds of its values (``transformer.text.kinds``), a function that reads a word, a placeholder, the help.
+kinds of its values (``transformer.text.kinds``), a function that reads a word, a placeholder, the help; those
+that do not fit there are a line ``name [PLACEHOLDER]: help`` of the docstring.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from functools import partial
-from inspect import Parameter, signature
+from inspect import Parameter, cleandoc, signature
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
@@ -23,6 +25,9 @@ from transformer.text.kinds import Declared, declared
 Command = Callable[..., int]
 Commands = Mapping[str, "Command | Commands"]
 """Functions by name, or more commands that follow a name."""
+Maker = Callable[[Mapping[str, Any]], Any]
+"""Makes a value from those that were read."""
+_TEXT = re.compile(r"^(\w+)(?: \[(.+?)\])?: (.+(?:\n +.+)*)", re.MULTILINE)
 _METAVARS = {int: "N", float: "X", str: "NAME", Path: "FILE"}
 _NAMES = {int: "a whole number", float: "a number"}
 
@@ -52,7 +57,7 @@ def run_program(
         parser = Parser(prog=name, description=about)
         _add_commands(parser, commands())
         values = vars(parser.parse_args(argv))
-        return int(_call(values["run"], values))
+        return int(values["run"](values))
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -97,61 +102,67 @@ def _add_commands(parser: argparse.ArgumentParser, commands: Commands) -> None:
         line = (command.__doc__ or " ").partition("\n")[0].removesuffix(".")
         line = line[0].lower() + line[1:]
         own = subparsers.add_parser(name, help=line.replace("%", "%%"), description=line)
-        own.set_defaults(run=command)
-        _add_parameters(own, command)
+        own.set_defaults(run=_add_parameters(own, command))
 
 
-def _parameters(function: Callable[..., Any]) -> Iterator[tuple[Parameter, Any, Mapping[str, Any] | None]]:
-    """The parameters of a function, or the fields of a dataclass; their types; their tables, if they have."""
-    hints = get_type_hints(function, include_extras=True)
+def _texts(function: Callable[..., Any]) -> dict[str, tuple[str, ...]]:
+    """By parameter, placeholder and help in the docstring of a function, or of a class and its bases."""
+    owners = reversed(getattr(function, "__mro__", (function,)))
+    rows = [row for owner in owners for row in _TEXT.findall(cleandoc(owner.__doc__ or ""))]
+    return {name: (*filter(None, [placeholder]), " ".join(text.split())) for name, placeholder, text in rows}
+
+
+def _add_parameters(parser: argparse.ArgumentParser, function: Callable[..., Any]) -> Maker:
+    """Adds the parameters of a function, or the fields of a dataclass; what calls it with their values."""
+    hints, texts, makers = get_type_hints(function, include_extras=True), _texts(function), dict[str, Maker]()
     for name, parameter in signature(function).parameters.items():
-        tables = (each for each in get_args(hints[name]) if isinstance(each, Mapping))
-        yield parameter, hints[name], next(tables, None)
+        makers[name] = _add_parameter(parser, parameter, hints[name], texts.get(name, ()))
+    return lambda values: function(**{name: maker(values) for name, maker in makers.items()})
 
 
-def _add_parameters(parser: argparse.ArgumentParser, function: Callable[..., Any]) -> None:
-    for parameter, hint, table in _parameters(function):
-        if isinstance(hint, type) and is_dataclass(hint):
-            _add_parameters(parser, hint)
-        elif table is not None:
-            for name, each in table.items():
-                _add_option(parser, name, each, None)
-        elif parameter.kind is Parameter.KEYWORD_ONLY:
-            _add_option(parser, parameter.name, hint, parameter.default)
-        else:
-            value, required = declared(hint), parameter.default is Parameter.empty
-            more = _described(value, parameter.name, parameter.default)
-            if value.many or not required:
-                more["nargs"] = ("+" if required else "*") if value.many else "?"
-            parser.add_argument(parameter.name, **more)
+def _add_parameter(
+    parser: argparse.ArgumentParser, parameter: Parameter, hint: Any, notes: tuple[str, ...]
+) -> Maker:
+    name, table = parameter.name, next((each for each in get_args(hint) if isinstance(each, Mapping)), None)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _add_parameters(parser, hint)
+    if table is not None:
+        for each, kind in table.items():
+            _add(parser, each, declared(kind), None)
+        return lambda values: {each: values[each] for each in table if values[each] is not None}
+    value = declared(hint)
+    value = replace(value, notes=(*value.notes, *notes))
+    _add(parser, name, value, parameter.default, parameter.kind is Parameter.KEYWORD_ONLY)
+    return lambda values: tuple(values[name]) if value.many else values[name]
 
 
-def _add_option(parser: argparse.ArgumentParser, name: str, hint: Any, default: Any) -> None:
-    value, flag = declared(hint), "--" + name.replace("_", "-")
-    if get_origin(value.type) is list:  # an option that may be given several times
-        item = declared(*get_args(value.type))
-        more = _described(replace(item, notes=value.notes), name, default) | {"action": "append"}
-    else:
-        more = _described(value, name, default) | ({"nargs": "+"} if value.many else {})
-    if value.type is bool:
-        more = {"action": "store_true", "default": default, "help": more["help"]}
-    elif default is Parameter.empty:
-        more["required"] = True
-    parser.add_argument(flag, **more)
-
-
-def _described(value: Declared, name: str, default: Any) -> dict[str, Any]:
-    """What argparse knows of a value: its help, its default, how it is read."""
+def _add(
+    parser: argparse.ArgumentParser, name: str, value: Declared, default: Any, is_option: bool = True
+) -> None:
+    """Adds an option, or an argument."""
+    required = default is Parameter.empty
     *placeholder, text = value.notes
     if default not in (Parameter.empty, None, False, (), ""):
         text += f" (default: {default})"
-    more: dict[str, Any] = {"help": text.replace("%", "%%")}
-    if default is not Parameter.empty:
-        more["default"] = default
-    if choices := [each for kind in value.kinds for each in kind.choices]:
-        return more | {"choices": choices}
-    metavar = placeholder[0] if placeholder else _METAVARS.get(value.type, name.upper())
-    return more | {"metavar": metavar, "type": partial(_read, value)}
+    more: dict[str, Any] = {"help": text.replace("%", "%%"), "default": None if required else default}
+    if several := get_origin(value.type) is list:  # an option that may be given several times
+        value = declared(*get_args(value.type))
+    if value.type is bool:
+        more["action"] = "store_true"
+    elif choices := [each for kind in value.kinds for each in kind.choices]:
+        more["choices"] = choices
+    else:
+        more["metavar"] = placeholder[0] if placeholder else _METAVARS.get(value.type, name.upper())
+        more["type"] = partial(_read, value)
+    if several:
+        more["action"] = "append"
+    elif value.many:
+        more["nargs"] = "+" if is_option or required else "*"
+    elif not is_option and not required:
+        more["nargs"] = "?"
+    if is_option:
+        more["required"] = required
+    parser.add_argument("--" + name.replace("_", "-") if is_option else name, **more)
 
 
 def _read(value: Declared, word: str) -> Any:
@@ -167,17 +178,3 @@ def _read(value: Declared, word: str) -> Any:
     if wrong:
         raise argparse.ArgumentTypeError(f"it must be {wrong[0]}, not {word!r:.40}")
     return result
-
-
-def _call(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-    """Calls a function, or makes a dataclass, with the values of its options."""
-    arguments = dict[str, Any]()
-    for parameter, hint, table in _parameters(function):
-        if isinstance(hint, type) and is_dataclass(hint):
-            arguments[parameter.name] = _call(hint, values)
-        elif table is not None:
-            arguments[parameter.name] = {name: values[name] for name in table if values[name] is not None}
-        else:
-            value = values[parameter.name]
-            arguments[parameter.name] = tuple(value) if declared(hint).many else value
-    return function(**arguments)

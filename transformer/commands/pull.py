@@ -6,7 +6,6 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
 
 from transformer.commands.compress import check_new
 from transformer.hub.files import needed
@@ -16,13 +15,13 @@ _EVERY = 0.2
 """Seconds between two progress reports of a download."""
 
 
-def pull(
-    name: Annotated[str, "OWNER/MODEL", "name, such as Helsinki-NLP/opus-mt-en-de"],
-    *,
-    revision: Annotated[str | None, "branch, tag or commit"] = None,
-    output: Annotated[Path | None, "DIR", "copy the model to this new directory"] = None,
-) -> int:
-    """Download a model from the Hub, and print its directory."""
+def pull(name: str, *, revision: str | None = None, output: Path | None = None) -> int:
+    """Download a model from the Hub, and print its directory.
+
+    name [OWNER/MODEL]: name, such as Helsinki-NLP/opus-mt-en-de
+    revision: branch, tag or commit
+    output [DIR]: copy the model to this new directory
+    """
     from transformer.hub.fetch import find  # here, since it loads the client of the Hub
 
     if output is not None:

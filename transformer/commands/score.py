@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from typing import Annotated
 
 from transformer.batches import forced_log_probs
 from transformer.commands.lines import answer_pairs, unread, warn_unread
@@ -15,15 +14,13 @@ from transformer.text.pairs import SentencePair
 EMPTY: Json = {"log_prob": None, "tokens": 0, "mean": None}
 
 
-def score(
-    *,
-    model: TranslatorOptions,
-    data: Annotated[str, "FILE", "source<TAB>translation lines (.gz too)"],
-    tokens: Annotated[bool, "also the tokens, and the log p of each"] = False,
-) -> int:
+def score(*, model: TranslatorOptions, data: str, tokens: bool = False) -> int:
     """Log p of given translations, one line a pair: its sum in nats, tokens, mean.
 
     A line is blank where the file's is blank or cannot be used.
+
+    data [FILE]: source<TAB>translation lines (.gz too)
+    tokens: also the tokens, and the log p of each
     """
     translator, missing = model.open(), Counter[str]()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import signal
@@ -60,18 +59,16 @@ SHARES = {f"{name}_share": Annotated[float, f"add X {text} per pair"] for name, 
 
 @dataclass(frozen=True, kw_only=True)
 class PairOptions:
-    """The pairs of a training run."""
+    """The pairs of a training run.
 
-    train: Annotated[
-        tuple[str, ...],
-        "FILE[:WEIGHT]",
-        "source<TAB>target lines (.gz too); weight 2 uses each pair twice per epoch, weight 0.35 uses a new "
-        "35 % of the pairs in each epoch",
-    ] = ()
+    train [FILE[:WEIGHT]]: source<TAB>target lines (.gz too); weight 2 uses each pair twice per epoch, weight
+        0.35 uses a new 35 % of the pairs in each epoch
+    toy: instead of files: pairs of a toy task, which the package makes itself
+    """
+
+    train: tuple[str, ...] = ()
     valid: Annotated[tuple[str, ...], "FILE", "pairs to evaluate on"] = ()
-    toy: Annotated[
-        str | None, one_of(*TOYS), "instead of files: pairs of a toy task, which the package makes itself"
-    ] = None
+    toy: Annotated[str | None, one_of(*TOYS)] = None
     toy_length: Annotated[int, "with --toy: most letters of a sequence"] = LENGTH
 
     def read(
@@ -100,7 +97,11 @@ class PairOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Where and how a training run computes."""
+    """Where and how a training run computes.
+
+    resume_if_present: resume the run in DIR if there is one, otherwise begin: for torchrun --max-restarts
+    obey_input: obey the lines pause, go on and stop on standard input; stop when that input ends
+    """
 
     output: Annotated[Path, "DIR", "model directory to write"]
     device: Device = AUTO
@@ -110,13 +111,9 @@ class RunOptions:
         "parameters, and as many as PyTorch chooses for larger ones",
     ] = None
     resume: Annotated[bool, "resume the run in DIR exactly where it was saved"] = False
-    resume_if_present: Annotated[
-        bool, "resume the run in DIR if there is one, otherwise begin: for torchrun --max-restarts"
-    ] = False
+    resume_if_present: bool = False
     new_data: Annotated[bool, "with --resume: continue with other training data"] = False
-    obey_input: Annotated[
-        bool, "obey the lines pause, go on and stop on standard input; stop when that input ends"
-    ] = False
+    obey_input: bool = False
 
     def resumes(self) -> bool:
         """Whether a saved run continues; ValueError if the output directory does not fit."""
@@ -137,29 +134,26 @@ class RunOptions:
 def train(
     *,
     files: PairOptions,
-    preset: Annotated[
-        str | None, one_of(*sorted(PRESETS)), "sizes and settings to start from: en-de, or toy with --toy"
-    ] = None,
+    preset: Annotated[str | None, one_of(*sorted(PRESETS))] = None,
     max_length: Annotated[int, "leave out pairs with more than N tokens on a side"] = 256,
-    bleu_sentences: Annotated[
-        int, "translate N validation sentences greedily at each evaluation and log their BLEU; 0 for none"
-    ] = 200,
+    bleu_sentences: int = 200,
     shares: Annotated[dict[str, float], SHARES],
     languages: Annotated[str, "A,B", "source and target language, for the model card"] = "en,de",
     run: RunOptions,
     tokenizer: Annotated[Path | None, "use this sentencepiece model instead of training one"] = None,
-    smaller_vocabulary: Annotated[
-        bool, "if the text cannot give --vocab-size pieces, take as many as it can give"
-    ] = False,
+    smaller_vocabulary: bool = False,
     sizes: Annotated[dict[str, Any], SIZES],
     settings: Annotated[dict[str, Any], OPTIONS],
 ) -> int:
-    """Train a model on parallel text."""
+    """Train a model on parallel text.
+
+    preset: sizes and settings to start from: en-de, or toy with --toy
+    bleu_sentences: translate N validation sentences greedily at each evaluation and log their BLEU; 0 for
+        none
+    smaller_vocabulary: if the text cannot give --vocab-size pieces, take as many as it can give
+    """
     if run.threads is not None:
         at_least(1).check("--threads", run.threads)
-    control, stops = RunControl(), list[int]()
-    if run.obey_input:
-        control.hold(lambda: stops.append(signal.SIGTERM))
     with joined(choose_device(run.device)) as (workers, device):
         defaults = PRESETS[preset_name(preset, files.toy)]
         options = TrainingOptions(**defaults.options | settings)
@@ -199,41 +193,33 @@ def train(
             pair = [] if files.toy else [each.strip() for each in languages.split(",")]
             sources = [f"toy task: {files.toy}"] if files.toy else list(files.train)
             exported.card = training_card(run.output.name, pair, command, sources, trainer.model)
-        directory = RunDirectory(run.output, trainer, exported, _fingerprint(data))
+        directory = RunDirectory(run.output, trainer, exported, data.fingerprint())
         directory.begin(resume, run.new_data)
-        return _steps(trainer, valid, quality, directory, run, control, stops)
+        return _steps(directory, valid, quality, run)
 
 
-def _steps(
-    trainer: training.Trainer,
-    valid: EncodedPairs,
-    quality: GreedyBleu | None,
-    directory: RunDirectory,
-    run: RunOptions,
-    control: RunControl,
-    stops: list[int],  # the numbers of the signals that stop the run
-) -> int:
+def _steps(directory: RunDirectory, valid: EncodedPairs, quality: GreedyBleu | None, run: RunOptions) -> int:
     """Takes the steps of a run, each with its line in the log and on the terminal; the exit status.
 
     A signal lets the current step finish, so that the saved state lies between two steps.
     """
-    workers, steps, before = trainer.workers, trainer.options.steps, torch.get_num_threads()
-    parameters, device, data = count_parameters(trainer.model), trainer.device, trainer.data
-    small = device.type == "cpu" and parameters < SMALL
-    if workers.first:
-        print(
-            f"{parameters:,} parameters on {device}; {len(data):,} pairs, the longest {data.longest} tokens; "
-            f" steps {trainer.step + 1:,} to {steps:,} into {run.output}.",
-            file=sys.stderr,
-            flush=True,
-        )
+    control, stops, before = RunControl(), list[int](), torch.get_num_threads()
+    trainer, workers = directory.trainer, directory.trainer.workers
+    device, data, steps = trainer.device, trainer.data, trainer.options.steps
+    parameters = count_parameters(trainer.model)
+    is_small = device.type == "cpu" and parameters < SMALL and "OMP_NUM_THREADS" not in os.environ
+    if run.obey_input:
+        control.hold(lambda: stops.append(signal.SIGTERM))
     with ExitStack() as stack:
         stack.callback(torch.set_num_threads, before)
-        torch.set_num_threads(run.threads or (1 if small and "OMP_NUM_THREADS" not in os.environ else before))
+        torch.set_num_threads(run.threads or (1 if is_small else before))
         for number in (signal.SIGINT, signal.SIGTERM):
             handler = signal.signal(number, lambda stop, _: stops.append(stop))
             stack.callback(signal.signal, number, handler)
         if workers.first:
+            pairs = f"{len(data):,} pairs, the longest {data.longest} tokens"
+            span = f"steps {trainer.step + 1:,} to {steps:,} into {run.output}"
+            print(f"{parameters:,} parameters on {device}; {pairs};  {span}.", file=sys.stderr, flush=True)
             speed, source = peak(device, trainer.dtype)
             log = stack.enter_context(directory.log())
             line = TerminalLine(steps, speed * workers.world, source)
@@ -256,21 +242,14 @@ def _steps(
     return 130
 
 
-def _fingerprint(data: EncodedPairs) -> str:
-    digest = hashlib.sha256()
-    for numbers in data.numbers():
-        digest.update(numbers)
-    return digest.hexdigest()
-
-
 def _weighted(file: str) -> tuple[str, float]:
     """Splits `FILE:WEIGHT`; an existing file whose name looks like that is not split."""
     path, colon, text = file.rpartition(":")
-    if not colon or Path(file).exists():
-        return file, 1.0
     try:
         weight = float(text)
     except ValueError:
+        return file, 1.0
+    if not colon or Path(file).exists():
         return file, 1.0
     if not 0 < weight <= MOST_WEIGHT:
         raise ValueError(f"The weight of {path} is {text}; it must be above 0 and at most {MOST_WEIGHT}.")

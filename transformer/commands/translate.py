@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 from transformer.batches import translate_all
 from transformer.beam import SearchTree
-from transformer.commands.lines import AT_ONCE, answer_lines, line_text, name_bad, warn_unread
+from transformer.commands.lines import AT_ONCE, Answer, answer_lines, line_text, name_bad, warn_unread
 from transformer.commands.models import BeamOptions, Json, TranslatorOptions
 from transformer.commands.program import OutputFile
 from transformer.requests import LEFT_OUT, leaves_out
@@ -25,30 +24,24 @@ from transformer.translator import TranslatedText, Translator
 
 
 def translate(
-    texts: Annotated[
-        tuple[str, ...], "TEXT", "text to translate; without one, each line of standard input"
-    ] = (),
+    texts: tuple[str, ...] = (),
     *,
     model: TranslatorOptions,
-    file: Annotated[
-        Path | None,
-        "translate the first column of each line (.gz too) in batches of like length, into --output",
-    ] = None,
-    output: Annotated[
-        OutputFile | None, "FILE", "text<TAB>translation lines; a file that was begun is continued"
-    ] = None,
+    file: Path | None = None,
+    output: OutputFile | None = None,
     beam: BeamOptions,
-    n_best: Annotated[
-        int | None,
-        "the N best translations of the beam: a line each, rank<TAB>score<TAB>text; implies --no-split",
-    ] = None,
-    no_split: Annotated[
-        bool,
-        "translate a text at once; else its sentences alone, and joined to one line. With --json, tokens and "
-        "log_probs are then those of all sentences, one after the other",
-    ] = False,
+    n_best: int | None = None,
+    no_split: bool = False,
 ) -> int:
-    """Translate texts, or the lines of standard input."""
+    """Translate texts, or the lines of standard input.
+
+    texts [TEXT]: text to translate; without one, each line of standard input
+    file: translate the first column of each line (.gz too) in batches of like length, into --output
+    output [FILE]: text<TAB>translation lines; a file that was begun is continued
+    n_best: the N best translations of the beam: a line each, rank<TAB>score<TAB>text; implies --no-split
+    no_split: translate a text at once; else its sentences alone, and joined to one line. With --json, tokens
+        and log_probs are then those of all sentences, one after the other
+    """
     if texts and file is not None:
         raise InputError("Give texts, or a file of them with --file, not both.")
     if (file is None) != (output is None):
@@ -66,13 +59,10 @@ def translate(
     if file is not None and output is not None:
         return _translate_file(translator, file, output, beam.beam_size, no_split)
 
-    def answer(text: str) -> tuple[Json, str, Iterable[str]]:
+    def answer(text: str) -> Answer:
         best: list[Json] = []
-        blank = not text.strip()
-        parts = () if blank else (text,) if n_best or no_split else translator.sentences(text)
-        search = partial(
-            translator.translate, beam_size=beam.beam_size, capture=False, tree=n_best is not None
-        )
+        parts = () if not text.strip() else (text,) if n_best or no_split else translator.sentences(text)
+        search = partial(translator.translate, beam_size=beam.beam_size, capture=False, tree=bool(n_best))
         whole = TranslatedText(tuple(map(search, parts)))
         values: Json = {
             "text": whole.runs[0].text if len(parts) == 1 else whole.text,

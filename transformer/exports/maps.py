@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -39,16 +39,16 @@ class MappedRun(Translation):
         """One head, or a window of it; the audit is that of the whole head."""
         kind, mask = AttentionKind(kind), self.mask(kind, layer, head)
         window = window or Window(0, mask.shape[0], 0, mask.shape[1])
-        cells, labels = (window.queries, window.keys), self.labels(kind)
+        cells, labels = (window.queries, window.keys), self.labels(kind).of(window)
         return HeadMap(
             kind=kind,
             layer=layer,
             head=head,
             model=self.model,
             norm=self.config.placement,
-            query_tokens=labels.queries[window.queries],
-            predicted_tokens=None if labels.predicted is None else labels.predicted[window.queries],
-            key_tokens=labels.keys[window.keys],
+            query_tokens=labels.queries,
+            predicted_tokens=labels.predicted,
+            key_tokens=labels.keys,
             window=window,
             scores=self.arrays[f"{kind}.scores"][layer, head][cells],
             mask=mask[cells],
@@ -91,5 +91,4 @@ def load_maps(path: str | Path) -> MappedRun:
         array.flags.writeable = False
     meta = json.loads(arrays["meta"].tobytes())
     run = run_from_dict(meta["run"])
-    known = {each.name: getattr(run, each.name) for each in fields(run)}
-    return MappedRun(**known, arrays=arrays, checks=meta["checks"], digests=meta["digests"])
+    return MappedRun(**vars(run), arrays=arrays, checks=meta["checks"], digests=meta["digests"])

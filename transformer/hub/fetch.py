@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 from huggingface_hub import HfApi, constants, errors, hf_hub_download
@@ -21,7 +21,7 @@ from huggingface_hub.hf_api import RepoSibling
 from transformer.families.pieces import WHOLE_FILE
 from transformer.families.registry import config_in
 from transformer.hub.files import Offer, RemoteFile, Snapshot, cached, check, in_words_of, needed, size
-from transformer.hub.settings import LIMIT_VARIABLE, Hub, HubError, StoppedError, UnreachableError
+from transformer.hub.settings import LIMIT_VARIABLE, Hub, HubError, UnreachableError
 from transformer.storage.description import CONFIG_FILE
 from transformer.storage.files import MAX_JSON_BYTES, MAX_TOKENIZER_BYTES, write_atomically
 
@@ -33,29 +33,21 @@ Progress = Callable[[int, int], None]
 
 _FOREIGN = (httpx2.HTTPError, OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError)
 """Errors that huggingface_hub raises: its own, and others if an answer is not as it expects."""
+_UNREACHABLE = (errors.OfflineModeIsEnabled, httpx2.TransportError)
 _LOG_IN = "log in with `hf auth login`."
-_SENTENCES: tuple[tuple[type[BaseException], type[HubError], str], ...] = (
-    (errors.OfflineModeIsEnabled, UnreachableError, "The network is switched off (HF_HUB_OFFLINE)."),
-    (
-        errors.GatedRepoError,
-        HubError,
-        "{name} is open only to users who accept its terms: accept them at {address}/{name}, and " + _LOG_IN,
-    ),
-    (errors.RevisionNotFoundError, HubError, "{name} has no revision {revision!r:.120} on the Hub."),
-    (
-        errors.RemoteEntryNotFoundError,
-        HubError,
-        "{name} lists a file that the Hub does not have; its upload was not finished.",
-    ),
-    (
-        errors.RepositoryNotFoundError,
-        HubError,
-        "There is no model {name} on the Hub, or it is private: check the spelling, or " + _LOG_IN,
-    ),
-    (errors.DisabledRepoError, HubError, "{name} is switched off on the Hub."),
-    (httpx2.TransportError, UnreachableError, "The Hub at {address} cannot be reached ({kind})."),
-    (errors.LocalTokenNotFoundError, HubError, "No token for the Hub was found; " + _LOG_IN),
-)
+_SENTENCES: dict[type[BaseException], str] = {
+    errors.OfflineModeIsEnabled: "The network is switched off (HF_HUB_OFFLINE).",
+    errors.GatedRepoError: "{name} is open only to users who accept its terms: accept them at "
+    f"{{address}}/{{name}}, and {_LOG_IN}",
+    errors.RevisionNotFoundError: "{name} has no revision {revision!r:.120} on the Hub.",
+    errors.RemoteEntryNotFoundError: "{name} lists a file that the Hub does not have; its upload was not "
+    "finished.",
+    errors.RepositoryNotFoundError: "There is no model {name} on the Hub, or it is private: check the "
+    f"spelling, or {_LOG_IN}",
+    errors.DisabledRepoError: "{name} is switched off on the Hub.",
+    httpx2.TransportError: "The Hub at {address} cannot be reached ({kind}).",
+    errors.LocalTokenNotFoundError: f"No token for the Hub was found; {_LOG_IN}",
+}
 """What the errors of huggingface_hub mean, first those that are kinds of others."""
 
 
@@ -99,10 +91,8 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
         if file.size > most and not file.name.endswith((".safetensors", ".bin")):
             raise HubError(f"{name}: {file.name} has {size(file.size)}, which is too large for this file.")
     if (total := sum(file.size for file in chosen)) > hub.most_bytes:
-        raise HubError(
-            f"{name} has {size(total)}, but downloads are limited to {size(hub.most_bytes)}; "
-            f"{LIMIT_VARIABLE} changes the limit."
-        )
+        limit = f"downloads are limited to {size(hub.most_bytes)}; {LIMIT_VARIABLE} changes the limit"
+        raise HubError(f"{name} has {size(total)}, but {limit}.")
     config_file = next(file for file in chosen if file.name == CONFIG_FILE)
     directory = _download(name, commit, config_file, hub).parent
     with in_words_of(f"{name}@{commit[:8]}", directory):
@@ -128,9 +118,8 @@ def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None
     nbytes = sum(file.size for file in offer.files if not (directory / file.name).exists())
     hub.cache.mkdir(parents=True, exist_ok=True)
     if nbytes > (free := shutil.disk_usage(hub.cache).free):
-        raise HubError(
-            f"{offer.name} needs {size(nbytes)} on the disk, but only {size(free)} is free in {hub.cache}."
-        )
+        room = f"only {size(free)} is free in {hub.cache}"
+        raise HubError(f"{offer.name} needs {size(nbytes)} on the disk, but {room}.")
     done = 0
 
     def count(nbytes: int) -> None:
@@ -151,8 +140,8 @@ def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None
 class _Meter(AbstractContextManager["_Meter"]):
     """Stands in for huggingface_hub's progress bar: counts bytes, and stops a file that is too large."""
 
-    def __init__(self, most: int, count: Callable[[int], None] | None) -> None:
-        self._most, self._count, self._nbytes = most, count, 0
+    def __init__(self, name: str, file: RemoteFile, count: Callable[[int], None]) -> None:
+        self._name, self._file, self._count, self._nbytes = name, file, count, 0
 
     def __call__(self, **options: Any) -> _Meter:
         return self
@@ -163,10 +152,10 @@ class _Meter(AbstractContextManager["_Meter"]):
     def update(self, nbytes: float | None = 1) -> None:
         """Counts bytes that arrived; fewer than 0 if they are sent again."""
         self._nbytes += int(nbytes or 0)
-        if self._nbytes > self._most:
-            raise HubError("more bytes than promised")
-        if self._count is not None:
-            self._count(max(self._nbytes, 0))
+        if self._nbytes > self._file.size:
+            announced = f"the {size(self._file.size)} that it announced for {self._file.name}"
+            raise HubError(f"{self._name}: the Hub sends more than {announced}.")
+        self._count(max(self._nbytes, 0))
 
 
 def _download(
@@ -174,33 +163,19 @@ def _download(
     commit: str,
     file: RemoteFile,
     hub: Hub,
-    count: Callable[[int], None] | None = None,  # called with the bytes of the file that have arrived
+    count: Callable[[int], None] = lambda nbytes: None,  # called with the bytes that have arrived
 ) -> Path:
     """Gets a file from the cache or the Hub, or HubError; one with the wrong hash is deleted."""
+    where: dict[str, Any] = {"cache_dir": hub.cache, "endpoint": hub.endpoint, "token": hub.token}
+    where |= {"etag_timeout": hub.timeout, "tqdm_class": _Meter(name, file, count)}
     try:
-        path = Path(
-            hf_hub_download(
-                name,
-                file.name,
-                revision=commit,
-                cache_dir=hub.cache,
-                endpoint=hub.endpoint,
-                token=hub.token,
-                etag_timeout=hub.timeout,
-                tqdm_class=cast(Any, _Meter(file.size, count)),
-            )
-        )
-    except StoppedError:
+        path = Path(hf_hub_download(name, file.name, revision=commit, **where))
+    except HubError:  # of the meter
         raise
-    except HubError as error:
-        raise HubError(
-            f"{name}: the Hub sends more than the {size(file.size)} that it announced for {file.name}."
-        ) from error
     except _FOREIGN as error:
         if "Consistency check failed" in str(error):
-            raise HubError(
-                f"{name}: the download of {file.name} was cut off; download the model again."
-            ) from error
+            cut_off = f"{name}: the download of {file.name} was cut off; download the model again."
+            raise HubError(cut_off) from error
         raise _explained(error, name, hub, commit) from error
     check(path, file.hash, hub.folder(name), file.name)
     return path
@@ -210,10 +185,10 @@ def _explained(error: BaseException, name: str, hub: Hub, revision: str) -> HubE
     """An error of huggingface_hub in one sentence."""
     if isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ is not None:
         return _explained(error.__cause__, name, hub, revision)
-    for foreign, own, sentence in _SENTENCES:
-        if isinstance(error, foreign):
-            known = {"name": name, "address": hub.address, "revision": revision}
-            return own(sentence.format(**known, kind=type(error).__name__))
+    own = UnreachableError if isinstance(error, _UNREACHABLE) else HubError
+    known = {"name": name, "address": hub.address, "revision": revision, "kind": type(error).__name__}
+    for sentence in (each for foreign, each in _SENTENCES.items() if isinstance(error, foreign)):
+        return own(sentence.format(**known))
     if isinstance(error, errors.HfHubHTTPError):
         status = error.response.status_code
         if status in (401, 403):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -82,9 +81,8 @@ def needed(names: Collection[str], model: str) -> list[str]:
     missing = sorted({*others, *weights} - set(names))
     if missing or not weights:
         lacking = " and no ".join(missing[:3]) or f"{SAFETENSORS} or {PYTORCH}"
-        raise HubError(
-            f"{model} has no {lacking}; this package opens only {known_names()} models and its own."
-        )
+        opens = f"this package opens only {known_names()} models and its own"
+        raise HubError(f"{model} has no {lacking}; {opens}.")
     return [*others, *weights]
 
 
@@ -118,7 +116,6 @@ def cached_models(hub: Hub | None = None) -> list[Snapshot]:
 
 _checked: dict[str, tuple[int, int]] = {}
 """Size and modification time of the files that this process has compared with their hashes."""
-_lock = threading.Lock()
 
 
 def check(path: Path, expected: str, folder: Path, name: str) -> None:
@@ -129,19 +126,13 @@ def check(path: Path, expected: str, folder: Path, name: str) -> None:
     real, what = path.resolve(), f"{name} of {folder.name.removeprefix('models--').replace('--', '/')}"
     if not real.is_relative_to(folder):
         raise HubError(f"{what} lies outside the cache of its model, so it is not opened.")
-    stamp = (real.stat().st_size, real.stat().st_mtime_ns)
-    with _lock:
-        if _checked.get(f"{real} {expected}") == stamp:
-            return
-    if not _matches(real, expected):
+    key, stamp = f"{real} {expected}", (real.stat().st_size, real.stat().st_mtime_ns)
+    if _checked.get(key) != stamp and not _matches(real, expected):
         path.unlink()
         real.unlink(missing_ok=True)
-        raise HubError(
-            f"{what} does not match its hash: the file was damaged and is now removed; download the model "
-            "again."
-        )
-    with _lock:
-        _checked[f"{real} {expected}"] = stamp
+        damaged = "the file was damaged and is now removed; download the model again"
+        raise HubError(f"{what} does not match its hash: {damaged}.")
+    _checked[key] = stamp
 
 
 def _matches(path: Path, expected: str) -> bool:

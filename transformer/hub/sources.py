@@ -40,23 +40,23 @@ def open_model(
         return title, _read(directory)
 
 
-def _fetched(name: str, revision: str | None) -> Path:
-    """The directory of a model on the Hub, in the cache."""
-    from transformer.hub.fetch import find
-
-    if Path(name).parts[0] in _FOLDERS:
-        raise CheckpointError(f"There is no model directory {name}.")
-    try:
-        return find(name, revision).directory
-    except HubError as error:
-        if not Path(name).parent.is_dir():
-            raise
-        message = f"There is no model directory {name}. As a name on the Hub: {error}"
-        raise CheckpointError(message) from error
-
-
 def _read(directory: Path) -> Checkpoint:
     if directory.exists() and not is_model(directory):
         what = "folder" if directory.is_dir() else "file"
         raise CheckpointError(f"The {what} {directory} holds no model that this package knows.")
     return load(directory)
+
+
+def _fetched(name: str, revision: str | None) -> Path:
+    """The directory of a model on the Hub, in the cache."""
+    from transformer.hub.fetch import find
+
+    missing = f"There is no model directory {name}."
+    if Path(name).parts[0] in _FOLDERS:
+        raise CheckpointError(missing)
+    try:
+        return find(name, revision).directory
+    except HubError as error:
+        if not Path(name).parent.is_dir():
+            raise
+        raise CheckpointError(f"{missing} As a name on the Hub: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -86,12 +87,14 @@ class EncodedPairs:
         for rows in group_by_length(self, range(len(self)), max_positions):
             yield make_batch(self, rows)
 
-    def numbers(self) -> Iterator[bytes]:
-        """All that decides what a run learns, for its fingerprint."""
+    def fingerprint(self) -> str:
+        """A digest of all that decides what a run learns."""
+        digest = hashlib.sha256()
         for ids in (*self.source, *self.target):
-            yield ids.tobytes() + b"|"
+            digest.update(ids.tobytes() + b"|")
         if self.weights is not None:
-            yield self.weights.tobytes()
+            digest.update(self.weights.tobytes())
+        return digest.hexdigest()
 
     def draw(self, order: random.Random) -> list[int]:
         """Indices of the pairs of one epoch; each weight's fraction is the chance of one more copy."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated
 
 from explorer.lenses.commands.links import LinkOptions, write_links
 from explorer.lenses.words.alignment import diagonal, score
@@ -13,19 +12,12 @@ from transformer.commands.models import TranslatorOptions
 from transformer.text.links import read_gold
 
 
-def align(
-    *,
-    model: TranslatorOptions,
-    data: Annotated[
-        str,
-        "FILE",
-        "source<TAB>target<TAB>links lines; with --links, source<TAB>target is enough (.gz too)",
-    ],
-    links: LinkOptions,
-) -> int:
+def align(*, model: TranslatorOptions, data: str, links: LinkOptions) -> int:
     """Score every cross-attention head as a word aligner, or write the links of one.
 
     The targets of the file are forced.
+
+    data [FILE]: source<TAB>target<TAB>links lines; with --links, source<TAB>target is enough (.gz too)
     """
     if links.links:
         return write_links(model, data, links)

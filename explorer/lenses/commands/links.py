@@ -32,25 +32,22 @@ Head = Annotated[tuple[int, int] | None, head_at, "LAYER.HEAD"]
 
 @dataclass(frozen=True, kw_only=True)
 class LinkOptions:
-    """Which links are written; ValueError if an option lacks the one that it belongs to."""
+    """Which links are written; ValueError if an option lacks the one that it belongs to.
 
-    links: Annotated[bool, "write a line of links for each pair: 0-0 1-2, source and target word from 0"] = (
-        False
-    )
-    head: Annotated[
-        Head, "with --links: the head, counted from 1, such as 3.5; without one, the aligner of the model"
-    ] = None
-    rows: Annotated[
-        Rows | None,
-        "with --links: the row of a word (default: that of the model's aligner, else predicted)",
-    ] = None
-    reverse: Annotated[
-        str | None,
-        "DIR",
-        "with --links: a model of the opposite direction, whose links are joined with these",
-    ] = None
-    reverse_head: Annotated[Head, "its head; without one, its aligner"] = None
-    combine: Annotated[Way | None, "how both directions are joined (default: grow-diag)"] = None
+    links: write a line of links for each pair: 0-0 1-2, source and target word from 0
+    head: with --links: the head, counted from 1, such as 3.5; without one, the aligner of the model
+    rows: with --links: the row of a word (default: that of the model's aligner, else predicted)
+    reverse [DIR]: with --links: a model of the opposite direction, whose links are joined with these
+    reverse_head: its head; without one, its aligner
+    combine: how both directions are joined (default: grow-diag)
+    """
+
+    links: bool = False
+    head: Head = None
+    rows: Rows | None = None
+    reverse: str | None = None
+    reverse_head: Head = None
+    combine: Way | None = None
 
     def __post_init__(self) -> None:
         needs = {"head": "links", "rows": "links", "reverse": "links"}

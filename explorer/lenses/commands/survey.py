@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import torch
 
@@ -36,20 +36,16 @@ MOST_PAIRS = 500
 
 
 def survey(
-    *,
-    model: Annotated[Path, "DIR", "directory of the model"],
-    data: Annotated[
-        Path | None, "source<TAB>target lines for heads.json; the bundled sample without it (.gz too)"
-    ] = None,
-    alignments: Annotated[
-        Path | None,
-        "source<TAB>target<TAB>links lines for its alignment errors; the bundled links without it",
-    ] = None,
-    brief: Annotated[bool, "leave tokens and sentences out of survey.npz, for a small file"] = False,
+    *, model: Path, data: Path | None = None, alignments: Path | None = None, brief: bool = False
 ) -> int:
     """Write heads.json, survey.npz, means.safetensors and first.npz beside a model; check examples.json.
 
     The exit status is 1 if an example claims what no head shows.
+
+    model [DIR]: directory of the model
+    data: source<TAB>target lines for heads.json; the bundled sample without it (.gz too)
+    alignments: source<TAB>target<TAB>links lines for its alignment errors; the bundled links without it
+    brief: leave tokens and sentences out of survey.npz, for a small file
     """
     torch.set_num_threads(1)  # as the app computes, so that the model changes nothing when it is loaded
     translator = load_translator(model, "cpu")

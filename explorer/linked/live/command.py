@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated
 
 from transformer.commands.program import OutputFile
 from transformer.storage.files import write_atomically
 
 
-def live(
-    texts: Annotated[tuple[str, ...], "TEXT", "sentences to start from; the first opens"] = (),
-    *,
-    model: Annotated[str, "DIR", "directory of a model of this package"],
-    output: Annotated[OutputFile, "PATH", "the page"],
-    folder: Annotated[
-        bool, "write a folder for a web space: index.html, and the model's files beside it"
-    ] = False,
-) -> int:
-    """Write a page in which a model translates in its reader's browser."""
+def live(texts: tuple[str, ...] = (), *, model: str, output: OutputFile, folder: bool = False) -> int:
+    """Write a page in which a model translates in its reader's browser.
+
+    texts [TEXT]: sentences to start from; the first opens
+    model [DIR]: directory of a model of this package
+    output [PATH]: the page
+    folder: write a folder for a web space: index.html, and the model's files beside it
+    """
     from explorer.linked.live.page import PIECES, WEIGHTS
     from explorer.linked.live.page import live as written
 

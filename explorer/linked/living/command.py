@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from explorer.linked.living.index import index
 from explorer.linked.living.known import Known
@@ -28,41 +28,38 @@ Run = Callable[[str, Sequence[Intervention]], Translation]
 
 
 def page(
-    text: Annotated[str | None, "TEXT", "text to translate, or to continue"] = None,
+    text: str | None = None,
     *,
-    model: Annotated[Path, "DIR", "directory of a model, of either sort"],
-    file: Annotated[Path | None, "texts, one a line (.gz too)"] = None,
-    output: Annotated[
-        OutputFile, "PATH", "the page; with --file a folder, which gets an index and a page for each text"
-    ],
-    place: Annotated[str, "PLACE", "where the page opens, counted from 1: step=7&cross=3.5"] = "",
-    heads: Annotated[
-        str,
-        "HEADS",
-        "heads that are whole in a page of more than 256 tokens: cross=3.5&cross=1.2; else those of PLACE",
-    ] = "",
-    beside: Annotated[str | None, "TEXT", "another text, whose run stands beside the first"] = None,
-    beside_model: Annotated[
-        Path | None,
-        "DIR",
-        "directory of another model; its run stands beside the first, of the same text without --beside",
-    ] = None,
-    changes: Annotated[
-        str,
-        "CHANGES",
-        "changes of the run, as an address of the app has them; without --beside, it stands beside as it is",
-    ] = "",
-    measure: Annotated[
-        list[Literal["carried", "effect"]] | None,
-        "what cells can say beside the weight; effect takes a run of the model for every cell of a head",
-    ] = None,
-    why: Annotated[
-        list[int] | None, "STEP", "a step, from 1, of which the page says why its token was written"
-    ] = None,
+    model: Path,
+    file: Path | None = None,
+    output: OutputFile,
+    place: str = "",
+    heads: str = "",
+    beside: str | None = None,
+    beside_model: Path | None = None,
+    changes: str = "",
+    measure: list[Literal["carried", "effect"]] | None = None,
+    why: list[int] | None = None,
     beam: BeamOptions,
     device: Device = AUTO,
 ) -> int:
-    """Write a run as one HTML file with every head."""
+    """Write a run as one HTML file with every head.
+
+    text [TEXT]: text to translate, or to continue
+    model [DIR]: directory of a model, of either sort
+    file: texts, one a line (.gz too)
+    output [PATH]: the page; with --file a folder, which gets an index and a page for each text
+    place [PLACE]: where the page opens, counted from 1: step=7&cross=3.5
+    heads [HEADS]: heads that are whole in a page of more than 256 tokens: cross=3.5&cross=1.2; else those of
+        PLACE
+    beside [TEXT]: another text, whose run stands beside the first
+    beside_model [DIR]: directory of another model; its run stands beside the first, of the same text without
+        --beside
+    changes [CHANGES]: changes of the run, as an address of the app has them; without --beside, it stands
+        beside as it is
+    measure: what cells can say beside the weight; effect takes a run of the model for every cell of a head
+    why [STEP]: a step, from 1, of which the page says why its token was written
+    """
     if (text is None) == (file is None):
         raise InputError("Give one text, or a file of texts with --file.")
     edits, other_text = read_text(changes), beside and line_text(beside)

@@ -13,10 +13,23 @@ from transformer.text.kinds import at_least, one_of, whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
-    """A group of options."""
+class Penalty:
+    """What others inherit.
 
-    width: Annotated[int, whole(1, 9), "beam width"] = 1
+    penalty [A]: a of length^a
+    """
+
+    penalty: float = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search(Penalty):
+    """A group of options.
+
+    width: beam width
+    """
+
+    width: Annotated[int, whole(1, 9)] = 1
     rule: Annotated[str, one_of("sum", "mean"), "how it scores"] = "sum"
 
     def __post_init__(self) -> None:
@@ -36,19 +49,24 @@ CALLS: list[dict[str, Any]] = []
 
 def work(
     name: Annotated[str, "NAME", "a name"],
-    files: Annotated[tuple[Path, ...], "FILE", "files"] = (),
+    files: tuple[Path, ...] = (),
     *,
     search: Search,
     sizes: Annotated[dict[str, Any], TABLE],
     output: Annotated[OutputFile | None, "FILE", "a file"] = None,
-    why: Annotated[list[int] | None, "STEP", "a step"] = None,
+    why: list[int] | None = None,
     ways: Annotated[tuple[Literal["a", "b"], ...], "ways"] = (),
-    head: Annotated[tuple[int, int] | None, pair, "LAYER.HEAD", "a head"] = None,
+    head: Annotated[tuple[int, int] | None, pair, "LAYER.HEAD"] = None,
     no_split: Annotated[bool, "at once"] = False,
 ) -> int:
     """Do some work, 100 % of it.
 
-    More about it.
+    More about it: nothing that names a parameter.
+
+    files [FILE[:WEIGHT]]: files: one or more, of any
+        length: short or long
+    why [STEP]: a step
+    head: a head
     """
     CALLS.append(dict(locals()))
     return 7
@@ -114,7 +132,7 @@ def test_a_wrong_word_is_one_sentence(words: str, sentence: str, capsys: pytest.
 def test_help_says_the_docstring_the_texts_and_the_defaults(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "300")
     with pytest.raises(SystemExit):
         run("work", "--help")
     usage, about, _, *lines = [line for line in capsys.readouterr().out.splitlines() if line]
@@ -123,7 +141,9 @@ def test_help_says_the_docstring_the_texts_and_the_defaults(
     texts = {line.split("  ")[1].strip(): line.rpartition("  ")[2].strip() for line in lines if "  " in line}
     assert texts["--width N"] == "beam width (default: 1)"
     assert texts["--dropout X"] == "a share, such as 10 %"
-    assert texts["FILE"] == "files"
+    assert texts["FILE[:WEIGHT]"] == "files: one or more, of any length: short or long"
+    assert texts["--head LAYER.HEAD"] == "a head"
+    assert texts["--penalty A"] == "a of length^a (default: 0.5)"
     with pytest.raises(SystemExit):
         run("--help")
     assert "work  " in (out := capsys.readouterr().out)
