@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -37,6 +36,7 @@ from transformer.storage.means import read_means
 from transformer.storage.tensors import (
     EIGHT_BITS,
     TYPES,
+    opened,
     read_tensors,
     serialize_tensors,
     stored_tensors,
@@ -114,16 +114,9 @@ def save_checkpoint(
 
 def step_of(directory: Path) -> int | None:
     """The training step that a file of weights notes, or None; CheckpointError if it is damaged."""
-    noted = _notes(directory / WEIGHTS_FILE).get("step", "")
+    with opened(directory / WEIGHTS_FILE) as file:
+        noted = (file.metadata() or {}).get("step", "")
     return int(noted) if noted.isdecimal() else None
-
-
-def _notes(path: Path) -> dict[str, str]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            return dict(file.metadata() or {})
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is missing or damaged ({error}).") from error
 
 
 def load_checkpoint(path: str | Path, weights: str = WEIGHTS_FILE) -> Checkpoint:

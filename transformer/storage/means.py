@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-from torch import Tensor
-
 from transformer.config import ModelConfig
 from transformer.interventions import HeadMeans
 from transformer.storage.description import MEANS_FILE, weights_hash
 from transformer.storage.files import CheckpointError, write_atomically
-from transformer.storage.tensors import serialize_tensors
+from transformer.storage.tensors import opened, serialize_tensors
 
 WEIGHTS = "weights"
 """The note that holds the hash of the weights."""
@@ -32,23 +29,14 @@ def read_means(directory: Path, config: ModelConfig) -> HeadMeans | None:
     path = directory / MEANS_FILE
     if not path.is_file():
         return None
-    try:
-        with safe_open(path, framework="pt") as file:
-            notes = file.metadata() or {}
-            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is damaged, cut off, or not a safetensors file ({error}).") from error
+    with opened(path) as file:
+        notes = file.metadata() or {}
+        found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     if notes.get(WEIGHTS) != weights_hash(directory):
         return None
-    if not _fits(found, config):
+    shape = {str(kind): (site.n_layers, config.n_heads, config.d_head) for kind, site in config.sites.items()}
+    fits = {name: tuple(tensor.shape) for name, tensor in found.items()} == shape
+    if not fits or not all(bool(tensor.isfinite().all()) for tensor in found.values()):
         raise CheckpointError(f"{path} is damaged or describes the heads of another model; remove it.")
     about = {name: text for name, text in notes.items() if name not in ("format", WEIGHTS)}
     return HeadMeans({kind: found[kind].float() for kind in config.sites}, about)
-
-
-def _fits(found: dict[str, Tensor], config: ModelConfig) -> bool:
-    shapes = {
-        str(kind): (site.n_layers, config.n_heads, config.d_head) for kind, site in config.sites.items()
-    }
-    right = {name: tuple(tensor.shape) for name, tensor in found.items()} == shapes
-    return right and all(bool(tensor.isfinite().all()) for tensor in found.values())

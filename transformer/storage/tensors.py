@@ -104,7 +104,7 @@ def stored_tensors(
 def _described(path: Path, types: Mapping[str, torch.dtype]) -> dict[str, StoredTensor]:
     check_pointer(path)
     if path.suffix == ".safetensors":
-        with _safetensors(path) as file:
+        with opened(path) as file:
             return {name: _header(path, name, file.get_slice(name), types) for name in file.keys()}  # noqa: SIM118
     return {name: _view(path, tensor) for name, tensor in _unpickled(path).items()}
 
@@ -158,7 +158,7 @@ def _groups(names: list[str], stored: Mapping[str, StoredTensor]) -> Iterator[li
 def _opened(path: Path, stored: Mapping[str, StoredTensor]) -> Iterator[Callable[[str], Tensor]]:
     """What maps a tensor of a file by its name there."""
     if path.suffix == ".safetensors":
-        with _safetensors(path) as file:
+        with opened(path) as file:
             yield file.get_tensor
     else:
         whole = any(each.held is not None for each in stored.values() if each.path == path)
@@ -166,7 +166,8 @@ def _opened(path: Path, stored: Mapping[str, StoredTensor]) -> Iterator[Callable
 
 
 @contextmanager
-def _safetensors(path: Path) -> Iterator[Any]:
+def opened(path: Path) -> Iterator[Any]:
+    """A safetensors file; CheckpointError if it is damaged."""
     try:
         with safe_open(path, framework="pt") as file:
             yield file
