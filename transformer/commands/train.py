@@ -192,7 +192,8 @@ def train(
             command = shlex.join(["python", "-m", "transformer", *sys.argv[1:]])
             pair = [] if files.toy else [each.strip() for each in languages.split(",")]
             sources = [f"toy task: {files.toy}"] if files.toy else list(files.train)
-            exported.card = training_card(run.output.name, pair, command, sources, trainer.model)
+            size = count_parameters(model)
+            exported.card = training_card(run.output.name, pair, command, sources, config, size)
         directory = RunDirectory(run.output, trainer, exported, data.fingerprint())
         directory.begin(resume, run.new_data)
         return _steps(directory, valid, quality, run)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from transformer.config import ModelConfig, config_from
+from transformer.storage.card import Header
 from transformer.storage.files import SAFETENSORS, CheckpointError, read_json
-from transformer.storage.header import Header
 from transformer.storage.packed import read_packed
 from transformer.storage.typed import read_typed, typed
 

@@ -22,8 +22,8 @@ from transformer import devices
 from transformer.config import ModelConfig
 from transformer.families.registry import config_in, described
 from transformer.hub.files import hub_title, size
+from transformer.storage.card import Header
 from transformer.storage.description import Description, languages_in_words, languages_of, read_header
-from transformer.storage.header import Header
 
 _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
 _TITLES = {

@@ -39,7 +39,7 @@ def test_what_no_flag_says_comes_from_the_preset():
 
 def test_the_card_that_a_training_run_writes_can_be_read(translator):
     command = "python -m transformer train --train a.tsv --steps 123 --schedule inverse_sqrt"
-    options = stated_options(training_card("m", ["en", "de"], command, ["a.tsv"], translator.model))
+    options = stated_options(training_card("m", ["en", "de"], command, ["a.tsv"], translator.config, 7))
     assert options is not None
     assert (options.steps, options.schedule) == (123, "inverse_sqrt")
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from transformer.storage.card import scores
-from transformer.storage.header import MOST_CHARACTERS, CardError, Header, parse
+from transformer.storage.card import MOST_CHARACTERS, CardError, Header, parse, scores
 
 
 def grown(levels: int, field: str = "license") -> str:
