@@ -14,7 +14,7 @@ from transformer.commands.models import BeamOptions, Json, LanguageModelOptions
 from transformer.commands.program import OutputFile
 from transformer.sampling import Sampling
 from transformer.storage.files import write_json
-from transformer.text.pairs import DataError, read_texts
+from transformer.text.pairs import DataError, filled_lines
 from transformer.text_model import LENGTH
 
 
@@ -58,7 +58,7 @@ def perplexity(
 ) -> int:
     """Perplexity of a language model per word and per piece."""
     generator = model.open()
-    texts = {path: list(read_texts(path)) for path in data}
+    texts = {path: [line for _, line in filled_lines(path)] for path in data}
     for path, lines in texts.items():
         if not lines:
             raise DataError(f"{path}: there is no text in this file.")

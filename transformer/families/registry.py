@@ -25,6 +25,7 @@ from transformer.storage.description import (
     read_config,
 )
 from transformer.storage.files import MAX_SHARDS, PYTORCH, SAFETENSORS, read_json
+from transformer.text.kinds import listed
 
 if TYPE_CHECKING:
     from transformer.storage.directory import Checkpoint
@@ -76,8 +77,7 @@ def load(path: Path) -> Checkpoint:
 
 def known_names() -> str:
     """What the families of the Hub are called: "A, B and C"."""
-    *others, last = [family.name for family in FAMILIES]
-    return f"{', '.join(others)} and {last}"
+    return listed(family.name for family in FAMILIES)
 
 
 def needed_files(names: Collection[str]) -> tuple[list[str], list[str]]:
