@@ -94,13 +94,13 @@ _OF_BART = {"normalize_before": False, "add_final_layer_norm": False, "extra_pos
 _OF_MBART = {"normalize_before": True, "add_final_layer_norm": True}
 
 
-def bart_config(values: Json, path: Path) -> TransformerConfig:
-    """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or unsupported."""
-    return config_of(
-        values, path, FIELDS, REQUIRED | _OF_BART, "gelu", CHOICES | {"norm": "post", "task": "write"}
-    )
-
-
+bart_config = partial(
+    config_of,
+    fields=FIELDS,
+    required=REQUIRED | _OF_BART,
+    activation="gelu",
+    choices=CHOICES | {"norm": "post", "task": "write"},
+)
 OLD = (
     "{} holds an mBART model of 25 languages, which puts the language behind the text; only mBART-50, with "
     "the language before the text, is supported."
@@ -109,7 +109,7 @@ OLD = (
 
 
 def mbart_config(values: Json, path: Path) -> TransformerConfig:
-    """As ``bart_config``, for mBART-50."""
+    """As ``config_of``; CheckpointError also for another order of languages."""
     old = values.get("tokenizer_class") in ("MBartTokenizer", "MBartTokenizerFast")
     if old or values.get("vocab_size") == 250_027:
         raise CheckpointError(OLD.format(path.parent))

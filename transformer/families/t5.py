@@ -152,8 +152,6 @@ def names(config: TransformerConfig) -> dict[str, str]:
 PIECES_FILE = "spiece.model"
 EXTRA_IDS = 100
 """Extra ids of a tokenizer whose settings do not say how many it has."""
-INTO = re.compile(r"<2[a-z]{2,3}(_[A-Za-z]+)?>")
-"""Pieces of MADLAD with which a text says into which language it shall be translated."""
 _EXTRA = re.compile(r"<extra_id_\d+>")
 
 
@@ -169,7 +167,7 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, 
 
     path = directory / PIECES_FILE
     pieces = read_pieces(path, config.vocab_size, order, "extra ids", (EOS, UNK, PAD))
-    into = [piece for piece in languages_of(pieces) if INTO.fullmatch(piece)]
+    into = languages_of(pieces, "<2")
     if into:  # MADLAD translates
         config = replace(config, task="translate", languages=" ".join(into), prompts="")
     return Vocabulary(pieces, pieces, into), config

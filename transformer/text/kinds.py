@@ -119,7 +119,8 @@ def _declared_fields(owner: Any) -> dict[str, Declared]:
 
 def check_fields(of: Any) -> None:
     """ValueError if a field of a dataclass holds a value of another kind than it declares."""
-    for name, each in _declared_fields(type(of)).items():
+    owner: Any = type(of)
+    for name, each in _declared_fields(owner).items():
         value = getattr(of, name)
         if each.many:
             _TYPES[tuple].check(name, value)

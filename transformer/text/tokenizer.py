@@ -121,7 +121,8 @@ class Pieces:
         """Reads a text as it was typed, and splits it; without special tokens."""
         clean = typed.read(text, self.lacks)
         word_at = list(accumulate((char == " " for char in clean.text), initial=0))
-        pieces, unknown, spelled = list[tuple[int, str, int]](), dict[str, None](), dict[str, None]()
+        ids, pieces, words = list[int](), list[str](), list[int]()
+        unknown, spelled = dict[str, None](), dict[str, None]()
         for number, piece, start, stop in self.split(clean.text):
             first = start + (clean.text[start : start + 1] == " ")
             if number == self.unknown:
@@ -130,9 +131,12 @@ class Pieces:
                 piece = SPACE * piece.startswith(SPACE) + unknown_piece(own or piece.removeprefix(SPACE))
             elif in_bytes(piece):
                 spelled[clean.text[first]] = None
-            pieces.append((number, piece, clean.words[min(word_at[first], len(clean.words) - 1)]))
-        ids, names, words = zip(*pieces, strict=True) if pieces else ((), (), ())
-        return TokenizedText(clean, ids, names, words, tuple(unknown), tuple(spelled))
+            ids.append(number)
+            pieces.append(piece)
+            words.append(clean.words[min(word_at[first], len(clean.words) - 1)])
+        return TokenizedText(
+            clean, tuple(ids), tuple(pieces), tuple(words), unknown=tuple(unknown), spelled=tuple(spelled)
+        )
 
 
 class Vocabulary(Brief):
@@ -218,7 +222,10 @@ class Tokenizer(Vocabulary):
                 remove_extra_whitespaces=False,
                 split_digits=True,
                 add_dummy_prefix=True,
-                **dict(zip(("pad_id", "bos_id", "eos_id", "unk_id"), SPECIAL_IDS, strict=True)),
+                pad_id=PAD_ID,
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                unk_id=UNK_ID,
                 num_threads=1,
                 minloglevel=2,
             )
