@@ -63,18 +63,14 @@ def tables(config: TransformerConfig) -> list[tuple[str, ...]]:
 
 def names(config: TransformerConfig) -> dict[str, str]:
     """Our name of every weight besides the tables → theirs."""
-    ours = {
-        f"{stack}.layers.{layer}.{our}.{kind}": f"model.{stack}.layers.{layer}.{their}.{kind}"
-        for stack, layer, our, their in every_part(config, ENCODER_PARTS, DECODER_PARTS)
-        for kind in ("weight", "bias")
-    }
+    parts = dict(every_part(config, "model.{}.layers.{}", ENCODER_PARTS, DECODER_PARTS))
     norms = {"embedding_norm": "layernorm_embedding"} if config.embedding_norm else {}
     norms |= {"final_norm": "layer_norm"} if config.norm == "pre" else {}
-    for side in ("encoder", "decoder"):
-        if config.positions == "learned":
-            ours[f"{side}.positions.table"] = f"model.{side}.embed_positions.weight"
-        for our, their in norms.items():
-            ours |= {f"{side}.{our}.{kind}": f"model.{side}.{their}.{kind}" for kind in ("weight", "bias")}
+    sides = "encoder", "decoder"
+    parts |= {f"{side}.{our}": f"model.{side}.{their}" for side in sides for our, their in norms.items()}
+    ours = {f"{our}.{kind}": f"{their}.{kind}" for our, their in parts.items() for kind in ("weight", "bias")}
+    if config.positions == "learned":
+        ours |= {f"{side}.positions.table": f"model.{side}.embed_positions.weight" for side in sides}
     return ours
 
 

@@ -138,15 +138,11 @@ def names(config: TransformerConfig) -> dict[str, str]:
         | {"feed_forward_residual.norm": f"layer.{last}.layer_norm"}
         for parts, last in ((SELF, 1), (SELF | CROSS, 2))
     )
-    ours = {
-        f"{stack}.layers.{layer}.{our}.weight": f"{stack}.block.{layer}.{their}.weight"
-        for stack, layer, our, their in every_part(config, encoder, decoder)
-    }
+    parts = dict(every_part(config, "{}.block.{}", encoder, decoder))
     for side in ("encoder", "decoder"):
-        buckets = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        ours |= {f"{side}.positions.weight": buckets}
-        ours |= {f"{side}.final_norm.weight": f"{side}.final_layer_norm.weight"}
-    return ours
+        parts[f"{side}.positions"] = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias"
+        parts[f"{side}.final_norm"] = f"{side}.final_layer_norm"
+    return {f"{ours}.weight": f"{theirs}.weight" for ours, theirs in parts.items()}
 
 
 PIECES_FILE = "spiece.model"

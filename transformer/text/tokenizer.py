@@ -167,12 +167,12 @@ class Vocabulary(Brief):
         cut = self.source.cut(text)
         ids, pieces, words = cut.ids, cut.pieces, cut.words
         if self.pair and len(ids) > 1 and set(pieces[:2]) <= set(self.languages):
-            ids, pieces, words = (values[:1] + values[2:] for values in (ids, pieces, words))
+            ids, pieces, words = ids[:1] + ids[2:], pieces[:1] + pieces[2:], words[:1] + words[2:]
             return replace(cut, ids=ids, pieces=pieces, words=words, start=cut.ids[1])
-        if ids:
-            ids, pieces = self._before_ids + ids, self._before + pieces
-            words = (-1,) * len(self._before) + words
-        return replace(cut, ids=ids, pieces=pieces, words=words)
+        if not ids or not self._before:
+            return cut
+        words = (-1,) * len(self._before) + words
+        return replace(cut, ids=self._before_ids + ids, pieces=self._before + pieces, words=words)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a source text that has been read, without the end token."""
