@@ -144,7 +144,7 @@ def _byte_level(files: list[Path], size: int) -> Any:
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([*SPECIAL, AddedToken(MASK, lstrip=True)])
     added, special = added_tokens(files[0].parent, tokenizer.get_vocab(), size)
-    for piece in sorted(added, key=lambda piece: added[piece]):
+    for piece in sorted(added, key=added.__getitem__):
         (tokenizer.add_special_tokens if piece in special else tokenizer.add_tokens)([piece])
         if tokenizer.token_to_id(piece) != added[piece]:
             raise CheckpointError(f"{files[0].parent} gives {piece!r:.60} an id that is not the next one.")

@@ -33,11 +33,6 @@ def pieces_by_id(ids: Mapping[str, int], size: int, shown: Callable[[str], str])
     return [shown(names[number]) or f"<unused {number}>" for number in range(size)]
 
 
-def showable(piece: str) -> str:
-    """The name of a piece of a file."""
-    return piece if piece.isascii() else without_surrogates(piece)
-
-
 class SentencePieces(Pieces):
     """Pieces of a sentencepiece model; CheckpointError if it is damaged."""
 
@@ -51,7 +46,7 @@ class SentencePieces(Pieces):
     ) -> None:
         (self._processor, _), self._lead = read_model(path), re.compile(lead, re.DOTALL)
         added, marked = added_tokens(path.parent, ids, size)
-        super().__init__({**ids, **added}, pieces_by_id({**ids, **added}, size, showable))
+        super().__init__({**ids, **added}, pieces_by_id({**ids, **added}, size, without_surrogates))
         self.special = frozenset({*special, *marked})
         self._whole = self.special | added.keys()
 
@@ -92,7 +87,7 @@ class WholePieces(Pieces):
         tokenizer.add_special_tokens([*special, *filter(is_language, ids)])  # which have ids, and stay whole
         self.path, self._tokenizer = path, tokenizer
         in_bytes = type(tokenizer.decoder).__name__ == "ByteLevel"
-        super().__init__(ids, pieces_by_id(ids, size, byte_name if in_bytes else showable))
+        super().__init__(ids, pieces_by_id(ids, size, byte_name if in_bytes else without_surrogates))
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         at, before = 0, ""
@@ -180,9 +175,9 @@ def whole_pieces(directory: Path, size: int, needed: Collection[str]) -> WholePi
     return WholePieces(path, tokenizer, size, needed)
 
 
-def settings_of(directory: Path) -> dict[str, Any]:
-    """The content of ``tokenizer_config.json``; empty if there is none."""
-    path = directory / SETTINGS_FILE
+def settings_of(directory: Path, name: str = SETTINGS_FILE) -> dict[str, Any]:
+    """The content of ``tokenizer_config.json``, or of another file beside it; empty if there is none."""
+    path = directory / name
     return read_json(path) if path.exists() else {}
 
 
@@ -192,11 +187,9 @@ def added_tokens(directory: Path, ids: Mapping[str, int], size: int) -> tuple[di
     They stand in ``tokenizer.json``, in ``added_tokens.json`` and twice in ``tokenizer_config.json``; the
     last file counts. One without an id gets the next. Those without a row are left out.
     """
-    settings, file = settings_of(directory), directory / ADDED_FILE
+    settings, numbers = settings_of(directory), settings_of(directory, ADDED_FILE)
     entries = _head(directory / WHOLE_FILE)
-    entries += [
-        {"content": piece, "id": id_} for piece, id_ in (read_json(file) if file.exists() else {}).items()
-    ]
+    entries += [{"content": piece, "id": number} for piece, number in numbers.items()]
     decoder = settings.get("added_tokens_decoder")
     for number, entry in decoder.items() if isinstance(decoder, dict) else ():
         if isinstance(entry, dict) and number.isdecimal():

@@ -89,10 +89,10 @@ class TokenizedText:
 class Pieces:
     """The pieces of one side, and what splits a text into them."""
 
-    def __init__(self, ids: Mapping[str, int], pieces: Sequence[str]) -> None:
+    def __init__(self, ids: Mapping[str, int], pieces: Sequence[str], in_bytes: Iterable[int] = ()) -> None:
         self.ids = ids  # the id of each piece, as a file names it
         self.pieces = tuple(pieces)  # the piece of each id, as a page can show it, with ``▁`` for a space
-        self.unknown = ids[UNK]
+        self.unknown, self.bytes = ids[UNK], frozenset(in_bytes)  # the ids that spell what has no piece
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         """The id of each piece of a text, the piece, where it begins, and where it ends.
@@ -110,8 +110,8 @@ class Pieces:
         return [number for number, *_ in self.split(text)]
 
     def lacks(self, character: str) -> bool:
-        """True if a character has no piece."""
-        return self.unknown in self.encode(character)
+        """True if a character has no piece, though bytes may spell it."""
+        return not {self.unknown, *self.bytes}.isdisjoint(self.encode(character))
 
     def named(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of ids, with ``▁`` kept."""
@@ -253,11 +253,6 @@ class Tokenizer(Vocabulary):
         """The bytes of the sentencepiece model, as a file holds them."""
         return self._serialized
 
-    @property
-    def spells_all(self) -> bool:
-        """True if bytes spell what no other piece does, so that `<unk>` never stands for a text."""
-        return bool(self._pieces.bytes)
-
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts at once, each of them read."""
         read = list(map(self.read, texts))
@@ -272,8 +267,8 @@ class _OwnPieces(Pieces):
         if min(ids[2:]) < 0:
             raise TokenizerError(f"The tokenizer has no {EOS} or no {UNK}, which this package needs.")
         self.special = SpecialIds(*(len(pieces) if id_ < 0 else id_ for id_ in ids))
-        self.bytes = frozenset(filter(model.IsByte, range(len(pieces))))
-        super().__init__({piece: number for number, piece in enumerate(pieces)} | {UNK: ids[3]}, pieces)
+        numbers = {piece: number for number, piece in enumerate(pieces)} | {UNK: ids[3]}
+        super().__init__(numbers, pieces, filter(model.IsByte, range(len(pieces))))
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         read = self.processor.EncodeAsOffsetMapping(text)
@@ -282,11 +277,6 @@ class _OwnPieces(Pieces):
 
     def encode(self, text: str) -> list[int]:
         return list(self.processor.EncodeAsIds(text))
-
-    def lacks(self, character: str) -> bool:
-        """True for what is spelled in bytes, too."""
-        found = self.encode(character)
-        return self.unknown in found or not self.bytes.isdisjoint(found)
 
     def decode(self, ids: Iterable[int]) -> str:
         return str(self.processor.DecodeIds([int(i) for i in ids if int(i) not in self.special[:3]]))

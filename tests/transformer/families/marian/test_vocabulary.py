@@ -9,8 +9,9 @@ from marian_models import reference_tokenizer, sentencepiece_model, write_vocabu
 
 from transformer.config import TransformerConfig
 from transformer.families.marian import vocabulary
-from transformer.families.pieces import pieces_by_id, showable
+from transformer.families.pieces import pieces_by_id
 from transformer.storage.files import CheckpointError
+from transformer.text.typed import without_surrogates
 
 TEXTS = [
     "the cat sat on a mat .",
@@ -183,4 +184,4 @@ def test_two_vocabularies_for_one_table_are_refused(tmp_path):
 
 
 def test_a_piece_that_no_page_can_send_is_replaced():
-    assert pieces_by_id({"\ud800": 0, "▁a": 1}, 3, showable) == ["\ufffd", "▁a", "<unused 2>"]
+    assert pieces_by_id({"\ud800": 0, "▁a": 1}, 3, without_surrogates) == ["\ufffd", "▁a", "<unused 2>"]
