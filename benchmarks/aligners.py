@@ -37,11 +37,11 @@ from explorer.lenses.words.alignment import (  # noqa: E402
     text_words,
     word_weights,
 )
+from explorer.lenses.words.links import GoldPair, Links, read_gold  # noqa: E402
 from transformer import Translator, load_translator  # noqa: E402
 from transformer.config import AttentionKind  # noqa: E402
 from transformer.hooks import At, Hooks  # noqa: E402
 from transformer.run import Translation  # noqa: E402
-from transformer.text.links import GoldPair, Links, read_gold  # noqa: E402
 from transformer.text.words import word_groups  # noqa: E402
 
 CROSS = AttentionKind.CROSS

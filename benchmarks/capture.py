@@ -111,7 +111,7 @@ def time_capture(source: int, target: int, repeats: int) -> None:
     model = our_model(tokenizer.vocab_size)
     translator = Translator(model, tokenizer)
     reference = reference_model(model.config)
-    words = tokenizer.decode([tokenizer.piece_id("▁the")] * (source - 1))
+    words = tokenizer.decode([tokenizer.source.ids["▁the"]] * (source - 1))
     src_ids = torch.tensor([[*translator.ids(words), model.config.eos_id]])
 
     def off() -> None:

@@ -20,10 +20,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from explorer.lenses.words.alignment import Aligner  # noqa: E402
+from explorer.lenses.words.function_words import TARGET_LANGUAGES  # noqa: E402
+from explorer.lenses.words.links import GoldPair, read_gold  # noqa: E402
 from explorer.lenses.words.telling import links, sort_of, telling_step, text_words  # noqa: E402
 from transformer import Translation, Translator, load_translator  # noqa: E402
-from transformer.text.function_words import TARGET_LANGUAGES  # noqa: E402
-from transformer.text.links import GoldPair, read_gold  # noqa: E402
 from transformer.text.pairs import read_pairs  # noqa: E402
 from transformer.text.words import reading_groups, word_groups  # noqa: E402
 

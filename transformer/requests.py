@@ -34,7 +34,7 @@ from transformer.interventions.edits import Change
 from transformer.interventions.request import RunShape, check, edited
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
-from transformer.text.typed import PiecedText
+from transformer.text.tokenizer import TokenizedText
 from transformer.text_model import TextModel, is_whole
 from transformer.trace import AttentionTrace, Capture, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
@@ -104,7 +104,7 @@ class Request:
         self,
         reader: TextModel,  # the model that is asked
         text: str = "",  # the source; for a language model the prompt
-        output: PiecedText | None = None,  # the output, if it is given
+        output: TokenizedText | None = None,  # the output, if it is given
         **options: Unpack[Options],
     ) -> None:
         if wrong := options.keys() - (Options if output is None else Looking).__annotations__:
@@ -133,7 +133,7 @@ class Request:
         if not reader.continues:
             end = self.config.eos_id
             typed = [*zip(cut.ids, cut.pieces, strict=True), (end, reader.pieces([end], "source")[0])]
-        self.text, self.unread = cut.read.text, cut.notes()
+        self.text, self.unread = cut.clean.text, cut.notes()
         source = len(typed) - sum(isinstance(each, do.DropSource) for each in self.values)
         self.given = self.limit = len(prompt if output is None else output.ids)
         if output is None:

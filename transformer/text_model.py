@@ -17,8 +17,8 @@ from transformer.devices import FULL, on_cpu
 from transformer.interventions import HeadMeans, InterventionError, Token
 from transformer.model import LanguageModel
 from transformer.text.brief import Brief
-from transformer.text.tokenizer import Vocabulary
-from transformer.text.typed import PiecedText, Read
+from transformer.text.tokenizer import TokenizedText, Vocabulary
+from transformer.text.typed import CleanText
 from transformer.text.words import NO_PIECE, UNK, unknown_text
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class TextModel(Brief):
         self.tokenizer, self.name, self.heads, self.card = tokenizer, name, heads, card
         self.rules, self.notes, self.means = rules, notes, means
         self._pieces = {
-            "source": tokenizer.source_pieces(range(self.config.vocab_size)),
+            "source": tokenizer.source.named(range(self.config.vocab_size)),
             "target": tokenizer.pieces(range(self.config.n_target_pieces)),
         }
 
@@ -97,14 +97,14 @@ class TextModel(Brief):
                 self.model = model
         return left
 
-    def cut(self, text: str, side: str = "source") -> PiecedText:
+    def cut(self, text: str, side: str = "source") -> TokenizedText:
         """A source, a prompt, or an output ("target"), in pieces, without special tokens.
 
         InputError if it has too many tokens, or none (a prompt may); and a source if it does not name a
         target language although the model needs one.
         """
         written = self.continues or side == "target"
-        cut = self.tokenizer.cut_target(text) if written else self.tokenizer.cut(text)
+        cut = self.tokenizer.target.cut(text) if written else self.tokenizer.cut(text)
         if not cut.ids and self.continues and side == "source":
             return cut
         languages = () if written else self.config.language_pieces
@@ -136,7 +136,7 @@ class TextModel(Brief):
                 raise InputError(f"The {what} {said}")
         return cut
 
-    def output(self, text: Tokens | None, source: str | None = None) -> PiecedText:
+    def output(self, text: Tokens | None, source: str | None = None) -> TokenizedText:
         """A whole output with its special tokens, ``</s>`` too, and with the piece that an output for this
         source begins with; raises as ``cut`` and ``token_id``."""
         start = None if source is None else self.rules_for(source).forced_start
@@ -154,7 +154,7 @@ class TextModel(Brief):
         ids = tuple(map(self.token_id, text))
         named = zip(text, self.pieces(ids), strict=True)
         pieces = tuple(token if isinstance(token, str) else piece for token, piece in named)
-        return PiecedText(Read("", ()), ids, pieces, (), (), ())
+        return TokenizedText(CleanText("", ()), ids, pieces, (), (), ())
 
     def rules_for(self, text: str) -> SearchRules:
         """The model's rules, with the piece that the output for a text begins with; raises as ``cut``."""

@@ -29,7 +29,7 @@ from transformer.storage.directory import Checkpoint
 from transformer.storage.files import CheckpointError
 from transformer.text.kinds import one_of
 from transformer.text.sentences import joined, sentences
-from transformer.text.typed import PiecedText
+from transformer.text.tokenizer import TokenizedText
 from transformer.text_model import TextModel, Tokens
 from transformer.trace import Capture
 
@@ -75,7 +75,7 @@ class Translator(TextModel):
     def stream(
         self,
         text: str = "",
-        output: PiecedText | None = None,  # the output, if it is given: then there are no steps
+        output: TokenizedText | None = None,  # the output, if it is given: then there are no steps
         **options: Unpack[Options],
     ) -> Iterator[DecodeStep | Translation]:
         """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and last the

@@ -14,7 +14,7 @@ from closed_form import CASES
 from explorer.app.server import gold, models
 from explorer.app.views.attention import gold as gold_picker
 from explorer.figures.base.bars import percent
-from transformer.text.links import read_gold
+from explorer.lenses.words.links import read_gold
 from transformer.text.pairs import DataError
 
 PAGE = "pages/cross_attention.py"

@@ -206,8 +206,8 @@ def _identities() -> Tensor:
 
 def _set_words(model: Transformer, tokenizer: Tokenizer) -> None:
     """Each word names itself in a dimension of its own; reading a source word predicts its translation."""
-    source = [tokenizer.piece_id(f"▁{word}") for word in ENGLISH] + [EOS_ID]
-    target = [EOS_ID if word == EOS else tokenizer.piece_id(f"▁{word}") for word in GERMAN] + [EOS_ID]
+    source = [tokenizer.source.ids[f"▁{word}"] for word in ENGLISH] + [EOS_ID]
+    target = [EOS_ID if word == EOS else tokenizer.source.ids[f"▁{word}"] for word in GERMAN] + [EOS_ID]
     names = dict.fromkeys([*source, *target, BOS_ID])
     dimension = {token_id: IDENTITY + 2 * place for place, token_id in enumerate(names)}
     assert max(dimension.values()) < NULL

@@ -14,9 +14,9 @@ from random_models import random_model
 from explorer import lenses
 from explorer.lenses.heads import statistics
 from explorer.lenses.heads.profile import FAR
+from explorer.lenses.words.function_words import is_content
 from transformer import Capture
 from transformer.config import AttentionKind
-from transformer.text.function_words import is_content
 from transformer.text.words import is_punctuation, is_special, readable, reading_groups
 from transformer.translator import Translator, load_translator
 

@@ -37,7 +37,7 @@ def evaluate(*, model: TranslatorOptions, data: str, beam: BeamOptions) -> int:
         sources = [pair.source for pair in pairs]
         outputs = translate_all(translator, sources, beam.beam_size, workers=workers)
         seconds = time.perf_counter() - started
-        tokens = sum(len(translator.tokenizer.encode_target(output)) + 1 for output in outputs)
+        tokens = sum(len(translator.tokenizer.target.encode(output)) + 1 for output in outputs)
         if isinstance(translator.tokenizer, Tokenizer):
             encoded = encode_pairs(pairs, translator.tokenizer)
             loss = round(evaluate_loss(translator.model, encoded, BATCH_POSITIONS, workers=workers), 4)

@@ -13,7 +13,7 @@ from transformer.commands.models import BeamOptions, Json, LanguageModelOptions
 from transformer.commands.program import OutputFile
 from transformer.sampling import Sampling
 from transformer.storage.files import write_json
-from transformer.text.pairs import DataError, read_texts
+from transformer.text.pairs import DataError, filled_lines
 from transformer.text_model import LENGTH
 
 
@@ -52,7 +52,7 @@ def perplexity(
     output [FILE]: also write the numbers as JSON
     """
     generator, results = model.open(), dict[str, Json]()
-    texts = {path: list(read_texts(path)) for path in data}
+    texts = {path: [line for _, line in filled_lines(path)] for path in data}
     if empty := [path for path, lines in texts.items() if not lines]:
         raise DataError(f"{empty[0]}: there is no text in this file.")
     for path, lines in texts.items():

@@ -23,7 +23,7 @@ from transformer.storage.card import training_card
 from transformer.storage.directory import NETWORKS
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.kinds import at_least, one_of
-from transformer.text.pairs import DataError, SentencePair, both_sides, read_pairs
+from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.tokenizer import Tokenizer
 from transformer.training import trainer as training
 from transformer.training.augment import MAKERS, augmented
@@ -171,8 +171,9 @@ def train(
             if tokenizer is not None:
                 return Exported(Tokenizer.load(tokenizer))
             at_most, size = bool(smaller_vocabulary or files.toy), config.vocab_size
+            sentences = (text for pair in train_pairs for text in (pair.source, pair.target))
             print(f"Training a vocabulary of {'at most ' * at_most}{size:,} pieces.", file=sys.stderr)
-            return Exported(Tokenizer.train(chain(words, both_sides(train_pairs)), size, at_most))
+            return Exported(Tokenizer.train(chain(words, sentences), size, at_most))
 
         exported = workers.agree(vocabulary)
         data = encode_pairs(train_pairs, exported.tokenizer, weights).within(max_length)

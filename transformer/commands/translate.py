@@ -134,7 +134,7 @@ def _translate_file(translator: Translator, file: Path, output: Path, beam_size:
 
 def _is_short(translator: Translator, text: str, translation: str) -> bool:
     """Whether a translation is far too short: nothing else is known of one that was made in a batch."""
-    written = len(translator.tokenizer.encode_target(translation))
+    written = len(translator.tokenizer.target.encode(translation))
     return leaves_out(len(translator.ids(text)), written, lambda _: None)
 
 

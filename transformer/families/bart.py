@@ -63,18 +63,14 @@ def tables(config: TransformerConfig) -> list[tuple[str, ...]]:
 
 def names(config: TransformerConfig) -> dict[str, str]:
     """Our name of every weight besides the tables → theirs."""
-    ours = {
-        f"{stack}.layers.{layer}.{our}.{kind}": f"model.{stack}.layers.{layer}.{their}.{kind}"
-        for stack, layer, our, their in every_part(config, ENCODER_PARTS, DECODER_PARTS)
-        for kind in ("weight", "bias")
-    }
+    parts = dict(every_part(config, "model.{}.layers.{}", ENCODER_PARTS, DECODER_PARTS))
     norms = {"embedding_norm": "layernorm_embedding"} if config.embedding_norm else {}
     norms |= {"final_norm": "layer_norm"} if config.norm == "pre" else {}
-    for side in ("encoder", "decoder"):
-        if config.positions == "learned":
-            ours[f"{side}.positions.table"] = f"model.{side}.embed_positions.weight"
-        for our, their in norms.items():
-            ours |= {f"{side}.{our}.{kind}": f"model.{side}.{their}.{kind}" for kind in ("weight", "bias")}
+    sides = "encoder", "decoder"
+    parts |= {f"{side}.{our}": f"model.{side}.{their}" for side in sides for our, their in norms.items()}
+    ours = {f"{our}.{kind}": f"{their}.{kind}" for our, their in parts.items() for kind in ("weight", "bias")}
+    if config.positions == "learned":
+        ours |= {f"{side}.positions.table": f"model.{side}.embed_positions.weight" for side in sides}
     return ours
 
 
@@ -94,13 +90,13 @@ _OF_BART = {"normalize_before": False, "add_final_layer_norm": False, "extra_pos
 _OF_MBART = {"normalize_before": True, "add_final_layer_norm": True}
 
 
-def bart_config(values: Json, path: Path) -> TransformerConfig:
-    """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or unsupported."""
-    return config_of(
-        values, path, FIELDS, REQUIRED | _OF_BART, "gelu", CHOICES | {"norm": "post", "task": "write"}
-    )
-
-
+bart_config = partial(
+    config_of,
+    fields=FIELDS,
+    required=REQUIRED | _OF_BART,
+    activation="gelu",
+    choices=CHOICES | {"norm": "post", "task": "write"},
+)
 OLD = (
     "{} holds an mBART model of 25 languages, which puts the language behind the text; only mBART-50, with "
     "the language before the text, is supported."
@@ -109,7 +105,7 @@ OLD = (
 
 
 def mbart_config(values: Json, path: Path) -> TransformerConfig:
-    """As ``bart_config``, for mBART-50."""
+    """As ``config_of``; CheckpointError also for another order of languages."""
     old = values.get("tokenizer_class") in ("MBartTokenizer", "MBartTokenizerFast")
     if old or values.get("vocab_size") == 250_027:
         raise CheckpointError(OLD.format(path.parent))
@@ -148,7 +144,7 @@ def _byte_level(files: list[Path], size: int) -> Any:
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([*SPECIAL, AddedToken(MASK, lstrip=True)])
     added, special = added_tokens(files[0].parent, tokenizer.get_vocab(), size)
-    for piece in sorted(added, key=lambda piece: added[piece]):
+    for piece in sorted(added, key=added.__getitem__):
         (tokenizer.add_special_tokens if piece in special else tokenizer.add_tokens)([piece])
         if tokenizer.token_to_id(piece) != added[piece]:
             raise CheckpointError(f"{files[0].parent} gives {piece!r:.60} an id that is not the next one.")

@@ -94,8 +94,12 @@ def one_of(values: Json, name: str, default: str, known: Mapping[str, Any], what
 def taken(values: Json, fields: Mapping[str, tuple[str, Any]]) -> Json:
     """Our fields, each from its entry, or the reference's default; a list of one id is that id."""
     ours = {field: values.get(name, default) for field, (name, default) in fields.items()}
-    lists = {name: value for name, value in ours.items() if name.endswith("_id") and isinstance(value, list)}
-    return ours | {name: value[0] for name, value in lists.items() if len(value) == 1}
+    return {field: one_id(value) if field.endswith("_id") else value for field, value in ours.items()}
+
+
+def one_id(value: Any) -> Any:
+    """A value, or what it lists if that is one."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def built(ours: Json, path: Path) -> TransformerConfig:
@@ -111,11 +115,14 @@ def built(ours: Json, path: Path) -> TransformerConfig:
 
 
 def every_part(
-    config: TransformerConfig, encoder: Mapping[str, str], decoder: Mapping[str, str]
-) -> Iterator[tuple[str, int, str, str]]:
-    """Stack, layer (from 0), our name and theirs of every part of all layers, named alike in each."""
-    for stack, depth, parts in (
-        ("encoder", config.n_encoder_layers, encoder),
-        ("decoder", config.n_decoder_layers, decoder),
-    ):
-        yield from ((stack, layer, *names) for layer in range(depth) for names in parts.items())
+    config: TransformerConfig, layers: str, encoder: Mapping[str, str], decoder: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Our name and theirs of every part of all layers, named alike in each; ``layers`` is what theirs begin
+    with, a pattern of the stack's name and the layer's number, from 0."""
+    depths = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}
+    for stack, parts in (("encoder", encoder), ("decoder", decoder)):
+        for layer in range(depths[stack]):
+            theirs = layers.format(stack, layer)
+            yield from (
+                (f"{stack}.layers.{layer}.{our}", f"{theirs}.{their}") for our, their in parts.items()
+            )

@@ -11,7 +11,6 @@ of two sentencepiece models.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 from transformer.config import TransformerConfig
 from transformer.families.bart import fairseq
 from transformer.families.family import Json, config_of
-from transformer.families.pieces import SETTINGS_FILE, SentencePieces, check_needed, languages_of, settings_of
+from transformer.families.pieces import SETTINGS_FILE, SentencePieces, check_pieces, languages_of, settings_of
 from transformer.storage.files import CheckpointError, read_json
 from transformer.text.tokenizer import Vocabulary
 from transformer.text.words import EOS, PAD, UNK
@@ -55,7 +54,6 @@ def config(values: Json, path: Path) -> TransformerConfig:
 SOURCE_FILE, TARGET_FILE = "source.spm", "target.spm"
 VOCABULARY_FILE, TARGET_VOCABULARY_FILE = "vocab.json", "target_vocab.json"
 _LEAD = r">>.*?<<"
-_LANGUAGE = re.compile(r">>[^\s<>]+<<")
 
 
 def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
@@ -77,7 +75,7 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, 
         for file, numbers, size in zip((SOURCE_FILE, TARGET_FILE), ids, sizes, strict=True)
     )
     one = not separate and sizes[0] == sizes[1]
-    into = [piece for piece in languages_of(source) if one and _LANGUAGE.fullmatch(piece)]
+    into = languages_of(source, ">>") if one else ()
     found, pad, unknown = Vocabulary(source, target, into), source.ids[PAD], source.ids[UNK]
     return found, replace(config, pad_id=pad, unk_id=unknown, languages=" ".join(into))
 
@@ -92,7 +90,7 @@ def _ids(path: Path, size: int) -> dict[str, int]:
         )
     if len(set(numbers)) != len(numbers):
         raise CheckpointError(f"{path} gives the same number to two pieces.")
-    check_needed(path, (EOS, UNK, PAD), ids)
+    check_pieces(path, (EOS, UNK, PAD), ids, size)
     return ids
 
 

@@ -33,11 +33,6 @@ def pieces_by_id(ids: Mapping[str, int], size: int, shown: Callable[[str], str])
     return [shown(names[number]) or f"<unused {number}>" for number in range(size)]
 
 
-def showable(piece: str) -> str:
-    """The name of a piece of a file."""
-    return piece if piece.isascii() else without_surrogates(piece)
-
-
 class SentencePieces(Pieces):
     """Pieces of a sentencepiece model; CheckpointError if it is damaged."""
 
@@ -51,7 +46,7 @@ class SentencePieces(Pieces):
     ) -> None:
         (self._processor, _), self._lead = read_model(path), re.compile(lead, re.DOTALL)
         added, marked = added_tokens(path.parent, ids, size)
-        super().__init__({**ids, **added}, pieces_by_id({**ids, **added}, size, showable))
+        super().__init__({**ids, **added}, pieces_by_id({**ids, **added}, size, without_surrogates))
         self.special = frozenset({*special, *marked})
         self._whole = self.special | added.keys()
 
@@ -86,18 +81,13 @@ class WholePieces(Pieces):
     def __init__(self, path: Path, tokenizer: Any, size: int, special: Collection[str]) -> None:
         """CheckpointError, naming the file, if a special piece is missing or a piece has no row."""
         ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
-        check_needed(path, special, ids)
-        if max(ids.values()) >= size:
-            raise CheckpointError(
-                f"{path} has {max(ids.values()) + 1:,} pieces, but config.json has {size:,} rows for them; "
-                "the files belong to different models."
-            )
+        check_pieces(path, special, ids, size)
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.add_special_tokens([*special, *filter(is_language, ids)])  # which have ids, and stay whole
         self.path, self._tokenizer = path, tokenizer
         in_bytes = type(tokenizer.decoder).__name__ == "ByteLevel"
-        super().__init__(ids, pieces_by_id(ids, size, byte_name if in_bytes else showable))
+        super().__init__(ids, pieces_by_id(ids, size, byte_name if in_bytes else without_surrogates))
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         at, before = 0, ""
@@ -129,9 +119,10 @@ class WholePieces(Pieces):
             )
 
 
-def languages_of(pieces: Pieces) -> tuple[str, ...]:
-    """The pieces that name a language, in the order of their ids."""
-    return tuple(sorted(filter(is_language, pieces.ids), key=lambda piece: pieces.ids[piece]))
+def languages_of(pieces: Pieces, mark: str = "") -> tuple[str, ...]:
+    """The pieces that name a language and begin with a mark, in the order of their ids."""
+    languages = (piece for piece in pieces.ids if piece.startswith(mark) and is_language(piece))
+    return tuple(sorted(languages, key=pieces.ids.__getitem__))
 
 
 def read_pieces(
@@ -151,22 +142,23 @@ def read_pieces(
         pieces.check_frame(languages_of(pieces) if pair else ())
         return pieces
     ids = order(read_model(path)[1])
-    if (count := max(ids.values()) + 1) > size:
-        raise CheckpointError(
-            f"{path} has {count:,} pieces with its {behind}, but config.json has {size:,} rows for them; "
-            "the files belong to different models."
-        )
-    check_needed(path, needed, ids)
-    return SentencePieces(
-        path, ids, size, {*needed, *filter(_TEXTLESS.fullmatch, ids), *filter(is_language, ids)}
-    )
+    check_pieces(path, needed, ids, size, f" with its {behind}")
+    textless = filter(_TEXTLESS.fullmatch, ids)
+    return SentencePieces(path, ids, size, {*needed, *textless, *filter(is_language, ids)})
 
 
-def check_needed(path: Path, needed: Iterable[str], ids: Collection[str]) -> None:
-    """CheckpointError if a vocabulary lacks a piece that its family needs."""
+def check_pieces(
+    path: Path, needed: Iterable[str], ids: Mapping[str, int], size: int, what: str = ""
+) -> None:
+    """CheckpointError if a vocabulary lacks a piece that its family needs, or has more pieces than rows."""
     if missing := [piece for piece in needed if piece not in ids]:
         raise CheckpointError(
             f"{path} has no piece {missing[0]}, so it is not the vocabulary of such a model."
+        )
+    if (count := max(ids.values()) + 1) > size:
+        raise CheckpointError(
+            f"{path} has {count:,} pieces{what}, but config.json has {size:,} rows for them; "
+            "the files belong to different models."
         )
 
 
@@ -183,9 +175,9 @@ def whole_pieces(directory: Path, size: int, needed: Collection[str]) -> WholePi
     return WholePieces(path, tokenizer, size, needed)
 
 
-def settings_of(directory: Path) -> dict[str, Any]:
-    """The content of ``tokenizer_config.json``; empty if there is none."""
-    path = directory / SETTINGS_FILE
+def settings_of(directory: Path, name: str = SETTINGS_FILE) -> dict[str, Any]:
+    """The content of ``tokenizer_config.json``, or of another file beside it; empty if there is none."""
+    path = directory / name
     return read_json(path) if path.exists() else {}
 
 
@@ -195,23 +187,18 @@ def added_tokens(directory: Path, ids: Mapping[str, int], size: int) -> tuple[di
     They stand in ``tokenizer.json``, in ``added_tokens.json`` and twice in ``tokenizer_config.json``; the
     last file counts. One without an id gets the next. Those without a row are left out.
     """
-    settings = settings_of(directory)
-    numbers = read_json(directory / ADDED_FILE) if (directory / ADDED_FILE).exists() else {}
-    entries = [
-        *_head(directory / WHOLE_FILE),
-        *({"content": piece, "id": id_} for piece, id_ in numbers.items()),
-    ]
+    settings, numbers = settings_of(directory), settings_of(directory, ADDED_FILE)
+    entries = _head(directory / WHOLE_FILE)
+    entries += [{"content": piece, "id": number} for piece, number in numbers.items()]
     decoder = settings.get("added_tokens_decoder")
     for number, entry in decoder.items() if isinstance(decoder, dict) else ():
         if isinstance(entry, dict) and number.isdecimal():
             entries.append(entry | {"id": int(number)})
     for name in ("additional_special_tokens", "extra_special_tokens"):
-        listed = settings.get(name)
-        for token in listed if isinstance(listed, list) else ():
+        tokens = settings.get(name)
+        for token in tokens if isinstance(tokens, list) else ():
             entries.append((token if isinstance(token, dict) else {"content": token}) | {"special": True})
-    added: dict[str, int] = {}
-    special: set[str] = set()
-    last = max(ids.values(), default=-1)
+    added, special, last = dict[str, int](), set[str](), max(ids.values(), default=-1)
     for entry in entries:
         piece = entry.get("content")
         if not isinstance(piece, str) or not piece:
@@ -224,17 +211,17 @@ def added_tokens(directory: Path, ids: Mapping[str, int], size: int) -> tuple[di
     return added, special
 
 
-def _head(path: Path) -> list[Any]:
+def _head(path: Path) -> list[dict[str, Any]]:
     """The added tokens of a ``tokenizer.json``, without its pieces; none if they cannot be read."""
     if not path.is_file():
         return []
     with path.open("rb") as file:
-        _, found, rest = file.read(_HEAD_BYTES).decode("utf-8", "ignore").partition('"added_tokens":')
+        rest = file.read(_HEAD_BYTES).decode("utf-8", "ignore").partition('"added_tokens":')[2].lstrip()
     try:
-        entries = json.JSONDecoder().raw_decode(rest.lstrip())[0] if found else []
+        entries = json.JSONDecoder().raw_decode(rest)[0]
     except (ValueError, RecursionError):
         return []
-    return [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 def proposed(directory: Path, vocabulary: Vocabulary, start: int | None) -> tuple[str, ...]:
@@ -268,14 +255,12 @@ def read_model(path: Path) -> tuple[Any, list[str]]:
         raise CheckpointError(str(error)) from error
 
 
-def _alphabet() -> dict[str, int]:
-    """The letter that stands for each byte in a file: itself if it is visible, else one from U+0100 on."""
-    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = (byte for byte in range(0x100) if byte not in visible)
-    return {chr(byte): byte for byte in visible} | {chr(0x100 + at): byte for at, byte in enumerate(others)}
-
-
-_BYTES = _alphabet()
+_VISIBLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_OTHERS = sorted({*range(0x100)} - {*_VISIBLE})
+_BYTES = {chr(byte): byte for byte in _VISIBLE} | {chr(0x100 + at): byte for at, byte in enumerate(_OTHERS)}
+"""The byte for which a letter stands in a file: itself if it is visible, else one from U+0100 on."""
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\xa0\xad\udc80-\udcff]")
+"""What a byte-level piece cannot show: control characters, and bytes that are no whole character."""
 
 
 def byte_name(token: str) -> str:
@@ -284,13 +269,8 @@ def byte_name(token: str) -> str:
     if not set(token) <= _BYTES.keys():
         return token  # a special one
     text = bytes(_BYTES[letter] for letter in token).decode("utf-8", "surrogateescape")
-    return "".join(map(_letter, text))
+    return _HIDDEN.sub(_codes, text).replace(" ", SPACE)
 
 
-def _letter(letter: str) -> str:
-    code = ord(letter)
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no character
-        return f"<0x{code - 0xDC00:02X}>"
-    if letter == " ":
-        return SPACE
-    return letter if letter.isprintable() or code > 0xFF else "".join(f"<0x{b:02X}>" for b in letter.encode())
+def _codes(hidden: re.Match[str]) -> str:
+    return "".join(f"<0x{byte:02X}>" for byte in hidden[0].encode("utf-8", "surrogateescape"))

@@ -25,6 +25,7 @@ from transformer.storage.description import (
     read_config,
 )
 from transformer.storage.files import MAX_SHARDS, PYTORCH, SAFETENSORS, read_json
+from transformer.text.kinds import listed
 
 if TYPE_CHECKING:
     from transformer.storage.directory import Checkpoint
@@ -34,10 +35,6 @@ FAMILIES: tuple[Family, ...] = (MARIAN, T5, M2M100, MBART, BART)
 WELCOME = CARD_FILE, HEADS_FILE
 _BESIDE = "vocab.json", "target_vocab.json", pieces.SETTINGS_FILE, pieces.ADDED_FILE, GENERATION_FILE
 """Files that a published model may have besides."""
-_SHARDS = {
-    SAFETENSORS: re.compile(r"model-\d{5}-of-\d{5}\.safetensors"),
-    PYTORCH: re.compile(r"pytorch_model-\d{5}-of-\d{5}\.bin"),
-}
 
 
 def family_of(path: str | Path) -> Family | None:
@@ -76,8 +73,7 @@ def load(path: Path) -> Checkpoint:
 
 def known_names() -> str:
     """What the families of the Hub are called: "A, B and C"."""
-    *others, last = [family.name for family in FAMILIES]
-    return f"{', '.join(others)} and {last}"
+    return listed(family.name for family in FAMILIES)
 
 
 def needed_files(names: Collection[str]) -> tuple[list[str], list[str]]:
@@ -87,20 +83,18 @@ def needed_files(names: Collection[str]) -> tuple[list[str], list[str]]:
     The first list may name files that the model lacks.
     """
     family = next((family for family in FAMILIES if {CONFIG_FILE, family.files[0]} <= set(names)), None)
-    if family is not None:
-        required = [CONFIG_FILE, *family.files]
-    elif {CONFIG_FILE, pieces.WHOLE_FILE} <= set(names):
-        required = [CONFIG_FILE, pieces.WHOLE_FILE]
-    else:
+    if family is None and not {CONFIG_FILE, pieces.WHOLE_FILE} <= set(names):
         return [CONFIG_FILE, TOKENIZER_FILE, *(name for name in WELCOME if name in names)], [WEIGHTS_FILE]
+    required = family.files if family else (pieces.WHOLE_FILE,)
     whole = (pieces.WHOLE_FILE,) if family is BART else ()
     welcome = [name for name in (*WELCOME, *whole, *_BESIDE) if name in names]
-    return list(dict.fromkeys([*required, *welcome])), _weights(names)
+    return list(dict.fromkeys([CONFIG_FILE, *required, *welcome])), _weights(names)
 
 
 def _weights(names: Collection[str]) -> list[str]:
-    for name, shard in _SHARDS.items():
-        index = f"{name}.index.json"
+    for name in (SAFETENSORS, PYTORCH):
+        stem, suffix = name.split(".")
+        index, shard = f"{name}.index.json", re.compile(rf"{stem}-\d{{5}}-of-\d{{5}}\.{suffix}")
         if name in names:
             return [name]
         if index in names:

@@ -7,7 +7,7 @@ from typing import Any
 
 from transformer.config import TransformerConfig
 from transformer.decoding import SearchRules
-from transformer.families.family import GENERATION_FILE
+from transformer.families.family import GENERATION_FILE, one_id
 from transformer.storage.files import CheckpointError, read_json
 from transformer.text.kinds import Kind, number, whole
 
@@ -15,21 +15,14 @@ MOST_BEAMS = 64
 MAX_FORBIDDEN = 10_000
 MANY = 1_000_000
 
+_NONE = "begin_suppress_tokens", "constraints", "force_words_ids", "sequence_bias", "stop_strings"
+_ZERO = "diversity_penalty", "do_sample", "encoder_no_repeat_ngram_size", "penalty_alpha"
+_ONE = "encoder_repetition_penalty", "guidance_scale", "num_beam_groups", "repetition_penalty"
 NEUTRAL: dict[str, tuple[object, ...]] = {
-    "begin_suppress_tokens": (None, []),
-    "constraints": (None, []),
-    "diversity_penalty": (None, 0, 0.0),
-    "do_sample": (None, False),
-    "encoder_no_repeat_ngram_size": (None, 0),
-    "encoder_repetition_penalty": (None, 1, 1.0),
+    **dict.fromkeys(_NONE, (None, [], {})),
+    **dict.fromkeys(_ZERO, (None, 0)),
+    **dict.fromkeys(_ONE, (None, 1)),
     "exponential_decay_length_penalty": (None,),
-    "force_words_ids": (None, []),
-    "guidance_scale": (None, 1, 1.0),
-    "num_beam_groups": (None, 1),
-    "penalty_alpha": (None, 0, 0.0),
-    "repetition_penalty": (None, 1, 1.0),
-    "sequence_bias": (None, [], {}),
-    "stop_strings": (None, []),
 }
 """Entries that this package does not apply, with the values that have no effect."""
 
@@ -72,51 +65,43 @@ def search_rules(
             end_id=config.eos_id,
         )
     except ValueError as error:
-        name = path if path.exists() else directory / "config.json"
-        raise CheckpointError(f"{name} describes no usable search: {error}") from error
+        file = path if path.exists() else directory / "config.json"
+        raise CheckpointError(f"{file} describes no usable search: {error}") from error
     ends = {"decoder_start_token_id": config.bos_id, "eos_token_id": config.eos_id}
     neutral = NEUTRAL | {name: (None, id_, [id_]) for name, id_ in ends.items()}
     ignored = sorted(name for name, known in neutral.items() if values.get(name) not in known)
-    bounded = f"This model's files ask for {beams:,} beams; it searches with {MOST_BEAMS}."
-    on = f"This model's search keeps rules of its own: {' and '.join(rules.in_words)}."
-    return rules, (
-        *(on,) * bool(rules.in_words),
-        *(bounded,) * (beams > MOST_BEAMS),
-        *(
+    notes = list[str]()
+    if rules.in_words:
+        notes.append(f"This model's search keeps rules of its own: {' and '.join(rules.in_words)}.")
+    if beams > MOST_BEAMS:
+        notes.append(f"This model's files ask for {beams:,} beams; it searches with {MOST_BEAMS}.")
+    for name in ignored:
+        notes.append(
             f"This model's files set {name} = {values[name]!r:.80}, which this package does not apply."
-            for name in ignored
-        ),
-    )
+        )
+    return rules, tuple(notes)
 
 
 def _forbidden(values: dict[str, Any], config: TransformerConfig) -> tuple[tuple[int, ...], ...]:
     """The sequences of ``bad_words_ids`` except ``</s>`` alone, and the tokens of ``suppress_tokens``."""
-    words, tokens = values.get("bad_words_ids") or [], values.get("suppress_tokens") or []
-    if (
-        not isinstance(words, list)
-        or not isinstance(tokens, list)
-        or len(words) + len(tokens) > MAX_FORBIDDEN
-    ):
+    words, tokens = (values.get(name) or [] for name in ("bad_words_ids", "suppress_tokens"))
+    lists = isinstance(words, list) and isinstance(tokens, list)
+    if not lists or len(words) + len(tokens) > MAX_FORBIDDEN:
         raise ValueError(
             f"bad_words_ids and suppress_tokens must be lists of at most {MAX_FORBIDDEN:,} entries."
         )
-    sequences = [word for word in map(_sequence, words) if word != [config.eos_id]]
-    sequences += map(_sequence, tokens)
+    entries = [*(word for word in words if word not in (config.eos_id, [config.eos_id])), *tokens]
+    sequences = [entry if isinstance(entry, list) else [entry] for entry in entries]
     if not all(sequence and all(_is_piece(piece, config) for piece in sequence) for sequence in sequences):
         raise ValueError("bad_words_ids or suppress_tokens names pieces that the vocabulary does not have.")
-    found = tuple(dict.fromkeys(map(tuple, sequences)))
-    if len({sequence for sequence in found if len(sequence) == 1}) >= config.n_target_pieces - 1:
+    forbidden = tuple(dict.fromkeys(map(tuple, sequences)))
+    if sum(len(sequence) == 1 for sequence in forbidden) >= config.n_target_pieces - 1:
         raise ValueError("bad_words_ids forbids every piece of the vocabulary.")
-    return found
-
-
-def _sequence(word: Any) -> list[Any]:
-    return word if isinstance(word, list) else [word]
+    return forbidden
 
 
 def _forced(values: dict[str, Any], name: str, config: TransformerConfig) -> int | None:
-    value = values.get(name)
-    value = value[0] if isinstance(value, list) and len(value) == 1 else value
+    value = one_id(values.get(name))
     if value is not None and not _is_piece(value, config):
         raise ValueError(f"{name} is {value!r:.80}, which the vocabulary does not have.")
     return value

@@ -108,16 +108,6 @@ def _prompts(values: Json) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each[:80] for each in usable))[:MOST_PROMPTS]
 
 
-_ATTENTION = {"q_proj": "q", "k_proj": "k", "v_proj": "v", "out_proj": "o"}
-SELF = {
-    **{f"self_attention.{ours}": f"layer.0.SelfAttention.{theirs}" for ours, theirs in _ATTENTION.items()},
-    "self_attention_residual.norm": "layer.0.layer_norm",
-}
-CROSS = {
-    **{f"cross_attention.{ours}": f"layer.1.EncDecAttention.{theirs}" for ours, theirs in _ATTENTION.items()},
-    "cross_attention_residual.norm": "layer.1.layer_norm",
-}
-"""Maps our part of a layer to theirs; each part has a ``weight``."""
 SHARED, OUTPUT = "shared.weight", "lm_head.weight"
 SOURCE, TARGET = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
 
@@ -130,30 +120,31 @@ def tables(config: TransformerConfig) -> list[tuple[str, ...]]:
 
 def names(config: TransformerConfig) -> dict[str, str]:
     """Our name of every weight besides the tables → theirs; positions stand with a stack's first layer."""
-    inner = {"gate": "wi_0", "inner": "wi_1"} if config.gated else {"inner": "wi"}
-    encoder, decoder = (
-        parts
-        | {f"feed_forward.{ours}": f"layer.{last}.DenseReluDense.{theirs}" for ours, theirs in inner.items()}
-        | {"feed_forward.outer": f"layer.{last}.DenseReluDense.wo"}
-        | {"feed_forward_residual.norm": f"layer.{last}.layer_norm"}
-        for parts, last in ((SELF, 1), (SELF | CROSS, 2))
-    )
-    ours = {
-        f"{stack}.layers.{layer}.{our}.weight": f"{stack}.block.{layer}.{their}.weight"
-        for stack, layer, our, their in every_part(config, encoder, decoder)
-    }
+    encoder = _parts(config, self_attention="SelfAttention")
+    decoder = _parts(config, self_attention="SelfAttention", cross_attention="EncDecAttention")
+    parts = dict(every_part(config, "{}.block.{}", encoder, decoder))
     for side in ("encoder", "decoder"):
-        buckets = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        ours |= {f"{side}.positions.weight": buckets}
-        ours |= {f"{side}.final_norm.weight": f"{side}.final_layer_norm.weight"}
-    return ours
+        parts[f"{side}.positions"] = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias"
+        parts[f"{side}.final_norm"] = f"{side}.final_layer_norm"
+    return {f"{ours}.weight": f"{theirs}.weight" for ours, theirs in parts.items()}
+
+
+def _parts(config: TransformerConfig, **attentions: str) -> dict[str, str]:
+    """Our part of a layer → theirs; ``attentions`` are its kinds in their order, each by our name."""
+    inner = {"gate": "wi_0", "inner": "wi_1"} if config.gated else {"inner": "wi"}
+    projections = {"q_proj": "q", "k_proj": "k", "v_proj": "v", "out_proj": "o"}
+    sublayers = [(*names, projections) for names in attentions.items()]
+    sublayers.append(("feed_forward", "DenseReluDense", inner | {"outer": "wo"}))
+    parts = dict[str, str]()
+    for at, (ours, theirs, weights) in enumerate(sublayers):
+        parts |= {f"{ours}.{our}": f"layer.{at}.{theirs}.{their}" for our, their in weights.items()}
+        parts[f"{ours}_residual.norm"] = f"layer.{at}.layer_norm"
+    return parts
 
 
 PIECES_FILE = "spiece.model"
 EXTRA_IDS = 100
 """Extra ids of a tokenizer whose settings do not say how many it has."""
-INTO = re.compile(r"<2[a-z]{2,3}(_[A-Za-z]+)?>")
-"""Pieces of MADLAD with which a text says into which language it shall be translated."""
 _EXTRA = re.compile(r"<extra_id_\d+>")
 
 
@@ -169,7 +160,7 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, 
 
     path = directory / PIECES_FILE
     pieces = read_pieces(path, config.vocab_size, order, "extra ids", (EOS, UNK, PAD))
-    into = [piece for piece in languages_of(pieces) if INTO.fullmatch(piece)]
+    into = languages_of(pieces, "<2")
     if into:  # MADLAD translates
         config = replace(config, task="translate", languages=" ".join(into), prompts="")
     return Vocabulary(pieces, pieces, into), config

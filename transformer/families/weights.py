@@ -131,13 +131,9 @@ def same(stored: Mapping[str, StoredTensor], one: str, other: str) -> bool:
         return True
     if first.shape != second.shape:
         return False
-    kept: Tensor | None = None
-    for _, tensor in read_tensors({one: first, other: second}):
-        if kept is None:
-            kept = tensor.clone()
-        else:
-            return torch.equal(kept, tensor.to(kept.dtype))
-    return False
+    tensors = (tensor for _, tensor in read_tensors({one: first, other: second}))
+    table = next(tensors).clone()
+    return torch.equal(table, next(tensors).to(table.dtype))
 
 
 def check_names(
@@ -182,16 +178,19 @@ def read_weights(
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     for ours, theirs in names.items():
         stored_shape, _ = _layout(ours)
-        shape = stored_shape(expected[ours])
-        if stored[theirs].shape != shape:
-            raise CheckpointError(
-                f"{stored[theirs].path}: the weight {theirs} has the shape {stored[theirs].shape!s:.80}, but "
-                f"config.json asks for {shape}; the files belong to different models."
-            )
+        _check_shape(theirs, stored[theirs], stored_shape(expected[ours]))
     ours_of = {theirs: ours for ours, theirs in names.items()}
     state = {ours_of[name]: _layout(ours_of[name])[1](tensor) for name, tensor in copied(stored)}
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False).eval()
+
+
+def _check_shape(name: str, stored: StoredTensor, shape: tuple[int, ...]) -> None:
+    if stored.shape != shape:
+        raise CheckpointError(
+            f"{stored.path}: the weight {name} has the shape {stored.shape!s:.80}, but config.json asks for "
+            f"{shape}; the files belong to different models."
+        )
 
 
 def _layout(name: str) -> Layout:
@@ -216,13 +215,8 @@ def copied(stored: Stored) -> Iterator[tuple[str, Tensor]]:
 
 def _read_sines(model: Transformer, stored: Stored) -> None:
     """Copies stored sinusoids; CheckpointError if a table does not match the formula up to rounding."""
-    shape = (model.config.max_positions, model.config.d_model)
     for name, each in stored.items():
-        if each.shape != shape:
-            raise CheckpointError(
-                f"{each.path}: the weight {name} has the shape {each.shape!s:.80}, but config.json asks for "
-                f"{shape}; the files belong to different models."
-            )
+        _check_shape(name, each, (model.config.max_positions, model.config.d_model))
     paths = {name: each.path for name, each in stored.items()}
     for name, tensor in copied(stored):
         table = getattr(model, SINES[name]).positions.added(len(tensor))

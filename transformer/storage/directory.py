@@ -133,7 +133,8 @@ def load_checkpoint(path: str | Path, weights: str = WEIGHTS_FILE) -> Checkpoint
         means = read_means(directory, config)
     except CheckpointError:
         means, notes = None, (*notes, DAMAGED.format(MEANS_FILE))
-    rules = FREE if tokenizer.spells_all else SearchRules(forbidden=((config.unk_id,),))
+    # where bytes spell what no other piece does, `<unk>` never stands for a text
+    rules = FREE if tokenizer.source.bytes else SearchRules(forbidden=((config.unk_id,),))
     return Checkpoint(config, model, tokenizer, heads, read_card(directory), rules, notes, means)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any
 
 LINES, WIDTH, LONGEST = 3, 100, 48
 """Most lines, letters of a line, and letters of one value."""
@@ -14,19 +14,11 @@ LINES, WIDTH, LONGEST = 3, 100, 48
 class Brief:
     """A value that may hold a whole run, and prints in three lines."""
 
-    TOLD: ClassVar[tuple[str, ...]] = ()  # names of properties that it tells besides its public attributes
-
     def __repr__(self) -> str:
-        names = [*(name for name in vars(self) if not name.startswith("_")), *self.TOLD]
+        names = (name for name in vars(self) if not name.startswith("_"))
         parts = ", ".join(f"{name}={_said(getattr(self, name))}" for name in names)
-        lines = textwrap.wrap(
-            f"{type(self).__name__}({parts})",
-            WIDTH,
-            max_lines=LINES,
-            placeholder=" …)",
-            break_on_hyphens=False,
-        )
-        return "\n".join(lines)
+        text = f"{type(self).__name__}({parts})"
+        return textwrap.fill(text, WIDTH, max_lines=LINES, placeholder=" …)", break_on_hyphens=False)
 
 
 def _said(value: Any) -> str:
@@ -35,7 +27,7 @@ def _said(value: Any) -> str:
         return f"{type(value).__name__} {'×'.join(map(str, value.shape)) or 'of one number'}"
     if isinstance(value, Enum):
         return repr(value.value)
-    if value is None or isinstance(value, bool | int | float):
+    if isinstance(value, int | float | None):
         return repr(value)
     if isinstance(value, str):
         return repr(value if len(value) <= LONGEST else f"{value[:LONGEST]}…")

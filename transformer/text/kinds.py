@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
-import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from inspect import isfunction
+from numbers import Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -33,49 +33,50 @@ class Kind:
         return value
 
 
+def _of(said: str, kind: type, holds: Callable[[Any], bool] = lambda _: True) -> Kind:
+    """A value of a type for which something holds; true and false are no numbers."""
+    return Kind(said, lambda x: isinstance(x, kind) and isinstance(x, bool) <= (kind is bool) and holds(x))
+
+
 def whole(low: int, high: int | None = None, most: float = math.inf) -> Kind:
     """A whole number from ``low`` to ``high``; a bound that goes without saying is ``most``."""
     said = f"a whole number from {low:,}" + ("" if high is None else f" to {high:,}")
     top = most if high is None else high
-    return Kind(said, lambda value: _is(value, int) and low <= value <= top)
+    return _of(said, int, lambda x: low <= x <= top)
 
 
 def number(low: float, high: float) -> Kind:
     """A number in a range, its ends included."""
-    return Kind(
-        f"a number from {low:g} to {high:g}", lambda value: _is(value, numbers.Real) and low <= value <= high
-    )
+    return _of(f"a number from {low:g} to {high:g}", Real, lambda x: low <= x <= high)
 
 
 def at_least(low: float) -> Kind:
     """A finite number that is not below another."""
-    return Kind(f"at least {low}", lambda value: _is(value, numbers.Real) and low <= value < math.inf)
+    return _of(f"at least {low}", Real, lambda x: low <= x < math.inf)
 
 
 def above(low: float, high: float = math.inf) -> Kind:
     """A number above another, and at most a second one."""
     said = f"above {low:g}" + (f" and at most {high:g}" if high < math.inf else "")
-    return Kind(said, lambda value: _is(value, numbers.Real) and low < value <= high)
+    return _of(said, Real, lambda x: low < x <= high)
 
 
 def one_of(*choices: object) -> Kind:
     """One of a few values."""
-    *first, last = map(str, choices)
-    said = f"{', '.join(first)} or {last}" if first else last
-    return Kind(said, lambda value: value in choices, choices)
+    return Kind(listed(map(str, choices), "or"), choices.__contains__, choices)
 
 
-PART = Kind("a number from 0 to below 1", lambda value: _is(value, numbers.Real) and 0 <= value < 1)
+def listed(parts: Iterable[str], joint: str = "and", most: int | None = None) -> str:
+    """`a`, `a and b`, `a, b and c`; of more than ``most``, the first and the number of the others."""
+    every = list(parts)
+    if most is not None and len(every) > most:
+        every[most:] = [f"{len(every) - most} more"]
+    return ", ".join(every[:-1]) + f" {joint} " * (len(every) > 1) + "".join(every[-1:])
+
+
+PART = _of("a number from 0 to below 1", Real, lambda x: 0 <= x < 1)
 """A share that is never all."""
-_TUPLE = Kind("a list", lambda value: isinstance(value, tuple))
-_TYPES = {
-    bool: Kind("true or false", lambda value: isinstance(value, bool)),
-    str: Kind("a text", lambda value: isinstance(value, str)),
-}
-
-
-def _is(value: object, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
+_TYPES = {bool: _of("true or false", bool), str: _of("a text", str), tuple: _of("a list", tuple)}
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def check_fields(of: Any) -> None:
     for name, each in _declared_fields(owner).items():
         value = getattr(of, name)
         if each.many:
-            _TUPLE.check(name, value)
+            _TYPES[tuple].check(name, value)
         for part in value if each.many else () if value is None and each.optional else (value,):
             for kind in each.kinds:
                 kind.check(name, part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,26 +88,6 @@ def read_pairs(path: str | Path, bounds: ReadBounds = TRUSTED) -> list[SentenceP
     if not pairs:
         raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target` pair per line.")
     return pairs
-
-
-def read_texts(
-    path: str | Path,  # the file
-    column: int | None = None,  # which column of a file with tabs, from 1; None for the whole line
-    bounds: ReadBounds = TRUSTED,  # how much to read
-) -> Iterator[str]:
-    """Yields the texts of a file, one a line, without empty ones; DataError also if a column is missing."""
-    for number, line in read_lines(path, bounds):
-        columns = [line] if column is None else line.split("\t")
-        if column is not None and not 1 <= column <= len(columns):
-            found = f"{len(columns)} column{'' if len(columns) == 1 else 's'}"
-            raise DataError(f"{path}:{number}: this line has {found}; there is no column {column}.")
-        if text := " ".join(columns[(column or 1) - 1].split()):
-            yield text
-
-
-def both_sides(pairs: Iterable[SentencePair]) -> Iterator[str]:
-    """The source and the target of each pair, one after the other."""
-    return (text for pair in pairs for text in (pair.source, pair.target))
 
 
 def parse_pair(path: str | Path, number: int, line: str) -> SentencePair:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +19,13 @@ import sentencepiece
 
 from transformer.text import typed
 from transformer.text.brief import Brief
-from transformer.text.typed import PiecedText
-from transformer.text.words import EOS, NO_PIECE, UNK
+from transformer.text.kinds import listed
+from transformer.text.typed import PLAIN, CleanText
+from transformer.text.words import EOS, NO_PIECE, SPACE, UNK, Group, in_bytes, unknown_piece
 
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
+MOST_LISTED = 10
+"""Characters that a note names."""
 _FEWEST = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 
@@ -42,16 +46,59 @@ class TokenizerError(ValueError):
     """A tokenizer cannot be trained or loaded; the message says why and what to do."""
 
 
+@dataclass(frozen=True)
+class TokenizedText:
+    """A text in pieces, without special tokens."""
+
+    clean: CleanText
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]  # `▁` kept; a text without a piece of its own is `<unk:text>`
+    # for each piece, the word of the typed text that it stands in, from 0; −1 for one that stands for no text
+    words: tuple[int, ...]
+    unknown: tuple[str, ...]  # characters read as unknown, each once, in order
+    spelled: tuple[str, ...]  # characters spelled in bytes, each once, in order
+    start: int | None = None  # id of the piece that the output begins with, if the text names one
+
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the reader: what the vocabulary has no piece for."""
+        plain = dict.fromkeys(PLAIN[each].strip() for each in self.clean.plain)
+        lacking = (
+            (self.clean.plain, "reads", f"as the plain {listed(plain, most=MOST_LISTED)}"),
+            (self.unknown, "reads", "as unknown"),
+            (self.spelled, "spells", "in bytes"),
+        )
+        return tuple(
+            f"This model has no piece for {listed(characters, most=MOST_LISTED)}; "
+            f"it {does} {'them' if len(characters) > 1 else 'it'} {how}."
+            for characters, does, how in lacking
+            if characters
+        )
+
+    def groups(self) -> tuple[Group, ...]:
+        """The pieces of each word of the typed text; a word that drew nothing has none."""
+        texts = list(zip(self.clean.words, self.clean.text.split(), strict=True))
+        groups = []
+        for word, places in groupby(range(len(self.words)), self.words.__getitem__):
+            first, *others = places
+            if word >= 0:
+                name = " ".join(text for number, text in texts if number == word)
+                groups.append(Group(first, first + 1 + len(others), name))
+        return tuple(groups)
+
+
 class Pieces:
     """The pieces of one side, and what splits a text into them."""
 
-    def __init__(self, ids: Mapping[str, int], pieces: Sequence[str]) -> None:
+    def __init__(self, ids: Mapping[str, int], pieces: Sequence[str], in_bytes: Iterable[int] = ()) -> None:
         self.ids = ids  # the id of each piece, as a file names it
         self.pieces = tuple(pieces)  # the piece of each id, as a page can show it, with ``▁`` for a space
-        self.unknown = ids[UNK]
+        self.unknown, self.bytes = ids[UNK], frozenset(in_bytes)  # the ids that spell what has no piece
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
-        """The id of each piece of a text, the piece, where it begins, and where it ends."""
+        """The id of each piece of a text, the piece, where it begins, and where it ends.
+
+        The piece is as sentencepiece writes it: an unknown one is its own text.
+        """
         raise NotImplementedError
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -63,21 +110,37 @@ class Pieces:
         return [number for number, *_ in self.split(text)]
 
     def lacks(self, character: str) -> bool:
-        """True if a character has no piece."""
-        return self.unknown in self.encode(character)
+        """True if a character has no piece, though bytes may spell it."""
+        return not {self.unknown, *self.bytes}.isdisjoint(self.encode(character))
 
-    def cut(self, text: str) -> PiecedText:
+    def named(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces of ids, with ``▁`` kept."""
+        return tuple(self.pieces[i] if i < len(self.pieces) else NO_PIECE for i in map(int, ids))
+
+    def cut(self, text: str) -> TokenizedText:
         """Reads a text as it was typed, and splits it; without special tokens."""
-        reading = typed.read(text, self.lacks)
-        split = list(self.split(reading.text))
-        ids, pieces = [number for number, *_ in split], [piece for _, piece, *_ in split]
-        return typed.cut(reading, ids, pieces, [(begin, end) for *_, begin, end in split], self.unknown)
+        clean = typed.read(text, self.lacks)
+        word_at = list(accumulate((char == " " for char in clean.text), initial=0))
+        ids, pieces, words = list[int](), list[str](), list[int]()
+        unknown, spelled = dict[str, None](), dict[str, None]()
+        for number, piece, start, stop in self.split(clean.text):
+            first = start + (clean.text[start : start + 1] == " ")
+            if number == self.unknown:
+                own = clean.text[start:stop].strip()
+                unknown |= dict.fromkeys(own or clean.text[first])
+                piece = SPACE * piece.startswith(SPACE) + unknown_piece(own or piece.removeprefix(SPACE))
+            elif in_bytes(piece):
+                spelled[clean.text[first]] = None
+            ids.append(number)
+            pieces.append(piece)
+            words.append(clean.words[min(word_at[first], len(clean.words) - 1)])
+        return TokenizedText(
+            clean, tuple(ids), tuple(pieces), tuple(words), unknown=tuple(unknown), spelled=tuple(spelled)
+        )
 
 
 class Vocabulary(Brief):
     """A translator's tokenizer. Source and target may have separate pieces."""
-
-    TOLD = ("vocab_size",)
 
     def __init__(
         self,
@@ -88,69 +151,40 @@ class Vocabulary(Brief):
         before: Sequence[str] = (),  # pieces that stand before each source
     ) -> None:
         self.source, self.target, self.languages, self.pair = source, target, tuple(languages), pair
+        self.vocab_size = len(source.pieces)  # number of source pieces
         self._before = tuple(before)
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of source pieces."""
-        return len(self.source.pieces)
-
-    @property
-    def target_size(self) -> int:
-        """Number of target pieces."""
-        return len(self.target.pieces)
+        self._before_ids = tuple(source.ids[piece] for piece in before)
 
     def read(self, text: str) -> str:
-        """A source text as the model reads it: cleaned, with plain characters for typographic ones that have
-        no piece."""
+        """A source text as the model reads it, with plain characters for typographic ones without a piece."""
         return typed.read(text, self.source.lacks).text
 
-    def cut(self, text: str) -> PiecedText:
+    def cut(self, text: str) -> TokenizedText:
         """Reads a source text as it was typed, and splits it; without the end token.
 
         The language of the output, if the text begins with a pair, is no piece of the source.
         """
         cut = self.source.cut(text)
-        if self.pair and len(cut.ids) > 1 and set(cut.pieces[:2]) <= set(self.languages):
-            rest: Any = {name: _without_second(getattr(cut, name)) for name in ("ids", "pieces", "words")}
-            return replace(cut, start=cut.ids[1], **rest)
-        if not cut.ids or not self._before:
+        ids, pieces, words = cut.ids, cut.pieces, cut.words
+        if self.pair and len(ids) > 1 and set(pieces[:2]) <= set(self.languages):
+            ids, pieces, words = ids[:1] + ids[2:], pieces[:1] + pieces[2:], words[:1] + words[2:]
+            return replace(cut, ids=ids, pieces=pieces, words=words, start=cut.ids[1])
+        if not ids or not self._before:
             return cut
-        ids = tuple(self.source.ids[piece] for piece in self._before)
-        words = (-1,) * len(ids) + cut.words
-        return replace(cut, ids=ids + cut.ids, pieces=self._before + cut.pieces, words=words)
-
-    def cut_target(self, text: str) -> PiecedText:
-        """The same for a target text."""
-        return self.target.cut(text)
+        words = (-1,) * len(self._before) + words
+        return replace(cut, ids=self._before_ids + ids, pieces=self._before + pieces, words=words)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a source text that has been read, without the end token."""
-        return [*(self.source.ids[piece] for piece in self._before), *self.source.encode(text)]
-
-    def encode_target(self, text: str) -> list[int]:
-        """The ids of a target text that has been read, without the end token."""
-        return self.target.encode(text)
+        return [*self._before_ids, *self.source.encode(text)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of target ids; special ids are left out."""
         return self.target.decode(ids)
 
-    def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """The pieces of source ids, with ``▁`` kept."""
-        return _named(self.source.pieces, ids)
-
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of target ids, with ``▁`` kept."""
-        return _named(self.target.pieces, ids)
-
-
-def _named(pieces: Sequence[str], ids: Iterable[int]) -> tuple[str, ...]:
-    return tuple(pieces[number] if number < len(pieces) else NO_PIECE for number in map(int, ids))
-
-
-def _without_second(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (values[0], *values[2:])
+        return self.target.named(ids)
 
 
 class Tokenizer(Vocabulary):
@@ -164,8 +198,8 @@ class Tokenizer(Vocabulary):
         """Reads the bytes of a model; TokenizerError if they are none, or it has no `</s>` or no `<unk>`."""
         self._serialized = serialized
         self._pieces = _OwnPieces(serialized)
-        super().__init__(self._pieces, self._pieces)
         self.special = self._pieces.special  # ids of the special pieces
+        super().__init__(self._pieces, self._pieces)
 
     @classmethod
     def train(cls, sentences: Iterable[str], vocab_size: int, at_most: bool = False) -> Tokenizer:
@@ -219,19 +253,10 @@ class Tokenizer(Vocabulary):
         """The bytes of the sentencepiece model, as a file holds them."""
         return self._serialized
 
-    @property
-    def spells_all(self) -> bool:
-        """True if bytes spell what no other piece does, so that `<unk>` never stands for a text."""
-        return bool(self._pieces.bytes)
-
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts at once, each of them read."""
         read = list(map(self.read, texts))
         return [list(ids) for ids in self._pieces.processor.EncodeAsIds(read)] if read else []
-
-    def piece_id(self, piece: str) -> int:
-        """The id of one piece, or the id of `<unk>` if the vocabulary lacks the piece."""
-        return self.source.ids.get(piece, self.special.unk)
 
 
 class _OwnPieces(Pieces):
@@ -242,8 +267,8 @@ class _OwnPieces(Pieces):
         if min(ids[2:]) < 0:
             raise TokenizerError(f"The tokenizer has no {EOS} or no {UNK}, which this package needs.")
         self.special = SpecialIds(*(len(pieces) if id_ < 0 else id_ for id_ in ids))
-        self.bytes = frozenset(filter(model.IsByte, range(len(pieces))))
-        super().__init__({piece: number for number, piece in enumerate(pieces)} | {UNK: ids[3]}, pieces)
+        numbers = {piece: number for number, piece in enumerate(pieces)} | {UNK: ids[3]}
+        super().__init__(numbers, pieces, filter(model.IsByte, range(len(pieces))))
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         read = self.processor.EncodeAsOffsetMapping(text)
@@ -252,11 +277,6 @@ class _OwnPieces(Pieces):
 
     def encode(self, text: str) -> list[int]:
         return list(self.processor.EncodeAsIds(text))
-
-    def lacks(self, character: str) -> bool:
-        """True for what is spelled in bytes, too."""
-        found = self.encode(character)
-        return self.unknown in found or not self.bytes.isdisjoint(found)
 
     def decode(self, ids: Iterable[int]) -> str:
         return str(self.processor.DecodeIds([int(i) for i in ids if int(i) not in self.special[:3]]))

@@ -9,7 +9,7 @@ import streamlit as st
 from explorer.app.server.source import Source
 from explorer.app.server.uploads import read_upload
 from explorer.lenses.words import samples
-from transformer.text.links import GoldPair, read_gold
+from explorer.lenses.words.links import GoldPair, read_gold
 from transformer.text.pairs import ReadBounds
 
 LARGEST = 2 * 2**20

@@ -7,9 +7,9 @@ from collections import Counter
 from explorer.lenses.commands.links import LinkOptions, write_links
 from explorer.lenses.words.alignment import diagonal, score
 from explorer.lenses.words.gold_links import align_gold
+from explorer.lenses.words.links import read_gold
 from transformer.commands.lines import unread, warn_unread
 from transformer.commands.models import TranslatorOptions
-from transformer.text.links import read_gold
 
 
 def align(*, model: TranslatorOptions, data: str, links: LinkOptions) -> int:

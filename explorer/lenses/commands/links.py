@@ -10,12 +10,12 @@ from typing import Annotated
 
 from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.linking import Linker, shipped_aligner, typed_words
+from explorer.lenses.words.links import Links
 from explorer.lenses.words.reading import Rows
 from explorer.lenses.words.symmetry import Way, symmetrised
 from transformer.commands.lines import answer_pairs
 from transformer.commands.models import Json, TranslatorOptions
 from transformer.config import AttentionKind
-from transformer.text.links import Links
 from transformer.text.pairs import SentencePair
 from transformer.translator import Translator, load_translator
 

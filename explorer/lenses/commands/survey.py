@@ -19,13 +19,13 @@ from explorer.lenses.what_if.averages import Averager
 from explorer.lenses.words import samples
 from explorer.lenses.words.claims import heads_that_show, shared_heads
 from explorer.lenses.words.gold_links import align_gold
+from explorer.lenses.words.links import read_gold
 from transformer.config import AttentionKind
 from transformer.exports.maps import save_maps
 from transformer.run import Translation
 from transformer.storage.description import EXAMPLES_FILE, HEADS_FILE, SURVEY_FILE, model_digests
 from transformer.storage.files import read_json, write_atomically, write_json
 from transformer.storage.means import write_means
-from transformer.text.links import read_gold
 from transformer.text.pairs import read_pairs
 from transformer.text.words import reading_groups
 from transformer.translator import Translator, load_translator

@@ -18,12 +18,12 @@ from explorer.lenses.heads.measures import LISTS, PROFILED, SORTED, STATISTICS, 
 from explorer.lenses.heads.profile import FAR, MOST, SHOWN, Profile
 from explorer.lenses.heads.survey import Line, Survey, as_line
 from explorer.lenses.words.gold_links import ERRORS
+from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind, Head
 from transformer.families.registry import config_in
 from transformer.storage.description import SURVEY_FILE, measured
 from transformer.storage.files import CheckpointError
 from transformer.storage.packed import Arrays, read_packed, write_packed
-from transformer.text.links import GoldPair
 
 _TYPES = {
     **dict.fromkeys(("kept", "distances", "chance", "values", "told"), np.float16),

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.lenses.words.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
 from explorer.lenses.words.gold_links import trace_of
 from transformer.config import AttentionKind, Side
 from transformer.model import Projections
 from transformer.run import Translation
-from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
 from transformer.text.words import EOS, is_punctuation, is_special, readable, reading_groups
 
 Floats = NDArray[np.float32]

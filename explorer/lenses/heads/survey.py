@@ -16,9 +16,9 @@ from explorer.lenses.heads.profile import SHOWN, Profile, Profiler
 from explorer.lenses.heads.statistics import Floats, HeadsOfKind, Totals
 from explorer.lenses.heads.trials import Trials
 from explorer.lenses.words.gold_links import CrossAlignments
+from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
 from transformer.run import Translation
-from transformer.text.links import GoldPair
 from transformer.text.pairs import DataError
 from transformer.text_model import InputError
 from transformer.trace import Capture

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.lenses.words.links import GoldPair, Links
 from explorer.lenses.words.reading import Rows
 from transformer.config import AttentionKind
-from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group, is_special
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from explorer.lenses.words.alignment import Aligner, AlignmentScore, attention_links, diagonal, score
 from explorer.lenses.words.linking import typed_words
+from explorer.lenses.words.links import GoldPair, Links
 from explorer.lenses.words.reading import Rows
 from transformer.config import AttentionKind, ModelConfig
 from transformer.run import Translation
-from transformer.text.links import GoldPair, Links
 from transformer.trace import AttentionTrace
 from transformer.training.distributed import ALONE, Workers
 from transformer.translator import Translator

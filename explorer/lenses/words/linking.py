@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from explorer.lenses.words.alignment import Aligner, link_words, merge_words
-from transformer.text.links import Links
+from explorer.lenses.words.links import Links
 from transformer.text.pairs import DataError
 from transformer.text.words import Group
 from transformer.translator import Translator

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal, get_args
 
-from transformer.text.links import Links
+from explorer.lenses.words.links import Links
 
 Way = Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"]
 WAYS: tuple[Way, ...] = get_args(Way)

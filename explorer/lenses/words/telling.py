@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.words.alignment import merge_words
-from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
+from explorer.lenses.words.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
 from transformer.text.words import Group, is_punctuation, is_special, reading_groups
 
 CLEAR = 0.5

@@ -53,7 +53,7 @@ def test_ids_pieces_and_text_are_the_reference_s(saved, text):
     family, directory, ours = saved
     reference, pair = saved_tokenizer(directory), PAIRS.get(family, "")
     cut = ours.tokenizer.cut(f"{pair} {text}")
-    read = cut.read.text.removeprefix(pair).strip()
+    read = cut.clean.text.removeprefix(pair).strip()
     ids = reference(read).input_ids
     assert [*cut.ids, ours.config.eos_id] == ids
     assert ours.tokenizer.decode(ids) == reference.decode(ids, skip_special_tokens=True).strip()

@@ -9,7 +9,17 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pytest
 
-from transformer.text.kinds import PART, above, at_least, check_fields, declared, number, one_of, whole
+from transformer.text.kinds import (
+    PART,
+    above,
+    at_least,
+    check_fields,
+    declared,
+    listed,
+    number,
+    one_of,
+    whole,
+)
 
 KINDS = {
     "a whole number from 1 to 1,000": (whole(1, 1_000), (1, 1_000), (0, 1_001, 1.0, True, "1", None)),
@@ -73,3 +83,9 @@ def test_a_hint_says_type_kinds_and_notes():
     found = declared(Annotated[tuple[inner, ...] | None, whole(1), "help"])
     assert (found.type, found.notes, found.optional, found.many) == (int, ("N", "help"), True, True)
     assert [kind.said for kind in found.kinds] == ["a whole number from 1"]
+
+
+def test_parts_are_listed_as_in_a_sentence():
+    assert [listed("abc"[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
+    assert listed("abcde", "or", most=3) == "a, b, c or 2 more"
+    assert listed("abc", most=3) == "a, b and c"

@@ -17,9 +17,9 @@ from explorer.app.server.stores import Recent, held
 from explorer.lenses.heads.shipped import survey_of
 from explorer.lenses.heads.survey import Line, Survey, Surveyor
 from explorer.lenses.words import samples
+from explorer.lenses.words.links import GoldPair
 from transformer import Translator
 from transformer.run import Translation
-from transformer.text.links import GoldPair
 from transformer.text.pairs import read_pairs
 from transformer.text_model import InputError
 

@@ -20,9 +20,9 @@ from explorer.lenses.words.alignment import (
     text_words,
     word_weights,
 )
+from explorer.lenses.words.links import GoldPair, Links
 from transformer import AttentionKind
 from transformer.config import Head
-from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group, reading_groups
 from transformer.view import AuditReport
 

@@ -18,8 +18,8 @@ from explorer.figures.base import captions, labels
 from explorer.figures.base.bars import percent
 from explorer.figures.maps.alignment import alignment_map, size_for
 from explorer.lenses.words.alignment import AlignmentScore, Rule, score
+from explorer.lenses.words.links import GoldPair, Links
 from explorer.linked.view import window_around
-from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group
 
 T = TypeVar("T")

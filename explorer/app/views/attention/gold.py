@@ -12,7 +12,7 @@ from explorer.app.server import examples
 from explorer.app.server.gold import LARGEST, parse, sample
 from explorer.app.server.source import Source
 from explorer.figures.base import labels
-from transformer.text.links import GoldPair
+from explorer.lenses.words.links import GoldPair
 from transformer.text.pairs import DataError
 
 

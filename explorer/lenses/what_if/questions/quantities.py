@@ -21,7 +21,6 @@ from transformer import interventions as do
 from transformer.config import AttentionKind
 from transformer.interventions import Intervention
 from transformer.run import Translation
-from transformer.text.numbers import number
 from transformer.translator import Translator
 
 Floats = NDArray[np.float64]
@@ -30,6 +29,12 @@ NAMES = {
     AttentionKind.DECODER: "masked self-attention",
     AttentionKind.CROSS: "cross-attention",
 }
+
+
+def number(value: float, form: str = ".2f") -> str:
+    """A number with a true minus sign; one that is rounded to zero has no sign."""
+    text = format(value, form)
+    return text.replace("-", "−") if text.strip("+-0.%") else text.lstrip("+-")
 
 
 @dataclass(frozen=True)

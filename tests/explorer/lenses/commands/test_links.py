@@ -12,8 +12,8 @@ import pytest
 from programs import main
 
 from explorer.lenses.words.alignment import score
+from explorer.lenses.words.links import Links, read_gold
 from transformer.storage.directory import save_checkpoint
-from transformer.text.links import Links, read_gold
 from transformer.translator import load_translator
 
 MODEL, REVERSE = "assets/models/en-de", "assets/models/en-pt"

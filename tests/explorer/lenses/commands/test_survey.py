@@ -14,10 +14,10 @@ from programs import main
 from explorer.lenses.heads.shipped import survey_of
 from explorer.lenses.heads.survey import Line
 from explorer.lenses.words import samples
+from explorer.lenses.words.links import read_gold
 from transformer.exports.maps import load_maps
 from transformer.storage.description import measured, model_digests
 from transformer.storage.files import read_json
-from transformer.text.links import read_gold
 from transformer.translator import load_translator
 
 CASE = CASES["copy"]

@@ -8,8 +8,8 @@ from explorer.lenses.heads.measures import STATISTICS
 from explorer.lenses.heads.statistics import sentence_totals
 from explorer.lenses.words.alignment import attention_links, score
 from explorer.lenses.words.gold_links import ERRORS, CrossAlignments, align_gold
+from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
-from transformer.text.links import GoldPair
 from transformer.translator import Translator
 
 

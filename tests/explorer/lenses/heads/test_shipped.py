@@ -11,11 +11,11 @@ from explorer.lenses.heads import roles
 from explorer.lenses.heads.measures import LISTS
 from explorer.lenses.heads.shipped import fingerprint, survey_of, write_survey
 from explorer.lenses.heads.survey import Line, Survey, Surveyor
+from explorer.lenses.words.links import GoldPair
 from transformer.storage.description import SURVEY_FILE, model_digests
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import CheckpointError
 from transformer.storage.packed import Arrays, read_packed, write_packed
-from transformer.text.links import GoldPair
 from transformer.translator import Translator
 
 LINES = [Line("one two three four five"), Line("six seven eight nine ten one"), Line("two two", "zwei zwei")]

@@ -6,8 +6,8 @@ from closed_form import CASES
 
 from explorer.lenses.heads.measures import STATISTICS
 from explorer.lenses.heads.statistics import Keys, content_pieces, row_statistics, sentence_totals
+from explorer.lenses.words.function_words import ENGLISH
 from transformer.config import AttentionKind
-from transformer.text.function_words import ENGLISH
 from transformer.translator import Translator
 
 SEEN = np.ones((3, 4), dtype=bool)

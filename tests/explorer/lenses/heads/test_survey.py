@@ -9,8 +9,8 @@ from closed_form import CASES
 
 from explorer.lenses.heads.statistics import sentence_totals
 from explorer.lenses.heads.survey import MOST_BYTES, MOST_SENTENCES, MOST_TOKENS, Line, Surveyor, read_upload
+from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
-from transformer.text.links import GoldPair
 from transformer.text.pairs import DataError
 from transformer.translator import Translator, load_translator
 

@@ -13,7 +13,7 @@ from explorer.lenses.words.alignment import (
     text_words,
     word_weights,
 )
-from transformer.text.links import GoldPair, Links
+from explorer.lenses.words.links import GoldPair, Links
 from transformer.text.words import reading_groups, word_groups
 from transformer.translator import Translator
 

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
+from explorer.lenses.words.links import Links
 from explorer.lenses.words.symmetry import WAYS, Way, symmetrised
-from transformer.text.links import Links
 
 
 def links(text: str) -> Links:

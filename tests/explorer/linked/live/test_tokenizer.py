@@ -97,7 +97,7 @@ def read(tokenizer: Tokenizer, text: str) -> dict[str, Any]:
     groups = [{"start": group.start, "stop": group.stop, "text": group.text} for group in pieced.groups()]
     tokens = [*pieced.pieces, "</s>"]
     view = {"chips": chips(tokens), "names": [captions.quote(piece) for piece in tokens]}
-    return {"text": pieced.read.text, "plain": list(pieced.read.plain), "groups": groups, **lists, **view}
+    return {"text": pieced.clean.text, "plain": list(pieced.clean.plain), "groups": groups, **lists, **view}
 
 
 def mixture(dice: random.Random) -> str:

@@ -31,7 +31,7 @@ def both(request, tmp_path_factory):
 def test_a_cleaned_text_is_cut_into_the_reference_s_ids(both, text):
     ours, directory, kind = both
     cut = ours.cut(f"{PAIRS[kind]} {text}")
-    read = cut.read.text.removeprefix(f"{PAIRS[kind]} ")
+    read = cut.clean.text.removeprefix(f"{PAIRS[kind]} ")
     assert [*cut.ids, 2] == reference_ids(directory, kind, read)
     assert len(cut.ids) == len(cut.pieces) == len(cut.words)
     assert ours.source.pieces[cut.start] == PAIRS[kind].split()[1]

@@ -9,8 +9,9 @@ from marian_models import reference_tokenizer, sentencepiece_model, write_vocabu
 
 from transformer.config import TransformerConfig
 from transformer.families.marian import vocabulary
-from transformer.families.pieces import pieces_by_id, showable
+from transformer.families.pieces import pieces_by_id
 from transformer.storage.files import CheckpointError
+from transformer.text.typed import without_surrogates
 
 TEXTS = [
     "the cat sat on a mat .",
@@ -72,23 +73,23 @@ def both(request, tmp_path_factory):
 def test_a_text_is_cut_into_the_reference_s_ids(both, text):
     ours, reference = both
     assert [*ours.encode(text), 0] == reference(text).input_ids
-    assert [*ours.encode_target(text), 0] == reference(text_target=text).input_ids
+    assert [*ours.target.encode(text), 0] == reference(text_target=text).input_ids
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_a_text_as_typed_is_cut_into_the_ids_of_what_is_read(both, text):
     ours, _ = both
     cut = ours.cut(text)
-    assert list(cut.ids) == ours.encode(cut.read.text)
-    assert cut.read.text == ours.read(text)
+    assert list(cut.ids) == ours.encode(cut.clean.text)
+    assert cut.clean.text == ours.read(text)
     assert len(cut.words) == len(cut.pieces) == len(cut.ids)
     assert sorted(cut.words) == list(cut.words)
 
 
 def test_ids_become_the_reference_s_pieces_and_text(both):
     ours, reference = both
-    for start in range(0, ours.target_size, 7):
-        ids = [number % ours.target_size for number in range(start, start + 9)]
+    for start in range(0, len(ours.target.pieces), 7):
+        ids = [number % len(ours.target.pieces) for number in range(start, start + 9)]
         assert list(ours.pieces(ids)) == reference.convert_ids_to_tokens(ids)
         assert ours.decode(ids) == reference.decode(ids, skip_special_tokens=True)
 
@@ -183,4 +184,4 @@ def test_two_vocabularies_for_one_table_are_refused(tmp_path):
 
 
 def test_a_piece_that_no_page_can_send_is_replaced():
-    assert pieces_by_id({"\ud800": 0, "▁a": 1}, 3, showable) == ["\ufffd", "▁a", "<unused 2>"]
+    assert pieces_by_id({"\ud800": 0, "▁a": 1}, 3, without_surrogates) == ["\ufffd", "▁a", "<unused 2>"]

@@ -35,7 +35,7 @@ def forced(mbart):
 def test_the_tokens_of_a_text_are_the_reference_s(tmp_path_factory, mbart, text):
     directory = write_mbart(tmp_path_factory.mktemp("tokens"), encoder_layers=1, decoder_layers=1)
     cut = mbart.tokenizer.cut(f"{PAIR} {text}")
-    assert [*cut.ids, 2] == mbart_ids(directory, cut.read.text.removeprefix(f"{PAIR} "))
+    assert [*cut.ids, 2] == mbart_ids(directory, cut.clean.text.removeprefix(f"{PAIR} "))
 
 
 def test_a_token_enters_through_row_scale_position_and_norm(mbart, forced):

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from explorer.lenses.words.alignment import diagonal, score
-from transformer.text.links import GoldPair, read_gold
+from explorer.lenses.words.links import GoldPair, read_gold
 from transformer.text.pairs import read_pairs
 
-FOLDER = Path(__file__).parents[3] / "assets" / "sample"
+FOLDER = Path(__file__).parents[4] / "assets" / "sample"
 PAIRS = read_pairs(FOLDER / "tatoeba-en-de.tsv.gz")
 GOLD = read_gold(FOLDER / "alignments.tsv")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from transformer.text.numbers import number
+from explorer.lenses.what_if.questions.quantities import number
 
 
 @pytest.mark.parametrize(

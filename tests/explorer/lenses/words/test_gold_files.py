@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer.text.links import GoldPair, read_gold
+from explorer.lenses.words.links import GoldPair, read_gold
 from transformer.text.pairs import DataError
 
 
