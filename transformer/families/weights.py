@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,14 @@ from transformer.model import Transformer
 from transformer.storage.description import CONFIG_FILE, read_card, read_heads
 from transformer.storage.directory import Checkpoint, check_sizes, empty_model
 from transformer.storage.files import CheckpointError, read_json
-from transformer.storage.tensors import StoredTensor, read_tensors, stored_tensors, weight_files
+from transformer.storage.tensors import (
+    StoredTensor,
+    check_names,
+    check_shape,
+    read_tensors,
+    stored_tensors,
+    weight_files,
+)
 from transformer.text.tokenizer import Vocabulary
 from transformer.text.words import EOS, PAD, UNK
 
@@ -76,7 +83,8 @@ def open_model(family: Family, directory: Path) -> Checkpoint:
     names |= {"output_bias": BIAS} if BIAS in stored else {}
     unread = [name for name in stored if UNREAD.fullmatch(name)]
     sines = {name: stored[name] for name in SINES if name in stored and config.positions == "sinusoidal"}
-    check_names(directory, names, {*chosen, *sum(map(tuple, roles), ()), *unread, *sines}, stored)
+    ignored = {*chosen, *sum(map(tuple, roles), ()), *unread, *sines, *filter(UNSAID.fullmatch, stored)}
+    check_names(directory, set(names.values()), set(stored) - (ignored - set(names.values())))
     config = replace(
         config,
         shared_embeddings=target == source,
@@ -136,24 +144,6 @@ def same(stored: Mapping[str, StoredTensor], one: str, other: str) -> bool:
     return torch.equal(table, next(tensors).to(table.dtype))
 
 
-def check_names(
-    directory: Path, names: Mapping[str, str], explained: Collection[str], stored: Mapping[str, StoredTensor]
-) -> None:
-    """CheckpointError if a weight is missing, or there is one that no model of this config has."""
-    missing = sorted(set(names.values()) - set(stored))
-    if missing:
-        raise CheckpointError(
-            f"The weights in {directory} lack {len(missing)} that config.json asks for; "
-            f"the first is {missing[0]}."
-        )
-    extra = sorted(name for name in set(stored) - {*names.values(), *explained} if not UNSAID.fullmatch(name))
-    if extra:
-        raise CheckpointError(
-            f"The weights in {directory} include {len(extra)} that config.json does not describe, "
-            f"such as {extra[0]!r:.80}."
-        )
-
-
 def check_ids(directory: Path, config: TransformerConfig, vocabulary: Vocabulary) -> None:
     """CheckpointError if a config and a vocabulary number the special pieces differently."""
     ids = vocabulary.source.ids
@@ -178,19 +168,11 @@ def read_weights(
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     for ours, theirs in names.items():
         stored_shape, _ = _layout(ours)
-        _check_shape(theirs, stored[theirs], stored_shape(expected[ours]))
+        check_shape(stored[theirs].path, theirs, stored[theirs].shape, stored_shape(expected[ours]))
     ours_of = {theirs: ours for ours, theirs in names.items()}
     state = {ours_of[name]: _layout(ours_of[name])[1](tensor) for name, tensor in copied(stored)}
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False).eval()
-
-
-def _check_shape(name: str, stored: StoredTensor, shape: tuple[int, ...]) -> None:
-    if stored.shape != shape:
-        raise CheckpointError(
-            f"{stored.path}: the weight {name} has the shape {stored.shape!s:.80}, but config.json asks for "
-            f"{shape}; the files belong to different models."
-        )
 
 
 def _layout(name: str) -> Layout:
@@ -216,7 +198,7 @@ def copied(stored: Stored) -> Iterator[tuple[str, Tensor]]:
 def _read_sines(model: Transformer, stored: Stored) -> None:
     """Copies stored sinusoids; CheckpointError if a table does not match the formula up to rounding."""
     for name, each in stored.items():
-        _check_shape(name, each, (model.config.max_positions, model.config.d_model))
+        check_shape(each.path, name, each.shape, (model.config.max_positions, model.config.d_model))
     paths = {name: each.path for name, each in stored.items()}
     for name, tensor in copied(stored):
         table = getattr(model, SINES[name]).positions.added(len(tensor))

@@ -36,6 +36,8 @@ from transformer.storage.means import read_means
 from transformer.storage.tensors import (
     EIGHT_BITS,
     TYPES,
+    check_names,
+    check_shape,
     opened,
     read_tensors,
     serialize_tensors,
@@ -185,7 +187,10 @@ def _read_weights(directory: Path, config: ModelConfig, name: str) -> Network:
     shapes = {each: stored[each].shape for each in weight_names(stored)}
     check_sizes(path, config, shapes)
     model = empty_model(directory, config)
-    _compare_shapes(path, {each: tuple(tensor.shape) for each, tensor in model.state_dict().items()}, shapes)
+    expected = {each: tuple(tensor.shape) for each, tensor in model.state_dict().items()}
+    check_names(directory, set(expected), set(shapes))
+    for each, shape in expected.items():
+        check_shape(path, each, shapes[each], shape)
     state = dict(unpacked(path, {each: tensor.clone() for each, tensor in read_tensors(stored)}))
     if not all(bool(tensor.isfinite().all()) for tensor in state.values()):
         raise CheckpointError(f"{path} contains NaN or infinite values.")
@@ -213,23 +218,3 @@ def check_sizes(path: Path, config: ModelConfig, found: dict[str, tuple[int, ...
             f"{path} holds {held:,} numbers, but config.json describes a model of about {described:,}; "
             "the files belong to different models."
         )
-
-
-def _compare_shapes(
-    path: Path, expected: dict[str, tuple[int, ...]], found: dict[str, tuple[int, ...]]
-) -> None:
-    missing, extra = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
-    if missing:
-        raise CheckpointError(
-            f"{path} lacks {len(missing)} of the weights in config.json; the first is {missing[0]}."
-        )
-    if extra:
-        raise CheckpointError(
-            f"{path} has {len(extra)} weights that config.json does not describe, such as {extra[0]!r:.80}."
-        )
-    for name, shape in expected.items():
-        if found[name] != shape:
-            raise CheckpointError(
-                f"{path}: the weight {name} has the shape {found[name]!s:.80}, but config.json asks for "
-                f"{shape}; the files belong to different models."
-            )

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from inspect import isfunction
-from numbers import Real
+from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -117,11 +117,19 @@ def _declared_fields(owner: Any) -> dict[str, Declared]:
     return {each.name: declared(hints[each.name]) for each in fields(owner)}
 
 
+def _plain(value: Any) -> Any:
+    """A number of another library, such as NumPy, as Python's own, which JSON knows; the rest as it is."""
+    if isinstance(value, int | float) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
 def check_fields(of: Any) -> None:
     """ValueError if a field of a dataclass holds a value of another kind than it declares."""
     owner: Any = type(of)
     for name, each in _declared_fields(owner).items():
-        value = getattr(of, name)
+        value = _plain(getattr(of, name))
+        object.__setattr__(of, name, value)
         if each.many:
             _TYPES[tuple].check(name, value)
         for part in value if each.many else () if value is None and each.optional else (value,):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
 
+from transformer.sampling import Sampling
 from transformer.text.kinds import (
     PART,
     above,
@@ -89,3 +91,22 @@ def test_parts_are_listed_as_in_a_sentence():
     assert [listed("abc"[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
     assert listed("abcde", "or", most=3) == "a, b, c or 2 more"
     assert listed("abc", most=3) == "a, b and c"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"seed": np.int64(8), "top_k": np.uint8(3)}, {"seed": 8, "top_k": 3}),
+        ({"temperature": np.float32(0.5), "top_p": np.float64(0.25)}, {"temperature": 0.5, "top_p": 0.25}),
+    ],
+)
+def test_numbers_of_numpy_become_plain_ones(values, expected):
+    found = Sampling(**values)
+    assert found == Sampling(**expected)
+    assert json.loads(json.dumps(asdict(found))) == asdict(Sampling(**expected))
+
+
+@pytest.mark.parametrize("seed", [np.float64(8), np.bool_(True), np.int64(-1), np.array([8])])
+def test_other_things_of_numpy_are_refused(seed):
+    with pytest.raises(ValueError, match=r"seed is .*; it must be a whole number from 0"):
+        Sampling(seed=seed)
