@@ -29,10 +29,10 @@ from transformer.storage.description import (
     read_card,
     read_config,
     read_heads,
+    weights_hash,
 )
 from transformer.storage.eight_bits import unpacked, weight_names
 from transformer.storage.files import CheckpointError, check_vocabulary, write_atomically, write_json
-from transformer.storage.means import read_means
 from transformer.storage.tensors import (
     EIGHT_BITS,
     TYPES,
@@ -51,6 +51,8 @@ NETWORKS: dict[type[ModelConfig], Callable[..., Network]] = {
     RecurrentConfig: Recurrent,
 }
 """The model of a config."""
+WEIGHTS = "weights"
+"""The note that holds the hash of the weights."""
 
 
 @dataclass(frozen=True)
@@ -218,3 +220,31 @@ def check_sizes(path: Path, config: ModelConfig, found: dict[str, tuple[int, ...
             f"{path} holds {held:,} numbers, but config.json describes a model of about {described:,}; "
             "the files belong to different models."
         )
+
+
+def write_means(directory: Path, means: HeadMeans) -> None:
+    """Writes `means.safetensors` with the hash of the weights that lie in the directory."""
+    tensors = {str(kind): outputs.float().contiguous() for kind, outputs in means.outputs.items()}
+    notes = {**means.about, "format": "pt", WEIGHTS: weights_hash(directory)}
+    write_atomically(directory / MEANS_FILE, serialize_tensors(tensors, notes))
+
+
+def read_means(directory: Path, config: ModelConfig) -> HeadMeans | None:
+    """The content of `means.safetensors`; None if there is no such file, or it belongs to other weights.
+
+    CheckpointError if it is damaged, or describes the heads of another model.
+    """
+    path = directory / MEANS_FILE
+    if not path.is_file():
+        return None
+    with opened(path) as file:
+        notes = file.metadata() or {}
+        found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if notes.get(WEIGHTS) != weights_hash(directory):
+        return None
+    shape = {str(kind): (site.n_layers, config.n_heads, config.d_head) for kind, site in config.sites.items()}
+    fits = {name: tuple(tensor.shape) for name, tensor in found.items()} == shape
+    if not fits or not all(bool(tensor.isfinite().all()) for tensor in found.values()):
+        raise CheckpointError(f"{path} is damaged or describes the heads of another model; remove it.")
+    about = {name: text for name, text in notes.items() if name not in ("format", WEIGHTS)}
+    return HeadMeans({kind: found[kind].float() for kind in config.sites}, about)

@@ -24,8 +24,8 @@ from transformer.config import AttentionKind
 from transformer.exports.maps import save_maps
 from transformer.run import Translation
 from transformer.storage.description import EXAMPLES_FILE, HEADS_FILE, SURVEY_FILE, model_digests
+from transformer.storage.directory import write_means
 from transformer.storage.files import read_json, write_atomically, write_json
-from transformer.storage.means import write_means
 from transformer.text.pairs import read_pairs
 from transformer.text.words import reading_groups
 from transformer.translator import Translator, load_translator

@@ -11,8 +11,8 @@ from transformer import interventions as do
 from transformer import load_translator
 from transformer.interventions import HeadMeans
 from transformer.storage.description import MEANS_FILE, WEIGHTS_FILE
+from transformer.storage.directory import read_means, write_means
 from transformer.storage.files import CheckpointError
-from transformer.storage.means import read_means, write_means
 
 
 @pytest.fixture
