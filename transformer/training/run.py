@@ -12,7 +12,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import UNFINISHED, CheckpointError, claimed, write_atomically
 from transformer.storage.tensors import serialize_tensors
 from transformer.text.tokenizer import Tokenizer
+from transformer.training.history import log_line, read_step
 from transformer.training.trainer import Trainer, TrainingStep
 
 STATE_FILE = "training.safetensors"
@@ -138,11 +139,12 @@ class RunDirectory:
         """What appends one line per step to the log, which is cut at the current step."""
         path = self.path / LOG_FILE
         if path.exists():
-            lines = path.read_text(encoding="utf-8").splitlines()
-            kept = [line for line in lines if _step_of(line) <= self.trainer.step]
-            write_atomically(path, "".join(f"{line}\n" for line in kept).encode())
+            lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+            read = ((line, read_step(line)) for line in lines)
+            done = [line for line, step in read if step and step.step <= self.trainer.step]
+            write_atomically(path, "".join(done).encode())
         with path.open("a", encoding="utf-8", buffering=1) as file:
-            yield lambda done: print(_line(done), file=file)
+            yield lambda step: print(log_line(step), file=file)
 
     def choose(self, done: TrainingStep) -> None:
         """Remembers which weights have the lower validation loss."""
@@ -174,23 +176,3 @@ def _opened(directory: Path) -> Iterator[Any]:
         raise CheckpointError(
             f"{path} is damaged or cut off ({error}); the run cannot be resumed."
         ) from error
-
-
-def _line(done: TrainingStep) -> str:
-    """A step as JSON; missing measurements are left out."""
-    rounded = {
-        "loss": round(done.loss, 5),
-        "learning_rate": float(f"{done.learning_rate:.6g}"),
-        "gradient_norm": round(done.gradient_norm, 4),
-        "seconds": round(done.seconds, 4),
-        "gflops": round(done.flops / 1e9, 2),
-        "flops": None,
-    }
-    return json.dumps({name: value for name, value in (asdict(done) | rounded).items() if value is not None})
-
-
-def _step_of(line: str) -> float:
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return float("inf")
