@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from transformer.training.data import Batch, EncodedPairs
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.loss import SummedLoss, evaluate_loss
 from transformer.training.options import TrainingOptions, learning_rate
-from transformer.training.quality import GreedyBleu, TranslationQuality
+from transformer.training.quality import GreedyBleu
 
 AVERAGE_EVERY = 10
 USED = "used"
@@ -196,7 +197,7 @@ class Trainer:
         with self._averaged():
             return own, self._loss_on(data)
 
-    def measure(self, quality: GreedyBleu, averaged: bool) -> TranslationQuality | None:
+    def measure(self, quality: GreedyBleu, averaged: bool) -> dict[str, Any]:
         """Measures the weights, or their average, in process 0; a call for all processes."""
         with self._averaged() if averaged else nullcontext():
             return self.workers.agree(lambda: quality(self.model))
@@ -284,11 +285,9 @@ def train(
         if valid is not None and (done.step % options.evaluate_every == 0 or done.step == options.steps):
             own, averaged = trainer.evaluate(valid)
             done = replace(done, valid_loss=own, valid_loss_average=averaged)
-            measured = quality and trainer.measure(quality, averaged is not None and averaged < own)
-            if quality and measured:
-                done = replace(
-                    done, bleu=measured.bleu, exact=measured.exact, bleu_sentences=len(quality.pairs)
-                )
+            if quality and quality.pairs:
+                better = averaged is not None and averaged < own
+                done = replace(done, **trainer.measure(quality, better))
         yield done
 
 
