@@ -17,7 +17,7 @@ from transformer.config import TransformerConfig
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
 from transformer.training.history import read_history, write_history
-from transformer.training.stated import stated_options
+from transformer.training.presets import stated_options
 from transformer.translator import Translator
 
 PAGE = "pages/training.py"

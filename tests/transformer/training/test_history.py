@@ -17,7 +17,7 @@ from transformer.storage.files import CheckpointError, read_json, write_json
 from transformer.text.pairs import DataError
 from transformer.training.history import POINTS, read_history, read_log, thinned, write_history
 from transformer.training.options import learning_rate
-from transformer.training.stated import stated_options
+from transformer.training.presets import stated_options
 from transformer.training.trainer import TrainingStep
 
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]
