@@ -225,7 +225,7 @@ class Trainer:
         random = {"cpu": torch.get_rng_state()}
         if self.on_gpu:
             random["cuda"] = torch.cuda.get_rng_state(self.device)
-        for rank, states in enumerate(self.workers.gather(random)):
+        for rank, states in enumerate(self.workers.gather(lambda: random)):
             tensors |= {_random_name(name, rank): state for name, state in states.items()}
         tensors[USED] = torch.tensor(self.used)
         return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
