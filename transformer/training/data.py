@@ -56,17 +56,20 @@ class EncodedPairs:
     def __len__(self) -> int:
         return len(self.source)
 
+    def length(self, row: int) -> int:
+        """Length of the longer side of a pair in tokens, with `</s>`."""
+        return 1 + max(len(self.source[row]), len(self.target[row]))
+
     @property
     def longest(self) -> int:
         """Length of the longest sequence in tokens, with `</s>`."""
-        return 1 + max(map(len, chain(self.source, self.target)), default=0)
+        return max(map(self.length, range(len(self))), default=1)
 
     def within(self, max_tokens: int) -> EncodedPairs:
         """The pairs whose sides have at most `max_tokens` tokens each, with `</s>`."""
-        both = enumerate(zip(self.source, self.target, strict=True))
-        kept = [i for i, (s, t) in both if max(len(s), len(t)) < max_tokens]
-        weights = None if self.weights is None else array("f", (self.weights[i] for i in kept))
-        source, target = ([side[i] for i in kept] for side in (self.source, self.target))
+        rows = [row for row in range(len(self)) if self.length(row) <= max_tokens]
+        weights = None if self.weights is None else array("f", (self.weights[row] for row in rows))
+        source, target = ([side[row] for row in rows] for side in (self.source, self.target))
         return replace(self, source=source, target=target, weights=weights)
 
     def batches(
@@ -95,12 +98,6 @@ class EncodedPairs:
         if self.weights is not None:
             digest.update(self.weights.tobytes())
         return digest.hexdigest()
-
-    def draw(self, order: random.Random) -> list[int]:
-        """Indices of the pairs of one epoch; each weight's fraction is the chance of one more copy."""
-        if self.weights is None:
-            return list(range(len(self)))
-        return [i for i, weight in enumerate(self.weights) for _ in range(int(weight + order.random()))]
 
 
 def encode_pairs(
@@ -175,7 +172,7 @@ def group_by_length(
     batch: list[int] = []
     longest = 0
     for row in sorted(rows, key=lambda row: (len(data.source[row]), len(data.target[row]))):
-        longer = width(max(len(data.source[row]), len(data.target[row])) + 1)
+        longer = width(data.length(row))
         if batch and max(longest, longer) * (len(batch) + 1) > max_positions:
             batches.append(batch)
             batch, longest = [], 0
@@ -193,7 +190,9 @@ def epoch_order(
     batches of all pools are shuffled. This keeps padding small and mixes the pairs anew in each epoch.
     """
     order = random.Random(f"{seed}/{epoch}")
-    rows = data.draw(order)
+    rows = list(range(len(data)))
+    if data.weights is not None:  # the fraction of a weight is the chance of one more copy
+        rows = [row for row in rows for _ in range(int(data.weights[row] + order.random()))]
     order.shuffle(rows)
     pools = (rows[start : start + POOL_PAIRS] for start in range(0, len(rows), POOL_PAIRS))
     width = rounded if few_shapes else int

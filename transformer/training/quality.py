@@ -32,8 +32,7 @@ class GreedyBleu:
     ) -> None:
         at_least(0).check("--bleu-sentences", sentences)
         data = encode_pairs(pairs, tokenizer)
-        sides = zip(pairs, data.source, data.target, strict=True)
-        short = [pair for pair, *both in sides if max(map(len, both)) < max_tokens]
+        short = [pair for row, pair in enumerate(pairs) if data.length(row) <= max_tokens]
         count = min(sentences, len(short))
         self.pairs = [short[i * len(short) // count] for i in range(count)]
         self._data, self._tokenizer = encode_pairs(self.pairs, tokenizer), tokenizer

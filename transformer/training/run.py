@@ -12,7 +12,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +43,15 @@ class Exported:
     averaged: bool = False
 
 
+@dataclass
 class RunDirectory:
-    """The directory of a run, which writes after a step what `save` and `record` say."""
+    """The directory of a run."""
 
-    def __init__(
-        self,
-        path: Path,  # the directory
-        trainer: Trainer,  # the trainer of the run
-        exported: Exported,  # parts of the exported model besides the weights
-        fingerprint: str,  # fingerprint of the training data
-    ) -> None:
-        self.path, self.trainer, self.exported, self.fingerprint = path, trainer, exported, fingerprint
-        self._saved_step = -1
+    path: Path  # the directory
+    trainer: Trainer  # the trainer of the run
+    exported: Exported  # parts of the exported model besides the weights
+    fingerprint: str  # fingerprint of the training data
+    _saved_step: int = field(default=-1, init=False)
 
     def begin(self, resume: bool, new_data: bool) -> None:
         """Loads the saved state (for the same data, unless `new_data`), or saves the untrained model.
@@ -89,7 +86,7 @@ class RunDirectory:
         """Writes the state to one file, atomically; a call for all processes, of which the first writes."""
         notes = {
             "step": str(self.trainer.step),
-            "options": json.dumps(self.trainer.options.to_dict()),
+            "options": json.dumps(vars(self.trainer.options)),
             "config": json.dumps(self.trainer.model.config.to_dict()),
             "data": self.fingerprint,
             "averaged": json.dumps(self.exported.averaged),
@@ -121,7 +118,7 @@ class RunDirectory:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             self.trainer.load_state_tensors(tensors, int(notes["step"]))
             options: dict[str, Any] = json.loads(notes["options"])
-        return [name for name, value in self.trainer.options.to_dict().items() if options.get(name) != value]
+        return [name for name, value in vars(self.trainer.options).items() if options.get(name) != value]
 
     def _export(self) -> None:
         """Writes the model files from the state, with the averaged weights if they did better."""
