@@ -136,9 +136,8 @@ class RunDirectory:
         """What appends one line per step to the log, which is cut at the current step."""
         path = self.path / LOG_FILE
         if path.exists():
-            lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-            read = ((line, read_step(line)) for line in lines)
-            done = [line for line, step in read if step and step.step <= self.trainer.step]
+            read = ((line, read_step(line)) for line in path.read_text(encoding="utf-8").splitlines())
+            done = [f"{line}\n" for line, step in read if step and step.step <= self.trainer.step]
             write_atomically(path, "".join(done).encode())
         with path.open("a", encoding="utf-8", buffering=1) as file:
             yield lambda step: print(log_line(step), file=file)
