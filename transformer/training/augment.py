@@ -64,8 +64,10 @@ def _swap(pair: SentencePair, words: list[str], names: list[str], draw: random.R
     other = {word: draw.choice(names) for word in words if not word.isdigit()}
     for number in (word for word in words if word.isdigit()):
         other[number] = str(draw.randint(10 ** (len(number) - 1), 10 ** len(number) - 1))
-    both = (_WORD.sub(lambda word: other.get(word[0], word[0]), side) for side in (pair.source, pair.target))
-    return SentencePair(*both)
+    source, target = (
+        _WORD.sub(lambda word: other.get(word[0], word[0]), side) for side in (pair.source, pair.target)
+    )
+    return SentencePair(source, target)
 
 
 def _shared(pair: SentencePair, lower: set[str]) -> list[str]:

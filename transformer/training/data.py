@@ -125,37 +125,31 @@ def make_batch(data: EncodedPairs, rows: Sequence[int], max_positions: int = 0) 
     """
     fill, bos, eos, _ = data.special
     source, target = ([side[row] for row in rows] for side in (data.source, data.target))
-    lengths = [np.array([len(ids) for ids in side]) for side in (source, target)]
-    widths, height = [int(each.max()) + 1 for each in lengths], len(rows)
+    widths, height = [max(map(len, side)) + 1 for side in (source, target)], len(rows)
     if max_positions:
         widths = [rounded(width) for width in widths]
         most = max_positions // max(widths)
         height = most if height < most <= 2 * height else height
     src, wanted = (
-        _laid_out(side, lengths[i], (height, widths[i]), fill, 0) for i, side in enumerate((source, target))
+        _laid_out(side, (height, width), fill, eos)
+        for side, width in zip((source, target), widths, strict=True)
     )
     src[len(rows) :, 0] = eos
-    every = np.arange(len(rows))
-    src[every, lengths[0]] = wanted[every, lengths[1]] = eos
-    inputs = _laid_out(target, lengths[1], wanted.shape, fill, 1)
+    inputs = np.roll(np.where(wanted == eos, fill, wanted), 1, axis=1)
     inputs[:, 0] = bos
-    padding = np.zeros(src.shape, dtype=bool)
-    padding[: len(rows)] = np.arange(widths[0]) <= lengths[0][:, None]
-    padding[len(rows) :, 0] = True
+    padding = src != fill
     whole = not max_positions and padding.all()
-    read, given, predicted = (torch.from_numpy(each) for each in (src, inputs, wanted))
-    tokens = int(lengths[1].sum()) + len(rows)
-    return Batch(read, given, predicted, None if whole else torch.from_numpy(padding), tokens)
+    read, predicted = torch.from_numpy(inputs), torch.from_numpy(wanted)
+    tokens = sum(map(len, target)) + len(rows)
+    return Batch(torch.from_numpy(src), read, predicted, None if whole else torch.from_numpy(padding), tokens)
 
 
-def _laid_out(
-    texts: Sequence[array[int]], lengths: NDArray[np.int64], shape: tuple[int, ...], fill: int, first: int
-) -> NDArray[np.int64]:
-    """(rows, columns) ids: each text in a row of its own from column ``first`` on, and ``fill`` elsewhere."""
-    table = np.full(shape, fill, dtype=np.int64)
-    column = np.arange(shape[1]) - first
-    filled = (column >= 0) & (column < lengths[:, None])
+def _laid_out(texts: Sequence[array[int]], shape: tuple[int, int], fill: int, eos: int) -> NDArray[np.int64]:
+    """(rows, columns) ids: each text and its ``</s>`` in a row of its own, and ``fill`` elsewhere."""
+    table, lengths = np.full(shape, fill, dtype=np.int64), np.array([len(ids) for ids in texts])
+    filled = np.arange(shape[1]) < lengths[:, None]
     table[: len(texts)][filled] = np.frombuffer(b"".join(texts), dtype=np.intc)
+    table[np.arange(len(texts)), lengths] = eos
     return table
 
 

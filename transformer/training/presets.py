@@ -100,8 +100,9 @@ def stated_options(card: str) -> TrainingOptions | None:
     options = dict(preset.options) if preset else {}
     try:
         for each in fields(TrainingOptions):
+            kind: type = type(each.default)
             if text := flags.get(each.name.replace("_", "-")):
-                options[each.name] = type(each.default)(text)
+                options[each.name] = kind(text)
         return TrainingOptions(**options)
     except ValueError:
         return None
