@@ -17,7 +17,7 @@ from transformer.config import TransformerConfig
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
 from transformer.training.history import read_history, write_history
-from transformer.training.stated import stated_options
+from transformer.training.presets import stated_options
 from transformer.translator import Translator
 
 PAGE = "pages/training.py"
@@ -28,7 +28,8 @@ OWN = "eins drei zwei"
 def write_log(path: Path) -> Path:
     """The log of a short run."""
     lines = [
-        {"step": step, "loss": 9 / step, "learning_rate": step / 10, "gradient_norm": 1.0, "tokens": step}
+        {"step": step, "loss": 9 / step, "learning_rate": step / 10}
+        | {"gradient_norm": 1.0, "tokens": step, "seconds": 0.5}
         for step in range(1, 6)
     ]
     lines[-1] |= {"valid_loss": 2.0, "bleu": 30.0, "bleu_sentences": 4}

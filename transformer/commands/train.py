@@ -33,7 +33,7 @@ from transformer.training.distributed import joined
 from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, preset_name
 from transformer.training.progress import TerminalLine, peak
-from transformer.training.quality import GreedyBleu, greedy_bleu
+from transformer.training.quality import GreedyBleu
 from transformer.training.run import STATE_FILE, Exported, RunDirectory, load_exported
 from transformer.training.toys import LENGTH, TOYS, toy_data
 
@@ -183,7 +183,7 @@ def train(
         if workers.first and len(data) < len(train_pairs):
             left_out = f"{len(train_pairs) - len(data):,} pairs with more than {max_length} tokens"
             print(f"Left out {left_out} on a side.", file=sys.stderr)
-        quality = greedy_bleu(valid_pairs, exported.tokenizer, bleu_sentences, max_length)
+        quality = GreedyBleu(valid_pairs, exported.tokenizer, bleu_sentences, max_length)
         vocab_size = exported.tokenizer.vocab_size
         config = replace(config, vocab_size=vocab_size, trained_length=data.longest)
         model = NETWORKS[type(config)](config).to(device)
@@ -200,7 +200,7 @@ def train(
         return _steps(directory, valid, quality, run)
 
 
-def _steps(directory: RunDirectory, valid: EncodedPairs, quality: GreedyBleu | None, run: RunOptions) -> int:
+def _steps(directory: RunDirectory, valid: EncodedPairs, quality: GreedyBleu, run: RunOptions) -> int:
     """Takes the steps of a run, each with its line in the log and on the terminal; the exit status.
 
     A signal lets the current step finish, so that the saved state lies between two steps.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
@@ -12,6 +13,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from transformer.storage.files import CheckpointError, read_json
 
 T = TypeVar("T")
+_hints = functools.cache(get_type_hints)
 
 
 def read_typed(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
@@ -60,7 +62,7 @@ def _checked(value: Any, kind: type[T], place: str) -> T:
 
 
 def _fields(kind: Any, values: Mapping[str, Any], place: str) -> Any:
-    hints, given = get_type_hints(kind), {}
+    hints, given = _hints(kind), {}
     for each in fields(kind):
         if each.name in values:
             given[each.name] = _typed(hints[each.name], values[each.name], f"{each.name} of {place}")

@@ -13,37 +13,40 @@ from transformer.text.pairs import SentencePair
 _PUNCTUATION = re.compile(r"([^\w\s])")
 _LAST_MARKS = re.compile(r"\s*[.!?…]+$")
 _WORD = re.compile(r"\w+")
+Maker = Callable[[Sequence[SentencePair], int, random.Random], list[SentencePair]]
+"""Makes so many pairs from given ones, or as many as it can."""
 
 
-def join_pairs(
-    pairs: Sequence[SentencePair],  # the pairs to draw from at random
-    share: float,  # number of pairs to make, as a share of ``len(pairs)``; the other functions use it alike
-    seed: int,  # seed of the random draws
-) -> list[SentencePair]:
+def _joined(pairs: Sequence[SentencePair], count: int, draw: random.Random) -> list[SentencePair]:
     """Joins two to four pairs into one, so that short sentences also give long texts."""
-    draw = random.Random(f"join/{seed}")
-    groups = [draw.choices(pairs, k=draw.randint(2, 4)) for _ in range(round(share * len(pairs)))]
+    groups = [draw.choices(pairs, k=draw.randint(2, 4)) for _ in range(count)]
     return [
         SentencePair(" ".join(pair.source for pair in group), " ".join(pair.target for pair in group))
         for group in groups
     ]
 
 
-def plain_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
-    """Writes both sides in lower case with spaces around punctuation, as in many corpora."""
-    drawn = _sample(pairs, share, f"plain/{seed}")
-    return [SentencePair(plain(pair.source), plain(pair.target)) for pair in drawn]
+def _rewritten(source: Callable[[str], str], target: Callable[[str], str]) -> Maker:
+    """Draws pairs, and writes their sides in another way."""
+
+    def make(pairs: Sequence[SentencePair], count: int, draw: random.Random) -> list[SentencePair]:
+        drawn = draw.sample(pairs, min(len(pairs), count))
+        return [SentencePair(source(pair.source), target(pair.target)) for pair in drawn]
+
+    return make
 
 
-def typed_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
-    """Writes the source as if typed hastily: lower case, no final punctuation; the target is unchanged."""
-    drawn = _sample(pairs, share, f"typed/{seed}")
-    return [
-        SentencePair(_LAST_MARKS.sub("", pair.source.lower()) or pair.source, pair.target) for pair in drawn
-    ]
+def _plain(text: str) -> str:
+    """Lower case with spaces around punctuation, as in many corpora."""
+    return " ".join(_PUNCTUATION.sub(r" \1 ", text.lower()).split())
 
 
-def swapped_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
+def _hasty(text: str) -> str:
+    """As if typed hastily: lower case, no final punctuation."""
+    return _LAST_MARKS.sub("", text.lower()) or text
+
+
+def _swapped(pairs: Sequence[SentencePair], count: int, draw: random.Random) -> list[SentencePair]:
     """Replaces names and numbers that occur on both sides, so that the model learns to copy unknown ones.
 
     A name is a capitalised word that occurs equally often on both sides of a pair, and nowhere in lower case.
@@ -51,19 +54,10 @@ def swapped_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> lis
     more digits becomes another number of the same length.
     """
     lower = {word for pair in pairs for word in _WORD.findall(pair.source) if word[0].islower()}
-    shared = [_shared(pair, lower) for pair in pairs]
-    names = sorted({word for words in shared for word in words if not word.isdigit()})
-    draw = random.Random(f"swap/{seed}")
-    usable = [(pair, words) for pair, words in zip(pairs, shared, strict=True) if words]
-    drawn = draw.sample(usable, min(len(usable), round(share * len(pairs))))
+    shared = [(pair, words) for pair in pairs if (words := _shared(pair, lower))]
+    names = sorted({word for _, words in shared for word in words if not word.isdigit()})
+    drawn = draw.sample(shared, min(len(shared), count))
     return [_swap(pair, words, names, draw) for pair, words in drawn]
-
-
-def _shared(pair: SentencePair, lower: set[str]) -> list[str]:
-    """The names and numbers of a pair, in the order of its source."""
-    source, target = Counter(_WORD.findall(pair.source)), Counter(_WORD.findall(pair.target))
-    both = (word for word, count in source.items() if target[word] == count and len(word) > 1)
-    return [word for word in both if word.isdigit() or (word[0].isupper() and word.lower() not in lower)]
 
 
 def _swap(pair: SentencePair, words: list[str], names: list[str], draw: random.Random) -> SentencePair:
@@ -76,21 +70,18 @@ def _swap(pair: SentencePair, words: list[str], names: list[str], draw: random.R
     return SentencePair(source, target)
 
 
-def plain(text: str) -> str:
-    """The text in lower case, with spaces around punctuation marks."""
-    return " ".join(_PUNCTUATION.sub(r" \1 ", text.lower()).split())
+def _shared(pair: SentencePair, lower: set[str]) -> list[str]:
+    """The names and numbers of a pair, in the order of its source."""
+    source, target = (Counter(_WORD.findall(side)) for side in (pair.source, pair.target))
+    both = (word for word, count in source.items() if target[word] == count and len(word) > 1)
+    return [word for word in both if word.isdigit() or (word[0].isupper() and word.lower() not in lower)]
 
 
-def _sample(pairs: Sequence[SentencePair], share: float, seed: str) -> list[SentencePair]:
-    return random.Random(seed).sample(list(pairs), min(len(pairs), round(share * len(pairs))))
-
-
-Maker = Callable[[Sequence[SentencePair], float, int], list[SentencePair]]
 MAKERS: dict[str, tuple[Maker, str]] = {
-    "join": (join_pairs, "texts of two to four pairs"),
-    "plain": (plain_pairs, "pairs in lower case with spaced punctuation"),
-    "typed": (typed_pairs, "pairs whose source is in lower case without its last mark"),
-    "swap": (swapped_pairs, "pairs with other names and numbers"),
+    "join": (_joined, "texts of two to four pairs"),
+    "plain": (_rewritten(_plain, _plain), "pairs in lower case with spaced punctuation"),
+    "typed": (_rewritten(_hasty, str), "pairs whose source is in lower case without its last mark"),
+    "swap": (_swapped, "pairs with other names and numbers"),
 }
 """Maps each name to the function that makes extra pairs, and a description of those pairs."""
 
@@ -107,6 +98,10 @@ def augmented(
     """
     for name, share in shares.items():
         kinds.number(0, 1).check(f"--{name}-share", share)
-    pairs = pairs + join_pairs(pairs, shares.get("join", 0.0), seed)
-    extra = [MAKERS[name][0](pairs, shares.get(name, 0.0), seed) for name in MAKERS if name != "join"]
-    return [pair for part in (pairs, *extra) for pair in part]
+
+    def extra(name: str, pairs: list[SentencePair]) -> list[SentencePair]:
+        count = round(shares.get(name, 0.0) * len(pairs))
+        return MAKERS[name][0](pairs, count, random.Random(f"{name}/{seed}"))
+
+    pairs = pairs + extra("join", pairs)
+    return pairs + [pair for name in MAKERS if name != "join" for pair in extra(name, pairs)]

@@ -25,31 +25,21 @@ class RunControl:
         self._free = threading.Event()
         self._free.set()
 
-    def hold(
-        self,
-        stop: Callable[[], None],  # called after ``STOP``, and at the end of the file
-        descriptor: int = STANDARD_INPUT,  # the file
-    ) -> threading.Thread:
-        """Reads lines from a file in a thread of its own."""
-
-        def read() -> None:
-            with suppress(OSError), os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:
-                while line := file.readline(64):
-                    self._obey(line.strip(), stop)
-            self._obey(STOP, stop)
-
-        thread = threading.Thread(target=read, daemon=True)
+    def hold(self, stop: Callable[[], None], descriptor: int = STANDARD_INPUT) -> threading.Thread:
+        """Obeys the lines of a file in a thread of its own; calls ``stop`` after ``STOP``, or at its end."""
+        thread = threading.Thread(target=self._obey, args=(stop, descriptor), daemon=True)
         thread.start()
         return thread
 
-    def _obey(self, line: bytes, stop: Callable[[], None]) -> None:
-        if line == PAUSE:
-            self._free.clear()
-        elif line == GO_ON:
-            self._free.set()
-        elif line == STOP:
-            stop()
-            self._free.set()
+    def _obey(self, stop: Callable[[], None], descriptor: int) -> None:
+        with suppress(OSError), os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:
+            while (line := file.readline(64)) and line.strip() != STOP:
+                if line.strip() == PAUSE:
+                    self._free.clear()
+                elif line.strip() == GO_ON:
+                    self._free.set()
+        stop()
+        self._free.set()
 
     def wait(self, stopped: Callable[[], bool]) -> None:
         """Returns once the run is not held, or was stopped."""

@@ -56,17 +56,20 @@ class EncodedPairs:
     def __len__(self) -> int:
         return len(self.source)
 
+    def length(self, row: int) -> int:
+        """Length of the longer side of a pair in tokens, with `</s>`."""
+        return 1 + max(len(self.source[row]), len(self.target[row]))
+
     @property
     def longest(self) -> int:
         """Length of the longest sequence in tokens, with `</s>`."""
-        return 1 + max(map(len, chain(self.source, self.target)), default=0)
+        return max(map(self.length, range(len(self))), default=1)
 
     def within(self, max_tokens: int) -> EncodedPairs:
         """The pairs whose sides have at most `max_tokens` tokens each, with `</s>`."""
-        both = enumerate(zip(self.source, self.target, strict=True))
-        kept = [i for i, (s, t) in both if max(len(s), len(t)) < max_tokens]
-        weights = None if self.weights is None else array("f", (self.weights[i] for i in kept))
-        source, target = ([side[i] for i in kept] for side in (self.source, self.target))
+        rows = [row for row in range(len(self)) if self.length(row) <= max_tokens]
+        weights = None if self.weights is None else array("f", (self.weights[row] for row in rows))
+        source, target = ([side[row] for row in rows] for side in (self.source, self.target))
         return replace(self, source=source, target=target, weights=weights)
 
     def batches(
@@ -96,12 +99,6 @@ class EncodedPairs:
             digest.update(self.weights.tobytes())
         return digest.hexdigest()
 
-    def draw(self, order: random.Random) -> list[int]:
-        """Indices of the pairs of one epoch; each weight's fraction is the chance of one more copy."""
-        if self.weights is None:
-            return list(range(len(self)))
-        return [i for i, weight in enumerate(self.weights) for _ in range(int(weight + order.random()))]
-
 
 def encode_pairs(
     pairs: Sequence[SentencePair], tokenizer: Tokenizer, weights: Sequence[float] | None = None
@@ -128,37 +125,31 @@ def make_batch(data: EncodedPairs, rows: Sequence[int], max_positions: int = 0) 
     """
     fill, bos, eos, _ = data.special
     source, target = ([side[row] for row in rows] for side in (data.source, data.target))
-    lengths = [np.array([len(ids) for ids in side]) for side in (source, target)]
-    widths, height = [int(each.max()) + 1 for each in lengths], len(rows)
+    widths, height = [max(map(len, side)) + 1 for side in (source, target)], len(rows)
     if max_positions:
         widths = [rounded(width) for width in widths]
         most = max_positions // max(widths)
         height = most if height < most <= 2 * height else height
     src, wanted = (
-        _laid_out(side, lengths[i], (height, widths[i]), fill, 0) for i, side in enumerate((source, target))
+        _laid_out(side, (height, width), fill, eos)
+        for side, width in zip((source, target), widths, strict=True)
     )
     src[len(rows) :, 0] = eos
-    every = np.arange(len(rows))
-    src[every, lengths[0]] = wanted[every, lengths[1]] = eos
-    inputs = _laid_out(target, lengths[1], wanted.shape, fill, 1)
+    inputs = np.roll(np.where(wanted == eos, fill, wanted), 1, axis=1)
     inputs[:, 0] = bos
-    padding = np.zeros(src.shape, dtype=bool)
-    padding[: len(rows)] = np.arange(widths[0]) <= lengths[0][:, None]
-    padding[len(rows) :, 0] = True
+    padding = src != fill
     whole = not max_positions and padding.all()
-    read, given, predicted = (torch.from_numpy(each) for each in (src, inputs, wanted))
-    tokens = int(lengths[1].sum()) + len(rows)
-    return Batch(read, given, predicted, None if whole else torch.from_numpy(padding), tokens)
+    read, predicted = torch.from_numpy(inputs), torch.from_numpy(wanted)
+    tokens = sum(map(len, target)) + len(rows)
+    return Batch(torch.from_numpy(src), read, predicted, None if whole else torch.from_numpy(padding), tokens)
 
 
-def _laid_out(
-    texts: Sequence[array[int]], lengths: NDArray[np.int64], shape: tuple[int, ...], fill: int, first: int
-) -> NDArray[np.int64]:
-    """(rows, columns) ids: each text in a row of its own from column ``first`` on, and ``fill`` elsewhere."""
-    table = np.full(shape, fill, dtype=np.int64)
-    column = np.arange(shape[1]) - first
-    filled = (column >= 0) & (column < lengths[:, None])
+def _laid_out(texts: Sequence[array[int]], shape: tuple[int, int], fill: int, eos: int) -> NDArray[np.int64]:
+    """(rows, columns) ids: each text and its ``</s>`` in a row of its own, and ``fill`` elsewhere."""
+    table, lengths = np.full(shape, fill, dtype=np.int64), np.array([len(ids) for ids in texts])
+    filled = np.arange(shape[1]) < lengths[:, None]
     table[: len(texts)][filled] = np.frombuffer(b"".join(texts), dtype=np.intc)
+    table[np.arange(len(texts)), lengths] = eos
     return table
 
 
@@ -175,7 +166,7 @@ def group_by_length(
     batch: list[int] = []
     longest = 0
     for row in sorted(rows, key=lambda row: (len(data.source[row]), len(data.target[row]))):
-        longer = width(max(len(data.source[row]), len(data.target[row])) + 1)
+        longer = width(data.length(row))
         if batch and max(longest, longer) * (len(batch) + 1) > max_positions:
             batches.append(batch)
             batch, longest = [], 0
@@ -193,7 +184,9 @@ def epoch_order(
     batches of all pools are shuffled. This keeps padding small and mixes the pairs anew in each epoch.
     """
     order = random.Random(f"{seed}/{epoch}")
-    rows = data.draw(order)
+    rows = list(range(len(data)))
+    if data.weights is not None:  # the fraction of a weight is the chance of one more copy
+        rows = [row for row in rows for _ in range(int(data.weights[row] + order.random()))]
     order.shuffle(rows)
     pools = (rows[start : start + POOL_PAIRS] for start in range(0, len(rows), POOL_PAIRS))
     width = rounded if few_shapes else int

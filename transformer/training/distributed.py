@@ -54,36 +54,34 @@ class Workers:
             distributed.all_reduce(total)
         return [float(each) for each in total]
 
-    def gather(self, value: T) -> list[T]:
-        """The values of all processes, by rank."""
-        values: list[Any] = [value] * self.world
-        if self.world > 1:
-            with self.together():
-                distributed.all_gather_object(values, value)
-        return values
+    def gather(self, work: Callable[[], T]) -> list[T]:
+        """Results of all processes, by rank; an error of one (`ValueError`, `OSError`) is raised in all."""
+        if self.world == 1:
+            return [work()]
+        result: T | Exception
+        try:
+            result = work()
+        except (ValueError, OSError) as error:
+            result = error
+        results: list[Any] = [None] * self.world
+        with self.together():
+            distributed.all_gather_object(results, result)
+        for each in results:
+            if isinstance(each, Exception):
+                raise each
+        return results
 
     def each(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[T]:
-        """Results of `work` for each item, in their order, in every process; each process does its share.
-
-        An error that `work` raises (`ValueError`, `OSError`) is raised in every process.
-        """
+        """Results of `work` for each item, in their order, in every process; each process does its share."""
         if self.world == 1:
             return map(work, items)
         items = list(items)
-        shares = [
-            _raised(each)
-            for each in self.gather(_tried(lambda: [*map(work, items[self.rank :: self.world])]))
-        ]
+        shares = self.gather(lambda: [*map(work, items[self.rank :: self.world])])
         return (shares[place % self.world][place // self.world] for place in range(len(items)))
 
     def agree(self, make: Callable[[], T]) -> T:
-        """Result of process 0, in every process; an error of process 0 is raised in every process."""
-        if self.world == 1:
-            return make()
-        result: list[T | Exception | None] = [_tried(make) if self.first else None]
-        with self.together():
-            distributed.broadcast_object_list(result, src=0)
-        return _raised(result[0])  # type: ignore[return-value]
+        """Result of process 0, in every process."""
+        return self.gather(lambda: [make()] if self.first else [])[0][0]
 
     def share(self, module: nn.Module) -> nn.Module:
         """The module, with gradients averaged over all processes."""
@@ -113,19 +111,6 @@ class Workers:
 
 
 ALONE = Workers()
-
-
-def _tried(work: Callable[[], T]) -> T | Exception:
-    try:
-        return work()
-    except (ValueError, OSError) as error:
-        return error
-
-
-def _raised(result: T | Exception) -> T:
-    if isinstance(result, Exception):
-        raise result
-    return result
 
 
 @contextmanager

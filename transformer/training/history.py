@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +19,7 @@ from transformer.storage.directory import step_of
 from transformer.storage.files import check_values, write_json
 from transformer.storage.typed import typed
 from transformer.text.pairs import DataError, read_lines
+from transformer.training.trainer import TrainingStep
 
 POINTS = 400
 """Most steps that the file keeps, and most evaluations: so many lines of numbers stay below 100 kB."""
@@ -26,8 +27,6 @@ WINDOW = 100
 """A smoothed value is a mean over one WINDOW-th of the run around its step."""
 _STEP = ("step", "loss", "smoothed_loss", "learning_rate", "gradient_norm", "smoothed_gradient_norm")
 _EVALUATED = ("step", "valid_loss", "valid_loss_average", "bleu")
-_LOGGED = ("loss", "learning_rate", "gradient_norm")
-_SOMETIMES = ("tokens", "seconds", "exact", "bleu_sentences", *_EVALUATED[1:])
 Floats = NDArray[np.float64]
 
 
@@ -63,56 +62,71 @@ class History:
         return [(int(step), value) for step, value in both if step is not None and value is not None]
 
 
-def read_log(
-    path: Path,  # a `log.jsonl`
-    last: int | None = None,  # leaves out later steps
-) -> list[dict[str, Any]]:
-    """The lines of a run's log in order, without a half-written last one; DataError if it is none."""
-    found, lines = list[dict[str, Any]](), list(read_lines(path))
-    for number, line in lines:
-        values = log_line(line)
-        if values is None and number == len(lines):
-            break
-        if values is None or (found and values["step"] <= found[-1]["step"]):
-            raise DataError(f"{path}:{number}: this is not a line of a training log.")
-        if last is None or values["step"] <= last:
-            found.append(values)
-    if not found:
-        raise DataError(f"{path} logs no step of this model.")
-    return found
+def log_line(step: TrainingStep) -> str:
+    """A step as a line of JSON; missing measurements are left out."""
+    rounded = {
+        "loss": round(step.loss, 5),
+        "learning_rate": _short(step.learning_rate),
+        "gradient_norm": round(step.gradient_norm, 4),
+        "seconds": round(step.seconds, 4),
+        "gflops": round(step.flops / 1e9, 2),
+        "flops": None,
+    }
+    return json.dumps({name: value for name, value in (asdict(step) | rounded).items() if value is not None})
 
 
-def log_line(line: str | bytes) -> dict[str, Any] | None:
-    """A line of a log; None if it is none."""
+def read_step(line: str | bytes) -> TrainingStep | None:
+    """The step of a line of a log; None if it is none."""
     try:
         values = json.loads(line)
         check_values(values)
-        typed(tuple[float, float, float], [values[name] for name in _LOGGED])
-        typed(tuple[float, ...], [values[name] for name in _SOMETIMES if values.get(name) is not None])
-        return values if type(values["step"]) is int and values["step"] > 0 else None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        step = typed(TrainingStep, values)
+    except (ValueError, RecursionError):
         return None
+    return step if step.step > 0 else None
 
 
-def thinned(log: Sequence[Mapping[str, Any]]) -> History:
+def read_log(
+    path: Path,  # a `log.jsonl`
+    last: int | None = None,  # leaves out later steps
+) -> list[TrainingStep]:
+    """The steps of a run's log in order, without a half-written last line; DataError if it is none."""
+    log, lines = list[TrainingStep](), list(read_lines(path))
+    for number, line in lines:
+        step = read_step(line)
+        if step is None and number == len(lines):
+            break
+        if step is None or (log and step.step <= log[-1].step):
+            raise DataError(f"{path}:{number}: this is not a line of a training log.")
+        log.append(step)
+    log = [step for step in log if last is None or step.step <= last]
+    if not log:
+        raise DataError(f"{path} logs no step of this model.")
+    return log
+
+
+def thinned(log: Sequence[TrainingStep]) -> History:
     """The history of a log."""
     window = max(1, math.ceil(len(log) / WINDOW))
-    tokens = np.array([each.get("tokens", 1) for each in log], dtype=np.float64)
-    loss, norm = (np.array([each[name] for each in log]) for name in ("loss", "gradient_norm"))
-    columns: dict[str, Any] = {
-        "step": [each["step"] for each in log],
-        "loss": loss,
+    loss, norm, tokens = np.array([(each.loss, each.gradient_norm, each.tokens) for each in log], float).T
+    smoothed = {
         "smoothed_loss": _smoothed(loss, tokens, window),
-        "learning_rate": [each["learning_rate"] for each in log],
-        "gradient_norm": norm,
         "smoothed_gradient_norm": _smoothed(norm, np.ones(len(log)), window),
     }
-    kept = _spread(len(log))
-    training = {name: [_short(column[i]) for i in kept] for name, column in columns.items()}
-    valid = [each for each in log if each.get("valid_loss") is not None]
-    evaluations = {name: [_short(valid[i].get(name)) for i in _spread(len(valid))] for name in _EVALUATED}
-    counts = [each.get("bleu_sentences") for each in valid if each.get("bleu") is not None]
-    return History(log[-1]["step"], window, training, evaluations, counts[-1] if counts else None)
+    evaluated = [each for each in log if each.valid_loss is not None]
+    counts = [each.bleu_sentences for each in evaluated if each.bleu is not None]
+    tables = _table(log, _STEP, smoothed), _table(evaluated, _EVALUATED, {})
+    return History(log[-1].step, window, *tables, counts[-1] if counts else None)
+
+
+def _table(log: Sequence[TrainingStep], names: Sequence[str], others: Mapping[str, Floats]) -> dict[str, Any]:
+    """Columns of at most POINTS rows, evenly spread from the first step to the last."""
+    count = min(len(log), POINTS)
+    rows = [round(i * (len(log) - 1) / max(1, count - 1)) for i in range(count)]
+    return {
+        name: [_short(others[name][i] if name in others else getattr(log[i], name)) for i in rows]
+        for name in names
+    }
 
 
 def _smoothed(values: Floats, weights: Floats, window: int) -> Floats:
@@ -122,13 +136,6 @@ def _smoothed(values: Floats, weights: Floats, window: int) -> Floats:
     sums, total = (np.concatenate(([0.0], np.cumsum(each))) for each in (values * weights, weights))
     means: Floats = (sums[last] - sums[first]) / np.maximum(total[last] - total[first], 1e-12)
     return means
-
-
-def _spread(count: int) -> list[int]:
-    """Places from the first to the last, evenly spread, at most POINTS."""
-    if count <= POINTS:
-        return list(range(count))
-    return [round(i * (count - 1) / (POINTS - 1)) for i in range(POINTS)]
 
 
 def _short(value: Any) -> Any:
@@ -147,16 +154,7 @@ def write_history(directory: Path, log: Path, command: str, date: str) -> Histor
             f"{log} ends at step {history.steps:,}, but {directory / WEIGHTS_FILE} is of step {step:,}: "
             "this is the log of another run."
         )
-    values = {
-        "command": command,
-        "date": date,
-        "steps": history.steps,
-        "window": history.window,
-        "bleu_sentences": history.bleu_sentences,
-        "training": history.training,
-        "evaluations": history.evaluations,
-        DIGESTS: model_digests(directory),
-    }
+    values = {"command": command, "date": date} | vars(history) | {DIGESTS: model_digests(directory)}
     write_json(directory / HISTORY_FILE, values)
     return history
 

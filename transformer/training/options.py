@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from transformer.text.kinds import PART, above, check_fields, whole
 
@@ -54,10 +54,6 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         check_fields(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The options as JSON values."""
-        return asdict(self)
 
 
 def learning_rate(options: TrainingOptions, step: int, d_model: int) -> float:

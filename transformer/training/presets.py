@@ -1,86 +1,64 @@
-"""Named settings of `train`: sizes, training options, shares of augmented pairs."""
+"""Settings of `train`: by name, and as the command on a model's card states them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
 from transformer.config import ENCODINGS, Score
-
-TWIN_STEPS = 3000
-LEARNED_POSITIONS = 256
-"""Rows of the learned table: more than training needs, but few enough for a small file."""
-
-
-Sizes = dict[str, Any]
-"""Fields of a model's config."""
+from transformer.training.options import TrainingOptions
+from transformer.training.toys import LENGTH, LENGTHS, TOYS
 
 
 @dataclass(frozen=True)
 class Preset:
     """Default options of one `train` command."""
 
-    sizes: Sizes  # of the model
+    sizes: dict[str, Any]  # fields of a model's config
     options: dict[str, Any] = field(default_factory=dict)  # fields of `TrainingOptions`
     # extra pairs per given pair, by the names in `transformer.training.augment.MAKERS`
     shares: dict[str, float] = field(default_factory=dict)
 
 
-def _sizes(vocab_size: int, d_model: int, d_ff: int, n_heads: int, layers: int, **others: Any) -> Sizes:
+def _sizes(vocab_size: int, d_model: int, d_ff: int, n_heads: int, layers: int) -> dict[str, Any]:
     """Sizes of a pre-norm Transformer with as many layers on either side."""
-    widths: Sizes = {"vocab_size": vocab_size, "d_model": d_model, "d_ff": d_ff, "n_heads": n_heads}
-    return widths | {"n_encoder_layers": layers, "n_decoder_layers": layers, "norm": "pre"} | others
+    widths = {"vocab_size": vocab_size, "d_model": d_model, "d_ff": d_ff, "n_heads": n_heads}
+    return {**widths, "n_encoder_layers": layers, "n_decoder_layers": layers, "norm": "pre"}
 
 
 _TWIN_SIZES = _sizes(vocab_size=4000, d_model=112, d_ff=384, n_heads=4, layers=3)
-_TWIN_OPTIONS = {"steps": TWIN_STEPS, "learning_rate": 3e-3, "warmup": 400, "evaluate_every": 1000}
-_TINY_OPTIONS = {"steps": 200, "warmup": 20, "evaluate_every": 100, "checkpoint_every": 50}
-_TINY_OPTIONS |= {"batch_positions": 512}
-_PAPER = {"batch_positions": 25_000, "schedule": "inverse_sqrt", "learning_rate": 1.0, "warmup": 4000}
-
-
-def _twin(positions: str) -> Preset:
-    """The preset of one model of the family that differs only in positional encoding."""
-    sizes = _TWIN_SIZES | {"positions": positions}
-    if positions == "learned":
-        sizes["max_positions"] = LEARNED_POSITIONS
-    return Preset(sizes=sizes, options=_TWIN_OPTIONS)
-
-
-TWINS = {f"positions-{name}": _twin(name) for name in ENCODINGS}
+_TWIN_OPTIONS = {"steps": 3000, "learning_rate": 3e-3, "warmup": 400, "evaluate_every": 1000}
+# a learned table needs few rows in training, and few rows make a small file
+_TABLE_SIZES = {"learned": {"max_positions": 256}}
+TWINS = {
+    f"positions-{name}": Preset(_TWIN_SIZES | {"positions": name} | _TABLE_SIZES.get(name, {}), _TWIN_OPTIONS)
+    for name in ENCODINGS
+}
 """The positional twins: one per encoding, pre-norm."""
-POST_NORM_TWIN = Preset(
-    sizes=_TWIN_SIZES | {"positions": "sinusoidal", "norm": "post"},
-    options=_TWIN_OPTIONS | {"learning_rate": 2e-3, "warmup": 800},
-)
-
 RECURRENT = {
     f"recurrent-{score}": Preset(
-        sizes={"architecture": "recurrent", "vocab_size": 4000, "d_model": 168, "score": score},
-        options=_TWIN_OPTIONS,
+        {"architecture": "recurrent", "vocab_size": 4000, "d_model": 168, "score": score}, _TWIN_OPTIONS
     )
     for score in get_args(Score)
 }
 """The recurrent twins: one per score. Smaller than the positional twins, trained as these are."""
-
-
-def preset_name(name: str | None, toy: str | None) -> str:
-    """The preset of a command that may leave it out, or name a toy task instead."""
-    return name or ("toy" if toy else "en-de")
-
-
+_PAPER = {"batch_positions": 25_000, "schedule": "inverse_sqrt", "learning_rate": 1.0, "warmup": 4000}
 PRESETS: dict[str, Preset] = {
     **TWINS,
-    "positions-postnorm": POST_NORM_TWIN,
+    "positions-postnorm": Preset(
+        _TWIN_SIZES | {"positions": "sinusoidal", "norm": "post"},
+        _TWIN_OPTIONS | {"learning_rate": 2e-3, "warmup": 800},
+    ),
     **RECURRENT,
     "en-de": Preset(
-        sizes=_sizes(vocab_size=8000, d_model=256, d_ff=1024, n_heads=8, layers=3),
-        options={"steps": 8000},
+        _sizes(vocab_size=8000, d_model=256, d_ff=1024, n_heads=8, layers=3),
+        {"steps": 8000},
         shares={"join": 0.05, "plain": 0.08, "typed": 0.05, "swap": 0.05},
     ),
     "toy": Preset(
-        sizes=_sizes(vocab_size=400, d_model=48, d_ff=96, n_heads=4, layers=2, dropout=0.0),
-        options={
+        {**_sizes(vocab_size=400, d_model=48, d_ff=96, n_heads=4, layers=2), "dropout": 0.0},
+        {
             "steps": 1000,
             "learning_rate": 5e-3,
             "warmup": 100,
@@ -92,13 +70,54 @@ PRESETS: dict[str, Preset] = {
         },
     ),
     "tiny": Preset(
-        sizes=_sizes(vocab_size=400, d_model=32, d_ff=64, n_heads=4, layers=2), options=_TINY_OPTIONS
+        _sizes(vocab_size=400, d_model=32, d_ff=64, n_heads=4, layers=2),
+        {"steps": 200, "warmup": 20, "evaluate_every": 100, "checkpoint_every": 50, "batch_positions": 512},
     ),
-    "paper-base": Preset(
-        sizes={"vocab_size": 37_000}, options={**_PAPER, "steps": 100_000, "weight_decay": 0.0}
-    ),
+    "paper-base": Preset({"vocab_size": 37_000}, {**_PAPER, "steps": 100_000, "weight_decay": 0.0}),
     "paper-big": Preset(
-        sizes={"vocab_size": 37_000, "d_model": 1024, "d_ff": 4096, "n_heads": 16, "dropout": 0.3},
-        options={**_PAPER, "steps": 300_000, "weight_decay": 0.0},
+        {"vocab_size": 37_000, "d_model": 1024, "d_ff": 4096, "n_heads": 16, "dropout": 0.3},
+        {**_PAPER, "steps": 300_000, "weight_decay": 0.0},
     ),
 }
+_CODE = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_COMMAND = re.compile(r"\btransformer\s+train\b")
+_FLAG = re.compile(r"--([a-z][a-z-]*)[ =]+(?!--)([^\s\"'\\]+)")
+
+
+def preset_name(name: str | None, toy: str | None) -> str:
+    """The preset of a command that may leave it out, or name a toy task instead."""
+    return name or ("toy" if toy else "en-de")
+
+
+def stated_options(card: str) -> TrainingOptions | None:
+    """The options of the last training command in a card's blocks of code; None without a readable one.
+
+    If a flag occurs several times, as it does if a run was resumed, the last value counts.
+    """
+    if (flags := _flags(card)) is None:
+        return None
+    preset = PRESETS.get(preset_name(flags.get("preset"), flags.get("toy")))
+    options = dict(preset.options) if preset else {}
+    try:
+        for each in fields(TrainingOptions):
+            kind: type = type(each.default)
+            if text := flags.get(each.name.replace("_", "-")):
+                options[each.name] = kind(text)
+        return TrainingOptions(**options)
+    except ValueError:
+        return None
+
+
+def stated_task(card: str) -> tuple[str, int] | None:
+    """The toy task that a card's training command names, and the most letters of a sequence, or None."""
+    flags = _flags(card) or {}
+    length = flags.get("toy-length", str(LENGTH))
+    if flags.get("toy") not in TOYS or not length.isdecimal() or not LENGTHS[0] <= int(length) <= LENGTHS[1]:
+        return None
+    return flags["toy"], int(length)
+
+
+def _flags(card: str) -> dict[str, str] | None:
+    """The flags of the training commands in a card's blocks of code; None if there is no such command."""
+    code = [block for block in _CODE.findall(card) if _COMMAND.search(block)]
+    return dict(_FLAG.findall("\n".join(code))) if code else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import timeit
 from collections import deque
 
 import torch
@@ -13,16 +14,8 @@ from transformer.training.trainer import TrainingStep
 BAR_WIDTH = 24
 RECENT_STEPS = 50
 CLEAR_REST = "\x1b[K"
-PEAKS = {
-    "H200": 989e12,
-    "H100": 989e12,
-    "A100": 312e12,
-    "L40S": 362e12,
-    "L4": 121e12,
-    "V100": 125e12,
-    "T4": 65e12,
-}
-"""Dense 16-bit products per second of GPUs, in FLOP/s, by a part of their name (NVIDIA's data sheets)."""
+PEAKS = {"H200": 989, "H100": 989, "A100": 312, "L40S": 362, "L4": 121, "V100": 125, "T4": 65}
+"""Dense 16-bit products per second of GPUs, in TFLOP/s, by a part of their name (NVIDIA's data sheets)."""
 SIZE = 512
 
 
@@ -39,16 +32,16 @@ class TerminalLine:
         self._recent: deque[TrainingStep] = deque(maxlen=RECENT_STEPS)
         self._terminal = sys.stderr.isatty()
         self._next = 0.0
-        self._valid = ""
+        self._measured = ""
 
     def show(self, done: TrainingStep) -> None:
         """Records a step, and writes the line if it is due."""
         self._recent.append(done)
         if done.valid_loss is not None:
             losses = [loss for loss in (done.valid_loss, done.valid_loss_average) if loss is not None]
-            self._valid = " · valid " + " / ".join(f"{loss:.3f}" for loss in losses)
-            self._valid += "" if done.bleu is None else f" · BLEU {done.bleu:.1f}"
-            self._valid += "" if done.exact is None else f" · {100 * done.exact:.0f} % exact"
+            self._measured = " · valid " + " / ".join(f"{loss:.3f}" for loss in losses)
+            self._measured += "" if done.bleu is None else f" · BLEU {done.bleu:.1f}"
+            self._measured += "" if done.exact is None else f" · {100 * done.exact:.0f} % exact"
         now = time.monotonic()
         if now >= self._next or done.step == self._steps:
             self._next = now + (0.2 if self._terminal else 60)
@@ -57,16 +50,14 @@ class TerminalLine:
 
     def line(self) -> str:
         """The line as text: bar, step, loss, tokens per second, time left, last validation losses, BLEU."""
-        last = self._recent[-1]
-        seconds = sum(step.seconds for step in self._recent)
-        tokens = sum(step.tokens for step in self._recent)
-        loss = sum(step.loss * step.tokens for step in self._recent) / max(1, tokens)
-        used = sum(step.flops for step in self._recent) / max(seconds, 1e-9) / self._peak
-        left = (self._steps - last.step) * seconds / len(self._recent)
+        recent, step = self._recent, self._recent[-1].step
+        seconds, tokens = sum(each.seconds for each in recent), sum(each.tokens for each in recent)
+        loss = sum(each.loss * each.tokens for each in recent) / max(1, tokens)
+        used = sum(each.flops for each in recent) / max(seconds, 1e-9) / self._peak
         return (
-            f"{bar(last.step, self._steps)} {last.step:,}/{self._steps:,} · loss {loss:.3f} · "
+            f"{bar(step, self._steps)} {step:,}/{self._steps:,} · loss {loss:.3f} · "
             f"{tokens / max(seconds, 1e-9):,.0f} tokens/s · {100 * used:.0f} % of {self._source} · "
-            f"{duration(left)} left{self._valid}"
+            f"{duration((self._steps - step) * seconds / len(recent))} left{self._measured}"
         )
 
     def close(self) -> None:
@@ -97,11 +88,7 @@ def peak(device: torch.device, dtype: torch.dtype) -> tuple[float, str]:
         name = torch.cuda.get_device_name(device)
         for part, flops in PEAKS.items():
             if part in name:
-                return flops, f"peak of {name}"
+                return 1e12 * flops, f"peak of {name}"
     matrix = torch.full((SIZE, SIZE), 0.5, device=device, dtype=dtype)
-    times = []
-    for _ in range(3):
-        started = time.perf_counter()
-        (matrix @ matrix)[0, 0].item()
-        times.append(time.perf_counter() - started)
+    times = timeit.repeat(lambda: (matrix @ matrix)[0, 0].item(), number=1, repeat=3)
     return 2 * SIZE**3 / min(times), "a measured product"

@@ -12,7 +12,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import UNFINISHED, CheckpointError, claimed, write_atomically
 from transformer.storage.tensors import serialize_tensors
 from transformer.text.tokenizer import Tokenizer
+from transformer.training.history import log_line, read_step
 from transformer.training.trainer import Trainer, TrainingStep
 
 STATE_FILE = "training.safetensors"
@@ -42,18 +43,15 @@ class Exported:
     averaged: bool = False
 
 
+@dataclass
 class RunDirectory:
-    """The directory of a run, which writes after a step what `save` and `record` say."""
+    """The directory of a run."""
 
-    def __init__(
-        self,
-        path: Path,  # the directory
-        trainer: Trainer,  # the trainer of the run
-        exported: Exported,  # parts of the exported model besides the weights
-        fingerprint: str,  # fingerprint of the training data
-    ) -> None:
-        self.path, self.trainer, self.exported, self.fingerprint = path, trainer, exported, fingerprint
-        self._saved_step = -1
+    path: Path  # the directory
+    trainer: Trainer  # the trainer of the run
+    exported: Exported  # parts of the exported model besides the weights
+    fingerprint: str  # fingerprint of the training data
+    _saved_step: int = field(default=-1, init=False)
 
     def begin(self, resume: bool, new_data: bool) -> None:
         """Loads the saved state (for the same data, unless `new_data`), or saves the untrained model.
@@ -88,7 +86,7 @@ class RunDirectory:
         """Writes the state to one file, atomically; a call for all processes, of which the first writes."""
         notes = {
             "step": str(self.trainer.step),
-            "options": json.dumps(self.trainer.options.to_dict()),
+            "options": json.dumps(vars(self.trainer.options)),
             "config": json.dumps(self.trainer.model.config.to_dict()),
             "data": self.fingerprint,
             "averaged": json.dumps(self.exported.averaged),
@@ -120,7 +118,7 @@ class RunDirectory:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             self.trainer.load_state_tensors(tensors, int(notes["step"]))
             options: dict[str, Any] = json.loads(notes["options"])
-        return [name for name, value in self.trainer.options.to_dict().items() if options.get(name) != value]
+        return [name for name, value in vars(self.trainer.options).items() if options.get(name) != value]
 
     def _export(self) -> None:
         """Writes the model files from the state, with the averaged weights if they did better."""
@@ -138,11 +136,11 @@ class RunDirectory:
         """What appends one line per step to the log, which is cut at the current step."""
         path = self.path / LOG_FILE
         if path.exists():
-            lines = path.read_text(encoding="utf-8").splitlines()
-            kept = [line for line in lines if _step_of(line) <= self.trainer.step]
-            write_atomically(path, "".join(f"{line}\n" for line in kept).encode())
+            read = ((line, read_step(line)) for line in path.read_text(encoding="utf-8").splitlines())
+            done = [f"{line}\n" for line, step in read if step and step.step <= self.trainer.step]
+            write_atomically(path, "".join(done).encode())
         with path.open("a", encoding="utf-8", buffering=1) as file:
-            yield lambda done: print(_line(done), file=file)
+            yield lambda step: print(log_line(step), file=file)
 
     def choose(self, done: TrainingStep) -> None:
         """Remembers which weights have the lower validation loss."""
@@ -174,23 +172,3 @@ def _opened(directory: Path) -> Iterator[Any]:
         raise CheckpointError(
             f"{path} is damaged or cut off ({error}); the run cannot be resumed."
         ) from error
-
-
-def _line(done: TrainingStep) -> str:
-    """A step as JSON; missing measurements are left out."""
-    rounded = {
-        "loss": round(done.loss, 5),
-        "learning_rate": float(f"{done.learning_rate:.6g}"),
-        "gradient_norm": round(done.gradient_norm, 4),
-        "seconds": round(done.seconds, 4),
-        "gflops": round(done.flops / 1e9, 2),
-        "flops": None,
-    }
-    return json.dumps({name: value for name, value in (asdict(done) | rounded).items() if value is not None})
-
-
-def _step_of(line: str) -> float:
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return float("inf")

@@ -11,11 +11,8 @@ from transformer.text.pairs import SentencePair
 
 LETTERS = "abcdefghijkl"
 MONTHS = tuple(calendar.month_name)[1:]
-YEARS = (1900, 2099)
-LENGTHS = (3, 12)
-"""Smallest and largest choice for the most letters of a sequence."""
-LENGTH, SHORTEST = 5, 2
-"""The usual most letters, and the fewest."""
+SHORTEST, LENGTH, LENGTHS = 2, 5, (3, 12)
+"""Fewest letters of a sequence, the usual most letters, and the smallest and largest choice for these."""
 DRAWN, HELD_OUT = 10_000, 200
 """Pairs that are drawn, and how many of the different ones are kept for validation."""
 
@@ -43,7 +40,7 @@ def _letters(order: Callable[[list[str]], Sequence[str]]) -> Callable[[random.Ra
 
 def _date(chance: random.Random, _longest: int) -> SentencePair:
     """A date as people write it, and the same as ISO 8601 writes it."""
-    year, month = chance.randint(*YEARS), chance.randint(1, 12)
+    year, month = chance.randint(1900, 2099), chance.randint(1, 12)
     day = chance.randint(1, calendar.monthrange(year, month)[1])
     name = MONTHS[month - 1]
     forms = (f"{day} {name} {year}", f"{name} {day}, {year}", f"{day:02}.{month:02}.{year}")

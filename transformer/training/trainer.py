@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from transformer.training.data import Batch, EncodedPairs
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.loss import SummedLoss, evaluate_loss
 from transformer.training.options import TrainingOptions, learning_rate
-from transformer.training.quality import GreedyBleu, TranslationQuality
+from transformer.training.quality import GreedyBleu
 
 AVERAGE_EVERY = 10
 USED = "used"
@@ -188,18 +189,17 @@ class Trainer:
         weights = self.model.state_dict()
         torch._foreach_lerp_(list(self.average.values()), [weights[name] for name in self.average], 1 - decay)
 
-    def evaluate(self, data: EncodedPairs) -> tuple[float, float | None]:
-        """Loss per token with the weights and, if there is one, with their average."""
-        own = self._loss_on(data)
-        if not self.average:
-            return own, None
-        with self._averaged():
-            return own, self._loss_on(data)
-
-    def measure(self, quality: GreedyBleu, averaged: bool) -> TranslationQuality | None:
-        """Measures the weights, or their average, in process 0; a call for all processes."""
-        with self._averaged() if averaged else nullcontext():
-            return self.workers.agree(lambda: quality(self.model))
+    def evaluate(self, data: EncodedPairs, quality: GreedyBleu | None = None) -> dict[str, Any]:
+        """What these fields of a `TrainingStep` measure; a call for all processes, of which 0 translates."""
+        measured: dict[str, Any] = {"valid_loss": self._loss_on(data)}
+        if self.average:
+            with self._averaged():
+                measured["valid_loss_average"] = self._loss_on(data)
+        if quality and quality.pairs:
+            better = measured.get("valid_loss_average", math.inf) < measured["valid_loss"]
+            with self._averaged() if better else nullcontext():
+                measured |= self.workers.agree(lambda: quality(self.model))
+        return measured
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:
@@ -224,7 +224,7 @@ class Trainer:
         random = {"cpu": torch.get_rng_state()}
         if self.on_gpu:
             random["cuda"] = torch.cuda.get_rng_state(self.device)
-        for rank, states in enumerate(self.workers.gather(random)):
+        for rank, states in enumerate(self.workers.gather(lambda: random)):
             tensors |= {_random_name(name, rank): state for name, state in states.items()}
         tensors[USED] = torch.tensor(self.used)
         return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -282,13 +282,7 @@ def train(
         with trainer.workers.together():
             done = trainer.advance()
         if valid is not None and (done.step % options.evaluate_every == 0 or done.step == options.steps):
-            own, averaged = trainer.evaluate(valid)
-            done = replace(done, valid_loss=own, valid_loss_average=averaged)
-            measured = quality and trainer.measure(quality, averaged is not None and averaged < own)
-            if quality and measured:
-                done = replace(
-                    done, bleu=measured.bleu, exact=measured.exact, bleu_sentences=len(quality.pairs)
-                )
+            done = replace(done, **trainer.evaluate(valid, quality))
         yield done
 
 

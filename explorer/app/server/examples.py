@@ -21,7 +21,7 @@ from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
 from transformer.text.sentences import sentences
 from transformer.text.typed import clean
-from transformer.training.stated import stated_task
+from transformer.training.presets import stated_task
 from transformer.training.toys import toy_data
 
 _USUAL = Path(__file__).resolve().parents[3] / "assets" / "models" / FORMER / EXAMPLES_FILE

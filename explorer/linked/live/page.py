@@ -26,7 +26,7 @@ from transformer.decoding import FREE
 from transformer.storage.description import EXAMPLES_FILE, read_card, read_header
 from transformer.storage.files import CheckpointError
 from transformer.text.tokenizer import Tokenizer
-from transformer.training.stated import stated_task
+from transformer.training.presets import stated_task
 from transformer.training.toys import toy_data
 
 WEIGHTS, PIECES = "model.safetensors", "tokenizer.model"

@@ -17,14 +17,20 @@ from transformer.storage.files import CheckpointError, read_json, write_json
 from transformer.text.pairs import DataError
 from transformer.training.history import POINTS, read_history, read_log, thinned, write_history
 from transformer.training.options import learning_rate
-from transformer.training.stated import stated_options
+from transformer.training.presets import stated_options
+from transformer.training.trainer import TrainingStep
 
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]
 STEPS = ["--steps", "12", "--warmup", "3", "--checkpoint-every", "4", "--evaluate-every", "5"]
 
 
 def line(step: int, **more: Any) -> dict[str, Any]:
-    return {"step": step, "loss": 10 / step, "learning_rate": 1e-3, "gradient_norm": 1.0, "tokens": 7, **more}
+    values = {"loss": 10 / step, "learning_rate": 1e-3, "gradient_norm": 1.0, "tokens": 7, "seconds": 0.5}
+    return {"step": step} | values | more
+
+
+def steps(*lines: dict[str, Any]) -> list[TrainingStep]:
+    return [TrainingStep(**each) for each in lines]
 
 
 def write_log(path: Path, lines: list[dict[str, Any]], end: str = "") -> Path:
@@ -54,9 +60,9 @@ def test_the_history_holds_what_the_run_logged(model: Path):
     assert found is not None
     assert (found.steps, found.bleu_sentences) == (12, 10)
     for name in ("loss", "learning_rate", "gradient_norm"):
-        assert found.training[name] == pytest.approx([each[name] for each in log], rel=1e-5)
+        assert found.training[name] == pytest.approx([getattr(each, name) for each in log], rel=1e-5)
     assert [step for step, _ in found.measured("bleu")] == [5, 10, 12]
-    logged = [(each["step"], each["valid_loss"]) for each in log if "valid_loss" in each]
+    logged = [(each.step, each.valid_loss) for each in log if each.valid_loss is not None]
     assert found.measured("valid_loss") == [(step, pytest.approx(value, rel=1e-5)) for step, value in logged]
 
 
@@ -71,12 +77,12 @@ def test_the_logged_learning_rates_are_those_of_the_schedule_that_the_card_state
 
 
 def test_smoothed_values_are_means_weighted_by_tokens_over_the_steps_around():
-    log = [line(step, tokens=step) for step in range(1, 301)]
+    log = steps(*(line(step, tokens=step) for step in range(1, 301)))
     found = thinned(log)
     assert found.window == 3
     place = found.training["step"].index(151)
-    around = [each for each in log if abs(each["step"] - 151) <= 1]
-    mean = sum(each["loss"] * each["tokens"] for each in around) / sum(each["tokens"] for each in around)
+    around = [each for each in log if abs(each.step - 151) <= 1]
+    mean = sum(each.loss * each.tokens for each in around) / sum(each.tokens for each in around)
     assert found.training["smoothed_loss"][place] == pytest.approx(mean, rel=1e-5)
 
 
@@ -85,7 +91,7 @@ def test_a_long_log_is_thinned_to_both_ends_and_100_kilobytes(tmp_path: Path):
         line(i, loss=i / 7, gradient_norm=i / 9e7, valid_loss=i / 3e5, valid_loss_average=1 / i, bleu=12.34)
         for i in range(100_000, 103_000)
     ]
-    found = thinned([each | {"bleu_sentences": 200} for each in long])
+    found = thinned(steps(*(each | {"bleu_sentences": 200} for each in long)))
     assert len(found.training["step"]) == len(found.evaluations["step"]) == POINTS
     assert (found.training["step"][0], found.training["step"][-1]) == (100_000, 102_999)
     write_json(tmp_path / "a.json", {"training": found.training, "evaluations": found.evaluations})
@@ -94,7 +100,7 @@ def test_a_long_log_is_thinned_to_both_ends_and_100_kilobytes(tmp_path: Path):
 
 def test_a_last_line_that_is_half_written_is_left_out(tmp_path: Path):
     log = write_log(tmp_path / "log.jsonl", [line(1), line(2)], '{"step": 3, "lo')
-    assert [each["step"] for each in read_log(log)] == [1, 2]
+    assert [each.step for each in read_log(log)] == [1, 2]
 
 
 def test_steps_after_that_of_the_weights_belong_to_another_model(model: Path, tmp_path: Path):
@@ -200,9 +206,9 @@ def test_measuring_bleu_changes_nothing_of_the_run(command: list[str], model: Pa
     assert main([*command, "--output", str(tmp_path / "run"), "--bleu-sentences", "0"]) == 0
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (model / "model.safetensors").read_bytes()
     without = read_log(tmp_path / "run" / "log.jsonl")
-    assert not [each for each in without if "bleu" in each]
-    with_it = [each["loss"] for each in read_log(model / "log.jsonl")]
-    assert [each["loss"] for each in without] == with_it
+    assert {each.bleu for each in without} == {None}
+    with_it = [each.loss for each in read_log(model / "log.jsonl")]
+    assert [each.loss for each in without] == with_it
 
 
 def test_a_negative_number_of_sentences_is_refused(

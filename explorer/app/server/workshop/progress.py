@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.training.history import log_line
+from transformer.training.history import read_step
 
 POINTS = 300
 """Most points of a curve."""
@@ -61,18 +61,15 @@ class Log:
         return whole.splitlines()
 
     def _take(self, line: bytes) -> None:
-        if (values := log_line(line)) is None:
+        if (step := read_step(line)) is None:
             return
-        step, loss = values["step"], float(values["loss"])
-        self._loss.append((step, loss))
-        self._seconds += float(values.get("seconds") or 0)
-        losses = [
-            values[name] for name in ("valid_loss", "valid_loss_average") if values.get(name) is not None
-        ]
+        self._loss.append((step.step, step.loss))
+        self._seconds += step.seconds
+        losses = [loss for loss in (step.valid_loss, step.valid_loss_average) if loss is not None]
         if losses:
-            self._valid.append((step, float(min(losses))))
-        if values.get("exact") is not None:
-            self._exact.append((step, float(values["exact"])))
+            self._valid.append((step.step, min(losses)))
+        if step.exact is not None:
+            self._exact.append((step.step, step.exact))
 
 
 def _means(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:

@@ -9,7 +9,7 @@ from explorer.app.server.workshop.progress import POINTS, Log
 
 
 def line(step: int, **values: float) -> str:
-    usual = {"loss": 1 / step, "learning_rate": 1e-3, "gradient_norm": 1.0, "seconds": 0.5}
+    usual = {"loss": 1 / step, "learning_rate": 1e-3, "gradient_norm": 1.0, "tokens": 7, "seconds": 0.5}
     return json.dumps({"step": step, **usual, **values}) + "\n"
 
 

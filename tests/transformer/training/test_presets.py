@@ -7,8 +7,7 @@ import pytest
 
 from transformer.storage.card import training_card
 from transformer.training.options import TrainingOptions, learning_rate
-from transformer.training.presets import PRESETS
-from transformer.training.stated import stated_options, stated_task
+from transformer.training.presets import PRESETS, stated_options, stated_task
 
 MODELS = Path(__file__).parents[3] / "assets" / "models"
 CARD = "# A model\n\n```sh\npython -m transformer train --train a.tsv {}\n```\n"
@@ -28,6 +27,12 @@ def test_the_schedule_of_the_bundled_model_is_the_one_its_card_tells_in_words():
 
 def test_the_last_of_several_values_counts():
     options = stated_options(CARD.format("--steps 30 --warmup 4") + CARD.format("--steps 20"))
+    assert options is not None
+    assert (options.steps, options.warmup) == (20, 4)
+
+
+def test_a_flag_without_a_value_does_not_take_the_next_flag():
+    options = stated_options(CARD.format("--resume --steps 20 --compile --warmup 4"))
     assert options is not None
     assert (options.steps, options.warmup) == (20, 4)
 
