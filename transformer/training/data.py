@@ -135,9 +135,12 @@ def make_batch(data: EncodedPairs, rows: Sequence[int], max_positions: int = 0) 
         for side, width in zip((source, target), widths, strict=True)
     )
     src[len(rows) :, 0] = eos
-    inputs = np.roll(np.where(wanted == eos, fill, wanted), 1, axis=1)
+    ends = np.zeros((2, height, 1), dtype=np.int64)  # places of `</s>`
+    ends[:, : len(rows), 0] = [list(map(len, side)) for side in (source, target)]
+    inputs = np.roll(wanted, 1, axis=1)
+    inputs[np.arange(widths[1]) > ends[1]] = fill
     inputs[:, 0] = bos
-    padding = src != fill
+    padding = np.arange(widths[0]) <= ends[0]
     whole = not max_positions and padding.all()
     read, predicted = torch.from_numpy(inputs), torch.from_numpy(wanted)
     tokens = sum(map(len, target)) + len(rows)

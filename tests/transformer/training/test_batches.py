@@ -126,3 +126,14 @@ def test_few_shapes_hold_every_pair_once_with_rows_that_predict_nothing() -> Non
 )
 def test_lengths_are_rounded_up_to_one_of_four_steps(length: int, expected: int) -> None:
     assert rounded(length) == expected
+
+
+def test_ids_of_padding_and_end_inside_a_text_are_tokens() -> None:
+    data = EncodedPairs(
+        [array("i", [PAD_ID, 7, EOS_ID]), array("i", [8])], [array("i", [EOS_ID, 9]), array("i")]
+    )
+    batch = make_batch(data, [0, 1])
+    assert batch.src_padding is not None
+    assert batch.src_padding.tolist() == [[True] * 4, [True, True, False, False]]
+    assert batch.tgt_input_ids.tolist() == [[BOS_ID, EOS_ID, 9], [BOS_ID, PAD_ID, PAD_ID]]
+    assert batch.tgt_ids.tolist() == [[EOS_ID, 9, EOS_ID], [EOS_ID, PAD_ID, PAD_ID]]
