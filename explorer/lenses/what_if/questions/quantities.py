@@ -16,7 +16,7 @@ from explorer.lenses.measures.effect import Cut, Effects
 from explorer.lenses.measures.stream import UnmeasuredError
 from explorer.lenses.what_if.arithmetic import softmax
 from explorer.lenses.what_if.build import COPY, HALF, NEAR, plane_of, short_of
-from explorer.lenses.what_if.questions.question import MOST, Measured, Option, Question, Viewpoint
+from explorer.lenses.what_if.questions.question import MOST, Measured, Option, Question, Viewpoint, number
 from transformer import interventions as do
 from transformer.config import AttentionKind
 from transformer.interventions import Intervention
@@ -29,12 +29,6 @@ NAMES = {
     AttentionKind.DECODER: "masked self-attention",
     AttentionKind.CROSS: "cross-attention",
 }
-
-
-def number(value: float, form: str = ".2f") -> str:
-    """A number with a true minus sign; one that is rounded to zero has no sign."""
-    text = format(value, form)
-    return text.replace("-", "−") if text.strip("+-0.%") else text.lstrip("+-")
 
 
 @dataclass(frozen=True)

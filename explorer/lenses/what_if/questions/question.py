@@ -30,6 +30,12 @@ MOST = 4
 """Most options, ranks and changes of a question."""
 
 
+def number(value: float, form: str = ".2f") -> str:
+    """A number with a true minus sign; one that is rounded to zero has no sign."""
+    text = format(value, form)
+    return text.replace("-", "−") if text.strip("+-0.%") else text.lstrip("+-")
+
+
 @dataclass(frozen=True)
 class Question:
     """A question as a lesson writes it; it names no token and no number."""

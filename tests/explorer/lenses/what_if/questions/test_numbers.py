@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from explorer.lenses.what_if.questions.quantities import number
+from explorer.lenses.what_if.questions.question import number
 
 
 @pytest.mark.parametrize(
