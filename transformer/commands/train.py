@@ -221,7 +221,7 @@ def _steps(directory: RunDirectory, valid: EncodedPairs, quality: GreedyBleu, ru
         if workers.first:
             pairs = f"{len(data):,} pairs, the longest {data.longest} tokens"
             span = f"steps {trainer.step + 1:,} to {steps:,} into {run.output}"
-            print(f"{parameters:,} parameters on {device}; {pairs};  {span}.", file=sys.stderr, flush=True)
+            print(f"{parameters:,} parameters on {device}; {pairs}; {span}.", file=sys.stderr, flush=True)
             speed, source = peak(device, trainer.dtype)
             log = stack.enter_context(directory.log())
             line = TerminalLine(steps, speed * workers.world, source)

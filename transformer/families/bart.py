@@ -22,6 +22,7 @@ from transformer.families.pieces import (
     added_tokens,
     languages_of,
     read_pieces,
+    settings_of,
     whole_pieces,
 )
 from transformer.storage.files import CheckpointError, check_vocabulary
@@ -117,6 +118,8 @@ IDS_FILE, MERGES_FILE, MASK = "vocab.json", "merges.txt", "<mask>"
 
 def bart_vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
     """Byte-level pieces; a source begins with `<s>`, a target does not, since the search begins it."""
+    if settings_of(directory).get("add_prefix_space"):
+        raise CheckpointError(f"{directory} says add_prefix_space, which is not supported for this family.")
     whole, files = directory / WHOLE_FILE, [directory / IDS_FILE, directory / MERGES_FILE]
     absent = [path.name for path in files if not path.is_file()]
     if whole.is_file():

@@ -22,6 +22,8 @@ WHOLE_FILE = "tokenizer.json"
 SETTINGS_FILE, ADDED_FILE = "tokenizer_config.json", "added_tokens.json"
 SPECIAL = BOS, PAD, EOS, UNK
 """The first four pieces in fairseq's order; sentencepiece has three others, in another order."""
+MOST_DIGITS = 10
+"""An id of more digits is none."""
 _TEXTLESS = re.compile(r"<extra_id_\d+>|<mask>")
 _HEAD_BYTES = 2**20
 """Added tokens stand before the pieces of a ``tokenizer.json``: so far into the file they are looked for."""
@@ -84,8 +86,14 @@ class WholePieces(Pieces):
         check_pieces(path, special, ids, size)
         tokenizer.no_truncation()
         tokenizer.no_padding()
+        if getattr(tokenizer.model, "dropout", None):
+            tokenizer.model.dropout = None  # a text is always read alike
         tokenizer.add_special_tokens([*special, *filter(is_language, ids)])  # which have ids, and stay whole
         self.path, self._tokenizer = path, tokenizer
+        try:
+            tokenizer.encode("\u0378")  # which no vocabulary has
+        except Exception as error:  # the library raises nothing narrower
+            raise CheckpointError(f"{path} has no piece for what it cannot spell.") from error
         in_bytes = type(tokenizer.decoder).__name__ == "ByteLevel"
         super().__init__(ids, pieces_by_id(ids, size, byte_name if in_bytes else without_surrogates))
 
@@ -192,10 +200,11 @@ def added_tokens(directory: Path, ids: Mapping[str, int], size: int) -> tuple[di
     entries += [{"content": piece, "id": number} for piece, number in numbers.items()]
     decoder = settings.get("added_tokens_decoder")
     for number, entry in decoder.items() if isinstance(decoder, dict) else ():
-        if isinstance(entry, dict) and number.isdecimal():
+        if isinstance(entry, dict) and number.isdecimal() and len(number) < MOST_DIGITS:
             entries.append(entry | {"id": int(number)})
     for name in ("additional_special_tokens", "extra_special_tokens"):
         tokens = settings.get(name)
+        tokens = [*tokens.values()] if isinstance(tokens, dict) else tokens
         for token in tokens if isinstance(tokens, list) else ():
             entries.append((token if isinstance(token, dict) else {"content": token}) | {"special": True})
     added, special, last = dict[str, int](), set[str](), max(ids.values(), default=-1)

@@ -63,7 +63,7 @@ def read_heads(directory: Path, config: ModelConfig) -> tuple[dict[str, Any] | N
         return None, ()
     try:
         heads = read_json(directory / HEADS_FILE)
-        if not typed(_Heads, heads).fits(config):
+        if heads.get("aligner", ()) is None or not typed(_Heads, heads).fits(config):
             raise ValueError("It describes other heads.")
     except (ValueError, LookupError):
         return None, (DAMAGED.format(HEADS_FILE),)

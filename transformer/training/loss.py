@@ -33,7 +33,7 @@ class _ProjectedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, smoothing: float) -> Tensor:
         counted = labels >= 0
-        features, labels = features * counted[:, None], labels.clamp(min=0)
+        features, labels = features.masked_fill(~counted[:, None], 0.0), labels.clamp(min=0)
         mean_weight = weight.float().mean(0)
         feature_grad = torch.empty_like(features)
         weight_grad = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None

@@ -8,6 +8,7 @@ model files are written from it, so a run that was killed between two files writ
 from __future__ import annotations
 
 import json
+import math
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import UNFINISHED, CheckpointError, claimed, write_atomically
 from transformer.storage.tensors import serialize_tensors
 from transformer.text.tokenizer import Tokenizer
-from transformer.training.history import log_line, read_step
+from transformer.training.history import log_line
 from transformer.training.trainer import Trainer, TrainingStep
 
 STATE_FILE = "training.safetensors"
@@ -136,8 +137,8 @@ class RunDirectory:
         """What appends one line per step to the log, which is cut at the current step."""
         path = self.path / LOG_FILE
         if path.exists():
-            read = ((line, read_step(line)) for line in path.read_text(encoding="utf-8").splitlines())
-            done = [f"{line}\n" for line, step in read if step and step.step <= self.trainer.step]
+            lines = path.read_text(encoding="utf-8").splitlines()
+            done = (f"{line}\n" for line in lines if _number(line) <= self.trainer.step)
             write_atomically(path, "".join(done).encode())
         with path.open("a", encoding="utf-8", buffering=1) as file:
             yield lambda step: print(log_line(step), file=file)
@@ -172,3 +173,11 @@ def _opened(directory: Path) -> Iterator[Any]:
         raise CheckpointError(
             f"{path} is damaged or cut off ({error}); the run cannot be resumed."
         ) from error
+
+
+def _number(line: str) -> float:
+    """The step of a line of a log, whatever else it says; infinite if it is none."""
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return math.inf

@@ -131,13 +131,38 @@ def test_a_damaged_tokenizer_is_one_sentence(tmp_path, family, content):
         load_translator(directory)
 
 
+def changed_model(directory: Path, **entries: Any) -> Path:
+    """A directory whose tokenizer.json says something else of its model."""
+    path = directory / "tokenizer.json"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(values | {"model": values["model"] | entries}), encoding="utf-8")
+    return directory
+
+
+def test_a_vocabulary_without_an_unknown_piece_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match=r"has no piece for what it cannot spell\.$"):
+        load_translator(changed_model(write_saved(tmp_path, "t5"), unk_id=None))
+
+
+def test_a_text_is_always_read_alike(tmp_path):
+    directory, text = (
+        write_saved(tmp_path, "nllb"),
+        "eng_Latn deu_Latn the little houses are sleeping quietly",
+    )
+    ids = load_translator(directory).ids(text)
+    ours = load_translator(changed_model(directory, dropout=0.9))
+    assert [ours.ids(text) for _ in range(5)] == [ids] * 5
+
+
 def settings(directory: Path, file: str = "tokenizer_config.json", **entries: Any) -> None:
     path = directory / file
     values = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps(values | entries))
 
 
-@pytest.mark.parametrize("place", ["added_tokens.json", "added_tokens_decoder", "tokenizer.json", "listed"])
+@pytest.mark.parametrize(
+    "place", ["added_tokens.json", "added_tokens_decoder", "tokenizer.json", "listed", "named"]
+)
 def test_an_added_language_beside_sentencepiece_is_found_wherever_it_stands(tmp_path, place):
     directory = m2m_models.write_m2m(tmp_path, kind="nllb")
     number = load_translator(directory).config.vocab_size - 3
@@ -147,6 +172,8 @@ def test_an_added_language_beside_sentencepiece_is_found_wherever_it_stands(tmp_
     elif place == "tokenizer.json":
         head = {"added_tokens": [entry | {"id": number}], "model": {}}
         (directory / place).write_text(json.dumps(head))
+    elif place == "named":
+        settings(directory, extra_special_tokens={"tuvan": "tyv_Cyrl"})
     elif place == "listed":
         settings(directory, additional_special_tokens=["tyv_Cyrl"])
     else:
@@ -159,7 +186,7 @@ def test_an_added_language_beside_sentencepiece_is_found_wherever_it_stands(tmp_
 
 
 @pytest.mark.parametrize(
-    "damage", [[1], {"a": 1}, {"5": 7}, {"5": {"content": 3}}, {"5": {}}, "tyv"], ids=str
+    "damage", [[1], {"a": 1}, {"5": 7}, {"5": {"content": 3}}, {"5": {}}, "tyv"], ids=range(6)
 )
 def test_damaged_entries_of_added_tokens_add_nothing(tmp_path, damage):
     directory = m2m_models.write_m2m(tmp_path, kind="nllb")
@@ -168,6 +195,8 @@ def test_damaged_entries_of_added_tokens_add_nothing(tmp_path, damage):
         settings(directory, **{name: damage})
     (directory / "tokenizer.json").write_text(json.dumps({"added_tokens": damage}))
     settings(directory, "added_tokens.json", far=10**9, less=-1, word="1")
+    assert load_translator(directory).tokenizer.source.ids == before
+    settings(directory, added_tokens_decoder={"9" * 5000: {"content": "x"}})
     assert load_translator(directory).tokenizer.source.ids == before
 
 
@@ -251,6 +280,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
     ("m2m", "tokenizer_config.json", {"legacy_behaviour": True}, "legacy_behaviour = True; only False"),
     ("t5", "config.json", {"tokenizer_class": "ByT5Tokenizer"}, f"'ByT5Tokenizer', which {OTHERWISE}"),
     ("m2m", "config.json", {"decoder_start_token_id": 1}, START),
+    ("bart", "tokenizer_config.json", {"add_prefix_space": True}, "says add_prefix_space, which is not"),
     ("m2m", "config.json", {"d_model": 31, "encoder_attention_heads": 1, "decoder_attention_heads": 1}, EVEN),
 ]
 

@@ -38,6 +38,7 @@ OTHER_HEADS = [
     {"heads": {"cross": [[{"aer": 0.5}]]}},
     {"heads": {"cross": "x"}},
     {"heads": {"encoder": [[{"aer": "<script>"}] * 4] * 2}},
+    {"aligner": None},
     {"aligner": {"heads": [[9, 0]], "rows": "read", "aer": 0.5}},
     {"aligner": {"heads": [], "rows": "read", "aer": 0.5}},
     {"aligner": {"heads": [[0, 0]], "rows": "<script>", "aer": 0.5}},
@@ -136,7 +137,7 @@ def write(name: str, content: bytes) -> Callable[[Path], object]:
         ("means.safetensors", b"x"),
         ("means.safetensors", POINTER),
     ],
-    ids=range(19),
+    ids=range(20),
 )
 def test_a_damaged_description_of_heads_is_ignored_in_one_line(
     directory: Path, name: str, content: bytes

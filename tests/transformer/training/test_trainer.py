@@ -321,7 +321,7 @@ def test_a_log_forgets_the_steps_after_the_state(
     with run.log() as write:
         for step in (1, 2, 3):
             write(replace(done, step=step))
-    whole = (tmp_path / LOG_FILE).read_text(encoding="utf-8")
+    whole = (tmp_path / LOG_FILE).read_text(encoding="utf-8").replace('"loss": 2.0', '"loss": NaN', 1)
     (tmp_path / LOG_FILE).write_text(whole + '{"step": 4, "lo', encoding="utf-8")
     run.trainer.step = 2
     with run.log() as write:
