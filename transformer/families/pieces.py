@@ -91,7 +91,7 @@ class WholePieces(Pieces):
         tokenizer.add_special_tokens([*special, *filter(is_language, ids)])  # which have ids, and stay whole
         self.path, self._tokenizer = path, tokenizer
         try:
-            tokenizer.encode("\u0378")  # which no vocabulary has
+            tokenizer.encode(chr(0x378))  # which no vocabulary has
         except Exception as error:  # the library raises nothing narrower
             raise CheckpointError(f"{path} has no piece for what it cannot spell.") from error
         in_bytes = type(tokenizer.decoder).__name__ == "ByteLevel"
