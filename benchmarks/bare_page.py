@@ -29,7 +29,7 @@ def first_map(kind: str, moved: int) -> go.Figure:
     """A map of the example that the app opens with; another text moves its columns."""
     layer, head = json.loads((ROOT / "assets/models/en-de/heads.json").read_text())["default"][kind]
     with np.load(ROOT / "assets/models/en-de/first.npz") as file:
-        run, weights = json.loads(file["meta"].tobytes())["run"], file[f"{kind}.weights"][layer, head]
+        run, weights = json.loads(file["head"].tobytes())["run"], file[f"{kind}.weights"][layer, head]
     rows, columns = (run[name] for name in AXES[kind])
     figure = go.Figure(go.Heatmap(z=np.roll(weights, moved, 1), colorscale="Blues", showscale=False))
     figure.update_xaxes(tickvals=list(range(len(columns))), ticktext=columns, side="top", tickangle=-90)

@@ -21,11 +21,12 @@ sys.path.insert(0, str(ROOT))
 
 from explorer.lenses.words.alignment import Aligner  # noqa: E402
 from explorer.lenses.words.function_words import TARGET_LANGUAGES  # noqa: E402
+from explorer.lenses.words.groups import reading_groups  # noqa: E402
 from explorer.lenses.words.links import GoldPair, read_gold  # noqa: E402
 from explorer.lenses.words.telling import links, sort_of, telling_step, text_words  # noqa: E402
 from transformer import Translation, Translator, load_translator  # noqa: E402
 from transformer.text.pairs import read_pairs  # noqa: E402
-from transformer.text.words import reading_groups, word_groups  # noqa: E402
+from transformer.text.words import word_groups  # noqa: E402
 
 SAMPLE = ROOT / "assets" / "sample"
 SORTS = "special token", "punctuation", "function word", "content word"

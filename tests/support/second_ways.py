@@ -15,9 +15,10 @@ from explorer import lenses
 from explorer.lenses.heads import statistics
 from explorer.lenses.heads.profile import FAR
 from explorer.lenses.words.function_words import is_content
+from explorer.lenses.words.groups import reading_groups
 from transformer import Capture
 from transformer.config import AttentionKind
-from transformer.text.words import is_punctuation, is_special, readable, reading_groups
+from transformer.text.words import is_punctuation, is_special, readable
 from transformer.translator import Translator, load_translator
 
 BUNDLED = Path(__file__).parents[2] / "assets" / "models" / "en-de"

@@ -21,7 +21,7 @@ from transformer.devices import AUTO, choose_device
 from transformer.model import EncoderDecoder, count_parameters
 from transformer.storage.card import training_card
 from transformer.storage.directory import NETWORKS
-from transformer.storage.files import UNFINISHED, CheckpointError
+from transformer.storage.files import UNFINISHED
 from transformer.text.kinds import at_least, one_of
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.tokenizer import Tokenizer
@@ -115,20 +115,18 @@ class RunOptions:
     new_data: Annotated[bool, "with --resume: continue with other training data"] = False
     obey_input: bool = False
 
-    def resumes(self) -> bool:
-        """Whether a saved run continues; ValueError if the output directory does not fit."""
-        path, saved = self.output, (self.output / STATE_FILE).is_file()
-        resume = self.resume or (self.resume_if_present and saved)
+    def resumed(self) -> Exported | None:
+        """What a saved run exports that continues, or None; ValueError if the directory does not fit."""
+        path = self.output
         if path.exists() and not path.is_dir():
             raise ValueError(f"The output {path} is a file; choose a directory.")
+        if self.resume or (self.resume_if_present and (path / STATE_FILE).is_file()):
+            return load_exported(path)
         # A kill in a run's very first save leaves unfinished files behind.
-        if not resume and path.is_dir() and set(path.iterdir()) - {*path.glob(UNFINISHED)}:
+        if path.is_dir() and set(path.iterdir()) - {*path.glob(UNFINISHED)}:
             ways = "add --resume to continue its run, or choose another directory"
             raise ValueError(f"The output {path} is not empty; {ways}.")
-        if resume and not saved:
-            lacking = f"{path} has no {STATE_FILE}, so there is no run to resume"
-            raise CheckpointError(f"{lacking}; leave out --resume.")
-        return resume
+        return None
 
 
 def train(
@@ -158,7 +156,7 @@ def train(
         defaults = PRESETS[preset_name(preset, files.toy)]
         options = TrainingOptions(**defaults.options | settings)
         config = config_from(defaults.sizes | sizes)
-        resume = workers.agree(run.resumes)
+        resumed = workers.agree(run.resumed)
         torch.manual_seed(options.seed)
         if not 2 <= max_length <= config.max_positions:
             raise ValueError(f"--max-length is {max_length}; choose 2 to {config.max_positions:,}.")
@@ -166,8 +164,8 @@ def train(
         train_pairs, weights, valid_pairs, words = files.read(shares, options.seed)
 
         def vocabulary() -> Exported:
-            if resume:
-                return load_exported(run.output)
+            if resumed:
+                return resumed
             if tokenizer is not None:
                 return Exported(Tokenizer.load(tokenizer))
             at_most, size = bool(smaller_vocabulary or files.toy), config.vocab_size
@@ -196,7 +194,7 @@ def train(
             size = count_parameters(model)
             exported.card = training_card(run.output.name, pair, command, sources, config, size)
         directory = RunDirectory(run.output, trainer, exported, data.fingerprint())
-        directory.begin(resume, run.new_data)
+        directory.begin(resumed is not None, run.new_data)
         return _steps(directory, valid, quality, run)
 
 

@@ -1,14 +1,13 @@
 """A run with the maps of all its heads as one small file, which is read without PyTorch.
 
-Layout, version 1. ``meta`` holds UTF-8 JSON: the run (``transformer.exports.record``), the SHA-256 of each
-file of the model that decides a run, and the checks of every head. The other arrays are, by kind,
+The head (``transformer.storage.packed``) holds the run (``transformer.exports.record``), the SHA-256 of each
+file of the model that decides a run, and the checks of every head. The arrays are, by kind,
 ``encoder.weights`` and ``encoder.scores``, (layers, heads, queries, keys) float32, and ``encoder.mask``,
 (queries, keys) bool, True = may attend; also ``decoder.…`` and ``cross.…``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from itertools import starmap
@@ -21,10 +20,8 @@ from transformer.config import AttentionKind
 from transformer.exports.record import run_from_dict, run_to_dict
 from transformer.run import Translation
 from transformer.storage.description import Digests, model_digests
-from transformer.storage.packed import MOST_BYTES, ArrayFile, write_arrays
+from transformer.storage.packed import read_packed, write_packed
 from transformer.view import Array, AuditReport, BoolArray, Check, HeadMap, Window
-
-VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,18 +74,14 @@ def save_maps(translation: Translation, directory: Path, path: Path) -> None:
         arrays[f"{kind}.scores"] = np.array([[each.scores for each in row] for row in maps])
         arrays[f"{kind}.mask"] = maps[0][0].mask
         checks[kind] = [[list(map(astuple, each.audit.checks)) for each in row] for row in maps]
-    values = {"version": VERSION, "run": run_to_dict(translation), "digests": model_digests(directory)}
-    meta = json.dumps(values | {"checks": checks}, ensure_ascii=False).encode()
-    write_arrays(path, {"meta": np.frombuffer(meta, np.uint8), **arrays})
+    head = {"run": run_to_dict(translation), "digests": model_digests(directory)}
+    write_packed(path, head | {"checks": checks}, arrays)
 
 
 def load_maps(path: str | Path) -> MappedRun:
-    """Reads a file of this installation that ``save_maps`` wrote."""
-    with Path(path).open("rb") as raw:
-        file = ArrayFile(raw, MOST_BYTES)
-        arrays = {name: file.read(name) for name in file.names()}
+    """Reads a file of this installation that ``save_maps`` wrote; CheckpointError if it is damaged."""
+    head, arrays = read_packed(Path(path))
     for array in arrays.values():
         array.flags.writeable = False
-    meta = json.loads(arrays["meta"].tobytes())
-    run = run_from_dict(meta["run"])
-    return MappedRun(**vars(run), arrays=arrays, checks=meta["checks"], digests=meta["digests"])
+    run = run_from_dict(head["run"])
+    return MappedRun(**vars(run), arrays=arrays, checks=head["checks"], digests=head["digests"])

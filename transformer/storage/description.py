@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,16 +31,6 @@ Digests = dict[str, str]
 MAX_PARAMETERS = 2_000_000_000
 MAX_CARD_BYTES = 2**18
 DAMAGED = "{} beside the model is damaged, or another model's: it is ignored."
-LANGUAGES = {
-    "de": "German",
-    "en": "English",
-    "es": "Spanish",
-    "fr": "French",
-    "it": "Italian",
-    "nl": "Dutch",
-    "pt": "Portuguese",
-}
-"""English names of languages by their codes."""
 
 
 @dataclass(frozen=True)
@@ -108,17 +98,6 @@ def read_card(directory: Path) -> str:
 def read_header(directory: Path) -> Header:
     """The YAML header of the model card, as far as it can be read."""
     return Header.of(read_card(directory))
-
-
-def languages_of(directory: Path) -> tuple[str, str] | None:
-    """The codes of the two languages that a card names, such as ``("en", "de")``; None if it names others."""
-    codes = read_header(directory).language
-    return (codes[0], codes[1]) if len(codes) == 2 else None
-
-
-def languages_in_words(codes: Sequence[str]) -> str:
-    """Languages by their codes, such as "English → German"; empty without codes."""
-    return " → ".join(LANGUAGES.get(code, code) for code in codes)
 
 
 def read_config(directory: Path) -> ModelConfig:

@@ -19,11 +19,6 @@ LANGUAGE = re.compile(
     r">>[^\s<>]+<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|<2[a-z]{2,3}(_[A-Za-z]+)?>"
 )
 """A piece that names a language."""
-_UNSPACED = re.compile(
-    "CJK|HIRAGANA|KATAKANA|HALFWIDTH KATAKANA|IDEOGRAPHIC|BOPOMOFO|THAI|LAO |KHMER|MYANMAR|TIBETAN"
-)
-"""How names of characters begin in scripts without spaces between words."""
-_JOINER = "\u200d"
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 _UNKNOWN_PIECE = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
 _LONGEST_UNKNOWN = 100
@@ -108,17 +103,17 @@ def raw(piece: str) -> bytes:
     return b"".join(bytes.fromhex(each) if at % 2 else each.encode() for at, each in enumerate(texts))
 
 
-def _spelled(pieces: Sequence[str]) -> str:
+def spelled(pieces: Sequence[str]) -> str:
     if len(pieces) == 1:
         return readable(pieces[0])
     text = b"".join(map(raw, pieces)).decode("utf-8", "replace").replace(SPACE, " ").strip()
     return text or VISIBLE_SPACE
 
 
-def _groups(pieces: Sequence[str], starts: Iterable[int]) -> tuple[Group, ...]:
+def groups_at(pieces: Sequence[str], starts: Iterable[int]) -> tuple[Group, ...]:
     """The groups that begin at some pieces, of which the first is one."""
     bounds = pairwise([*starts, len(pieces)])
-    return tuple(Group(start, stop, _spelled(pieces[start:stop])) for start, stop in bounds)
+    return tuple(Group(start, stop, spelled(pieces[start:stop])) for start, stop in bounds)
 
 
 def character_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
@@ -130,69 +125,13 @@ def character_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
         else:
             starts.append(index)
             before = raw(piece) if in_bytes(piece) else b""
-    return _groups(pieces, starts)
+    return groups_at(pieces, starts)
 
 
 def word_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
     """One group per space-separated word; a special piece is a group of its own, unless it is `<unk>`."""
     alone = [is_special(piece) and piece != UNK for piece in pieces]
-    return _groups(
+    return groups_at(
         pieces,
         (i for i, piece in enumerate(pieces) if i == 0 or starts_word(piece) or alone[i] or alone[i - 1]),
     )
-
-
-def reading_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
-    """Groups the pieces into words for reading: like ``word_groups``, with two differences.
-
-    Punctuation before and after a word is separate: one group per piece. Scripts without spaces between words
-    (Chinese, Japanese, Thai, …) keep their pieces, because no rule here can find their words. The bytes of
-    one character are always joined, and so are combining marks and the character before them.
-    """
-    starts = list[int]()
-    for word in word_groups(pieces):
-        units = _drawn_characters(pieces[word.start : word.stop])
-        inner = [i for i, unit in enumerate(units) if not is_punctuation(unit.text)] or [len(units)]
-        starts += [
-            word.start + unit.start
-            for i, unit in enumerate(units)
-            if i <= inner[0] or i > inner[-1] or _unspaced(unit.text[0]) or _unspaced(units[i - 1].text[-1])
-        ]
-    return _groups(pieces, starts)
-
-
-def _drawn_characters(word: Sequence[str]) -> list[Group]:
-    """The characters of a word; marks, joined emoji and a lone `▁` join the character they belong to."""
-    units: list[Group] = []
-    for unit in character_groups(word):
-        waits = units and (units[-1].text.endswith(_JOINER) or "".join(word[: unit.start]) == SPACE)
-        if waits or (units and _combines(unit.text[0])):
-            start = units.pop().start
-            units.append(Group(start, unit.stop, _spelled(word[start : unit.stop])))
-        else:
-            units.append(unit)
-    return units
-
-
-def _combines(character: str) -> bool:
-    """True for marks, joiners and the tones of skin of emoji."""
-    mark = unicodedata.category(character).startswith("M")
-    return mark or character == _JOINER or "\U0001f3fb" <= character <= "\U0001f3ff"
-
-
-def _unspaced(character: str) -> bool:
-    return _UNSPACED.match(unicodedata.name(character, "")) is not None
-
-
-def find_word(pieces: Sequence[str], word: str) -> tuple[int, int] | None:
-    """First and last position of a whole word in a sequence of pieces; None if the word does not occur."""
-    for first in range(len(pieces)):
-        text = ""
-        for last, piece in enumerate(pieces[first:], first):
-            if last > first and starts_word(piece):
-                break
-            text += unknown_text(piece) or piece.removeprefix(SPACE)
-            follows = "".join(pieces[last + 1 : last + 2])
-            if text == word and not follows[:1].isalnum():
-                return first, last
-    return None

@@ -18,12 +18,13 @@ from explorer.app.server.language.writer import load_writer
 from explorer.app.server.loading import Loading
 from explorer.app.server.source import FILE, Source
 from explorer.app.server.stores import Key, Model, Recent, Residents, once
+from explorer.lenses.words.languages import languages_in_words, languages_of
 from transformer import devices
 from transformer.config import ModelConfig
 from transformer.families.registry import config_in, described
 from transformer.hub.files import hub_title, size
 from transformer.storage.card import Header
-from transformer.storage.description import Description, languages_in_words, languages_of, read_header
+from transformer.storage.description import Description, read_header
 
 _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
 _TITLES = {

@@ -19,6 +19,7 @@ from explorer.lenses.what_if.averages import Averager
 from explorer.lenses.words import samples
 from explorer.lenses.words.claims import heads_that_show, shared_heads
 from explorer.lenses.words.gold_links import align_gold
+from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.links import read_gold
 from transformer.config import AttentionKind
 from transformer.exports.maps import save_maps
@@ -27,7 +28,6 @@ from transformer.storage.description import EXAMPLES_FILE, HEADS_FILE, SURVEY_FI
 from transformer.storage.directory import write_means
 from transformer.storage.files import read_json, write_atomically, write_json
 from transformer.text.pairs import read_pairs
-from transformer.text.words import reading_groups
 from transformer.translator import Translator, load_translator
 
 FIRST_FILE = "first.npz"

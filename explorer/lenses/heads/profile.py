@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from explorer.lenses.heads.measures import SORTED, UNITS
 from explorer.lenses.heads.statistics import Floats, HeadsOfKind
-from transformer.text.words import EOS, Group, readable, reading_groups
+from explorer.lenses.words.groups import reading_groups
+from transformer.text.words import EOS, Group, readable
 
 Ints = NDArray[np.int64]
 FAR = 16

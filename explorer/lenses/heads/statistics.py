@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from explorer.lenses.words.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
 from explorer.lenses.words.gold_links import trace_of
+from explorer.lenses.words.groups import reading_groups
 from transformer.config import AttentionKind, Side
 from transformer.model import Projections
 from transformer.run import Translation
-from transformer.text.words import EOS, is_punctuation, is_special, readable, reading_groups
+from transformer.text.words import EOS, is_punctuation, is_special, readable
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]

@@ -10,9 +10,10 @@ import numpy as np
 
 from explorer.lenses.measures.effect import Cut, Effects, Way
 from explorer.lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
+from explorer.lenses.words.groups import reading_groups
 from transformer.config import AttentionKind
 from transformer.run import Translation
-from transformer.text.words import Group, reading_groups
+from transformer.text.words import Group
 from transformer.translator import Translator
 from transformer.view import Array
 

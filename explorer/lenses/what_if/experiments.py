@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any
 
 import transformer.interventions as do
+from explorer.lenses.words.groups import find_word
 from transformer.config import AttentionKind, Head
 from transformer.interventions import Intervention
 from transformer.run import Translation
-from transformer.text.words import find_word
 from transformer.text_model import InputError
 from transformer.translator import Translator
 

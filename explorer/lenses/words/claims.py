@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.lenses.words.groups import find_word
 from transformer.config import AttentionKind
 from transformer.run import Translation
-from transformer.text.words import find_word
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from typing import Literal
 
 import numpy as np
 
+from explorer.lenses.words.groups import reading_groups
 from transformer.config import AttentionKind
-from transformer.text.words import SPACE, Group, is_punctuation, is_special, reading_groups
+from transformer.text.words import SPACE, Group, is_punctuation, is_special
 from transformer.view import Array, BoolArray, HeadMap
 
 Rows = Literal["read", "predicted"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.storage.description import languages_of
+from explorer.lenses.words.languages import languages_of
 
 FOLDER = Path(__file__).resolve().parents[3] / "assets" / "sample"
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from explorer.lenses.words.alignment import merge_words
 from explorer.lenses.words.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
-from transformer.text.words import Group, is_punctuation, is_special, reading_groups
+from explorer.lenses.words.groups import reading_groups
+from transformer.text.words import Group, is_punctuation, is_special
 
 CLEAR = 0.5
 """From this weight on, one source word holds most of a row."""

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from explorer.lenses.heads.roles import surveyed
 from explorer.lenses.words.alignment import Aligner
+from explorer.lenses.words.languages import languages_in_words, languages_of
 from explorer.linked.living.measured import Measure, Measuring
 from explorer.linked.living.why import Explaining, Why
 from explorer.linked.view import Gloss
@@ -18,7 +19,7 @@ from explorer.linked.view.examples import Example, read_examples
 from transformer.config import Head
 from transformer.interventions import write_text
 from transformer.run import Translation
-from transformer.storage.description import EXAMPLES_FILE, languages_in_words, languages_of
+from transformer.storage.description import EXAMPLES_FILE
 from transformer.storage.files import CheckpointError
 
 if TYPE_CHECKING:

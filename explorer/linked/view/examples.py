@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from explorer.lenses.words.groups import find_word
 from transformer.storage.files import CheckpointError, read_json
-from transformer.text.words import find_word
 
 
 @dataclass(frozen=True)

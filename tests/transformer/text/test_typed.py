@@ -8,7 +8,7 @@ import pytest
 
 from transformer.text.tokenizer import Tokenizer
 from transformer.text.typed import PLAIN, clean, read
-from transformer.text.words import Group, reading_groups, unknown_text, word_groups
+from transformer.text.words import Group, unknown_text, word_groups
 from transformer.translator import Translator, load_translator
 
 INVISIBLE = "\u200b\u2060\ufeff\u00ad\u200e\u202e\u2066\ufe0f\u034f\u180e\U000e0041"
@@ -74,7 +74,6 @@ def test_every_word_has_its_pieces_whatever_became_of_it(production: Translator,
 def test_an_unknown_character_does_not_end_a_word(production: Translator) -> None:
     tokens = production.translate("Müller lives in Łódź.", capture=False).source_tokens
     assert [group.text for group in word_groups(tokens)] == ["Müller", "lives", "in", "Łódź.", "</s>"]
-    assert [group.text for group in reading_groups(tokens)] == ["Müller", "lives", "in", "Łódź", ".", "</s>"]
     assert list(filter(None, map(unknown_text, tokens))) == ["ü", "Ł", "ź"]
 
 

@@ -3,14 +3,7 @@ from __future__ import annotations
 import pytest
 
 from transformer.text.tokenizer import Tokenizer
-from transformer.text.words import (
-    character_groups,
-    find_word,
-    is_special,
-    readable,
-    starts_word,
-    word_groups,
-)
+from transformer.text.words import character_groups, is_special, readable, starts_word, word_groups
 
 
 @pytest.mark.parametrize(
@@ -68,11 +61,3 @@ def test_words_of_a_real_sentence_are_its_words(tokenizer: Tokenizer) -> None:
 def test_no_pieces_make_no_groups() -> None:
     assert word_groups([]) == ()
     assert character_groups([]) == ()
-
-
-def test_a_word_is_found_across_its_pieces_only_as_a_whole():
-    pieces = ("▁Die", "▁Mäu", "se", ",", "▁die", "</s>")
-    assert find_word(pieces, "Mäuse") == (1, 2)
-    assert find_word(pieces, "die") == (4, 4)
-    assert find_word(pieces, "Mäu") is None
-    assert find_word(pieces, "Katze") is None

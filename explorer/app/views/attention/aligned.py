@@ -20,10 +20,11 @@ from explorer.lenses.words.alignment import (
     text_words,
     word_weights,
 )
+from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.links import GoldPair, Links
 from transformer import AttentionKind
 from transformer.config import Head
-from transformer.text.words import Group, reading_groups
+from transformer.text.words import Group
 from transformer.view import AuditReport
 
 LEAST = 0.2

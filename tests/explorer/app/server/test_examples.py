@@ -10,8 +10,8 @@ import pytest
 from explorer.app.server import catalogue, models
 from explorer.app.server.background import surveys
 from explorer.app.server.examples import examples, text_on
+from explorer.lenses.words.groups import find_word
 from explorer.linked.view.examples import Example, claim_step
-from transformer.text.words import find_word
 from transformer.translator import Translator, load_translator
 
 MODELS = sorted(path.parent.name for path in catalogue.BUNDLED.glob("*/examples.json"))

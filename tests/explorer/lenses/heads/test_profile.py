@@ -9,9 +9,9 @@ import pytest
 
 from explorer.lenses.heads.profile import LEAST
 from explorer.lenses.heads.survey import Line, Survey, Surveyor
+from explorer.lenses.words.groups import reading_groups
 from transformer.config import AttentionKind
 from transformer.run import Translation
-from transformer.text.words import reading_groups
 from transformer.translator import Translator
 
 KINDS = tuple(AttentionKind)

@@ -13,8 +13,9 @@ from explorer.lenses.words.alignment import (
     text_words,
     word_weights,
 )
+from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.links import GoldPair, Links
-from transformer.text.words import reading_groups, word_groups
+from transformer.text.words import word_groups
 from transformer.translator import Translator
 
 SOURCE = ("▁a", "▁b", "b", "▁c", "</s>")

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from closed_form import CASES, KNOWN
 
+from explorer.lenses.words.groups import find_word, reading_groups
 from explorer.lenses.words.reading import Reading, read_view, reading_window
 from transformer.config import AttentionKind
-from transformer.text.words import is_punctuation, reading_groups
+from transformer.text.words import is_punctuation
 from transformer.translator import Translator
 from transformer.view import AuditReport, HeadView, Window
 
@@ -207,3 +208,11 @@ def test_the_known_cells_stay_known_in_words(solved: Translator, kind: str) -> N
     assert len(read.rows) == len(whole.query_tokens)
     for row, key in enumerate(case.keys(kind, 1)):
         assert read.weights[row, key] > KNOWN
+
+
+def test_a_word_is_found_across_its_pieces_only_as_a_whole():
+    pieces = ("▁Die", "▁Mäu", "se", ",", "▁die", "</s>")
+    assert find_word(pieces, "Mäuse") == (1, 2)
+    assert find_word(pieces, "die") == (4, 4)
+    assert find_word(pieces, "Mäu") is None
+    assert find_word(pieces, "Katze") is None

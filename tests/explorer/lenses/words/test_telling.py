@@ -9,9 +9,9 @@ import pytest
 from closed_form import CASES
 
 from explorer.lenses.words.function_words import TARGET_LANGUAGES
+from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.telling import CONTENT, glosses, sort_of, telling_step, text_words
 from transformer.text.pairs import read_pairs
-from transformer.text.words import reading_groups
 from transformer.translator import Translator, load_translator
 
 ROOT = Path(__file__).resolve().parents[4]
