@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from explorer.app.address import session
-from explorer.app.shell import sections
 from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("encoder_self_attention"):
     from explorer.app.views.attention import page
-    from explorer.app.views.masks import padded
 
 PAGE = page.KindPage(
     kind="encoder",
@@ -23,10 +20,6 @@ PAGE = page.KindPage(
     "grid shows all heads: rows are layers, columns are heads.",
 )
 
-opened = open_sentence_page(
-    "encoder_self_attention", lambda now: sections.switch("encoder_self_attention", now), kinds=("encoder",)
-)
-if opened is not None and session.current().view == "batch":
-    padded.show(opened)
-elif opened is not None:
+opened = open_sentence_page("encoder_self_attention", kinds=("encoder",))
+if opened is not None:
     page.show(PAGE, opened)

@@ -1,17 +1,242 @@
-"""Masks: the keys that attention may not see, and the weight that would leak through a different mask."""
+"""Masks: the keys that attention may not see, and the weight that would leak through another mask."""
 
 from __future__ import annotations
 
-from explorer.app.shell import sections
-from explorer.app.shell.changed import of_tokens
-from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("masks"):
-    from explorer.app.views.masks import page
+    from dataclasses import replace
+    from functools import partial
+
+    import numpy as np
+    import streamlit as st
+
+    from explorer.app.address import State, session
+    from explorer.app.controls import formula, head_panel, options, panel, part, pickers, plain, say, seen
+    from explorer.app.maps.explorer import Scene, explorer, strips_only
+    from explorer.app.maps.looking import Looks, cells_of, near
+    from explorer.app.server import per_run
+    from explorer.app.server.opened import Opened
+    from explorer.app.shell import sections
+    from explorer.app.shell.changed import of_tokens
+    from explorer.app.shell.page import open_sentence_page
+    from explorer.figures import heatmap
+    from explorer.figures.base import captions
+    from explorer.figures.base.bars import percent
+    from explorer.figures.maps.heatmap import row_tokens
+    from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
+    from explorer.lenses.what_if.masking import Leak, Masking, leak, masked_weights
+    from transformer import Translation
+    from transformer.config import AttentionKind
+    from transformer.text.words import PAD
+
+SEEING = (
+    "The left map shows the scores before any mask, the middle map the mask, a rule that knows only "
+    "positions and padding, and the right map the weights after mask and softmax. Below, another way of "
+    "masking acts on the same scores."
+)
+RULE = r"M_{ij} = \begin{cases}0 & i \text{ may attend to } j\\ -\infty & \text{otherwise}\end{cases}"
+WHY = "Why −∞? $e^{-\\infty}$ is exactly 0, so a masked key takes no weight."
+WAYS = {
+    "none": ("no mask at all", "Without a mask, every key takes the weight of its score, later tokens too."),
+    "zero": ("0 before the softmax", "Why not 0? $e^0$ is 1: a masked key counts like any key of score 0."),
+    "after": (
+        "0 after the softmax",
+        "Why not after the softmax? The masked keys already have their share, so rows sum to less than 1, "
+        "and what stands later changes them.",
+    ),
+}
+MASKS = {
+    "encoder": ("Padding mask of the encoder", "No token may attend to `<pad>`; a sentence alone has none."),
+    "decoder": (
+        "Causal mask of the decoder",
+        "Row *t* may attend to the tokens read up to *t*. In training, only this mask hides later ones.",
+    ),
+    "cross": ("Padding mask of cross-attention", "Not causal: the source is complete from the first step."),
+}
+COMBINED = (
+    "Derived, not used by the model: the causal mask already hides padding at the end from every token. The "
+    "two differ in {} cells, {} of them in rows of tokens."
+)
+NOTES = (
+    "**Which triangle?** As in the paper's QKᵀ, row *i* is the query and column *j* the key: the cells with "
+    "*j* > *i* are masked, the upper triangle. Texts that compute KᵀQ have keys as rows; there, the cells "
+    "with *i* > *j* are masked: the lower triangle. Both hide the same pairs of tokens.",
+    "**Why may a row see its own column?** The decoder reads the target *shifted right*: `<s>` (or ◌, no "
+    "token) comes first, so the diagonal holds the token that a row has just read, never the one it has to "
+    "predict.",
+)
+UNMASKED = "This model's decoder needs no causal mask: in place of self-attention it has a recurrent unit."
+SHORT = "Thank you."
+LONGER = "When the rain finally stopped late in the evening, the children ran outside to play in the garden."
+MOST = 6  # sentences of a batch
+SIZE, CELLS = 300, 40  # px of a map, and its most rows and columns: the page holds up to nine
+
+
+def show(opened: Opened) -> None:
+    """A sentence alone has the cursor; a batch is translated anew and has none."""
+    now = session.current()
+    usual = "decoder" if "decoder" in opened.kinds and now.view != "batch" else "encoder"
+    kind = now.kind if now.kind in opened.kinds else usual
+    if now.view == "batch":
+        batch(opened, kind)
+        return
+
+    def above(_now: State, _looks: Looks) -> None:
+        controls(opened, kind)
+
+    def beside(now: State, _looks: Looks) -> None:
+        pictures(opened.translation, "your sentence", kind, cells_of(opened, now))
+
+    explorer(Scene(strips_only("masks", kind), opened, (kind,), above=above, beside=beside))
+
+
+@part
+def batch(opened: Opened, kind: str) -> None:
+    """Several sentences as one rectangle; the pictures are those of one of them."""
+    now = session.current()
+    text = (now.sentences or "").strip() or "\n".join((opened.translation.source_text, LONGER, SHORT))
+    lines = [line for line in text.splitlines() if line.strip()][:MOST]
+
+    def take(text: str) -> None:
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if len(lines) > MOST:
+            st.toast(f"A batch here holds at most {MOST} sentences. The others are left out.")
+        session.change(sentences="\n".join(lines[:MOST]) or None, member=None)
+
+    label = f"The sentences of the batch, one per line, at most {MOST}"
+    st.text_area(label, text, height=104, **pickers.control("sentences", text, take))
+    entries = per_run.batch(opened.source, tuple(lines))
+    at = min(now.member or 0, len(entries) - 1)
+    mask = np.stack([entry.mask("cross", 0, 0)[0] for entry in entries])
+    padding = int((~mask).sum())
+    sentences = f"{len(entries)} sentence{'s' * (len(entries) != 1)} × {mask.shape[1]} tokens"
+    panel(
+        "batch",
+        lambda ink: padding_grid([entry.source_tokens for entry in entries], mask, at, ink),
+        f"{sentences} make a rectangle of {mask.size} positions; {padding} of them "
+        f"({percent(padding / mask.size)}) are <pad>, hatched · {entries[0].model}",
+        scrolls=768 if mask.shape[1] > 8 else False,
+        inked=True,
+    )
+    offered = {i: plain(text) for i, text in options.sentences(lines).items()}
+    pickers.switch(
+        "member", "Sentence of the batch", offered, at, lambda i: session.change(member=i or None), texts=True
+    )
+    controls(opened, kind)
+    pictures(entries[at], f"sentence {at + 1} of the batch", kind)
+
+
+def controls(opened: Opened, kind: str) -> None:
+    """Which head is shown, and which other way of masking."""
+    now, config = session.current(), opened.translation.config
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        pickers.kind_picker(kind, opened.kinds, part=True)
+        with st.container(width=220):
+            pickers.head_picker(kind, getattr(now, kind), opened.source)
+        with st.container(width=205):
+            ways = {name: f"what if: {way}" for name, (way, _) in WAYS.items()}
+            pickers.choose("mask", "Another way of masking", ways, now.mask or "none")
+        score = config.sites[AttentionKind(kind)].score
+        written = formula.attention(kind, config.positions, True, score)
+        seen(f"{SEEING} {formula.explained(kind, config.positions, score)}", rf"{written},\quad {RULE}")
+
+
+def pictures(
+    run: Translation,
+    name: str,  # the run in captions
+    kind: str,  # the kind that the visitor chose
+    cells: dict[str, tuple[int, int]] | None = None,  # the row and column of the cursor, by kind
+) -> None:
+    """The true masking, another way of masking, and the masks of all kinds."""
+    now = session.current()
+    heads = {str(each): getattr(now, each) for each in run.config.sites}
+    places = cells or dict.fromkeys(heads, (0, 0))
+    whole = run.head(kind, *heads[kind])
+    view = near(run, kind, heads[kind], places[kind], CELLS)
+    row = places[kind][0] - view.window.query_start if cells else None
+    draw = partial(head_panel, run=run, of=name, size=SIZE, width="content", row=row)
+
+    say(f"{masked(leak(whole.weights, whole.mask), whole.mask.size)} {WHY}")
+    with st.container(horizontal=True, gap="small"):
+        draw("masks.scores", score_map, "Scores, before the mask", view)
+        draw("masks.mask", mask_map, "The mask", view)
+        draw("masks.weights", heatmap, "Weights, after mask and softmax", view)
+
+    way = now.mask or "none"
+    weights = masked_weights(whole.scores, whole.mask, Masking(way))
+    leaking, rows = leak(weights, whole.mask), view.window.queries
+    bars = partial(leak_bars, visible=(leaking.sums - leaking.masked)[rows], masked=leaking.masked[rows])
+    say(f"{WAYS[way][1]} {leaks(leaking, row_tokens(whole), places[kind][0])}")
+    with st.container(horizontal=True, gap="small"):
+        draw("masks.leak", bars, "What if: where each row's weight goes", view, proven=False, row=None)
+        other = replace(view, weights=weights[rows, view.window.keys])
+        draw("masks.what-if", weight_map, f"What if: {WAYS[way][0]}", other, proven=False)
+
+    if session.silent() is not None:  # what follows says in words which cells are masked
+        say("")
+        return
+    st.markdown(f"#### The masks of {name}")
+    drawn = {each: near(run, each, heads[each], places[each], CELLS) for each in MASKS if each in heads}
+    notes = dict(MASKS)
+    if cells is None and "decoder" in drawn:
+        causal, written = drawn["decoder"], np.arange(len(run.target_tokens)) < len(run.log_probs)
+        both = causal.mask & written[causal.window.keys]
+        differ = both != causal.mask
+        among = int(differ[written[causal.window.queries]].sum()) or "none"
+        drawn["combined"] = replace(causal, mask=both)
+        notes["combined"] = "Causal and padding combined", COMBINED.format(int(differ.sum()), among)
+    with st.container(horizontal=True, gap="small"):
+        for each, head in drawn.items():
+            title, note = notes[each]
+            shape = f"{' × '.join(map(str, head.mask.shape))} cells, {int((~head.mask).sum())} masked"
+            draw = partial(head_panel, f"masks.object.{each}", mask_map, title, head, run, shape, 262)
+            draw(width="content", note=note, proven=each != "combined")
+    if cells:
+        st.caption("With padding, a mask can combine both rules: choose “in a batch”.")
+    if "decoder" not in heads:
+        st.caption(UNMASKED)
+        return
+    for column, text in zip(st.columns(2, gap="large"), NOTES, strict=True):
+        column.markdown(text)
+
+
+def masked(found: Leak, cells: int) -> str:
+    """How many cells of a map are masked, and whether its rows sum to 1."""
+    if not found.cells:
+        return f"None of the {cells} cells is masked: a sentence alone has no padding."
+    small, unequal = found.zeros - found.cells, int(found.unequal.sum())
+    besides = f" ({small} of them not masked: weights too small for a 32-bit number)" * bool(small)
+    sums = f"{unequal} of the rows do not sum" if unequal else "every row sums"
+    return (
+        f"**{found.cells} of {cells} cells are masked, and {found.zeros} of {cells} weights are exactly 0**"
+        f"{besides}; {sums} to 1."
+    )
+
+
+def leaks(found: Leak, rows: tuple[str, ...], cursor: int) -> str:
+    """What a way of masking does to the rows of tokens; rows of `<pad>` do not count."""
+    if not found.cells:
+        return "Nothing is masked, so every way of masking gives the same weights."
+    tokens = [i for i, token in enumerate(rows) if token != PAD]
+    of = f"{len(tokens)} row{'s' * (len(tokens) != 1)}{' of tokens' * (len(tokens) != len(rows))}"
+    short = int(found.unequal[tokens].sum())
+    values, verb = (found.sums, "sums to") if short else (found.masked, "loses")
+    places = {cursor: "the row of the cursor", tokens[0]: "the first row", tokens[-1]: "the last row"}
+    each = ", ".join(
+        f"{places[i]} ({plain(captions.quote(rows[i]))}) {verb} **{values[i]:.2f}**" for i in sorted(places)
+    )
+    if short:
+        return f"**{short} of {of} no longer sum to 1**: {each}."
+    share = percent(float(found.masked[tokens].mean()))
+    return (
+        f"**{share} of the weight leaks** to masked keys, on average over {of}: {each}. "
+        "Every row still sums to 1."
+    )
+
 
 opened = open_sentence_page(
     "masks", lambda now: sections.switch("masks", now), changes=of_tokens, kinds=("encoder", "cross")
 )
 if opened is not None:
-    page.show(opened)
+    show(opened)

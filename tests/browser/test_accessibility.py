@@ -28,7 +28,6 @@ MENU = [[".stSidebar"]]
 UNJUDGED = [[".main-svg"]]
 """What plotly.js draws, in SVG without roles: axe-core reaches no verdict on it."""
 VIEWS: dict[str, tuple[dict[str, str], ...]] = {
-    "encoder_self_attention": ({"view": "batch"},),
     "decoder_self_attention": ({"show": "strongest"},),
     "cross_attention": ({"show": "lines"}, {"view": "alignment"}, {"lesson": "map.2"}),
     "masks": ({"view": "batch"},),

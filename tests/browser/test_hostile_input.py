@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 
@@ -85,14 +84,6 @@ def test_hostile_text_that_is_typed_is_shown_and_never_runs(visitor: Visitor, re
         visitor.until(f"before => {SOURCE} !== before", before)
         visitor.ready()
         harmless(visitor, requests)
-
-
-def test_a_hostile_text_in_a_batch_is_drawn_and_never_runs(visitor: Visitor, requests: list[str]) -> None:
-    link = {"model": "random", "view": "batch", "text": "one", "batch": HOSTILE["image"]}
-    visitor.page.goto(f"{visitor.base}/encoder_self_attention?{urlencode(link)}")
-    visitor.page.wait_for_selector(".js-plotly-plot .heatmaplayer image", timeout=PATIENCE)
-    assert visitor.page.evaluate("window.hacked") is None
-    assert not [url for url in requests if url.endswith("/x")]
 
 
 def test_texts_that_cannot_be_translated_get_a_sentence(visitor: Visitor) -> None:

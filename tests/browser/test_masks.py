@@ -23,7 +23,7 @@ def goto(visitor: Visitor, path: str, maps: int, **params: str) -> None:
 
 
 def test_another_way_of_masking_and_a_batch_are_in_the_address_and_come_back(visitor: Visitor) -> None:
-    goto(visitor, "masks", 8, **case_link("copy", sentences="one two\nnine ten eight six"))
+    goto(visitor, "masks", 7, **case_link("copy", sentences="one two\nnine ten eight six"))
     visitor.page.get_by_label("Another way of masking").click()
     visitor.page.get_by_role("option", name="0 after the softmax").click()
     visitor.until("location.search.includes('mask=after')")
@@ -34,7 +34,7 @@ def test_another_way_of_masking_and_a_batch_are_in_the_address_and_come_back(vis
     visitor.page.go_back()
     visitor.page.wait_for_selector("text=make a rectangle of", state="detached", timeout=PATIENCE)
     visitor.page.go_back()
-    visitor.until(f"!location.search.includes('mask=') && document.querySelectorAll('{MAPS}').length === 8")
+    visitor.until(f"!location.search.includes('mask=') && document.querySelectorAll('{MAPS}').length === 7")
 
 
 FRAMED = """() => [...document.querySelectorAll('.stMain .js-plotly-plot')].map(plot => {
@@ -66,13 +66,13 @@ def framed(visitor: Visitor, row: int, count: int) -> None:
 
 
 def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor) -> None:
-    goto(visitor, "masks", 8, **case_link("copy", step="2"))
+    goto(visitor, "masks", 7, **case_link("copy", step="2"))
     for row, width in ((1, 1400), (2, 320)):
         visitor.page.set_viewport_size({"width": width, "height": 844})
-        framed(visitor, row, 5)
+        framed(visitor, row, 4)
         visitor.page.focus(".lv")
         visitor.page.keyboard.press("ArrowRight")
-        framed(visitor, row + 1, 5)
+        framed(visitor, row + 1, 4)
     goto(visitor, "compare", 3, **case_link("copy", kind="cross", step="2", against="head-1.2"))
     for width in (320, 1400):
         visitor.page.set_viewport_size({"width": width, "height": 844})
@@ -160,7 +160,7 @@ CROWDED = """() => {
 def test_long_labels_never_reach_the_titles(visitor: Visitor) -> None:
     text = "wwwwwwwwwwwwwwwwwwwwwww mmmmmmmmmmmmmmm onetwothreefour 日本語日本語日本語日本語"
     link = {"model": "random", "text": text, "kind": "encoder"}
-    goto(visitor, "masks", 8, **link)
+    goto(visitor, "masks", 7, **link)
     assert visitor.page.evaluate(CROWDED) == []
     goto(visitor, "compare", 3, **link)
     assert visitor.page.evaluate(CROWDED) == []

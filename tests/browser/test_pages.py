@@ -52,18 +52,6 @@ def _tile(visitor: Visitor, heads: int, layer: float) -> tuple[float, float]:
     return box["x"] + box["width"] * (1 - 0.5 / heads), box["y"] + box["height"] * layer
 
 
-def test_a_batch_makes_padding_and_its_mask_visible(visitor: Visitor) -> None:
-    visitor.page.goto(
-        f"{visitor.base}/encoder_self_attention?view=batch&model=copy&text=one+two&batch=one+two+three+four+five"
-    )
-    visitor.page.wait_for_selector(".js-plotly-plot .heatmaplayer image")
-    visitor.until("document.querySelectorAll('.js-plotly-plot .heatmaplayer image').length === 2")
-    first = visitor.page.locator(".js-plotly-plot").nth(0)
-    assert [text for text in first.locator(".xtick text").all_text_contents() if "pad" in text]
-    assert first.locator(".scatterlayer .js-fill").count() == 1
-    assert "3 columns are masked" in visitor.page.inner_text(".stMain")
-
-
 def test_every_control_is_reachable_by_tab_with_a_visible_focus(visitor: Visitor) -> None:
     visitor.open("cross_attention", **case_link("copy"))
     visitor.page.focus(".lv")

@@ -17,17 +17,16 @@ def test_choosing_another_encoding_is_in_the_address_and_back_undoes_it(visitor:
     go(visitor, "base=100")
     visitor.page.get_by_role("radio", name="ALiBi").click()
     visitor.until("location.search.includes('encoding=alibi')")
-    visitor.until("document.body.innerText.includes('symmetric: left and right alike')")
+    visitor.until("document.body.innerText.includes('Bias by distance in every layer of the encoder')")
     visitor.page.go_back()
     visitor.until("document.body.innerText.includes('base 100')")
     assert "encoding" not in visitor.params()
 
 
-def test_a_sentence_of_a_known_model_shows_its_norms_and_fits_a_phone(visitor: Visitor) -> None:
+def test_a_sentence_in_all_twins_fits_a_phone(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     link = "&".join(f"{name}={value.replace(' ', '+')}" for name, value in case_link("copy").items())
     go(visitor, f"view=sentence&{link}")
-    visitor.until("document.body.innerText.includes('Norms of the input of the first layer')")
     visitor.until("document.body.innerText.includes('which maps move')")
     visitor.until(QUIET)
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390

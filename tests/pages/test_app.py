@@ -95,7 +95,7 @@ VISITS: list[tuple[str, dict[str, str]]] = [
 
 @pytest.mark.parametrize(("page", "more"), VISITS)
 def test_hostile_texts_stay_text_on_every_page(page: str, more: dict[str, str]):
-    typed = dict.fromkeys(("text", "target", "batch", "other"), HOSTILE)
+    typed = dict.fromkeys(("text", "target", "other"), HOSTILE)
     at = run(page, model="random", **typed | more)
     charts = [each.proto.spec for each in at.get("plotly_chart")]
     drawn = [str(feed.get("figure")) for feed in feeds(at).values()]
@@ -250,14 +250,6 @@ def test_a_link_of_the_menu_without_a_session_opens_what_the_app_chooses():
     assert not at.exception
     assert not at.query_params
     assert view(at)["step"] is not None
-
-
-def test_a_batch_shows_both_sentences():
-    at = run(
-        "pages/encoder_self_attention.py", view="batch", batch="one two three four five six eight nine ten"
-    )
-    assert len(at.get("plotly_chart")) == 2
-    assert "columns are masked" in " ".join(each.value for each in at.markdown)
 
 
 def test_a_broken_model_gives_one_sentence(own_models: Path):

@@ -13,9 +13,10 @@ from closed_form import CASES
 PAGE = "pages/masks.py"
 
 
-def charts(at: object) -> dict[str, dict]:
-    """The figures by the text that stands for them."""
-    return {each.proto.alt: json.loads(each.proto.spec) for each in at.get("plotly_chart")}  # type: ignore[attr-defined]
+def drawn(at: object, words: str) -> dict:
+    """The figure whose alternative text holds some words."""
+    charts = (each.proto for each in at.get("plotly_chart"))  # type: ignore[attr-defined]
+    return json.loads(next(each.spec for each in charts if words in each.alt))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -39,13 +40,10 @@ def test_one_sentence_alone_has_no_padding():
 def test_a_score_of_zero_leaks_and_the_last_row_says_how_much(name: str):
     at = run(PAGE, model=name, text=CASES[name].sentence, mask="zero", decoder="1.1")
     assert "Every row still sums to 1" in words(at)
-    assert "not the model's computation" in words(at)
-    drawn = charts(at)
-    what_if = next(spec for alt, spec in drawn.items() if "0 before the softmax" in alt)
-    true = next(spec for alt, spec in drawn.items() if "as the model computed" in alt)
+    what_if, true = drawn(at, "What if: 0 before the softmax"), drawn(at, "Weights, after mask and softmax")
     size = len(CASES[name].target_tokens)
     later = ~np.tri(size, dtype=bool)
-    weights, own = array(what_if["data"][0]["customdata"]), array(true["data"][0]["customdata"])[..., 0]
+    weights, own = (array(each["data"][0]["customdata"])[..., 0] for each in (what_if, true))
     assert weights[0, 1:] == pytest.approx(weights[0, 1])
     assert weights[0, 1] > 0
     assert weights.sum(-1) == pytest.approx(1, abs=1e-5)
@@ -56,10 +54,7 @@ def test_a_score_of_zero_leaks_and_the_last_row_says_how_much(name: str):
 
 def test_with_ordinary_scores_much_leaks_where_little_is_visible():
     at = run(PAGE, model="random", text="one two three four", mask="zero")
-    drawn = charts(at)
-    weights = array(
-        next(spec for alt, spec in drawn.items() if "0 before the softmax" in alt)["data"][0]["customdata"]
-    )
+    weights = array(drawn(at, "What if: 0 before the softmax")["data"][0]["customdata"])[..., 0]
     share = weights[0, 1:].sum()
     assert share > 0.2
     assert re.search(
@@ -74,11 +69,11 @@ def test_zeros_after_the_softmax_make_rows_fall_short():
 
 def test_a_batch_shows_the_padding_of_each_sentence():
     at = run(PAGE, view="batch", sentences="one two\nnine ten eight six five", member="1", kind="cross")
-    assert "2 sentences × 6 tokens make a rectangle of 12 positions; **3 of them" in words(at)
-    drawn = charts(at)
-    masked = [alt for alt in drawn if alt.startswith("Padding mask of the encoder")]
-    assert masked == ["Padding mask of the encoder: 6 queries by 6 keys, 18 cells masked"]
-    assert any("Causal and padding combined" in alt for alt in drawn)
+    assert "2 sentences × 6 tokens make a rectangle of 12 positions; 3 of them" in words(at)
+    assert "6 × 6 cells, 18 masked" in words(at)
+    cells = array(drawn(at, "Padding mask of the encoder")["data"][0]["z"])
+    assert np.array_equal(cells, np.tile(np.where(np.arange(6) < 3, 90, 0), (6, 1)))
+    assert drawn(at, "Causal and padding combined")
     assert "none of them in rows of tokens" in words(at)
 
 
@@ -115,13 +110,12 @@ def test_a_long_text_is_drawn_in_windows_that_say_so():
 
 def test_both_conventions_of_the_triangle_and_the_shift_are_told():
     told = words(run(PAGE))
-    assert "*j* > *i* are masked: the upper triangle" in told
+    assert "*j* > *i* are masked, the upper triangle" in told
     assert "*i* > *j* are masked: the lower triangle" in told
     assert "*shifted right*" in told
 
 
 def test_the_upper_triangle_is_masked_as_the_text_says():
-    drawn = charts(run(PAGE))
-    mask = array(next(spec for alt, spec in drawn.items() if alt.endswith(": mask"))["data"][0]["z"])
+    mask = array(drawn(run(PAGE), " · The mask ")["data"][0]["z"])
     assert (mask[np.triu_indices(len(mask), 1)] == 0).all()
     assert (mask[np.tril_indices(len(mask))] > 0).all()

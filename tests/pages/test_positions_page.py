@@ -7,14 +7,13 @@ import re
 import numpy as np
 import pytest
 from app_pages import LINKED, array, named_charts, run, view
-from closed_form import CASES
 from twins import write_twins
 
 from explorer.app.address.encodings import ENCODINGS
+from explorer.app.sections.positions import together
+from explorer.app.sections.positions.alone import turned
 from explorer.app.server import catalogue, measured
 from explorer.app.server.catalogue import twin_title as title
-from explorer.app.views.positions import together
-from explorer.app.views.positions.tables import turned
 from explorer.figures.base.bars import percent
 from explorer.lenses.what_if.rearranged import encode_moved
 from transformer import load_translator
@@ -141,23 +140,6 @@ def test_two_equal_words_and_a_kind_without_positions_open_something_valid():
     run(PAGE, kind="cross", view="sentence")
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_norms_of_the_first_layer_s_input_are_those_of_the_trace(case, closed_form_models):
-    at = run(PAGE, view="sentence", model=case, text=CASES[case].sentence)
-    translation = load_translator(closed_form_models[case]).translate(CASES[case].sentence)
-    tokens, encoding = (
-        translation.trace.embeddings["encoder"].tokens.numpy(),
-        translation.trace.embeddings["encoder"].positions.numpy(),
-    )
-    curves = [array(trace["y"]) for trace in named_charts(at)["norms"]["data"]]
-    for curve, expected in zip(curves, (tokens, encoding, tokens + encoding), strict=True):
-        np.testing.assert_allclose(curve, np.linalg.norm(expected, axis=1), rtol=1e-5)
-    maps = [array(named_charts(at)[f"vectors-{part}"]["data"][0]["z"]) for part in (1, 2, 3)]
-    for drawn, expected in zip(maps, (tokens, encoding, tokens + encoding), strict=True):
-        np.testing.assert_allclose(drawn, expected, atol=1e-5)
-    assert "verified" in words(at)
-
-
 def test_all_twins_translate_the_sentence_and_show_a_checked_map():
     at = run(PAGE, view="sentence", text="one two three four")
     assert list(at.dataframe[0].value["twin"]) == list(map(title, REGISTRY))
@@ -242,9 +224,8 @@ def test_rotary_starts_at_the_width_of_a_twin_s_head_and_another_encoding_at_tha
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
-def test_beside_one_another_an_encoding_shows_whether_only_the_distance_counts(name: str, monkeypatch):
-    monkeypatch.setattr(together, "_WORD", "one")  # one piece of these models
-    at = run(PAGE, view="together", encoding=name, beside="sinusoidal")
+def test_beside_one_another_an_encoding_shows_whether_only_the_distance_counts(name: str):
+    at = run(PAGE, view="together", encoding=name, beside="sinusoidal", word="one")
     drawn = named_charts(at)["together encoding"]["data"][0]
     scores = array(drawn["z"]).reshape(together.COUNT, together.COUNT)
     constant = max(float(np.ptp(scores.diagonal(distance))) for distance in range(-9, 10)) < 1e-3
@@ -253,6 +234,12 @@ def test_beside_one_another_an_encoding_shows_whether_only_the_distance_counts(n
     assert ("bag of words" in words(at)) == (name == "none")
     both = [each["data"][0]["zmax"] for each in named_charts(at).values()]
     assert len(set(both)) == 1
+
+
+def test_a_word_of_several_pieces_is_refused_with_their_number():
+    at = run(PAGE, view="together", word="twelve three")
+    assert words(at).count("pieces here; choose a word of one piece") == 2
+    assert next(each.value for each in at.text_input if each.label == "The word") == "twelve"
 
 
 def test_beside_one_another_says_which_twin_is_missing(monkeypatch, tmp_path):

@@ -60,9 +60,9 @@ def test_tiles_show_the_known_cells_of_every_head(kind: str, name: str):
 def test_known_cells_stay_where_they_are_in_a_batch_and_as_trained(name: str):
     case = CASES[name]
     link = {"model": name, "text": case.sentence}
-    nine = "one two three four five six eight nine ten"
-    batch = run(PAGES["encoder"], view="batch", batch=nine, encoder="1.1", **link)
-    drawn = array(charts(batch)[0]["data"][0]["customdata"])
+    nine = f"{case.sentence}\none two three four five six eight nine ten"
+    batch = run("pages/masks.py", view="batch", sentences=nine, kind="encoder", encoder="1.1", **link)
+    drawn = array(charts(batch)[3]["data"][0]["customdata"])
     known = case.weights("encoder", 0)
     size = len(case.source_tokens)
     assert (drawn[:size, :size, 0][known == 1] > KNOWN).all()

@@ -43,6 +43,7 @@ class View:
     measured: None = None
     score: str = "scaled_dot"
     centres: None = None
+    scores: np.ndarray = None  # type: ignore[assignment]  # if none are given, they differ in every cell
     window: Window = field(default_factory=lambda: Window(0, 1, 0, 1))
     audit: Audit = field(default_factory=Audit)
 
@@ -51,10 +52,10 @@ class View:
         """Where a copy takes its audit from."""
         return self.audit
 
-    @property
-    def scores(self) -> np.ndarray:
-        """Scores that differ in every cell."""
-        return np.arange(self.weights.size, dtype=np.float32).reshape(self.weights.shape)
+    def __post_init__(self) -> None:
+        if self.scores is None:
+            cells = np.arange(self.weights.size, dtype=np.float32).reshape(self.weights.shape)
+            object.__setattr__(self, "scores", cells)
 
 
 def view(

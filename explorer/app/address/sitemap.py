@@ -78,7 +78,6 @@ PAGES: dict[str, Page] = {
         "Every source token reads every source token, once, before the first step.",
         "decoder_self_attention",
         icon=":material/input:",
-        sections={"alone": Entry("this sentence", ""), "batch": Entry("put it in a batch", "")},
     ),
     "decoder_self_attention": Page(
         "Decoder self-attention",

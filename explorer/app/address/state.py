@@ -116,7 +116,6 @@ class State:
     changes: tuple[Intervention, ...] = shared(CHANGES, (), place=True)
     # changes that are switched off, each with its place in the list: `2.hide_3` stands second
     off: Off = shared(SWITCHED_OFF, (), place=True)
-    batch: str | None = shared(LINE, long=True)  # the second sentence on the encoder page
     order: str | None = shared(one_of(*ORDERS))  # the statistic by which the grids of heads are ordered
     words: bool = shared(YES, False)  # whether sub-words are merged into words
     hide: tuple[str, ...] = shared(HIDDEN, ())  # what the maps leave out, from `HIDEABLE`
@@ -188,6 +187,7 @@ class State:
     encoding: str | None = own(one_of(*ENCODINGS))  # the positional encoding that the page Positions explains
     # the encoding beside it, where two are compared
     beside: str | None = own(one_of(*ENCODINGS))
+    word: str | None = own(LINE)  # the word that they are compared on
     # dimensions of the table on the page Positions; None for those of the twins
     d_model: int | None = own(whole(4, 512, step=2))
     base: int = own(whole(2, 1_000_000), 10_000)  # base of the wavelengths in that table

@@ -1,7 +1,7 @@
 """The page kit: figures with their words, parts, pickers, export, plain text."""
 
 from explorer.app.controls.export import Picture, Table
-from explorer.app.controls.panels import chart, inform, panel, seen
+from explorer.app.controls.panels import chart, head_panel, inform, panel, seen
 from explorer.app.controls.parts import part, refusals
 from explorer.app.controls.silence import drawn, hushed, say
 from explorer.app.controls.text import command, plain, power, refusal, word
@@ -12,6 +12,7 @@ __all__ = [
     "chart",
     "command",
     "drawn",
+    "head_panel",
     "hushed",
     "inform",
     "panel",

@@ -14,8 +14,11 @@ from explorer.app.address import session
 from explorer.app.controls.export import Picture, Table, pictures
 from explorer.app.controls.silence import drawn, hushed
 from explorer.app.controls.text import plain
-from explorer.figures.base.captions import AuditLike, badge
+from explorer.app.server.runs import lengths
+from explorer.figures.base import captions
+from explorer.figures.base.captions import AuditLike, CheckedHead, badge
 from explorer.figures.base.grid import framed, row_frame
+from transformer import Translation
 
 _INK = {"light": "#1d232c", "dark": "#e8ebf0"}
 _FRAME = """<style>.st-key-{name} .svg-container {{ container-type: inline-size; }}
@@ -82,6 +85,8 @@ def panel(
     table: Callable[[], Table] | None = None,  # makes the numbers, for CSV
     *,
     key: str = "",  # the key of the chart; its name if empty
+    heading: str = "",  # a title above the figure, in Markdown
+    place: Container | None = None,  # where figure and words stand
     seeing: str = "",  # the explanation, one click away
     formula: str | None = None,  # the formula below the explanation
     title: str = "What am I seeing?",  # the button of the explanation
@@ -100,26 +105,48 @@ def panel(
     saved: bool = True,  # whether the figure can be saved; not in a part with a clock, as an export is a part
 ) -> None:
     """Draws a figure with its words and its export."""
-    left: Container = nullcontext()
-    right: Container = nullcontext()
-    if beside:
-        left, right = st.columns(beside, gap="medium", vertical_alignment="center")
-    with left:
-        chart(key or name, make(ink()) if inked else make(), alt or caption, take, width, scrolls, row)
-    with right:
-        if note:
-            st.markdown(hushed(note))
-        on_paper = partial(make, _INK["light"]) if inked else make
-        if row is not None:
-            on_paper = partial(_with_row, on_paper, row)
-        picture = Picture(on_paper, caption, audit, derived, sentence=sentence, table=table)
-        says(picture, proof)
-        if seeing or saved:
-            with st.container(horizontal=True, gap="small"):
-                if seeing:
-                    seen(seeing, formula, title)
-                if saved:
-                    pictures(name, {name: picture})
+    left, right = (
+        st.columns(beside, gap="medium", vertical_alignment="center") if beside else (nullcontext(),) * 2
+    )
+    with nullcontext() if place is None else place:
+        if heading:
+            st.markdown(heading)
+        with left:
+            chart(key or name, make(ink()) if inked else make(), alt or caption, take, width, scrolls, row)
+        with right:
+            if note:
+                st.markdown(hushed(note))
+            on_paper = partial(make, _INK["light"]) if inked else make
+            if row is not None:
+                on_paper = partial(_with_row, on_paper, row)
+            picture = Picture(on_paper, caption, audit, derived, sentence=sentence, table=table)
+            says(picture, proof)
+            if seeing or saved:
+                with st.container(horizontal=True, gap="small"):
+                    if seeing:
+                        seen(seeing, formula, title)
+                    if saved:
+                        pictures(name, {name: picture})
+
+
+def head_panel(
+    name: str,  # as in `panel`
+    draw: Callable[..., go.Figure],  # draws the figure of a head, in a size if it has one
+    what: str,  # what the figure shows: its title, if it has a size, and part of its caption
+    view: CheckedHead,  # the head
+    run: Translation,  # the run of the head
+    of: str = "",  # whose head it is, such as "your sentence"
+    size: int = 0,  # px of the figure; 0 for as much as there is
+    proven: bool = True,  # whether the figure shows the model's own arrays, so that it has their badge
+    **more: Any,  # other arguments of `panel`
+) -> None:
+    """Draws a figure of one head: its caption, its alternative text and its badge come from the head."""
+    part = what + captions.window_note(view.window, lengths(run, view.kind))
+    more |= {"audit": view.audit} if proven else {}
+    more |= {"heading": f"**{what}**", "place": st.container(width=size, gap="xsmall")} if size else {}
+    last = view.model if proven else f"not the model's computation · {view.model}"
+    caption = " · ".join(filter(None, [captions.place(view), of, part, last]))
+    panel(name, partial(draw, view, size) if size else partial(draw, view), caption, **more)
 
 
 def _with_row(make: Callable[..., go.Figure], row: int) -> go.Figure:

@@ -173,14 +173,14 @@ def window(
     if last <= 0:
         return 0
     first = min(now or 0, last)
-    st.slider(
-        f"First of the {most} {noun} shown, of {count}",
-        1,
-        last + 1,
-        first + 1,
-        **control("first", first, lambda each: session.change(first=int(each) - 1 or None)),
-    )
+    place("first", f"First of the {most} {noun} shown, of {count}", first, last + 1)
     return first
+
+
+def place(name: str, label: str, now: int, count: int) -> None:
+    """Lets the visitor choose one of several places (from 0), which people count from 1."""
+    take = lambda each: session.change(**{name: int(each) - 1 or None})  # noqa: E731
+    st.slider(label, 1, count, now + 1, **control(name, now, take))
 
 
 def variants(

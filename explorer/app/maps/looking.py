@@ -5,6 +5,7 @@ A page derives these values from the state once, at the top of a run, and hands 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -28,7 +29,7 @@ from explorer.lenses.words.reading import (
 from explorer.linked.view import Cursor, window_around
 from transformer.config import AttentionKind, Head, Site, TransformerConfig
 from transformer.run import Translation
-from transformer.view import AuditReport, HeadMap, Window
+from transformer.view import AuditReport, HeadMap, HeadView, Window
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,18 @@ def audited(opened: Opened, kind: str) -> AuditReport:
     """The audit of every layer of a kind."""
     layers = range(opened.translation.config.sizes[kind][0])
     return opened.translation.audit(*((AttentionKind(kind), layer) for layer in layers))
+
+
+def near(
+    run: Translation,
+    kind: str,  # encoder, decoder or cross
+    head: Head,  # layer and head, from 0
+    cell: tuple[int, int] = (0, 0),  # the row and column (from 0) that the window must contain
+    most: int = 64,  # most rows, and columns, of the window
+) -> HeadView:
+    """One head of a run, in a window if it is long."""
+    spans = (window_around(n, at, most) for n, at in zip(runs.lengths(run, kind), cell, strict=True))
+    return run.head(kind, *head, window=Window(*itertools.chain(*spans)))
 
 
 Looks = Mapping[str, HeadSelection]

@@ -79,7 +79,7 @@ WALK: dict[str, tuple[PaperItem, ...]] = {
             "Embeddings and softmax, section 3.4",
             "Embeddings are multiplied by √d_model; the same matrix gives the logits of the next token.",
             (
-                ("The input of the first layer", "positions?view=sentence"),
+                ("The input of the first layer", "whole_model?part=source-embedding"),
                 ("Logits and probabilities", "whole_model?part=output"),
             ),
         ),

@@ -94,9 +94,10 @@ def table_map(
     # least height in px; each row gets at least 1 px, since a browser would drop thinner rows
     height: int = 360,
     left: int = 1,  # number of the first column; the other columns count on from it
+    most: float = 0,  # magnitude at the ends of the colours; 0 for the largest of the table
 ) -> go.Figure:
     """A table of signed numbers as a map that draws every cell: rows are positions, columns dimensions."""
-    most = max(float(np.abs(table).max()), 1e-9)
+    most = most or max(float(np.abs(table).max()), 1e-9)
     cells = {
         "type": "heatmap",
         "z": table.astype(np.float32),
@@ -220,29 +221,6 @@ def dots(
     x = _axis(title, range=[low - 0.02 * (high - low), high + 0.16 * (high - low)])
     around = margin(6) | {"l": 122}
     return _plot([dot, written], x, y, height=62 + 26 * len(names), margin=around)
-
-
-def token_norms(tokens: Sequence[str], norms: Mapping[str, np.ndarray]) -> go.Figure:
-    """Norms token by token: one curve for each part of the sum."""
-    axis = style.token_axis(labels.ticks(tokens)) | {"tickangle": -60, "automargin": False}
-    figure = lines(list(range(len(tokens))), norms, ("", "norm"), height=270)
-    figure.update_traces(mode="lines+markers", marker={"size": 5}, hovertemplate="%{y:.2f}")
-    figure.update_layout(xaxis=axis, yaxis={"rangemode": "tozero"}, margin=margin(30) | {"b": 70})
-    return figure
-
-
-def token_vectors(
-    tokens: Sequence[str],  # the rows
-    table: np.ndarray,  # (tokens, d_model)
-    most: float,  # largest magnitude on the colour scale; maps that share it can be compared
-) -> go.Figure:
-    """The vectors of tokens as a map: rows are tokens, columns dimensions."""
-    height = 11 * max(len(tokens), 12)
-    figure = table_map(table, 0, "token", "dimension", height=50 + height)
-    axis = style.token_axis(labels.ticks(tokens), height + sum(style.MARGIN[end] for end in "lr"))
-    axis |= {"range": [len(tokens) - 0.5, -0.5]}
-    figure.update_layout(yaxis={**axis, "title": None}, margin={"l": 76})
-    return figure.update_traces(zmin=-most, zmax=most)
 
 
 def seen_norms(

@@ -15,7 +15,6 @@ from explorer.figures.base.strips import Strip, strips
 from explorer.figures.maps.alignment import alignment_map
 from explorer.figures.maps.difference import difference_map, merged_names
 from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
-from explorer.figures.pages.positions import token_norms, token_vectors
 from explorer.figures.pages.recurrent import paths
 from explorer.figures.pages.training.lesson import Column, two_ways
 
@@ -32,12 +31,10 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "alignment": lambda: alignment_map(EYE, NAMES, NAMES, {(0, 0)}, set(), set(), ("rows", "columns")),
     "difference": lambda: difference_map(EYE, 0 * EYE, WHOLE, MERGED, MERGED, ONES, 1, ("", "")),
     "mask": lambda: mask_map(HEAD),
-    "scores": lambda: score_map(HEAD, HEAD.scores),
-    "weights": lambda: weight_map(HEAD, HEAD.weights),
-    "padding": lambda: padding_grid([NAMES], WHOLE[:1], 0),
-    "leak": lambda: leak_bars(HEAD, ONES, 0 * ONES, 300),
-    "vectors": lambda: token_vectors(NAMES, EYE, 1.0),
-    "norms": lambda: token_norms(NAMES, {"encoding": ONES}),
+    "scores": lambda: score_map(HEAD),
+    "weights": lambda: weight_map(HEAD),
+    "padding": lambda: padding_grid([NAMES], WHOLE[:1], 0, "black"),
+    "leak": lambda: leak_bars(HEAD, 300, visible=ONES, masked=0 * ONES),
     "paths": lambda: paths(NAMES, (0, 3)),
     "lesson": lambda: two_ways([Column(name, name, 1.0, name, 0.3) for name in NAMES], NAMES, 0),
 }

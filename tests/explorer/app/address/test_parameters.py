@@ -73,7 +73,7 @@ def test_addresses_count_from_one():
 
 
 def test_a_line_break_in_a_text_of_one_line_is_a_space():
-    for name in ("text", "target", "batch", "other", "prompt"):
+    for name in ("text", "target", "other", "prompt"):
         assert getattr(read(**{name: "one\r\ntwo\u2028three"})[0], name) == "one two three"
     assert read(sentences="one\ntwo")[0].sentences == "one\ntwo"
 

@@ -10,8 +10,6 @@ from explorer.figures.pages.positions import (
     looks,
     seen_norms,
     table_map,
-    token_norms,
-    token_vectors,
     twin_lines,
 )
 
@@ -69,19 +67,6 @@ def test_dots_show_value_and_interval_and_other_seeds_hollow():
     assert tuple(drawn.layout.yaxis.ticktext) == ("ROTARY", "ROTARY-SEED2")
     assert dot.marker.color[1] == "rgba(0,0,0,0)"
     assert "28.0" in drawn.data[1].text[0]
-
-
-def test_vectors_of_tokens_share_a_scale_and_have_their_tokens_as_rows():
-    drawn = token_vectors(("▁a", "<b>"), np.array([[1.0, -2.0], [0.5, 0.0]]), 4.0)
-    assert (drawn.data[0].zmin, drawn.data[0].zmax) == (-4, 4)
-    assert tuple(drawn.layout.yaxis.ticktext) == ("a", "&lt;b&gt;")
-    assert tuple(drawn.layout.yaxis.range) == (1.5, -0.5)
-
-
-def test_norms_of_tokens_stand_at_their_tokens():
-    drawn = token_norms(("▁a", "<b>"), {"encoding": np.array([1.0, 2.0])})
-    assert tuple(drawn.layout.xaxis.ticktext) == ("a", "&lt;b&gt;")
-    np.testing.assert_allclose(drawn.data[0].y, [1, 2])
 
 
 def test_norms_stand_beside_the_sentences_that_reach_them():

@@ -1,0 +1,46 @@
+"""The page Positions: one encoding by itself, two beside one another, all of them on a sentence."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from explorer.app.address import State, session
+from explorer.app.address.encodings import ENCODINGS
+from explorer.app.controls import inform, panel, pickers
+from explorer.app.server import catalogue, models
+from transformer import Translator
+from transformer.config import Side
+
+TITLES = {name: catalogue.twin_title(name) for name in ENCODINGS}
+STACKS = {"encoder": "encoder", "decoder": "masked decoder"}
+USUAL = "sinusoidal"
+draw = partial(panel, sentence=False)
+
+
+def fitted(what: str, asked: int, most: int) -> int:
+    """The place (from 0) that is shown; a notice says so if there is none as far as the one asked for."""
+    if asked > most:
+        session.notice(f"There is no {what} {asked + 1:,} here, so {most + 1:,} is shown.")
+    return min(asked, most)
+
+
+def stack_switch(now: State, section: str) -> Side:
+    """The stack whose self-attention is shown, with its switch."""
+    stack: Side = "decoder" if now.kind == "decoder" else "encoder"
+    pickers.switch(
+        f"positions.{section}",
+        "Stack",
+        STACKS,
+        stack,
+        lambda side: session.change(kind=None if side == "encoder" else side),
+    )
+    return stack
+
+
+def twin(name: str) -> Translator | None:
+    """The model that was trained with an encoding; if it is not here, the page says so."""
+    full = f"{catalogue.TWINS}/{name}"
+    if full in catalogue.twins():
+        return models.find(full).translator()
+    inform(f"Its twin would show what this encoding learns, but there is no model {full} here.")
+    return None

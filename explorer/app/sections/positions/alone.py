@@ -1,0 +1,357 @@
+"""One positional encoding by itself: tables, curves and biases, by formula or read from its twin."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import partial
+
+import numpy as np
+import streamlit as st
+import torch
+
+from explorer.app.address import State, session
+from explorer.app.address.encodings import ENCODINGS
+from explorer.app.controls import inform, part, pickers
+from explorer.app.sections.positions import STACKS, TITLES, USUAL, draw, fitted, stack_switch, twin
+from explorer.app.server import measured
+from explorer.app.shell import frame
+from explorer.figures.base import labels
+from explorer.figures.base.bars import percent
+from explorer.figures.pages.positions import lines, margin, seen_norms, table_map
+from transformer.config import ModelConfig, Side, TransformerConfig
+from transformer.encodings import make_positions, rotary_angles, shift_matrix, sinusoidal_table
+from transformer.model import Network
+from transformer.training.presets import TWINS
+
+CROSS = {
+    "nowhere": "Cross-attention applies no positions either.",
+    "embeddings": "Nothing is applied *inside* cross-attention, but what was added to the embeddings travels "
+    "on in the stream, so positions reach it through the encoder's output.",
+    "rotation": "Nothing is applied *inside* cross-attention, whose queries and keys belong to two "
+    "sentences: positions reach it only as far as self-attention has mixed them into the encoder's output.",
+}
+NOTHING = (
+    "There is no table to show. Open “on your sentence” and exchange two words: this twin's encoder does not "
+    "notice."
+)
+DEPENDS = "What is added depends on the query. “Side by side” shows it for one word."
+WHYS = """**Why not the integer?** Position {last:,} would add {before:,} to numbers of about 1, and would
+drown the word. Every row of this table has the norm √(d_model / 2) = {norm:.2f}, at any position.
+
+**Why not pos / n?** One step to the right would be 1/10 in a sentence of 10 tokens and 1/50 in one of 50,
+and the decoder does not know *n* yet.
+
+**Why sinusoids?** For a fixed offset *k*, PE(pos + k) is the same linear map of PE(pos) everywhere. The paper
+hoped that this would make it easy to learn to attend by relative positions. {learned}
+
+**Why added, and not concatenated?** With dimensions of their own, a matrix would act on each apart:
+W·[x; p] = W₁x + W₂p. Adding is the special case W₁ = W₂, in one space. In return the stream stays narrow:
+each of the {last:,} positions carries {d_model:,} numbers instead of {wide:,}, and the four matrices of one
+sub-layer do not grow from 4 · {d_model:,}² = {narrow:,} numbers to 4 · {wide:,}² = {grown:,}.
+
+**Why do learned tables fail at the end?** Only sentences that reach a row train it: see “learned”."""
+BASES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
+SIZES = TWINS["positions-rotary"].sizes
+WINDOW, SQUARE, NARROW, FAR = 512, 256, 240, 40
+"""Most positions of a table and of a map of all pairs, most columns on a phone, farthest bias."""
+
+
+@part
+def show() -> None:
+    """The chosen encoding: what it is, its formula, its pictures."""
+    now = session.current()
+    name = now.encoding or USUAL
+    pickers.switch(
+        "encoding",
+        "Encoding",
+        TITLES,
+        name,
+        lambda each: session.change(encoding=None if each == USUAL else each, d_model=None),
+    )
+    notices, shown = st.empty(), ENCODINGS[name]
+    words, formula = st.columns([1.15, 1], vertical_alignment="center")
+    words.markdown(f"{shown.what} {CROSS.get(shown.acts, CROSS['rotation'])} {probed(name)}")
+    counted = ". The formula counts positions and dimensions from 0, the pictures from 1" * shown.from_zero
+    words.caption(shown.paper + counted)
+    formula.latex(shown.formula)
+    pictures = {"sinusoidal": sinusoidal, "learned": learned, "shaw": shaw, "rotary": rotary}
+    pictures.get(name, partial(computed, name))(now)
+    with notices:
+        frame.show_notices(now)
+
+
+def probed(name: str) -> str:
+    """How well a linear probe reads positions in the encoder's output of a twin; empty if not measured."""
+    rates = (measured.shipped(measured.POSITIONS) or {}).get("probe", {}).get("models", {})
+    if name not in rates:
+        return ""
+    share = f"a linear probe reads a token's position there with **R² = {rates[name]['value']:.2f}**"
+    if name == "none":
+        return f"Still, {share}: some tokens give it away, as a full stop ends the sentence."
+    bare = f" ({rates['none']['value']:.2f} without an encoding)" if "none" in rates else ""
+    return f"In this twin, {share}{bare}."
+
+
+def sizes(now: State, width: int, label: str) -> tuple[int, slice]:
+    """The controls of a table; its width, and the positions that are drawn."""
+    boxes = st.columns(4 if now.positions > WINDOW else 3)
+    width = now.d_model or width
+    with boxes[0]:
+        pickers.slide("d_model", label, width, lambda each: session.change(d_model=int(each), dimension=None))
+    bases = sorted({*BASES, now.base})
+    boxes[1].select_slider(
+        "Base", bases, now.base, format_func="{:,}".format, **pickers.control("base", now.base)
+    )
+    with boxes[2]:
+        pickers.slide(
+            "positions",
+            "Positions",
+            now.positions,
+            lambda each: session.change(positions=int(each), first=None),
+        )
+    first = fitted("window that starts at position", now.first or 0, max(0, now.positions - WINDOW))
+    with boxes[-1]:
+        pickers.window(first, WINDOW, now.positions, "positions")
+    return width, slice(first, min(first + WINDOW, now.positions))
+
+
+def sinusoidal(now: State) -> None:
+    """The table of the paper, some of its columns, its products, and the map from one position to another."""
+    d_model, window = sizes(now, SIZES["d_model"], "d_model")
+    table = sinusoidal_table(now.positions, d_model, now.base).numpy()
+    rows, first, is_narrow = table[window], window.start + 1, d_model <= NARROW
+    left, right = st.columns(2) if is_narrow else (st.container(), st.container())
+    with left:
+        thin = "" if is_narrow else f"; a map less than {d_model} px wide does not show every column"
+        draw(
+            "table",
+            lambda: table_map(rows, first, "position", "dimension"),
+            f"PE: positions {first} to {window.stop} × {d_model} dimensions, base {now.base:,} · by "
+            f"formula{thin}",
+        )
+    with right:
+        at = fitted("dimension", now.dimension or 0, d_model - 1)
+        others = [each for each in (d_model // 4, d_model // 2, d_model - 2) if each // 2 != at // 2]
+        curves = {
+            f"dimension {each + 1}, repeats after {wavelength(each, d_model, now.base):,.1f} tokens": rows[
+                :, each
+            ]
+            for each in (at, *others)
+        }
+        places = range(first, window.stop + 1)
+        draw(
+            "curves",
+            lambda: lines(places, curves, ("position", "value"), height=318, margin=margin(64)),
+            "Single dimensions of PE · by formula",
+        )
+        pickers.place("dimension", "Dimension drawn first", at, d_model)
+    left, right = st.columns(2)
+    with left:
+        square = rows[:SQUARE]
+        draw(
+            "products",
+            lambda: table_map(square @ square.T, first, "position", "position", left=first),
+            f"PE · PEᵀ, positions {first} to {window.start + len(square)}: the product depends on the "
+            "distance "
+            f"alone, and is largest ({d_model // 2}) on the diagonal",
+        )
+    with right:
+        linear_map(table, d_model, now)
+    with st.expander("Why not simply the number of the position? Why added?"):
+        last, wide, norm = len(table), 2 * d_model, math.sqrt(d_model / 2)
+        numbers = {"last": last, "before": last - 1, "norm": norm, "d_model": d_model, "wide": wide}
+        st.markdown(WHYS.format(**numbers, narrow=4 * d_model**2, grown=4 * wide**2, learned=looks_back()))
+
+
+def wavelength(dimension: int, d_model: int, base: float) -> float:
+    """Tokens until a dimension (from 0) repeats: 2π · base^(2i / d_model)."""
+    return 2 * math.pi * base ** (dimension // 2 * 2 / d_model)
+
+
+def linear_map(table: np.ndarray, d_model: int, now: State) -> None:
+    """One matrix that moves every position, held against all of them in both precisions."""
+    offset = min(now.offset, len(table) - 1)
+    matrix = shift_matrix(offset, d_model, now.base).numpy()
+    count, errors = len(table) - offset, []
+    for each in (table, table.astype(np.float32).astype(np.float64)):
+        errors.append(float(np.abs(each[:count] @ matrix.T - each[offset:]).max()))
+    moved = table[: min(64, count)] @ matrix.T
+    places = offset + 1 + np.arange(len(moved))
+    both = {"PE at that position": table[places - 1, 0], f"M · PE, {offset} positions earlier": moved[:, 0]}
+    draw(
+        "shift",
+        lambda: lines(places, both, ("position", "dimension 1"), height=250),
+        f"Why sinusoids: one matrix M (a rotation of each pair) moves every position by {offset}. Largest "
+        "error "
+        f"over {count:,} positions and all dimensions: {labels.scientific(errors[0])} in float64, "
+        f"{labels.scientific(errors[1])} with PE cast to float32.",
+    )
+    pickers.slide("offset", "Move by", offset, ends=(0, min(max(200, offset), len(table) - 1)))
+
+
+def looks_back() -> str:
+    """How often the best encoder head of each twin looks at the previous token; empty if not measured."""
+    known = (measured.shipped(measured.POSITIONS) or {}).get("attention", {}).get("models", {})
+    rates = {
+        name: each["encoder"]["previous"]["accuracy"] for name, each in known.items() if name in ENCODINGS
+    }
+    shares = {name: rate["value"] for name, rate in rates.items() if rate}
+    if USUAL not in shares:
+        return ""
+    better = sorted(((share, name) for name, share in shares.items() if share > shares[USUAL]), reverse=True)
+    others = ", ".join(f"{percent(share)} with {TITLES[name]}" for share, name in better)
+    return (
+        "Measured on the twins: the best encoder head of the sinusoidal one has its largest weight on the "
+        f"previous token in {percent(shares[USUAL])} of the rows{f'; it is {others}' if others else ''}."
+    )
+
+
+def turned(angles: np.ndarray) -> np.ndarray:
+    """(n) angles in radians → (2n − 1) in degrees below 360, with halfway angles, a gap after each turn."""
+    degrees = np.degrees(angles) % 360
+    halves = np.full(2 * len(degrees) - 1, np.nan)
+    halves[0::2] = degrees
+    halves[1::2] = np.where(np.diff(degrees) < 0, np.nan, (degrees[:-1] + degrees[1:]) / 2)
+    return halves
+
+
+def rotary(now: State) -> None:
+    """The angles of some pairs of dimensions, and the product of a query and an equal key at a distance."""
+    width, window = sizes(now, SIZES["d_model"] // SIZES["n_heads"], "Width of a head")
+    angles = rotary_angles(now.positions, width, now.base).numpy()
+    rows, product = angles[window], np.cos(angles[:WINDOW]).mean(axis=1)
+    pairs = {
+        f"pair {i + 1}, one turn in {2 * math.pi / angles[1, i]:,.1f} tokens": turned(rows[:, i])
+        for i in sorted({0, width // 8, width // 4, width // 2 - 1})
+    }
+    left, right = st.columns(2)
+    with left:
+        places = window.start + 1 + np.arange(2 * len(rows) - 1) / 2
+        titles = ("position", "angle in degrees, modulo 360")
+        draw(
+            "angles",
+            lambda: lines(places, pairs, titles, height=360, margin=margin(64)),
+            f"Angles by which pairs of dimensions are rotated, heads of {width}, base {now.base:,} · by "
+            "formula",
+        )
+    with right:
+        share = ("distance", "product, as a share of |q||k|")
+        draw(
+            "rotary-products",
+            lambda: lines(range(len(product)), {"q · k": product}, share, height=360),
+            "Product of a query and an equal key at a distance: it falls as the pairs drift apart · by "
+            "formula",
+        )
+
+
+def parameter(network: Network, side: Side) -> np.ndarray:
+    """The one trained table of a stack's encoding."""
+    table: np.ndarray = next(network.stack(side).positions.parameters()).numpy()
+    return table
+
+
+def learned(now: State) -> None:
+    """The learned table, its cosines, and the rows that training did not reach."""
+    if (model := twin("learned")) is None:
+        return
+    side = stack_switch(now, "trained")
+    table = parameter(model.model, side)
+    ways = table / np.linalg.norm(table, axis=1, keepdims=True)
+    left, right = st.columns(2)
+    with left:
+        draw(
+            "table",
+            lambda: table_map(table, 1, "position", "dimension"),
+            f"Learned table of the {side}, as trained: {' positions × '.join(map(str, table.shape))} "
+            "dimensions",
+        )
+    with right:
+        draw(
+            "products",
+            lambda: table_map(ways @ ways.T, 1, "position", "position"),
+            f"Cosines between all rows of the {side}'s table: late positions are like no other",
+        )
+    known = (measured.shipped(measured.POSITIONS) or {}).get("table", {})
+    if not known.get("models"):
+        return
+    seen, norms = known["seen"], next(iter(known["models"].values()))
+    draw(
+        "norms",
+        lambda: seen_norms(norms, seen),
+        f"Why learned tails fail: no training source has more than {len(seen['encoder'])} tokens, so later "
+        "rows "
+        "of the encoder's table were never trained, and the last rows before them rarely · positions/learned",
+    )
+
+
+def shaw(now: State) -> None:
+    """The vectors of relative keys, by distance."""
+    if (model := twin("shaw")) is None:
+        return
+    side = stack_switch(now, "trained")
+    vectors = parameter(model.model, side)
+    layers, heads, reach = *vectors.shape[:2], vectors.shape[2] // 2
+    layer, head = map(fitted, ("layer", "head"), now.twin_head or (0, 0), (layers - 1, heads - 1))
+    at = layer, head
+    names = {each: labels.head_phrase(*each) for each in itertools.product(range(layers), range(heads))}
+    pickers.choose("positions.head", "Head", names, at, lambda each: session.change(twin_head=tuple(each)))
+    left, right = st.columns(2)
+    with left:
+        draw(
+            "vectors",
+            lambda: table_map(vectors[at], -reach, "distance", "dimension"),
+            f"Vectors a by distance (key position − query position) · {side}, {names[at]}, as trained",
+        )
+    with right:
+        norms = {f"head {i + 1}": each for i, each in enumerate(np.linalg.norm(vectors[layer], axis=-1))}
+        draw(
+            "vector-norms",
+            lambda: lines(range(-reach, reach + 1), norms, ("distance", "norm of a"), height=360),
+            f"How strongly each distance can speak: norm of a, layer {layer + 1} of the {side}",
+        )
+
+
+@torch.inference_mode()
+def computed(name: str, now: State) -> None:
+    """What an encoding adds or rotates, as its class computes it; one that is trained is that of its twin."""
+    config: ModelConfig = TransformerConfig.from_dict(TWINS[f"positions-{name}"].sizes)
+    encodings = {side: make_positions(config, causal=side == "decoder") for side in STACKS}
+    where, acts = "by formula", ENCODINGS[name].acts
+    if acts == "nowhere":
+        inform(NOTHING)
+        return
+    if any(True for each in encodings.values() for _ in each.parameters()):
+        if (model := twin(name)) is None:
+            return
+        encodings, config = {side: model.model.stack(side).positions for side in STACKS}, model.config
+        where = f"positions/{name}, as trained"
+    count = min(now.positions, config.max_positions)
+    for column, (side, encoding) in zip(st.columns(2), encodings.items(), strict=True):
+        rule = encoding.bias(0)
+        if rule is not None and rule.divided:
+            inform(DEPENDS)
+            return
+        with column:
+            if rule is not None:
+                last = encoding.bias(config.sizes[side][0] - 1)
+                layers = "every layer" if last and torch.equal(rule.table, last.table) else "the first layer"
+                span = torch.arange(-FAR, (FAR if side == "encoder" else 0) + 1)
+                query = torch.zeros(config.n_heads, 1, config.d_head)
+                biases = rule.scores(query, -span[:1], span - span[0])[:, 0].numpy()
+                curves = {f"head {head + 1}": row for head, row in enumerate(biases)}
+                titles = ("distance, key − query", "bias")
+                make = partial(lines, span.numpy(), curves, titles, height=330)
+                draw(f"bias-{side}", make, f"Bias by distance in {layers} of the {side} · {where}")
+            elif acts == "rotation":
+                turns = encoding.rotate(torch.full((1, 1, count, config.d_head), config.d_head**-0.5))[0, 0]
+                product = {"q · k": (turns @ turns[0]).numpy()}
+                make = partial(lines, range(count), product, ("distance", "product"))
+                draw(
+                    f"products-{side}",
+                    make,
+                    f"A query and an equal key at a distance in the {side} · {where}",
+                )
+            elif (table := encoding.added(count)) is not None:
+                make = partial(table_map, table.numpy(), 1, "position", "dimension")
+                draw(f"table-{side}", make, f"What is added in the {side}: {count} positions · {where}")

@@ -1,0 +1,295 @@
+"""The visitor's sentence in all twins: their heads side by side, words exchanged, the sentence moved."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import streamlit as st
+
+from explorer.app.address import session
+from explorer.app.controls import head_panel, inform, options, panel, part, pickers, plain
+from explorer.app.maps.looking import near
+from explorer.app.sections.positions import STACKS, fitted, stack_switch
+from explorer.app.server import catalogue, measured, models
+from explorer.app.server.catalogue import twin_title as title
+from explorer.app.server.opened import Opened
+from explorer.app.server.per_run import rearranged
+from explorer.app.server.runs import NoProgress, Request, translate
+from explorer.app.server.source import Source
+from explorer.app.shell import frame
+from explorer.figures import heatmap
+from explorer.figures.base import captions, labels
+from explorer.figures.maps.difference import difference_map, scale_end
+from explorer.figures.pages.positions import Interval, dots, twin_lines
+from explorer.lenses.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
+from explorer.linked.view import window_around
+from transformer import Translation, Translator
+from transformer.config import AttentionKind, Head
+from transformer.trace import AttentionTrace
+
+TWINS_ARE = (
+    "{} small models (1.4 million parameters) share data, vocabulary, order of batches and steps. They "
+    "differ "
+    "only in their encoding; the post-norm twin differs in the place of its LayerNorm, its learning rate and "
+    "warm-up. All translate greedily. What enters your own model is the first column of *The whole model*."
+)
+MAP, CELLS = 258, 32
+"""Px and most tokens of a twin's map."""
+REACH = 20
+"""Largest distance with its own entry; larger ones are added to the ends."""
+SAME = 0.0005
+"""A weight that changes by less changes by 0 to three decimals."""
+V = TypeVar("V")
+Runs = dict[str, Translation]
+
+
+@part
+def show(opened: Opened) -> None:
+    """All pictures of the section, in order."""
+    now, text = session.current(), opened.asked.text
+    notices = st.empty()
+    if runs := translations(text):
+        side = stack_switch(now, "sentence")
+        twin_maps(runs, side, now.twin_head)
+        st.divider()
+        swap(text, runs, now.swap)
+        st.divider()
+        move(text, runs, now.offset, now.twin_head)
+    with notices:
+        frame.show_notices(now)
+
+
+def known(name: str) -> Source:
+    """A twin by the name of its encoding."""
+    return models.find(f"{catalogue.TWINS}/{name}")
+
+
+def translations(text: str) -> Runs:
+    """The sentence through every twin that takes it, by the name of the twin."""
+    st.markdown("##### The same sentence through the twins")
+    names = [full.partition("/")[2] for full in catalogue.twins()]
+    if not names:
+        inform("There are no twins here yet. The project's README says how to train them.")
+        return {}
+    with st.spinner("Translating with every twin"):
+        runs, refused = each_twin(
+            names, lambda name: translate(Request(known(name), text, "greedy", None), NoProgress())
+        )
+    scores = (measured.shipped(measured.POSITIONS) or {}).get("scores", {})
+    st.caption(TWINS_ARE.format(len(runs)))
+    bleu = "BLEU on the test"
+    rows = [
+        {
+            "twin": title(name),
+            "translation": runs[name].text if name in runs else refused[name],
+            bleu: scores.get(name, {}).get("bleu", {}).get("value", {}).get("value"),
+        }
+        for name in names
+    ]
+    number = st.column_config.NumberColumn(format="%.1f")
+    st.dataframe(rows, hide_index=True, column_config={bleu: number}, width="stretch")
+    return runs
+
+
+def each_twin(names: Iterable[str], compute: Callable[[str], V]) -> tuple[dict[str, V], dict[str, str]]:
+    """What is computed with each twin, and why some refuse, by name."""
+    results, refused = dict[str, V](), dict[str, str]()
+    for name in names:
+        try:
+            results[name] = compute(name)
+        except ValueError as error:
+            refused[name] = str(error)
+    return results, refused
+
+
+def again(runs: Runs, what: tuple[object, ...], compute: Callable[[Translator], V]) -> dict[str, V]:
+    """What every twin computes of a rearranged sentence, once; those that refuse are named."""
+
+    def once(name: str) -> V:
+        model = known(name).translator()
+        return rearranged((name, id(model), *what), lambda: compute(model))
+
+    with st.spinner("Running again with every twin"):
+        results, refused = each_twin(runs, once)
+    if refused:
+        inform(plain(" ".join(f"{title(name)}: {why}" for name, why in refused.items())))
+    return results
+
+
+def verdict(failed: list[str]) -> str:
+    """The end of a caption: the traces that failed their audit, if any did."""
+    return f"audit failed: {', '.join(map(title, failed))}" if failed else "from verified traces"
+
+
+def spread(values: dict[str, np.ndarray], digits: int) -> tuple[dict[str, Interval], str]:
+    """Mean and ends of some values of each twin, and the means in words."""
+    cells = {
+        name: Interval(*map(float, (each.mean(), each.min(), each.max()))) for name, each in values.items()
+    }
+    return cells, "; ".join(f"{title(name)}: {each.value:.{digits}f}" for name, each in cells.items())
+
+
+def twin_heads(runs: Runs, kind: str, asked: Head | None) -> dict[str, Head]:
+    """The head of each twin: the one asked for, or the one with the most weight on the previous token."""
+    if asked is not None:
+        layers, heads = next(iter(runs.values())).config.sizes[kind]
+        layer, head = map(fitted, ("layer", "head"), asked, (layers - 1, heads - 1))
+        return dict.fromkeys(runs, (layer, head))
+    chosen = {}
+    for name, run in runs.items():
+        weights = np.stack([run.trace.weights(kind, i) for i in range(run.config.sizes[kind][0])])
+        before = weights.diagonal(-1, -2, -1).mean(-1) if weights.shape[-1] > 1 else weights[..., 0, 0]
+        layer, head = map(int, np.unravel_index(before.argmax(), before.shape))
+        chosen[name] = layer, head
+    return chosen
+
+
+def twin_maps(runs: Runs, kind: str, asked: Head | None) -> None:
+    """One head of each twin side by side, and how far those heads look."""
+    words, picker = st.columns([1, 2], vertical_alignment="center")
+    words.markdown(f"**One head of the {STACKS[kind]} in each twin**")
+    layers, count = next(iter(runs.values())).config.sizes[kind]
+    chosen = twin_heads(runs, kind, asked)
+    names: dict[Head | None, str] = {None: "each twin's previous-token head"}
+    for place in itertools.product(range(layers), range(count)):
+        names[place] = f"{labels.head_phrase(*place)} of every twin"
+    with picker:
+        now = None if asked is None else next(iter(chosen.values()))
+        pickers.choose("positions.twin_head", "Head", names, now, "twin_head")
+    with st.container(horizontal=True, gap="small"):
+        for name, run in runs.items():
+            view = near(run, kind, chosen[name], most=CELLS)
+            head_panel(f"map-{name}", heatmap, title(name), view, run, size=MAP, alt=captions.summary(view))
+    profiles = {name: profile(run.trace, kind, chosen[name]) for name, run in runs.items()}
+    reach = min(REACH, max(len(run.source_tokens) for run in runs.values()))
+    span = slice(REACH - reach, (REACH if kind == "decoder" else REACH + reach) + 1)
+    places, titles = np.arange(-REACH, REACH + 1)[span], ("distance, key − query", "weight")
+    failed = [
+        name for name, run in runs.items() if not run.audit((AttentionKind(kind), chosen[name][0])).passed
+    ]
+    panel(
+        "distance",
+        lambda: twin_lines(places, {name: each[span] for name, each in profiles.items()}, titles, title),
+        "Attention by distance, averaged over the rows of those heads; −1 is the previous token"
+        f"{', the ends hold all greater distances' * (reach == REACH)} · {STACKS[kind]}, all twins · "
+        f"{verdict(failed)}",
+        alt="; ".join(
+            f"{title(name)}: {each[REACH - 1]:.2f} on the previous token" for name, each in profiles.items()
+        ),
+    )
+
+
+def profile(trace: AttentionTrace, kind: str, head: Head) -> np.ndarray:
+    """(2 × REACH + 1) mean weight of a row at each distance; far ones count in the ends."""
+    weights = trace.weights(kind, *head)
+    sums, (queries, keys) = np.zeros(2 * REACH + 1), weights.shape
+    for distance in range(1 - queries, keys):
+        sums[min(max(distance, -REACH), REACH) + REACH] += weights.diagonal(distance).sum()
+    return sums / queries
+
+
+def swap(text: str, runs: Runs, asked: tuple[int, int] | None) -> None:
+    """Exchanges two words, and shows which encoders and translations notice."""
+    st.markdown("##### Exchange two words: which encodings notice?")
+    tokens = next(iter(runs.values())).source_tokens
+    words = [word.text for word in words_of(tokens)]
+    if len(words) < 2:
+        inform("The sentence needs two words.")
+        return
+    last = len(words) - 1
+    one, other = (fitted("word", each, last) for each in asked or (min(1, last), min(5, last)))
+    if one == other:
+        one = 0 if other else 1
+    left, right = st.columns(2, gap="large")
+    take: list[Callable[[int], object]] = [
+        lambda to: session.change(swap=(to, other)),
+        lambda to: session.change(swap=(one, to)),
+    ]
+    ends = zip(left.columns(2), ("First word", "Second word"), (one, other), take, strict=True)
+    for i, (box, label, at, chosen) in enumerate(ends):
+        with box:
+            named = options.words(words)
+            pickers.choose(f"positions.swap.{i}", label, named, at, chosen, texts=True, labelled=True)
+    swapped: dict[str, Swapped] = again(
+        runs, ("swap", text, one, other), lambda model: swap_words(model, text, one, other)
+    )
+    if not swapped:
+        return
+    changes, alt = spread({name: np.asarray(each.change) for name, each in swapped.items()}, 2)
+    with left:
+        panel(
+            "swap",
+            lambda: dots(changes, "change of the output, share of its length", title, 2),
+            "Two words exchanged: change of each word's encoder output; dot: mean, line: smallest to "
+            "largest over "
+            f"{len(tokens)} tokens. 0 means that the encoder does not notice",
+            alt=alt,
+        )
+    rows = [{"twin": title(name), "translation now": each.translation.text} for name, each in swapped.items()]
+    right.dataframe(rows, hide_index=True, width="stretch")
+
+
+def move(text: str, runs: Runs, offset: int, asked: Head | None) -> None:
+    """Lets the sentence start later, and shows which twins change their weights."""
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown("##### Move the sentence: which maps move?")
+        label = "Start this many positions later (nothing stands before the sentence)"
+        pickers.slide("positions.offset", label, offset, "offset", ends=(0, max(200, offset)))
+        moved = again(
+            runs,
+            ("move", text, offset),
+            lambda model: (encode_moved(model, text, offset), encode_moved(model, text, 0)),
+        )
+    if not moved:
+        return
+    layers = range(next(iter(runs.values())).config.sizes["encoder"][0])
+    gaps = {
+        name: np.stack([np.abs(there.weights("encoder", i) - here.weights("encoder", i)) for i in layers])
+        for name, (there, here) in moved.items()
+    }
+    changes, alt = spread({name: gap.max((-2, -1)) for name, gap in gaps.items()}, 3)
+    failed = [name for name, traces in moved.items() if not all(each.audit().passed for each in traces)]
+    if offset:
+        still = ", ".join(title(name) for name, each in changes.items() if each.high < SAME)
+        moving = ", ".join(title(name) for name, each in changes.items() if each.high >= SAME)
+        left.markdown(f"The maps move in {moving or 'none'}, and stay the same in {still or 'none'}.")
+    with right:
+        panel(
+            "shift",
+            lambda: dots(changes, "change of an attention weight", title, 3),
+            f"The sentence at positions {offset + 1}, {offset + 2}, … instead of 1, 2, …: change of the "
+            "encoder's "
+            "weights; dot: mean of the largest change in each head, line: smallest to largest head. 0 "
+            "means that "
+            f"only distances count · {verdict(failed)}",
+            alt=alt,
+        )
+    if not offset:
+        return
+    st.markdown("**One head of the encoder in each twin: moved (A) − in place (B)**")
+    heads, tokens = twin_heads(runs, "encoder", asked), next(iter(runs.values())).source_tokens
+    rows, shown = tokens[: len(tokens)], slice(*window_around(len(tokens), 0, CELLS))
+    end = scale_end(max(float(gaps[name][heads[name]].max()) for name in moved))
+    with st.container(horizontal=True, gap="small"):
+        for name, traces in moved.items():
+            first, second = (each.weights("encoder", *heads[name])[shown, shown] for each in traces)
+            gap, names = gaps[name][heads[name]], rows[shown]
+            panel(
+                f"moved-{name}",
+                partial(
+                    difference_map,
+                    *(first, second, np.ones(first.shape, bool), names, names, gap.sum(1)[shown] / 2),
+                    *(end, ("query", "key"), MAP, labels.ROOM),
+                ),
+                f"{labels.head_phrase(*heads[name])} · weights moved by {offset} − in place, from "
+                f"−{end:.1f} to "
+                f"{end:.1f}; largest {gap.max():.3f}; TV: total variation distance of a whole row · "
+                f"{verdict([name] * (name in failed))}",
+                heading=f"**{title(name)}**",
+                place=st.container(width=MAP, gap="xsmall"),
+            )
