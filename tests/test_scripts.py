@@ -23,7 +23,6 @@ LOADED = {
     ),
     PAGE: (
         "explorer/app/controls/slots.py",
-        "explorer/app/views/inside/contents.py",
         "explorer/app/shell/menu.py",
         "explorer/linked/living/scripts.py",
         "static/README.md",

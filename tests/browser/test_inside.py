@@ -11,19 +11,12 @@ from .conftest import PATIENCE, Visitor, box_of, case_link
 
 PAGE = "inside_a_head"
 KEYS = "[data-picture=keys]"
-LAST = "block"
-FILLED = f"document.querySelector('[data-picture={LAST}][data-drawn]')"
-TOP = "(name) => document.querySelector(`.st-key-inside-section-${name}`).getBoundingClientRect().top"
-STUCK = """() => {
-  const box = (name) => document.querySelector(name).getBoundingClientRect();
-  const [list, view] = [box(".con"), box(".lv-count")];
-  return list.top >= 0 && list.bottom <= 60 && view.top >= list.bottom - 1 && view.bottom <= innerHeight / 2;
-}"""
+FILLED = "document.querySelector('.pic[data-drawn]')"
 
 
-def opened(visitor: Visitor, **params: str) -> None:
-    """Opens the page and waits for its last figure."""
-    visitor.open(PAGE, section="all", **params)
+def opened(visitor: Visitor, section: str, **params: str) -> None:
+    """Opens a step and waits for a figure."""
+    visitor.open(PAGE, section=section, **params)
     visitor.until(FILLED)
 
 
@@ -40,40 +33,40 @@ def hover(visitor: Visitor, picture: str, across: float, down: float) -> str:
 def test_a_step_draws_what_depends_on_it_and_hovering_shows_products(
     visitor: Visitor, tmp_path: Path
 ) -> None:
-    opened(visitor, **case_link("copy", step="1"))
-    visitor.until("document.querySelector('.stMain').innerText.includes('step 1 ·')")
+    opened(visitor, "heads", **case_link("copy", step="1"))
+    visitor.until("document.querySelectorAll('.pic[data-drawn]').length === 4")
     times = "[...document.querySelectorAll('.pic')].map((e) => [e.dataset.picture, Number(e.dataset.drawn)])"
     before = dict(visitor.page.evaluate(times))
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("ArrowRight")
-    visitor.until("document.querySelector('.stMain').innerText.includes('step 2 ·')")
-    visitor.until(f"Number(document.querySelector('[data-picture={LAST}]').dataset.drawn) > {before[LAST]}")
+    visitor.until(
+        f"Number(document.querySelector('[data-picture=stream]').dataset.drawn) > {before['stream']}"
+    )
     after = dict(visitor.page.evaluate(times))
-    assert {name for name in before if after[name] == before[name]} >= {"weights", "output matrix"}
+    assert {name for name in before if after[name] == before[name]} == {"output matrix"}
     visitor.until("location.search.includes('step=2')")
+    opened(visitor, "products", **case_link("copy", step="2"))
     text = hover(visitor, KEYS, 0.2, 1.5 / (len(CASES["copy"].source_tokens) + 1.5))
     assert "two, dimension " in text
     number = text.rsplit("=", 1)[1].replace("−", "-").split()[0]
     q, k = (part.split()[-1].replace("−", "-") for part in text.rsplit("=", 1)[0].split("×"))
     assert float(q) * float(k) == pytest.approx(float(number), abs=0.1)
-    export_holds_the_step(visitor, tmp_path / "scores.svg")
-
-
-def export_holds_the_step(visitor: Visitor, path: Path) -> None:
-    """Saves the figure of the weights, which names the second step."""
+    opened(visitor, "weights", **case_link("copy", step="1"))
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowRight")
     visitor.until("document.querySelector('[data-slot=\"weights.figures\"]').innerText.includes('step 2 ·')")
     visitor.page.locator(".st-key-inside-section-weights").get_by_role("button", name="export").click()
     visitor.page.wait_for_selector(".export-row button", timeout=PATIENCE)
     with visitor.page.expect_download(timeout=PATIENCE) as waiting:
         visitor.page.locator(".export-row").get_by_role("button", name="SVG", exact=True).click()
-    waiting.value.save_as(path)
-    text = path.read_text()
+    waiting.value.save_as(tmp_path / "scores.svg")
+    saved = (tmp_path / "scores.svg").read_text()
     for part in ("softmax", "step 2", "amber negative", "verified"):
-        assert part in text, part
+        assert part in saved, part
 
 
 def test_steps_back_show_the_same_step_above_and_below_the_cursor(visitor: Visitor) -> None:
-    opened(visitor, **case_link("copy", step="4", kind="decoder", key="1"))
+    opened(visitor, "products", **case_link("copy", step="4", kind="decoder", key="1"))
     for step in (3, 2, 1):
         visitor.page.click(".lv-button[aria-label='One back']")
         visitor.until(f"document.querySelector('.lv-count').innerText.includes('step {step} of')")
@@ -81,22 +74,8 @@ def test_steps_back_show_the_same_step_above_and_below_the_cursor(visitor: Visit
         assert visitor.page.locator(".stException, .stAlert").count() == 0
 
 
-def test_the_list_jumps_and_the_cursor_stays_on_the_screen_and_works(visitor: Visitor) -> None:
-    opened(visitor, **case_link("copy", step="2"))
-    assert visitor.page.get_attribute(".con-link[data-section=input]", "aria-current") == "true"
-    for name in ("sum", "heads", "block", "matrix"):
-        visitor.page.click(f".con-link[data-section={name}]")
-        visitor.until(f"document.querySelector('.con-link[data-section={name}]').ariaCurrent === 'true'")
-        visitor.until(f"({STUCK})()")
-        bottom = visitor.read("document.querySelector('.lv').getBoundingClientRect().bottom")
-        assert bottom <= visitor.read(TOP, name) < 400
-    visitor.page.click(".lv-button[aria-label='One forward']")
-    visitor.until("document.querySelector('[data-slot=\"sum.figures\"]').innerText.includes('step 3 ·')")
-    visitor.until(f"({STUCK})()")
-
-
 def test_the_notation_changes_the_symbols_and_stays_in_the_address(visitor: Visitor) -> None:
-    opened(visitor, **case_link("copy", step="2"))
+    opened(visitor, "path", **case_link("copy", step="2"))
     drawing = "document.querySelector('[data-picture=drawing] .pic-labels').textContent"
     assert "w = " in visitor.read(drawing)
     visitor.page.get_by_role("combobox", name="Notation").click()
@@ -115,7 +94,7 @@ def test_the_notation_changes_the_symbols_and_stays_in_the_address(visitor: Visi
 
 def test_other_arithmetic_is_called_what_if_and_does_not_scroll_sideways_on_a_phone(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
-    opened(visitor, **case_link("copy", step="2", kind="decoder", what_if="no-scale"))
+    opened(visitor, "weights", **case_link("copy", step="2", kind="decoder", what_if="no-scale"))
     visitor.until("document.querySelector('.stMain').innerText.includes('what if: weight')")
     visitor.until(
         "document.querySelectorAll('[data-picture=saturation] .scatterlayer .js-line').length === 2"
@@ -126,5 +105,3 @@ def test_other_arithmetic_is_called_what_if_and_does_not_scroll_sideways_on_a_ph
     assert "not verified" not in text
     for box in ("document.documentElement", "document.querySelector('.stMain')"):
         assert visitor.read(f"{box}.scrollWidth") <= 390
-    visitor.page.click(".con-link[data-section=weights]")
-    visitor.until(f"({STUCK})()")

@@ -12,7 +12,8 @@ from inside_page import KINDS, PAGE, charts, equal, line, pictures, told
 from random_models import random_config, random_model
 from streamlit.testing.v1 import AppTest
 
-from explorer.app.views.inside.contents import SECTIONS, WHAT_IF
+from explorer.app.sections.inside.steps import CHANGED, STEPS
+from explorer.app.sections.inside.what_if import WHAT_IF
 from transformer.storage.directory import save_checkpoint
 from transformer.translator import Translator
 
@@ -43,10 +44,9 @@ def twins(own_models: Path, translator: Translator) -> None:
 @pytest.mark.parametrize("rule", ADDED)
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
 def test_what_an_encoding_adds_is_in_the_formula_and_in_the_numbers(rule: str, kind: str):
-    at = run(PAGE, section="all", model=rule, kind=kind, step="3", source="3")
+    at = run(PAGE, section="weights", model=rule, kind=kind, step="3", source="3")
     assert f"B_{{ij}} = {ADDED[rule]}" in formulas(at)
     assert "+ B_i" in formulas(at)
-    assert "+ B" in formulas(at)
     assert ("M_{ij}" in formulas(at)) == (kind == "decoder")
     scores = charts(at)["scores"]
     equal(line(scores, "÷ √d_k") + line(scores, "+ position"), line(scores, "score"))
@@ -58,7 +58,7 @@ def test_what_an_encoding_adds_is_in_the_formula_and_in_the_numbers(rule: str, k
 
 @pytest.mark.usefixtures("twins")
 def test_cross_attention_of_a_relative_encoding_adds_nothing():
-    at = run(PAGE, section="all", model="alibi", kind="cross", step="3")
+    at = run(PAGE, section="weights", model="alibi", kind="cross", step="3")
     assert "B_" not in formulas(at)
     assert "M_" not in formulas(at)
     assert "Positions add nothing inside cross-attention" in told(at)
@@ -66,9 +66,10 @@ def test_cross_attention_of_a_relative_encoding_adds_nothing():
 
 @pytest.mark.usefixtures("twins")
 def test_a_rotation_is_written_and_the_turned_vectors_give_the_product():
-    at = run(PAGE, section="all", model="rotary", kind="encoder", source="3", key="5")
+    link = {"model": "rotary", "kind": "encoder", "source": "3", "key": "5"}
+    at = run(PAGE, section="weights", **link)
     assert r"\tilde q_i = q_i R_i" in formulas(at)
-    vectors = charts(at)["vectors"]
+    vectors = charts(run(PAGE, section="projections", **link))["vectors"]
     names = [each["name"] for each in vectors["data"]]
     turned = [strip(vectors, name) for name in names if "turned" in name]
     assert len(turned) == 2
@@ -78,12 +79,15 @@ def test_a_rotation_is_written_and_the_turned_vectors_give_the_product():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_notation_changes_the_symbols_and_none_of_the_numbers(kind: str):
-    paper = run(PAGE, section="all", model="random", kind=kind, step="3", source="3")
-    lecture = run(PAGE, section="all", model="random", kind=kind, step="3", source="3", notation="lecture")
-    assert "head = " not in formulas(lecture).replace(r"\mathrm{head} = \mathrm{softmax}", "")
-    assert r"\hat\alpha" in formulas(lecture)
-    assert r"\alpha" not in formulas(paper)
-    own, other = charts(paper), charts(lecture)
+    link = {"model": "random", "kind": kind, "step": "3", "source": "3"}
+    own, other = {}, {}
+    for step in ("path", "weights", "sum"):
+        paper, lecture = (run(PAGE, section=step, notation=name, **link) for name in ("paper", "lecture"))
+        assert "head = " not in formulas(lecture).replace(r"\mathrm{head} = \mathrm{softmax}", "")
+        assert r"\hat\alpha" in formulas(lecture)
+        assert r"\alpha" not in formulas(paper)
+        own |= charts(paper)
+        other |= charts(lecture)
     np.testing.assert_array_equal(strip(own["sum"], "head, all keys"), strip(other["sum"], "b, all keys"))
     np.testing.assert_array_equal(line(own["scores"], "softmax"), line(other["scores"], "softmax"))
     boxes = " ".join(each["text"] for each in other["drawing"]["layout"]["annotations"])
@@ -92,42 +96,44 @@ def test_the_notation_changes_the_symbols_and_none_of_the_numbers(kind: str):
 
 
 def test_the_switch_of_the_notation_goes_into_the_address():
-    at = run(PAGE, section="all", model="random")
+    at = run(PAGE, section="weights", model="random")
     assert "notation" not in at.query_params
     next(each for each in at.selectbox if each.label == "Notation").select("lecture").run()
     assert at.query_params["notation"] == "lecture"
     assert r"\hat\alpha" in formulas(at)
 
 
-def test_every_section_of_the_list_is_on_the_page():
-    at = run(PAGE, section="all", model="random", what_if="hard")
-    assert keys(at) == {*SECTIONS, WHAT_IF}
-    headings = re.findall(r"##### (\d+) · (.*)", "\n".join(each.value for each in at.markdown))
-    assert headings == [(str(i), each.title) for i, each in enumerate(SECTIONS.values(), start=1)]
-
-
-def test_every_figure_says_what_its_colours_mean():
-    at = run(PAGE, section="all", model="random", what_if="no-scale")
-    without = {each["name"] for each in pictures(at) if not each["legends"]}
-    assert without == {"drawing", "saturation"}
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_has_its_heading_a_next_one_and_figures_that_say_what_colours_mean(step: str):
+    at = run(PAGE, section=step, model="random", what_if="no-scale")
+    assert keys(at) == {step, *([WHAT_IF] if step in CHANGED else [])}
+    place = [*STEPS].index(step)
+    assert f"##### {place + 1} · {STEPS[step].title}" in [each.value for each in at.markdown]
+    following = [STEPS[name].title.lower() for name in [*STEPS][place + 1 : place + 2]]
+    labels = [each.label for each in at.button if each.label.startswith("Next step")]
+    assert labels == [f"Next step: {each}" for each in following]
     for each in pictures(at):
         assert each["alt"]
+        assert bool(each["legends"]) == (each["name"] not in {"drawing", "saturation"})
         assert (each["badge"] is None) == (each["name"] == "saturation")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_reason_for_the_root_is_measured_on_this_head(kind: str):
-    at = run(PAGE, section="all", model="copy", kind=kind, step="2", source="2")
+    at = run(PAGE, section="weights", model="copy", kind=kind, step="2", source="2")
     text = str(slots(at)["weights.divide"]["text"])
     found = re.search(r"over its ([\d,]+) pairs.*the variance ([\d.]+), and ([\d.]+) after", text)
     products, divided = float(found.group(2)), float(found.group(3))
-    d_head = len(strip(charts(at)["vectors"], "q"))
+    vectors = charts(run(PAGE, section="projections", model="copy", kind=kind, step="2", source="2"))[
+        "vectors"
+    ]
+    d_head = len(strip(vectors, "q"))
     assert divided == pytest.approx(products / d_head, abs=0.01 + 0.1 / d_head)
 
 
 @pytest.mark.parametrize("model", ["random", "copy"])
 def test_the_reader_of_the_sum_is_the_one_of_the_model_s_norm(model: str):
-    at = run(PAGE, section="all", model=model)
+    at = run(PAGE, section="heads", model=model)
     pre = "pre-norm" in pictures(at)[0]["caption"]
     assert ("reads LayerNorm(sum)" in told(at)) == pre
     assert (r"\mathrm{stream}' = \mathrm{LayerNorm}(\mathrm{sum})" in formulas(at)) != pre

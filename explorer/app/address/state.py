@@ -73,10 +73,7 @@ PARTS = (
 """Parts of the model on the page Anatomy."""
 
 
-STEPS = (
-    *("input", "projections", "path", "products", "weights", "sum"),
-    *("matrix", "heads", "stream", "block", "all", "build"),
-)
+STEPS = ("path", "projections", "products", "weights", "sum", "heads", "build")
 """The steps of the page Inside a head."""
 
 
@@ -170,7 +167,7 @@ class State:
     # how a whole word is taken away from one layer on that page
     way: str = own(one_of("hidden", "zeroed", "mean"), "hidden")
     key: int | None = own(POSITION)  # the key that "Inside a head" shows in self-attention
-    section: str | None = own(one_of(*STEPS))  # the step that "Inside a head" shows, or `all` of them
+    section: str | None = own(one_of(*STEPS))  # the step that "Inside a head" shows
     # the alternative arithmetic on "Inside a head", and its number: a temperature, a radius, a head (from 0)
     what_if: WhatIf | None = own(ARITHMETIC)
     goal: str = own(one_of(*GOALS), "copy")  # what a built query is to do: `copy` one key, `average` two

@@ -17,7 +17,6 @@ from explorer.app.server.source import Source, per_model
 from explorer.app.server.stores import declare, held, kept
 from explorer.lenses.heads.first_heads import Grid, grid
 from explorer.lenses.heads.statistics import sentence_totals
-from explorer.lenses.inside.block import Block, open_block
 from explorer.lenses.inside.inside import InsideHead, look_inside
 from explorer.lenses.measures.stream import Tell
 from explorer.lenses.targets.filters import FilteredStep, filtered_steps
@@ -29,7 +28,7 @@ from explorer.lenses.what_if.build import Pair, Plane, plane_of
 from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import Translation, Translator
 from transformer.batches import run_batch
-from transformer.config import AttentionKind, Head, PlacedHead, Side
+from transformer.config import AttentionKind, Head, PlacedHead
 from transformer.decoding import SearchRules
 from transformer.interventions import Intervention
 from transformer.sampling import Draws, draw
@@ -87,11 +86,6 @@ def _copies(
     _opened: Opened, _place: PlacedHead, _row: int, pair: Pair, *, found: Plane
 ) -> tuple[Tensor, Tensor]:
     return found.copying(), replace(found, pair=(pair[1], pair[0])).copying()
-
-
-def block(opened: Opened, side: Side, layer: int, position: int) -> Block:
-    """One layer (from 0) of a stack at one token (from 0), sub-layer by sub-layer."""
-    return open_block(opened.source.translator().model, retraced(opened), side, layer, position)
 
 
 @per_run(8, held)

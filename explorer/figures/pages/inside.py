@@ -10,9 +10,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, style
-from explorer.figures.base.shape import HeadLike
 from explorer.figures.base.strips import frame, largest, signed
-from explorer.figures.maps.heatmap import hatching, levels
+from explorer.figures.maps.heatmap import hatching
 
 NUMBERS_UP_TO = 18
 STRONG = 0.75
@@ -118,54 +117,6 @@ def _line(kind: str, row: LedgerRow, place: float, mask: np.ndarray) -> dict[str
     scale = [(0.0, style.rgba(hue, style.FAINTEST)), (1.0, style.rgba(hue, 1))]
     cells = {"type": "heatmap", "z": values[None].astype(np.float32), "zmin": 0, "zmax": 1}
     return cells | {"colorscale": scale, "showscale": False} | shared
-
-
-# --- the matrix form ----------------------------------------------------------------------------------------
-
-
-def form_spec(
-    view: HeadLike,  # the head; at most 64 x 64 cells
-    row: int,  # the query to frame, in the window
-    columns: bool = False,  # whether the queries are in columns
-    size: int = 250,  # width and height in px
-) -> dict[str, Any]:
-    """The whole head as a matrix, with queries in rows, or in columns as some books write it."""
-    weights, mask = (view.weights.T, view.mask.T) if columns else (view.weights, view.mask)
-    queries, keys = labels.ticks(view.query_tokens), labels.ticks(view.key_tokens)
-    down, along = (keys, queries) if columns else (queries, keys)
-    cells = {
-        "type": "heatmap",
-        "z": levels(weights, mask),
-        "zmin": 0,
-        "zmax": 255,
-        "colorscale": style.scale(view.kind),
-        "showscale": False,
-        "customdata": weights.astype(np.float32),
-        "hovertemplate": "%{y} · %{x}: weight %{customdata:.3f}<extra></extra>",
-    }
-    hatched = hatching(mask)
-    ring = frame(row - 0.5, row + 0.5, -0.5, len(down) - 0.5)
-    if not columns:
-        ring = frame(-0.5, len(along) - 0.5, row - 0.5, row + 0.5)
-    longest = max(len(along), len(down))
-    across = {**style.token_axis(along, size, longest), "side": "top"}
-    across |= {"tickangle": -90, "constrain": "domain"}
-    rows = {**style.token_axis(down, size, longest), "range": [len(down) - 0.5, -0.5], "scaleanchor": "x"}
-    layout = {
-        "xaxis": across | {"constraintoward": "left"},
-        "yaxis": rows | {"constrain": "domain", "constraintoward": "top"},
-        "shapes": [ring],
-        "width": size,
-        "height": size,
-        "margin": {"l": 76, "t": 76, "r": 4, "b": 4},
-        "dragmode": False,
-    }
-    return style.spec([cells] if hatched is None else [cells, hatched], layout)
-
-
-def form(view: HeadLike, row: int, columns: bool = False, size: int = 250) -> go.Figure:
-    """`form_spec` as a figure."""
-    return style.figure(form_spec(view, row, columns, size))
 
 
 def saturation_spec(

@@ -37,7 +37,7 @@ TWINS_ARE = (
     "only in their encoding; the post-norm twin differs in the place of its LayerNorm, its learning rate and "
     "warm-up. All translate greedily. What enters your own model is the first column of *The whole model*."
 )
-MAP, CELLS = 258, 32
+MAP, CELLS = 228, 32
 """Px and most tokens of a twin's map."""
 REACH = 20
 """Largest distance with its own entry; larger ones are added to the ends."""

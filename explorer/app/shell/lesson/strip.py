@@ -37,7 +37,7 @@ _STYLE = """
 .st-key-lesson-next a { background: rgb(128 128 128 / .28); }
 .st-key-lesson-head > :first-child { flex: 1 1 auto; }
 @media (min-width: 641px) and (min-height: 801px) {
-  .stMainBlockContainer:not(:has(.lv-home, .con)) :is(.st-key-lesson, :has(> .st-key-lesson)) {
+  .stMainBlockContainer:not(:has(.lv-home)) :is(.st-key-lesson, :has(> .st-key-lesson)) {
     position: sticky; top: 0; z-index: 50;
   }
 }

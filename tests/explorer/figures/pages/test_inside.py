@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-from head_views import decoder_view
 
-from explorer.figures.pages.inside import LedgerRow, form_spec, ledger_spec, saturation_spec
+from explorer.figures.pages.inside import LedgerRow, ledger_spec, saturation_spec
 
 WEIGHTS = np.array([0.05, 0.4, 0.1, 0.2, 0.25, 0.0])
 MASK = np.array([True] * 5 + [False])
@@ -45,15 +44,6 @@ def test_long_rows_write_no_numbers_but_name_every_key_under_the_pointer():
     spec = ledger_spec("cross", many, np.ones(64, dtype=bool), [LedgerRow("q·k", np.zeros(64))])
     assert [each["type"] for each in spec["data"]] == ["heatmap"]
     assert len(spec["data"][0]["text"][0]) == 64
-
-
-def test_the_matrix_in_columns_is_the_one_in_rows_transposed():
-    view = decoder_view(5)
-    in_rows, in_columns = form_spec(view, 3), form_spec(view, 3, columns=True)
-    np.testing.assert_array_equal(in_rows["data"][0]["customdata"], view.weights)
-    np.testing.assert_array_equal(in_columns["data"][0]["customdata"], view.weights.T)
-    assert in_rows["layout"]["xaxis"]["ticktext"] == in_columns["layout"]["yaxis"]["ticktext"]
-    assert (in_rows["layout"]["shapes"][0]["y0"], in_columns["layout"]["shapes"][0]["x0"]) == (2.5, 2.5)
 
 
 def test_curves_of_saturation_carry_their_marks():

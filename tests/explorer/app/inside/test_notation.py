@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from explorer.app.views.inside.notation import NAMES, notation
+from explorer.app.sections.inside.notation import NAMES, notation
 
 
 def test_the_paper_writes_rows_and_a_lecture_columns_with_shapes_that_fit():

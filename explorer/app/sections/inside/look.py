@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from explorer.app.controls import export, plain
-from explorer.app.controls.slots import Legend, SlotPicture
+from explorer.app.controls.slots import Legend, SlotPicture, signed
+from explorer.app.controls.text import alt
+from explorer.app.sections.inside.notation import Notation
 from explorer.app.server.opened import Opened
-from explorer.app.views.inside.notation import Notation
 from explorer.figures.base import captions, labels, style
+from explorer.figures.base.strips import Strip, largest, strips_spec, vectors_spec
 from explorer.lenses.inside.inside import InsideHead
 from transformer.config import Site
-from transformer.view import AuditReport, HeadMap, HeadView
+from transformer.view import AuditReport, HeadView
 
 EACH_ITS_OWN = "amber negative, purple positive, each line on its own scale"
 ONE_SCALE = "amber negative, purple positive, one scale for all"
@@ -27,7 +29,6 @@ class Look:
 
     opened: Opened  # the sentence
     inside: InsideHead  # the query of the head, with all its keys
-    map: HeadMap  # the head in the window around the cursor
     key: int  # the key under inspection, from 0
     start: int  # the first key that is drawn
     stop: int  # one past the last key that is drawn
@@ -107,7 +108,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class SectionFigure:
+class Figure:
     """A figure and everything that is said of it."""
 
     name: str  # unique on the page
@@ -139,17 +140,51 @@ class SectionFigure:
 
 
 @dataclass(frozen=True)
-class SectionContents:
+class Contents:
     """Contents of a section at a step."""
 
     texts: Mapping[str, str]  # by the place in the section; `text` is the main one
     # by the place in the section; `figures` are the main ones
-    figures: Mapping[str, tuple[SectionFigure, ...]] = field(default_factory=dict)
+    figures: Mapping[str, tuple[Figure, ...]] = field(default_factory=dict)
 
-    @property
-    def drawings(self) -> tuple[SectionFigure, ...]:
-        """All figures, in their order on the page."""
-        return tuple(drawing for each in self.figures.values() for drawing in each)
+
+def length(vector: np.ndarray) -> str:
+    """The length of a vector, as a note at the end of its strip."""
+    return f"length {np.linalg.norm(vector):.2f}"
+
+
+def noted(name: str, vector: np.ndarray, bold: bool = False) -> Strip:
+    """A strip that says how long its vector is."""
+    return Strip(name, vector, length(vector), bold)
+
+
+def strips_figure(
+    name: str,  # unique on the page
+    rows: list[Strip],  # the vectors
+    quantity: str,  # what they are, for the caption
+    joint: bool = False,  # whether they share one scale
+    computed: bool = True,  # whether the model computed them
+) -> Figure:
+    """Vectors as strips."""
+    most = max(largest(row.values) for row in rows) if joint else None
+    legend = signed(most, ONE_SCALE if joint else EACH_ITS_OWN)
+    return Figure(name, strips_spec(rows, joint=joint), quantity, alt(rows), (legend,), computed=computed)
+
+
+def keys_figure(
+    look: Look, name: str, rows: np.ndarray, factors: np.ndarray, letters: tuple[str, str]
+) -> Figure:
+    """A vector of every key that is drawn, one per row; a hover text says what it gives times its factor."""
+    shown = rows[look.keys]
+    total, what = len(look.view.key_tokens), {"k": "keys", "v": "values"}[letters[0]]
+    window = "" if len(shown) == total else f" · keys {labels.count(look.start)}–{look.stop} of {total}"
+    return Figure(
+        name,
+        vectors_spec(shown, look.tokens, factors, letters, look.selected),
+        f"{what}, one per row{window}",
+        f"{what.capitalize()} of {len(shown)} tokens",
+        (signed(largest(shown), ONE_SCALE),),
+    )
 
 
 def proof(audit: AuditReport) -> str:

@@ -1,13 +1,12 @@
-"""The formula of a head as this model computes it: what the positions add, and what the mask hides."""
+"""A head as this model computes it, in formulas: what positions add, what the mask hides."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from explorer.app.address.encodings import ENCODINGS
-from explorer.app.views.inside.look import Look
-from explorer.app.views.inside.notation import Notation
+from explorer.app.sections.inside.look import Look
+from explorer.app.sections.inside.notation import Notation
 from explorer.figures.base import labels
 
 _ROTATED = r"\tilde q_i = q_i R_i,\quad \tilde k_j = k_j R_j"
@@ -21,11 +20,6 @@ _NOTHING_WORDS = {
     "it through the stream.",
 }
 UNDIVIDED = "This model does not divide q·k by √d_k, so that step is left out."
-_CALLED = {
-    "self_attention": r"\mathrm{attention}",
-    "cross_attention": r"\mathrm{cross}",
-    "feed_forward": r"\mathrm{FFN}",
-}
 
 
 @dataclass(frozen=True)
@@ -97,23 +91,7 @@ def terms_of(look: Look) -> Terms:
 def overview(look: Look) -> str:
     """The whole head as one formula, in the notation of the page."""
     terms = terms_of(look)
-    if not look.symbols.columns:
-        return terms.rows()
-    return columns(look)[1]
-
-
-def rows(look: Look) -> tuple[str, ...]:
-    """The projections of all queries and keys, and the head, in rows as in the paper."""
-    source = r"\mathrm{memory}\," if look.kind == "cross" else "X"
-    each = [rf"{name} &= {of}W^{{{name}}}" for name, of in (("Q", "X"), ("K", source), ("V", source))]
-    return aligned(*each), terms_of(look).rows()
-
-
-def columns(look: Look) -> tuple[str, ...]:
-    """The same in columns, as lectures write it."""
-    own = "X" if look.kind == "cross" else "I"
-    each = [rf"{name} &= W^{{{name.lower()}}}{of}" for name, of in (("Q", own), ("K", "I"), ("V", "I"))]
-    return aligned(*each), aligned(*terms_of(look).columns(), r"O &= V \hat A")
+    return aligned(*terms.columns(), r"O &= V \hat A") if look.symbols.columns else terms.rows()
 
 
 def joined(symbols: Notation, biases: bool) -> tuple[str, ...]:
@@ -129,33 +107,6 @@ def joined(symbols: Notation, biases: bool) -> tuple[str, ...]:
         rf"\mathrm{{all}} = \mathrm{{Concat}}({out}_1, \dots, {out}_h)",
         rf"\mathrm{{update}} = \mathrm{{all}}\,{matrix}{bias}",
     )
-
-
-def chain(names: Sequence[str], shape: tuple[int, int]) -> str:
-    """x → z → y, with the shape under each."""
-    return r" \to ".join(rf"\underset{{{shape[0]} \times {shape[1]}}}{{{_primed(name)}}}" for name in names)
-
-
-def steps(
-    names: Sequence[str],  # of the points of the chain
-    sublayers: Sequence[str],  # the sub-layers between them
-    norm: str,  # `pre` or `post`
-    called: str = "LN",  # short name of the norm
-) -> str:
-    """Every arrow of the chain: the sub-layer, the sum, and the place of the norm."""
-    lines = []
-    for before, after, name in zip(names[:-1], names[1:], sublayers, strict=True):
-        x, memory = _primed(before), (r", \mathrm{memory}" if name == "cross_attention" else "")
-        read = x if norm == "post" else rf"\mathrm{{{called}}}({x})"
-        total = rf"{x} + {_CALLED[name]}({read}{memory})"
-        lines.append(
-            rf"{_primed(after)} &= " + (rf"\mathrm{{{called}}}({total})" if norm == "post" else total)
-        )
-    return aligned(*lines)
-
-
-def _primed(name: str) -> str:
-    return name.replace("′", "'")
 
 
 def aligned(*lines: str) -> str:

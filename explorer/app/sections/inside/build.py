@@ -13,11 +13,11 @@ from explorer.app.address import State, session
 from explorer.app.address.state import KINDS
 from explorer.app.controls import options, panel, part, pickers, plain, seen
 from explorer.app.maps.looking import cells_of
+from explorer.app.sections.inside.arithmetic import BADGE
+from explorer.app.sections.inside.look import length
 from explorer.app.server import per_run
 from explorer.app.server.opened import Opened
 from explorer.app.shell.lesson import strip
-from explorer.app.views.inside.arithmetic import BADGE
-from explorer.app.views.inside.vectors import length
 from explorer.figures.base import captions, labels
 from explorer.figures.base.strips import Strip, strips
 from explorer.figures.pages.build import built_row, key_plane

@@ -11,8 +11,7 @@ from explorer.app.address import session
 from explorer.app.address.kinds import WhatIf
 from explorer.app.controls import inform, options, pickers
 from explorer.app.controls.slots import slot
-from explorer.app.server import per_run
-from explorer.app.views.inside.arithmetic import (
+from explorer.app.sections.inside.arithmetic import (
     ARITHMETIC,
     BADGE,
     RADII,
@@ -21,13 +20,15 @@ from explorer.app.views.inside.arithmetic import (
     offered,
     usual,
 )
-from explorer.app.views.inside.contents import WHAT_IF
-from explorer.app.views.inside.look import Look, SectionContents, SectionFigure
+from explorer.app.sections.inside.look import Contents, Figure, Look
+from explorer.app.server import per_run
 from explorer.figures.base import labels
 from explorer.figures.pages.inside import saturation_spec
 from explorer.lenses.inside.inside import InsideHead
 from explorer.lenses.what_if import arithmetic as what_if
 
+WHAT_IF = "what-if"
+"""Names the slots of the switches."""
 _FACTORS = np.geomspace(1 / 8, 8, 61)
 _OWN = "the model's arithmetic"
 
@@ -114,7 +115,7 @@ def _partner(look: Look, head: int) -> InsideHead:
     return per_run.inside(look.opened, look.kind, chosen, look.inside.row)
 
 
-def told(look: Look, asked: WhatIf | None, found: Outcome | None) -> SectionContents | None:
+def told(look: Look, asked: WhatIf | None, found: Outcome | None) -> Contents | None:
     """Difference that the other arithmetic makes for this query; None if the model's own is chosen."""
     if found is None:
         return None
@@ -125,7 +126,7 @@ def told(look: Look, asked: WhatIf | None, found: Outcome | None) -> SectionCont
         "head; nothing after the head is computed again."
     )
     curve = () if found.factor is None else (_curve(look, found.factor),)
-    return SectionContents({"text": text, "table": _table(look, name, found)}, {"figures": curve})
+    return Contents({"text": text, "table": _table(look, name, found)}, {"figures": curve})
 
 
 def _table(look: Look, name: str, found: Outcome) -> str:
@@ -149,7 +150,7 @@ def _table(look: Look, name: str, found: Outcome) -> str:
     )
 
 
-def _curve(look: Look, factor: float) -> SectionFigure:
+def _curve(look: Look, factor: float) -> Figure:
     scores, mask = look.view.scores[0].astype(np.float64), look.view.mask[0]
     found = [what_if.saturation(what_if.softmax(scores * each, mask), mask) for each in _FACTORS]
     symbols = look.symbols
@@ -157,7 +158,7 @@ def _curve(look: Look, factor: float) -> SectionFigure:
         ("largest weight", np.array([each.largest for each in found])),
         (f"gradient ‖∂{symbols.weight}/∂{symbols.score}‖", np.array([each.gradient for each in found])),
     ]
-    return SectionFigure(
+    return Figure(
         "saturation",
         saturation_spec(_FACTORS, curves, [("the model", 1.0), ("what if", factor)]),
         f"softmax of this row's scores times a factor; {BADGE}, except at 1",

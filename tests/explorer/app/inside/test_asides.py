@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from explorer.app.views.inside.asides import measured, shifted, why_divide, why_subtract
+from explorer.app.sections.inside.asides import measured, shifted, why_divide, why_subtract
 from explorer.lenses.inside.spread import ProductSpread
 
 SEEN = np.ones(3, dtype=bool)

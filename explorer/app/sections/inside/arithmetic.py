@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from explorer.app.controls import plain
-from explorer.app.views.inside.asides import measured
-from explorer.app.views.inside.notation import Notation
+from explorer.app.sections.inside.asides import measured
+from explorer.app.sections.inside.notation import Notation
 from explorer.figures.base import captions, labels
 from explorer.figures.pages.inside import LedgerRow
 from explorer.figures.pages.lecture import Symbols

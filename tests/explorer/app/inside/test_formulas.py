@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from explorer.app.views.inside import formulas
-from explorer.app.views.inside.formulas import Terms
+from explorer.app.sections.inside.formulas import Terms
 
 
 def test_a_plain_head_is_the_paper_s_formula():
@@ -32,15 +31,3 @@ def test_a_rotation_marks_queries_and_keys_and_never_values():
     assert r"\tilde Q \tilde K" in terms.rows()
     assert r"\tilde V" not in terms.rows()
     assert r"\tilde q_i = q_i R_i" in terms.defined()[0]
-
-
-def test_a_post_norm_layer_normalises_the_sum_and_a_pre_norm_layer_the_input():
-    names, sublayers = ("x", "z", "z′", "y"), ("self_attention", "cross_attention", "feed_forward")
-    post, pre = (formulas.steps(names, sublayers, norm) for norm in ("post", "pre"))
-    assert r"z &= \mathrm{LN}(x + \mathrm{attention}(x))" in post
-    assert r"z' &= z + \mathrm{cross}(\mathrm{LN}(z), \mathrm{memory})" in pre
-    assert r"y &= z' + \mathrm{FFN}(\mathrm{LN}(z'))" in pre
-
-
-def test_a_chain_carries_one_shape_under_every_letter():
-    assert formulas.chain(("x", "z", "y"), (7, 256)).count(r"7 \times 256") == 3
