@@ -17,7 +17,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from explorer.lenses.measures.agreement import Agreement, agreement
     from explorer.lenses.measures.alti import Shares, alti
     from explorer.lenses.measures.attribution import Attribution, attribution, by_source
     from explorer.lenses.measures.carried import Carried, carried, carried_together
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from explorer.lenses.what_if.two_runs import compare_runs
 
 __all__ = [
-    "Agreement",
     "Attribution",
     "Carried",
     "Cut",
@@ -41,7 +39,6 @@ __all__ = [
     "Shares",
     "UnmeasuredError",
     "Writer",
-    "agreement",
     "alti",
     "attribution",
     "by_source",
@@ -60,7 +57,6 @@ __all__ = [
 ]
 
 _MODULES = {
-    "measures.agreement": ("Agreement", "agreement"),
     "measures.alti": ("Shares", "alti"),
     "measures.attribution": ("Attribution", "attribution", "by_source"),
     "measures.carried": ("Carried", "carried", "carried_together"),

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -72,6 +73,14 @@ def run(page: str = "app.py", **params: str | list[str]) -> AppTest:
         at.switch_page(page)
     assert not at.run().exception
     return at
+
+
+def functions(page: str) -> dict[str, Any]:
+    """What the script of a page defines, without opening the page."""
+    source, _, _ = (ROOT / page).read_text().rpartition("\nopened = ")
+    names: dict[str, Any] = {"__name__": page}
+    exec(compile(re.sub(r"with for_pytorch\(.*\):", "if True:", source), page, "exec"), names)
+    return names
 
 
 def click_menu(at: AppTest, page: str) -> AppTest:

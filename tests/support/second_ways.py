@@ -155,11 +155,16 @@ def words(b: Bench, kind: str, way: str, pieces: int | None = None) -> Doubles:
     return np.stack([b.plain.effect(kind, word, way) for word in words], 1)
 
 
+def uniform(mask: np.ndarray) -> np.ndarray:
+    """(queries, keys) the same weight on every key that a query sees."""
+    return (mask / mask.sum(-1, keepdims=True)).astype(np.float32)
+
+
 def rewired(b: Bench, kind: str) -> Doubles:
     def change(place, weights, value, mask):
         if place == (kind, LAYER):
             weights = weights.copy()
-            weights[HEAD] = mask / mask.sum(-1, keepdims=True)
+            weights[HEAD] = uniform(mask)
         return weights @ value
 
     return b.plain.log_probs(change=change) - b.plain.base
@@ -368,7 +373,3 @@ def compared(b: Bench, kind: str) -> Doubles:
         for each in (None, lambda *at: without(*at, "cross", (0, 1, 2), "hidden"))
     )
     return np.stack([(q - p)[np.arange(len(p)), b.plain.target], (np.exp(p) * (p - q)).sum(1)])
-
-
-def ranks(values: Doubles) -> Doubles:
-    return np.argsort(np.argsort(values.ravel()))

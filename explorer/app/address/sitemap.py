@@ -154,23 +154,10 @@ PAGES: dict[str, Page] = {
     ),
     "explanation": Page(
         "Explanation",
-        "A weight, what it carried, and what it did are three numbers.",
+        "Which words a token rests on; a weight, what it carried and what it did are three numbers.",
         "positions",
         icon=":material/balance:",
-        sections={
-            "weights": Entry(
-                "weight and effect",
-                "A weight says how a head mixes values. What the mixture carried, and what became of it, are "
-                "other questions with other answers.",
-            ),
-            "why": Entry(
-                "why this token?",
-                "The model prefers one token to another by a difference of logits. With the σ of every "
-                "norm held fixed, it is a sum, from place to place, back to the source words; so is the "
-                "score q·k of every read on the way.",
-                file="reasons",
-            ),
-        },
+        ways={"why": "why this token?", "shares": "from the source?"},
     ),
     "train_here": Page(
         "Train here",

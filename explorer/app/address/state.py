@@ -164,8 +164,6 @@ class State:
     other: str | None = own(LINE, long=True)
     # the token that a written one is compared with on the page "Is attention an explanation?"
     rival: str | None = own(TEXT)
-    # how a whole word is taken away from one layer on that page
-    way: str = own(one_of("hidden", "zeroed", "mean"), "hidden")
     key: int | None = own(POSITION)  # the key that "Inside a head" shows in self-attention
     section: str | None = own(one_of(*STEPS))  # the step that "Inside a head" shows
     # the alternative arithmetic on "Inside a head", and its number: a temperature, a radius, a head (from 0)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
-
-import numpy as np
 
 from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.per_run import retraced
@@ -14,60 +11,14 @@ from explorer.figures.base.labels import number
 from explorer.lenses.measures.alti import Shares, alti
 from explorer.lenses.measures.attribution import Attribution, attribution, by_source
 from explorer.lenses.measures.carried import Carried, carried
-from explorer.lenses.measures.effect import WAYS, Cut, Effects, Way, effect, on_difference
+from explorer.lenses.measures.effect import WAYS, Cut, Effects, effect, on_difference
 from explorer.lenses.measures.maps import carried_map, effect_in, effect_map, from_runs, shares
-from explorer.lenses.measures.rewired import permuted, rewired, uniform
 from explorer.lenses.measures.stream import Tell, UnmeasuredError, silent
 from explorer.lenses.measures.words import source_words, word_effect
 from transformer import Translation
 from transformer.config import AttentionKind, Head
 from transformer.translator import Translator
 from transformer.view import Array, AuditReport, HeadMap, Window
-
-PERMUTED = 20
-"""Orders of a row's weights that are tried."""
-MOST_CELLS = 160
-"""Cells whose effect is measured at once, each by a pass of its own: about two seconds at most."""
-
-
-class Pair(NamedTuple):
-    """Two keys hidden together."""
-
-    keys: tuple[int, int]  # from 0
-    together: float  # Δ log p, in nats
-    apart: float  # the sum of Δ log p of each alone
-
-
-@dataclass(frozen=True, eq=False)
-class OtherWeights:
-    """Δ log p of a token, in nats, with other weights in the place of a row's own."""
-
-    uniform: float
-    permuted: Array  # (draws,) the row's own weights in another order
-    heads: Array  # (heads,) the weights of each head of the layer; 0 for the head itself
-    maps: Array  # (heads, queries, keys) their weights
-
-
-@dataclass(frozen=True, eq=False)
-class Explained:
-    """Measures of the cells of one head; not a number in rows that were not measured."""
-
-    weights: Array  # (queries, keys)
-    carried: Carried
-    effects: dict[Way, Array]  # (queries, keys) Δ log p, by the way of taking the key away; all for some rows
-    rows: tuple[int, ...]  # the rows for which the effect of a hidden key was measured
-    pair: Pair | None  # the two keys of largest effect, together; None if the row sees fewer than three
-    others: OtherWeights
-
-
-@dataclass(frozen=True, eq=False)
-class WholeWords:
-    """Δ log p of a token without each source word; each array (words,), in nats."""
-
-    words: tuple[str, ...]
-    everywhere: dict[Way, Array]  # in every layer and head, by the way of taking the word away
-    left_out: Array  # not in the text; not a number for `</s>`, or if no word would be left
-    layers: Array  # (layers, words) in all heads of one layer, by one way
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,86 +123,39 @@ def of_cell(
 
 
 @per_run(16)
-def explained(opened: Opened, kind: str, chosen: Head, row: int, step: int, *, tell: Tell) -> Explained:
-    """Measures of a head around a row; the encoder's are about the token of a step.
+def explained(
+    opened: Opened, kind: str, chosen: Head, row: int, step: int, *, tell: Tell
+) -> tuple[Array, Carried, Array]:
+    """Of one query of a head: (keys,) weights, what the head carried, and (keys,) effects in nats.
+
+    The encoder's effects are about the token of a step, others about the one that the query predicts.
 
     Raises:
         UnmeasuredError: The measures are not defined for the model or the run, or the run is too long.
     """
+    _check_length(opened)
+    model, run = _traced(opened)
+    which = step if kind == AttentionKind.ENCODER else None
+    effects = effect(model, run, kind, *chosen, "hidden", which, [row], tell)[row]
+    return run.weights(kind, *chosen)[row], carried(model.model, run, kind, *chosen), effects
+
+
+@per_run(16)
+def source_effects(opened: Opened, step: int, *, tell: Tell) -> tuple[tuple[str, ...], Array]:
+    """The source words, and (words,) Δ log p of a step's token without each; raises as ``explained``."""
+    _check_length(opened)
+    model, run = _traced(opened)
+    words = tuple(word.text for word in source_words(run))
+    return words, word_effect(model, run, "cross", "hidden", None, tell)[step]
+
+
+def _check_length(opened: Opened) -> None:
     longest = max(len(opened.translation.source_tokens), len(opened.translation.target_tokens))
     if longest > MOST_TOKENS:
         raise UnmeasuredError(
             f"The model runs again without each token, for at most {MOST_TOKENS} tokens a side; here are "
             f"{longest:,}. Choose a shorter text."
         )
-    model, run = _traced(opened)
-    weights = run.weights(kind, *chosen)
-    which = step if kind == AttentionKind.ENCODER else None
-    rows = _around(row, *weights.shape)
-    found: dict[Way, Array] = {"hidden": effect(model, run, kind, *chosen, "hidden", which, rows, tell)}
-    found |= {way: effect(model, run, kind, *chosen, way, which, [row]) for way in WAYS[1:]}
-    made, at = Effects(model, run), step if which is not None else row
-    hidden = found["hidden"][row]
-    return Explained(
-        weights,
-        carried(model.model, run, kind, *chosen),
-        found,
-        rows,
-        _pair(made, AttentionKind(kind), chosen, row, hidden, at),
-        _others(model, run, kind, chosen, row, at),
-    )
-
-
-@per_run(16)
-def whole_words(opened: Opened, kind: str, step: int, way: Way, *, tell: Tell) -> WholeWords:
-    """Whole source words taken away; ``way`` is that of the layers; raises as ``explained``."""
-    model, run = _traced(opened)
-    words, made = source_words(run), Effects(model, run)
-    out = np.full(len(words), np.nan, dtype=np.float32)
-    for at, word in enumerate(words[:-1] if len(words) > 2 else ()):
-        out[at] = float(made.left_out(word.indices)[step])
-    layers = range(run.config.sites[AttentionKind(kind)].n_layers)
-    found = []
-    for layer in layers:
-        found.append(word_effect(model, run, kind, way, layer)[step])
-        tell((layer + 1) / len(layers))
-    everywhere = {each: word_effect(model, run, kind, each)[step] for each in WAYS}
-    return WholeWords(tuple(word.text for word in words), everywhere, out, np.stack(found))
-
-
-def _pair(
-    made: Effects, kind: AttentionKind, chosen: Head, row: int, hidden: Array, step: int
-) -> Pair | None:
-    """The two keys whose effects alone are largest, hidden together."""
-    seen = np.flatnonzero(np.isfinite(hidden))
-    if len(seen) < 3:
-        return None
-    first, second = (int(seen[at]) for at in np.argsort(-np.abs(hidden[seen]), kind="stable")[:2])
-    together = made.of([(Cut(kind, (first, second), "hidden", *chosen, row),)])[0, step]
-    return Pair((first, second), float(together), float(hidden[first] + hidden[second]))
-
-
-def _others(
-    model: Translator, run: Translation, kind: str, chosen: Head, row: int, step: int
-) -> OtherWeights:
-    """The control: whether it must be these weights."""
-    weights, mask, random = (
-        run.weights(kind, *chosen),
-        run.mask(kind, *chosen),
-        np.random.default_rng(1),
-    )
-    heads = np.stack([run.weights(kind, chosen[0], head) for head in range(run.config.n_heads)])
-    drawn = [permuted(weights, mask, random) for _ in range(PERMUTED)]
-    maps = np.stack([uniform(mask), *drawn, *heads])
-    found = rewired(model, run, kind, *chosen, maps, row)[:, step]
-    return OtherWeights(float(found[0]), found[1 : PERMUTED + 1], found[PERMUTED + 1 :], heads)
-
-
-def _around(row: int, queries: int, keys: int) -> tuple[int, ...]:
-    """As many rows around one as ``MOST_CELLS`` allows."""
-    count = min(queries, max(1, MOST_CELLS // keys))
-    start = min(max(0, row - count // 2), queries - count)
-    return tuple(range(start, start + count))
 
 
 @per_run(32)

@@ -1,4 +1,4 @@
-"""Figures of the page "Is attention an explanation?": measures of keys, cells as dots, parts."""
+"""Figures of the page "Is attention an explanation?": measures of keys, shares, parts."""
 
 from __future__ import annotations
 
@@ -75,28 +75,6 @@ def _said(value: float, signed: bool) -> str:
     if value != value:
         return "–"
     return "0" if abs(value) < labels.ROUNDING else labels.number(value, "+.2f" if signed else ".2f")
-
-
-def effect_dots(weights: np.ndarray, effects: np.ndarray, notes: Sequence[str], hue: str) -> go.Figure:
-    """Cells as dots: the weight, and the change of the token's log-probability without the key."""
-    dots = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": weights.astype(np.float32),
-        "y": effects.astype(np.float32),
-        "marker": {"size": 7, "opacity": 0.6, "color": hue},
-        "hovertext": [labels.escape(note) for note in notes],
-        "hoverinfo": "text",
-    }
-    layout = {
-        "xaxis": {"title": {"text": "weight"}, "range": [-0.02, 1.02], "zeroline": False},
-        "yaxis": {"title": {"text": "Δ log p without the key, nats"}, "zeroline": True},
-        "height": 300,
-        "margin": {"l": 64, "t": 8, "r": 8, "b": 44},
-        "dragmode": False,
-        "hovermode": "closest",
-    }
-    return style.figure(style.spec([dots], layout))
 
 
 def share_bars(

@@ -20,22 +20,7 @@ from transformer.hooks import At, Edit
 from transformer.model import EncoderDecoder
 from transformer.run import Translation
 from transformer.translator import Translator
-from transformer.view import Array, BoolArray
-
-
-def uniform(mask: BoolArray) -> Array:
-    """(queries, keys) the same weight on every key that a query sees."""
-    seen = mask.sum(-1, keepdims=True)
-    found: Array = np.where(mask, 1 / np.maximum(seen, 1), 0).astype(np.float32)
-    return found
-
-
-def permuted(weights: Array, mask: BoolArray, random: np.random.Generator) -> Array:
-    """(queries, keys) the weights of each row in another order of the keys that the query sees."""
-    found = weights.copy()
-    for row, seen in zip(found, mask, strict=True):
-        row[seen] = random.permutation(row[seen])
-    return found
+from transformer.view import Array
 
 
 def rewired(

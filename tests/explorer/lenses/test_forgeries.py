@@ -23,7 +23,6 @@ from explorer.lenses.heads.profile import Profiler
 from explorer.lenses.heads.roles import strengths
 from explorer.lenses.inside import logit_lens, spread
 from explorer.lenses.measures import maps
-from explorer.lenses.measures.rewired import uniform
 from transformer import Window, interventions
 from transformer.config import AttentionKind
 
@@ -180,10 +179,6 @@ def roots(b: Bench) -> float:
     return float(np.sqrt(b.plain.size))
 
 
-def pair(b: Bench, kind: str) -> tuple[Doubles, Doubles]:
-    return b.head(kind).weights[HEAD].ravel(), b.head(kind).scores[HEAD].ravel()
-
-
 CROSS, DECODER = ("cross",), ("decoder", "cross")
 TABLE: dict[str, Row] = {
     "weights": Row(
@@ -311,7 +306,7 @@ TABLE: dict[str, Row] = {
     ),
     "rewired": Row(
         lambda b, k, h=HEAD: lenses.rewired(
-            b.translator, b.run, k, LAYER, h, uniform(b.run.mask(k, LAYER, h))[None]
+            b.translator, b.run, k, LAYER, h, second.uniform(b.run.mask(k, LAYER, h))[None]
         )[0],
         second.rewired,
         (*ORDER, SIGN, OTHER),
@@ -371,13 +366,6 @@ TABLE: dict[str, Row] = {
         (*ORDER, ROWS),
         {"shares of the row": lambda b, k, x: x / x.sum(1, keepdims=True)},
         limit=1e-3,
-    ),
-    "agreement": Row(
-        lambda b, k: [lenses.agreement(*pair(b, k), draws=0).value],
-        lambda b, k: [np.corrcoef(*map(second.ranks, pair(b, k)))[0, 1]],
-        (CELL, SIGN),
-        {"of the numbers": lambda b, k, x: [np.corrcoef(*pair(b, k))[0, 1]]},
-        CROSS,
     ),
     "statistics of rows": Row(
         of_rows,

@@ -37,7 +37,7 @@ ASKS: dict[str, Ask] = {
     "on_difference": lambda model, run: lenses.on_difference(model, run, 0, 5),
     "word_effect": lambda model, run: lenses.word_effect(model, run),
 }
-"""Every measure of a run; ``agreement`` compares two of them, ``source_words`` groups tokens."""
+"""Every measure of a run; ``source_words`` groups tokens."""
 OTHERS: dict[str, Ask] = {
     "Effects": lenses.Effects,
     "cells": lambda _, run: cells(run, "cross", 0, 0),
@@ -53,7 +53,7 @@ def recurrent(request: pytest.FixtureRequest, translator: Translator) -> tuple[T
 
 
 def test_every_measure_is_asked():
-    assert set(ASKS) == set(FUNCTIONS) - {"agreement", "source_words", "compare_runs"}
+    assert set(ASKS) == set(FUNCTIONS) - {"source_words", "compare_runs"}
 
 
 @pytest.mark.parametrize("name", [*ASKS, *OTHERS])

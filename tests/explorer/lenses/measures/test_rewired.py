@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from random_models import random_model
 
-from explorer.lenses.measures.rewired import permuted, rewired, uniform
+from explorer.lenses.measures.rewired import rewired
 from transformer import Capture, interventions
 from transformer.translator import Translator
 
@@ -44,17 +44,6 @@ def test_its_own_weights_change_nothing(run):
     model, translation = run
     found = rewired(model, translation, "cross", 1, 2, translation.weights("cross", 1, 2)[None])
     np.testing.assert_allclose(found, 0, atol=1e-5)
-
-
-def test_permuted_rows_keep_their_weights_and_the_mask():
-    mask = np.tril(np.ones((4, 4), dtype=bool))
-    weights = np.where(mask, np.arange(16).reshape(4, 4), 0).astype(np.float32)
-    found = permuted(weights, mask, np.random.default_rng(1))
-    np.testing.assert_array_equal(np.sort(found, 1), np.sort(weights, 1))
-    assert (found[~mask] == 0).all()
-    assert (found != weights).any()
-    np.testing.assert_allclose(uniform(mask).sum(1), 1)
-    np.testing.assert_allclose(uniform(mask)[1], [0.5, 0.5, 0, 0])
 
 
 def test_there_is_no_such_query(run):
