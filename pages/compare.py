@@ -6,8 +6,8 @@ from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("compare"):
-    from explorer.app.views.compare import page
+    from explorer.app.sections.what_if import compare
 
 opened = open_sentence_page("compare")
 if opened is not None:
-    page.show(opened)
+    compare.show(opened)

@@ -1,1 +1,0 @@
-"""The page Compare: two maps, and the first minus the second."""
