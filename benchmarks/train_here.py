@@ -90,7 +90,7 @@ def visitors(samples: int, folder: Path) -> None:
     os.environ[SWITCH] = "on"
     with sync_playwright() as playwright, server("app.py", folder) as url:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        page, owner = visit(browser, url), visit(browser, f"{url}/train_here")
+        page, owner = visit(browser, url), visit(browser, f"{url}/training?view=here")
         page.wait_for_function(READY, timeout=120_000)
         _press(owner, "Train")
         owner.get_by_text(re.compile(r"step \d")).first.wait_for(timeout=300_000)

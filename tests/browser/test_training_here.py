@@ -38,7 +38,7 @@ def clean(models: Path, app: str) -> Iterator[None]:
 
 
 def opened(visitor: Visitor) -> Visitor:
-    visitor.page.goto(f"{visitor.base}/train_here?model=random&text=one two three")
+    visitor.page.goto(f"{visitor.base}/training?view=here&model=random&text=one two three")
     return visitor
 
 

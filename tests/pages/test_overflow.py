@@ -17,7 +17,7 @@ from transformer.translator import load_translator
 
 LARGEST = float(torch.finfo(torch.float16).max)
 NAME = "largest"
-WITHOUT = "positions findings open_file heads language_model recurrent train_here glossary lessons paper"
+WITHOUT = "positions findings open_file heads language_model recurrent glossary lessons paper"
 ELSEWHERE = {f"pages/{name}.py" for name in WITHOUT.split()}
 """Pages that open without a translation, or with models of another sort."""
 VIEWS = (

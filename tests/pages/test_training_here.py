@@ -21,7 +21,7 @@ from transformer import load_translator
 from transformer.text.pairs import SentencePair
 from transformer.training.toys import toy_data
 
-PAGE = "pages/train_here.py"
+PAGE = "pages/training.py"
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def shop(own_models: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop
     assert workshop().run is None or workshop().run.wait(60)
 
 
-opened = partial(run, PAGE, model="random", text="one two three")
+opened = partial(run, PAGE, view="here", model="random", text="one two three")
 
 
 def button(at: AppTest, label: str):

@@ -159,16 +159,9 @@ PAGES: dict[str, Page] = {
         icon=":material/balance:",
         ways={"why": "why this token?", "shares": "from the source?"},
     ),
-    "train_here": Page(
-        "Train here",
-        "A small model learns a small task on this server, while you watch.",
-        "training",
-        icon=":material/exercise:",
-        draws="the model that is being trained",
-    ),
     "training": Page(
         "Training",
-        "What a model is shown, what its loss asks for, and how its own training went.",
+        "What a model is shown, what its loss asks for, how it went; and a small model that learns here.",
         "recurrent",
         icon=":material/model_training:",
         sections={
@@ -188,12 +181,18 @@ PAGES: dict[str, Page] = {
             "history": Entry(
                 "how it went", "What this model's own training measured, from its first step to its last."
             ),
+            "here": Entry(
+                "train here",
+                "A small model learns a small task on this server, while you watch.",
+                draws="the model that is being trained",
+                file="workshop",
+            ),
         },
     ),
     "positions": Page(
         "Positions",
         "How a model that reads all tokens at once knows their order.",
-        "train_here",
+        "training",
         icon=":material/straighten:",
         draws="formulas, and twins that differ in their positions only",
         sections={
@@ -270,11 +269,11 @@ DOORS = (
         "Models",
         "train, and tell apart",
         (
-            *(("positions",), ("train_here",), ("training",)),
-            *(("whole_model",), ("language_model",), ("recurrent",)),
+            *(("positions",), ("training",)),
+            *(("whole_model",), ("language_model",)),
         ),
     ),
-    Door("Research", "what was measured, and runs of your own", (RESEARCH,), folded=True),
+    Door("Research", "what was measured, and runs of your own", (("recurrent",), RESEARCH), folded=True),
 )
 """The menu from its top."""
 

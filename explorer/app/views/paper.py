@@ -172,7 +172,7 @@ WALK: dict[str, tuple[PaperItem, ...]] = {
             "Table 3 (C)",
             "Larger models are better. No two bundled models differ in size alone; you can train small "
             "ones that do.",
-            (("Train a model of your size", "train_here"),),
+            (("Train a model of your size", "training?view=here"),),
         ),
         PaperItem(
             "Table 3 (D)",

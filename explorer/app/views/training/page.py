@@ -7,10 +7,10 @@ import streamlit as st
 from explorer.app.address import session
 from explorer.app.server.opened import Opened
 from explorer.app.shell import menu, sections
-from explorer.app.views.training import history, lesson, loss, schedule
+from explorer.app.views.training import history, lesson, loss, schedule, workshop
 from transformer.interventions import Intervention
 
-_SECTIONS = (lesson, loss, schedule, history)
+_SECTIONS = (lesson, loss, schedule, history, workshop)
 
 
 def untouched(_change: Intervention) -> bool:

@@ -27,7 +27,7 @@ from explorer.app.server.workshop.plan import (
 )
 from explorer.app.server.workshop.run import TrainingRun
 from explorer.app.server.workshop.workshop import workshop
-from explorer.app.shell import frame
+from explorer.app.shell import frame, sections
 from explorer.app.shell.models.model_picker import pick_model
 from explorer.app.views.training import live
 from transformer.training.toys import LENGTH, LENGTHS, TOYS
@@ -44,11 +44,12 @@ _TICK = 1.0
 
 
 def show() -> None:
-    now = frame.open_page("train_here")
-    frame.heading("train_here", now)
-    pick_model(now, "train_here")
+    now = frame.open_page("training")
+    frame.heading("training", now)
+    pick_model(now, "training")
+    sections.switch("training", now)
     frame.show_notices(now)
-    frame.end("train_here", now)
+    frame.end("training", now)
     with refusals():
         _run_or_form()
 

@@ -43,13 +43,6 @@ def test_who_follows_the_links_from_home_sees_every_page():
     assert set(seen) == set(sitemap.PAGES)
 
 
-def test_the_pages_on_training_follow_one_another_as_in_the_menu():
-    assert [sitemap.after(each) for each in ("positions/sentence", "train_here")] == [
-        "train_here",
-        "training",
-    ]
-
-
 def test_every_page_says_what_it_is_for_in_a_line():
     assert all(page.told.endswith((".", "?")) and len(page.told) <= 110 for page in sitemap.PAGES.values())
 
