@@ -15,6 +15,7 @@ import torch
 from transformer.decoding import (
     FREE,
     NEVER,
+    Candidates,
     Decoding,
     DecodingState,
     Hypothesis,
@@ -22,7 +23,6 @@ from transformer.decoding import (
     Node,
     NodeState,
     SearchRules,
-    Step,
     candidates_of,
     finish,
     largest,
@@ -43,7 +43,13 @@ class _Beam:
         spare = Node(self.eos_id, 0, NEVER, NEVER)
         return self.running + [spare] * (width - len(self.running))
 
-    def extend(self, table: Iterable[tuple[float, float, float]], pieces: int, step: int) -> list[Node]:
+    def extend(
+        self,
+        table: Iterable[tuple[float, float, float]],
+        candidates: Sequence[Candidates],  # of each row
+        pieces: int,
+        step: int,
+    ) -> list[Node]:
         """Takes the best 2 × beam_size continuations, best first, and returns those that can be.
 
         Each is a total, the log-probability of the new token, and its place in (row, piece) flattened. Rows
@@ -54,7 +60,9 @@ class _Beam:
             row, token = divmod(int(place), pieces)
             if row < len(self.running) and total > NEVER:
                 ended, score = token == self.eos_id or length == self.limit, self.rules.score(total, length)
-                nodes.append(Node(token, step, log_prob, total, self.running[row], row, ended, score))
+                node = Node(token, step, log_prob, total, self.running[row], row, ended, score)
+                node.candidates = candidates[row]
+                nodes.append(node)
         newly = [node for node in nodes[: self.beam_size] if node.ended]
         for node in newly:
             node.state = NodeState.FINISHED if node.token_id == self.eos_id else NodeState.CUT
@@ -98,12 +106,14 @@ def beam_search(
         best, places = largest(sums, min(2 * beam_size, sums.shape[1]))
         values = distribution.view_as(sums).gather(1, places)
         table = torch.stack([best.double(), values.double(), places.double()], dim=-1).tolist()
-        for beam, continuations in zip(beams, table, strict=True):
-            nodes = [] if beam.done else beam.extend(continuations, distribution.shape[1], step)
+        found = candidates_of(distribution, own, left)
+        for i, (beam, continuations) in enumerate(zip(beams, table, strict=True)):
+            others = found[i * width :]
+            nodes = [] if beam.done else beam.extend(continuations, others, distribution.shape[1], step)
             if history is not None and beam is beams[0]:
                 history += nodes
         rows = [node for beam in beams for node in beam.rows(beam_size)]
-        yield Step(tuple(rows), candidates_of(distribution, own, left))
+        yield tuple(rows)
         if all(beam.done for beam in beams):
             return tuple(beam.finished[0].hypothesis() for beam in beams)
         parents = [i // beam_size * width + node.parent_row for i, node in enumerate(rows)]
@@ -186,7 +196,7 @@ def search_tree(
 ) -> SearchTree:
     """The tree of a search, made of its nodes."""
     for place, piece in enumerate(pieces([node.token_id for node in history])):
-        history[place].place, history[place].token = place, piece
+        history[place].place, history[place].token, history[place].candidates = place, piece, None
     finished = (node for node in history if node.state in (NodeState.FINISHED, NodeState.CUT))
     for node in max(finished, key=lambda node: node.score).chain():
         node.won = True

@@ -32,7 +32,7 @@ def unpadded(row):
 
 
 def log_prob(model, src_ids, token_ids):
-    distribution = DecodingState(model, src_ids).forced(token_ids)
+    distribution = DecodingState(model, src_ids).forced([token_ids])[0]
     return [float(distribution[place, token]) for place, token in enumerate(token_ids)]
 
 
@@ -81,7 +81,7 @@ def reference_beam(model, src_ids, max_length, beam_size, length_penalty, diviso
     for length in range(1, max_length + 1):
         candidates = []
         for tokens, total in running:
-            row = state.forced([*tokens, 0])[-1]
+            row = state.forced([[*tokens, 0]])[0, -1]
             candidates += [((*tokens, token), total + float(p)) for token, p in enumerate(row)]
         candidates = sorted(candidates, key=lambda candidate: -candidate[1])[: 2 * beam_size]
         ended = [length == max_length or tokens[-1] == EOS for tokens, _ in candidates]
@@ -161,22 +161,22 @@ def test_the_parents_of_a_hypothesis_lead_back_through_the_steps(model):
         except StopIteration as stop:
             (found,) = stop.value
             break
-    for place, (parent, token) in enumerate(zip(found.parents, found.token_ids, strict=True)):
+    for place, node in enumerate(found.nodes):
         if place:
-            assert steps[place - 1].nodes[parent].token_id == found.token_ids[place - 1]
-        candidates = steps[place].candidates[parent]
-        if token in candidates.ids:
-            assert candidates.log_probs[candidates.ids.index(token)] == found.log_probs[place]
+            assert steps[place - 1][node.parent_row].token_id == found.token_ids[place - 1]
+        if node.token_id in node.candidates.ids:
+            at = node.candidates.ids.index(node.token_id)
+            assert node.candidates.log_probs[at] == found.log_probs[place]
 
 
 def test_alternatives_are_the_best_of_the_distribution_in_order(model):
     src_ids = sources(1)
     steps = list(decode(DecodingState(model, src_ids), 4))
-    distribution = DecodingState(model, src_ids).forced([step.nodes[0].token_id for step in steps])
-    for step, row in zip(steps, distribution, strict=True):
-        ((ids, values, _, _),) = step.candidates
+    (distribution,) = DecodingState(model, src_ids).forced([[node.token_id for (node,) in steps]])
+    for (node,), row in zip(steps, distribution, strict=True):
+        ids, values, _, _ = node.candidates
         assert len(ids) == 10
-        assert ids[0] == step.nodes[0].token_id
+        assert ids[0] == node.token_id
         assert list(values) == sorted(values, reverse=True)
         assert values == pytest.approx([float(row[i]) for i in ids], abs=1e-5)
         assert min(values) >= max(float(p) for i, p in enumerate(row) if i not in ids) - 1e-5

@@ -142,7 +142,7 @@ def test_a_request_that_fills_the_gpu_is_answered_on_the_cpu_where_the_model_sta
     translator = Translator(random_model(vocab_size=tokenizer.vocab_size), tokenizer)
     on_gpu, whole = translator.model, on_cpu(translator.model)
     Full(on_gpu, passes)
-    monkeypatch.setattr("transformer.text_model.on_cpu", lambda _: whole)
+    monkeypatch.setattr("transformer.translator.on_cpu", lambda _: whole)
     where = property(lambda self: torch.device("cuda" if self.model is on_gpu else "cpu"))
     monkeypatch.setattr(Translator, "device", where)
     run = translator.translate("one two")

@@ -13,7 +13,7 @@ from transformer.audit import audit_view
 from transformer.batches import run_batch, translate_all
 from transformer.interventions import InterventionError
 from transformer.text.typed import clean
-from transformer.text_model import InputError
+from transformer.translator import InputError
 
 TEXT = "one two three four five"
 KINDS = list(AttentionKind)
