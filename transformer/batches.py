@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -13,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.decoding import AnyModel, Hypothesis, numbers
+from transformer.decoding import AnyModel, Hypothesis, finish, numbers
 from transformer.requests import Request, begin
 from transformer.run import Translation
 from transformer.text.pairs import SentencePair
@@ -75,10 +74,8 @@ def hypotheses(
 ) -> list[Hypothesis]:
     """The outputs of many texts in their order, without capture; options and errors as in ``translate``."""
 
-    def searched(group: list[Request]) -> list[Hypothesis]:
-        results = list[Hypothesis]()
-        deque(group[0].search(begin(group)[0], [each.limit for each in group], results), 0)
-        return results
+    def searched(group: list[Request]) -> tuple[Hypothesis, ...]:
+        return finish(group[0].search(begin(group)[0], [each.limit for each in group]))
 
     wanted = _asked(translator, texts, beam_size=beam_size, max_length=max_length)
     rows = max((each.beam_size for each in wanted), default=1)
@@ -155,13 +152,13 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[Translation
 
     InputError if a text is empty or too long, or the texts ask for several languages.
     """
-    wanted, outputs, runs = _asked(translator, texts, beam_size=1), list[Hypothesis](), list[Translation]()
+    wanted, runs = _asked(translator, texts, beam_size=1), list[Translation]()
     if len({each.rules for each in wanted}) > 1:
         raise InputError("The texts of a batch ask for several languages; let all of them ask for one.")
     if not wanted:
         return ()
     state, hooks = begin(wanted, Capture(), in_beam=True)
-    deque(wanted[0].search(state, [each.limit for each in wanted], outputs), 0)
+    outputs = finish(wanted[0].search(state, [each.limit for each in wanted]))
     passed = state.forced([each.token_ids for each in outputs], hooks)
     lengths = {"encoder": max(len(each.source_ids) for each in wanted)}
     lengths |= dict.fromkeys(("decoder", "written"), passed.shape[1])

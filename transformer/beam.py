@@ -6,7 +6,7 @@ search of n steps with a beam of k keeps at most 2 n k nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,7 +15,6 @@ import torch
 from transformer.decoding import (
     FREE,
     NEVER,
-    Candidates,
     Decoding,
     DecodingState,
     Hypothesis,
@@ -24,7 +23,6 @@ from transformer.decoding import (
     NodeState,
     SearchRules,
     candidates_of,
-    finish,
     largest,
 )
 from transformer.text.brief import Brief
@@ -43,13 +41,7 @@ class _Beam:
         spare = Node(self.eos_id, 0, NEVER, NEVER)
         return self.running + [spare] * (width - len(self.running))
 
-    def extend(
-        self,
-        table: Iterable[tuple[float, float, float]],
-        candidates: Sequence[Candidates],  # of each row
-        pieces: int,
-        step: int,
-    ) -> list[Node]:
+    def extend(self, table: Iterable[tuple[float, float, float]], pieces: int, step: int) -> list[Node]:
         """Takes the best 2 × beam_size continuations, best first, and returns those that can be.
 
         Each is a total, the log-probability of the new token, and its place in (row, piece) flattened. Rows
@@ -60,9 +52,7 @@ class _Beam:
             row, token = divmod(int(place), pieces)
             if row < len(self.running) and total > NEVER:
                 ended, score = token == self.eos_id or length == self.limit, self.rules.score(total, length)
-                node = Node(token, step, log_prob, total, self.running[row], row, ended, score)
-                node.candidates = candidates[row]
-                nodes.append(node)
+                nodes.append(Node(token, step, log_prob, total, self.running[row], row, ended, score))
         newly = [node for node in nodes[: self.beam_size] if node.ended]
         for node in newly:
             node.state = NodeState.FINISHED if node.token_id == self.eos_id else NodeState.CUT
@@ -108,14 +98,16 @@ def beam_search(
         table = torch.stack([best.double(), values.double(), places.double()], dim=-1).tolist()
         found = candidates_of(distribution, own, left)
         for i, (beam, continuations) in enumerate(zip(beams, table, strict=True)):
-            others = found[i * width :]
-            nodes = [] if beam.done else beam.extend(continuations, others, distribution.shape[1], step)
+            nodes = [] if beam.done else beam.extend(continuations, distribution.shape[1], step)
+            for node in nodes:
+                node.candidates = found[i * width + node.parent_row]
             if history is not None and beam is beams[0]:
                 history += nodes
+        if all(beam.done for beam in beams):
+            yield tuple(beam.finished[0] for beam in beams)
+            return
         rows = [node for beam in beams for node in beam.rows(beam_size)]
         yield tuple(rows)
-        if all(beam.done for beam in beams):
-            return tuple(beam.finished[0].hypothesis() for beam in beams)
         parents = [i // beam_size * width + node.parent_row for i, node in enumerate(rows)]
         state.select(torch.tensor(parents, device=state.device), same_source=step > 0)
         tokens, step = torch.tensor([node.token_id for node in rows], device=state.device), step + 1
@@ -156,18 +148,21 @@ class SearchTree(TokenTree):
 
     beam_size: int  # hypotheses that the search kept
     rules: SearchRules  # how hypotheses were scored
-    # runs greedy search on the same sentence, with the same rules and changes; yields pieces
-    run_greedy: Callable[[], Generator[str, None, Hypothesis]] = field(repr=False)
+    # runs greedy search on the same sentence, with the same rules and changes; yields its tokens
+    run_greedy: Callable[[], Iterator[Node]] = field(repr=False)
 
     @cached_property
     def greedy(self) -> Hypothesis:
         """Output of greedy search, which runs when first asked for and may leave the tree."""
-        return finish(self.run_greedy())
+        *_, last = self.run_greedy()
+        return last.hypothesis()
 
     def stream_greedy(self) -> Iterator[str]:
         """Runs greedy search piece by piece, so that a caller can leave it; `greedy` then keeps it."""
-        if "greedy" not in vars(self):
-            vars(self)["greedy"] = yield from self.run_greedy()
+        for node in () if "greedy" in vars(self) else self.run_greedy():
+            yield node.token
+            if node.ended:
+                vars(self)["greedy"] = node.hypothesis()
 
     @property
     def steps(self) -> int:
@@ -192,7 +187,7 @@ def search_tree(
     beam_size: int,
     rules: SearchRules,
     pieces: Callable[[Sequence[int]], Sequence[str]],  # the pieces of ids
-    run_greedy: Callable[[], Generator[str, None, Hypothesis]],
+    run_greedy: Callable[[], Iterator[Node]],
 ) -> SearchTree:
     """The tree of a search, made of its nodes."""
     for place, piece in enumerate(pieces([node.token_id for node in history])):

@@ -1,14 +1,14 @@
 """From a model to tokens: a batch of sequences being written, the rules of a search, greedy search, sampling.
 
-Every search is a generator: it yields the tokens of each step at once and returns one ``Hypothesis`` per
-sentence. Rules change what a search may choose, never the model's distribution: log-probabilities and
+Every search is an iterator over steps: it yields the newest tokens at once, and last those that ended the
+best outputs. Rules change what a search may choose, never the model's distribution: log-probabilities and
 candidates stay the model's own, and a step that a rule decided is marked as forced.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
@@ -303,9 +303,12 @@ class Node:
 
     def hypothesis(self) -> Hypothesis:
         """The output as a search returns it."""
-        nodes = tuple(self.chain())[-2::-1]  # without the start token, oldest first
-        ids, log_probs = zip(*((node.token_id, node.log_prob) for node in nodes), strict=True)
-        return Hypothesis(ids, log_probs, nodes, self.score)
+        nodes = [self]
+        while (before := nodes[-1].before) is not None:
+            nodes.append(before)
+        path = tuple(nodes[-2::-1])  # without the start token, oldest first
+        ids, log_probs = zip(*((node.token_id, node.log_prob) for node in path), strict=True)
+        return Hypothesis(ids, log_probs, path, self.score, tuple(node.token for node in path))
 
 
 @dataclass(frozen=True)
@@ -324,22 +327,18 @@ class Hypothesis:
         return sum(self.log_probs)
 
 
-Decoding = Generator[tuple[Node, ...], None, tuple[Hypothesis, ...]]
-"""Yields the newest token of each row at every step; in greedy search, an output that has ended stays."""
+Decoding = Iterator[tuple[Node, ...]]
+"""The newest token of each row at every step; last, for each sentence the last token of its best output."""
 Limit = int | Sequence[int]
 """One limit for all sentences, or one for each."""
 Choice = Callable[[Tensor], Tensor]
 """(rows, vocab_size) log-probabilities → (rows,) tokens."""
 
 
-def finish(steps: Generator[object, None, T]) -> T:
-    """Runs a search to its end and returns what it returns: the hypotheses of a decoder."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
+def finish(search: Decoding) -> tuple[Hypothesis, ...]:
+    """Runs a search to its end: the best output of each sentence."""
+    *_, last = search
+    return tuple(node.hypothesis() for node in last)
 
 
 def decode(
@@ -367,7 +366,6 @@ def decode(
                 nodes[row] = Node(token, step, value, total, before, row, ended, total, candidates=best[row])
         yield tuple(nodes)
         step += 1
-    return tuple(node.hypothesis() for node in nodes)
 
 
 def candidates_of(distribution: Tensor, own: Tensor, left: Tensor) -> tuple[Candidates, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache
 from itertools import repeat, takewhile
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,8 +18,8 @@ from transformer.audit import TOKENS, audit
 from transformer.beam import beam_search, search_tree
 from transformer.config import AttentionKind, ModelConfig, Place
 from transformer.decoding import (
+    Decoding,
     DecodingState,
-    Hypothesis,
     Node,
     SearchRules,
     candidates_of,
@@ -33,7 +33,6 @@ from transformer.interventions.edits import Change
 from transformer.interventions.request import RunShape, check, edited
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
-from transformer.text.kinds import whole
 from transformer.text.tokenizer import TokenizedText
 from transformer.trace import AttentionTrace, Capture, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
@@ -107,15 +106,16 @@ class Request:
     ) -> None:
         if wrong := options.keys() - (Options if output is None else Looking).__annotations__:
             raise TypeError(f"There is no option {min(wrong)} here.")
-        get, cut, typed = options.get, reader.cut(text), list[tuple[int, str]]()
+        cut, typed = reader.cut(text), list[tuple[int, str]]()
         self.reader, self.model, self.output, self.text = reader, reader.model, output, cut.clean.text
         self.config: ModelConfig = reader.config
+        self.named: Callable[[Iterable[int]], tuple[str, ...]] = reader.tokenizer.target.named
         self.rules: SearchRules = reader.rules
         self.notes = (*reader.notes, *cut.notes(), *(output.notes() if output else ()))
-        self.values, self.functions = do.as_interventions(get("interventions", ())), get("hooks") or {}
+        self.values, self.functions = tuple(options.get("interventions", ())), options.get("hooks") or {}
         if self.functions:
             function_edits(self.functions, self.config)  # refuses what the model lacks
-        capture = get("capture", True)
+        capture = options.get("capture", True)
         if not isinstance(capture, bool | Capture):
             raise TypeError(f"capture is {capture!r:.40}; it must be True, False or a Capture.")
         self.capture = Capture() if capture is True else capture or None
@@ -125,7 +125,7 @@ class Request:
         # what is read, and how much may be written
         if not reader.continues:
             end = self.config.eos_id
-            typed = [*zip(cut.ids, cut.pieces, strict=True), (end, reader.pieces([end], "source")[0])]
+            typed = [*zip(cut.ids, cut.pieces, strict=True), (end, reader.tokenizer.source.named([end])[0])]
         source = len(typed) - sum(isinstance(each, do.DropSource) for each in self.values)
         prompt: tuple[int, ...] = cut.ids if reader.continues else ()
         self.given = self.limit = len(prompt if output is None else output.ids)
@@ -146,18 +146,19 @@ class Request:
 
     def _plan_search(self, prompt: tuple[int, ...], source: int, start: int | None, options: Options) -> None:
         """How an output is searched for, which begins with a prompt, and how long it may be."""
-        get, rules, longest = options.get, self.rules, self.config.max_positions
-        self.sample, self.tree, most = get("sample"), get("tree", False), get("max_length")
-        size, usual = get("beam_size"), rules.beam_size if self.sample is None else 1
-        self.beam_size: int = whole(1, 64).check("beam_size", usual if size is None else size)
+        rules, longest, most = self.rules, self.config.max_positions, options.get("max_length")
+        self.sample, self.tree = options.get("sample"), options.get("tree", False)
+        size, usual = options.get("beam_size"), rules.beam_size if self.sample is None else 1
+        self.beam_size = _whole("beam_size", usual if size is None else size, 1, 64)
         if self.sample is not None and (self.beam_size != 1 or self.tree):
             raise ValueError("Sampling follows one hypothesis and builds no tree; use it with beam_size=1.")
         if most is None and source:
             self.limit = min(rules.max_length or int(1.5 * source) + 10, longest)
         else:
-            least = 1 if source else len(prompt) + 1
-            self.limit = whole(least, longest).check("max_length", LENGTH if most is None else most)
-        if (penalties := (get("length_penalty"), get("length_offset"))) != (None, None):
+            least, most = 1 if source else len(prompt) + 1, LENGTH if most is None else most
+            self.limit = _whole("max_length", most, least, longest)
+        penalties = options.get("length_penalty"), options.get("length_offset")
+        if penalties != (None, None):
             rules = rules.with_penalty(*penalties)
         rules = rules if start is None else replace(rules, forced_start=start)
         for each in () if source else self.values:
@@ -194,19 +195,18 @@ class Request:
         if self.output is not None:
             yield self.replayed(self.output.ids)
             return
-        in_beam, history, results = self.beam_size != 1 or self.tree, list[Node](), list[Hypothesis]()
+        in_beam, history, newest = self.beam_size != 1 or self.tree, list[Node](), Node(self.config.bos_id)
         state, hooks = begin([self], self.capture, in_beam)
-        for newest, *_ in self.search(state, [self.limit], results, history):
-            if newest.log_prob > -math.inf:  # a beam that has just ended has no open hypothesis
-                yield self._step(newest)
-        (best,) = results
+        for newest, *_ in self.search(state, [self.limit], history):
+            yield self._step(newest)
+        nodes = newest.hypothesis().nodes
         if in_beam and self.capture is not None:
-            state.read([best.token_ids], hooks)
+            state.read([[node.token_id for node in nodes]], hooks)
         method = "greedy" if self.beam_size == 1 else f"beam-{self.beam_size}"
         method = method if self.sample is None else f"sample-{self.sample.seed}"
-        done = self._finished(tuple(map(self._step, best.nodes)), method, hooks)
+        done = self._finished(tuple(map(self._step, nodes)), method, hooks)
         if self.tree:
-            tree = search_tree(history, self.beam_size, self.rules, self.reader.pieces, self._greedy)
+            tree = search_tree(history, self.beam_size, self.rules, self.named, self._greedy)
             done = replace(done, tree=tree)
         yield done
 
@@ -214,25 +214,21 @@ class Request:
         self,
         state: DecodingState,  # of this text, or of a batch with rules and options like this one's
         limits: Sequence[int],
-        results: list[Hypothesis],  # gets one for each text in the end
         history: list[Node] | None = None,  # gets all that a beam looks at
-    ) -> Iterator[tuple[Node, ...]]:
+    ) -> Decoding:
         """The steps of the search."""
         if self.beam_size != 1 or self.tree:
-            results += yield from beam_search(state, limits, self.beam_size, self.rules, history)
-        else:
-            choose = None if self.sample is None else self.sample.chooser()
-            results += yield from decode(state, limits, choose, self.rules)
+            return beam_search(state, limits, self.beam_size, self.rules, history)
+        return decode(state, limits, None if self.sample is None else self.sample.chooser(), self.rules)
 
-    def _greedy(self) -> Generator[str, None, Hypothesis]:
-        """Greedy search for the same request, piece by piece, unrecorded."""
-        greedy, results = copy(self), list[Hypothesis]()
+    def _greedy(self) -> Iterator[Node]:
+        """Greedy search for the same request, token by token, unrecorded."""
+        greedy = copy(self)
         greedy.beam_size, greedy.tree = 1, False
-        for (newest,) in greedy.search(begin([self])[0], [self.limit], results):
-            yield from self.reader.pieces([newest.token_id])
-        (done,) = results
-        score = self.rules.score(done.total, len(done.token_ids))
-        return replace(done, score=score, tokens=self.reader.pieces(done.token_ids))
+        for (newest,) in greedy.search(begin([self])[0], [self.limit]):
+            (newest.token,) = self.named([newest.token_id])
+            newest.score = self.rules.score(newest.total, newest.step + 1)
+            yield newest
 
     def replayed(
         self,
@@ -264,8 +260,8 @@ class Request:
         """One token of an output, with what else could have come next."""
         assert node.candidates is not None
         ids, values, excluded, forced = node.candidates
-        best = tuple(map(Alternative, self.reader.pieces(ids), ids, values, excluded))
-        name = name or self.reader.pieces([node.token_id])[0]
+        best = tuple(map(Alternative, self.named(ids), ids, values, excluded))
+        name = name or self.named([node.token_id])[0]
         return DecodeStep(name, node.token_id, node.log_prob, best, node.parent_row, forced)
 
     def _finished(
@@ -277,9 +273,12 @@ class Request:
         row: int = 0,
     ) -> Translation:
         """The finished run with its trace, whose first audit asks for that other pass."""
-        config, named, start = self.config, self.reader.pieces, self.config.bos_id
+        config, named, start = self.config, self.named, self.config.bos_id
         ids, target = tuple(step.token_id for step in steps), tuple(step.token for step in steps)
-        log_probs, text = tuple(step.log_prob for step in steps), self.reader.text(ids)
+        log_probs, text = (
+            tuple(step.log_prob for step in steps),
+            self.reader.tokenizer.target.decode(ids).strip(),
+        )
         read, trace = (*named([start]), *target[:-1]), None
         other_pass = again or cache(lambda: _of_tokens(self._passed(ids)[0], ids))
 
@@ -370,14 +369,20 @@ def begin(
     """
     first, hooks, steps, source = requests[0], None, None, None
     if capture is not None or first.changes or first.functions:
-        looks = first.config, first.changes, first.functions
-        hooks = steps = hooks_of(looks[0], capture, *looks[1:])
+        hooks = steps = hooks_of(first.config, capture, first.changes, first.functions)
         if in_beam:
-            steps = hooks_of(looks[0], None, *looks[1:])
+            steps = hooks_of(first.config, None, first.changes, first.functions)
     if first.source_ids:
         rows = pad([each.source_ids for each in requests], first.config.pad_id)
         source = rows.to(first.model.embedding.weight.device)
     return DecodingState(first.model, source, hooks, steps), hooks
+
+
+def _whole(name: str, value: int, low: int, high: int) -> int:
+    """The value; ValueError if it is not a whole number in a range."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {low:,} to {high:,}.")
+    return int(value)
 
 
 def _of_tokens(distribution: Tensor, ids: Sequence[int]) -> tuple[float, ...]:

@@ -128,24 +128,20 @@ class Translator(Brief):
         cut = (self.tokenizer.target if written else self.tokenizer).cut(text)
         languages = () if written else self.config.language_pieces
         named = bool(languages) and self.pieces(cut.ids[:1], "source") in [(each,) for each in languages]
-        tokens, positions = len(cut.ids) - named + 1, self.config.max_positions
+        tokens, most = len(cut.ids) - named + 1, min(MAX_SOURCE_TOKENS, self.config.max_positions)
         what = "translation" if side == "target" and not self.continues else "text"
+        pair, several = (
+            bool(languages) and self.config.names_pair,
+            f"{len(languages)} languages; begin the text",
+        )
         refusals = {
-            f"This model knows {len(languages)} languages; begin the text with the one that it is in and "
-            f"the one that you want, such as {' '.join(languages[:2])}.": (
-                languages and self.config.names_pair and cut.start is None
-            ),
-            f"This model translates into {len(languages)} languages; begin the text with the one "
-            f"you want, such as {' or '.join(languages[:3])}.": len(languages) > 1 and not named,
-            f"The {what} is empty; type a sentence.": (
-                tokens == 1 and not (self.continues and side == "source")
-            ),
-            f"The {what} has {tokens:,} tokens; shorten it to at most {MAX_SOURCE_TOKENS:,}.": (
-                tokens > MAX_SOURCE_TOKENS
-            ),
-            f"The {what} has {tokens:,} tokens, but this model has {positions:,} positions; shorten it.": (
-                tokens > positions
-            ),
+            f"This model knows {several} with the one that it is in and the one that you want, such as "
+            f"{' '.join(languages[:2])}.": pair and cut.start is None,
+            f"This model translates into {several} with the one you want, such as "
+            f"{' or '.join(languages[:3])}.": len(languages) > 1 and not named,
+            f"The {what} is empty; type a sentence.": tokens == 1
+            and not (self.continues and side == "source"),
+            f"The {what} has {tokens:,} tokens; shorten it to at most {most:,}.": tokens > most,
         }
         for sentence, holds in refusals.items():
             if holds:
@@ -155,17 +151,12 @@ class Translator(Brief):
     def output(self, text: Tokens | None, source: str | None = None) -> TokenizedText:
         """A whole output with its special tokens, ``</s>`` too, and with the piece that an output for this
         source begins with; raises as ``cut`` and ``token_id``."""
-        start = None if source is None else self.cut(source).start
-        if source is not None and start is None:
-            start = self.rules.forced_start
+        starts = () if source is None else (self.cut(source).start, self.rules.forced_start)
+        first = tuple(each for each in starts if each is not None)[:1]
         if isinstance(text, str):
-            cut, first, end = (
-                self.cut(text, "target"),
-                () if start is None else (start,),
-                (self.config.eos_id,),
-            )
-            pieces = (*self.pieces(first), *cut.pieces, *self.pieces(end))
-            return replace(cut, ids=(*first, *cut.ids, *end), pieces=pieces)
+            cut = self.cut(text, "target")
+            ids = (*first, *cut.ids, self.config.eos_id)
+            return replace(cut, ids=ids, pieces=(*self.pieces(first), *cut.pieces, *self.pieces(ids[-1:])))
         if not text:
             what = "text" if self.continues else "translation"
             raise InputError(f"The {what} is empty; give it at least one token.")
@@ -184,7 +175,7 @@ class Translator(Brief):
 
     def text(self, ids: Iterable[int]) -> str:
         """The plain text of target ids, without special tokens."""
-        return self.tokenizer.decode(ids).strip()
+        return self.tokenizer.target.decode(ids).strip()
 
     def token_id(self, token: do.Token, side: str = "target") -> int:
         """The id of a target or source token; InterventionError if the vocabulary has no such token."""
@@ -215,7 +206,8 @@ class Translator(Brief):
     ) -> Iterator[DecodeStep | Translation]:
         """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and last the
         run; all of them again, made on the CPU, if the GPU has no memory left."""
-        options["interventions"] = as_interventions(options.get("interventions", ()))
+        if "interventions" in options:
+            options["interventions"] = as_interventions(options["interventions"])
         yield from self.computed(lambda: Request(self, text, output, **options).run())
 
     def translate(self, text: str = "", **options: Unpack[Options]) -> Translation:
@@ -289,9 +281,9 @@ def retrace(
         IndexError: The tree has no such node.
     """
     if translation.functions:
-        names = ", ".join(translation.functions)
+        where = ", ".join(translation.functions)
         raise ValueError(
-            f"Functions changed this run ({names}), and no trace repeats them: run it with them."
+            f"Functions changed this run ({where}), and no trace repeats them: run it with them."
         )
     ids, log_probs, changes = translation.target_ids, translation.log_probs, translation.interventions
     output = translator.output(ids) if translation.method == "forced" else None
@@ -309,12 +301,8 @@ def retrace(
     again = request.replayed(ids, log_probs, translation.method)
     if node is not None:
         return replace(again, notes=translator.notes)
-    names = (
-        "source_tokens",
-        "decoder_input_tokens",
-        "target_tokens",
-        "attention",
-    )  # without a batch's padding
+    # a batch's padding is left out
+    names = ("source_tokens", "decoder_input_tokens", "target_tokens", "attention")
     return replace(translation, **{name: getattr(again, name) for name in names})
 
 
@@ -346,7 +334,7 @@ def load_translator(
     title, checkpoint = open_model(path, revision)
     if continues and not isinstance(checkpoint.model, LanguageModel):
         raise CheckpointError(f"{path} holds a model that translates; open it with load_translator.")
-    model: AnyModel = checkpoint.model if continues else checkpoint.translating
+    model: Any = checkpoint.model if continues else checkpoint.translating
     place, notes = choose_device(device, count_parameters(model)), checkpoint.notes
     try:
         model = convert(model, place, TYPES[dtype])

@@ -154,13 +154,8 @@ def test_a_score_is_the_sum_over_the_length_to_the_penalty(model):
 
 
 def test_the_parents_of_a_hypothesis_lead_back_through_the_steps(model):
-    decoding, steps = beam_search(DecodingState(model, sources(1)), 8, 4), []
-    while True:
-        try:
-            steps.append(next(decoding))
-        except StopIteration as stop:
-            (found,) = stop.value
-            break
+    *steps, last = beam_search(DecodingState(model, sources(1)), 8, 4)
+    found = last[0].hypothesis()
     for place, node in enumerate(found.nodes):
         if place:
             assert steps[place - 1][node.parent_row].token_id == found.token_ids[place - 1]
