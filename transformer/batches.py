@@ -48,12 +48,13 @@ def in_batches(
             groups.append([])
         groups[-1].append(place)
 
-    def computed(group: list[int]) -> list[T]:
-        for i in group:
+    def of_batch(places: list[int]) -> Iterable[T]:
+        for i in places:
             requests[i].model = translator.model  # which may have left its GPU
-        return list(translator.computed(lambda: compute([requests[i] for i in group])))
+        return compute([requests[i] for i in places])
 
-    for places, done in zip(groups, workers.each(computed, groups), strict=True):
+    work = workers.each(lambda group: list(translator.computed(lambda: of_batch(group))), groups)
+    for places, done in zip(groups, work, strict=True):
         values |= dict(zip(places, done, strict=True))
     return [values[place] for place in range(len(requests))]
 

@@ -37,11 +37,6 @@ from transformer.text.tokenizer import TokenizedText
 from transformer.trace import AttentionTrace, Capture, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
 
-EMPTY = "The model wrote an empty text."
-UNKNOWN = "The output has {} <unk>, where the model wrote something that its vocabulary cannot spell."
-TOO_LONG = "This text has {:,} tokens: longer than any text in this model's training ({:,})."
-CUT = "The output was cut at {:,} tokens, so it is incomplete."
-ENDED = "The output ended before this change could act: {}."
 LEFT_OUT = "The translation may leave out the end."
 # Whether a translation covers its source is seen in its length, and in what its cross-attention reads of it;
 # `benchmarks/coverage.py` measures the limits. Another pair of languages may need fewer tokens than it reads,
@@ -325,12 +320,15 @@ class Request:
         config, free, end = self.config, self.output is None, ids[-1] == self.config.eos_id
         length, trained = len(self.source_ids) or len(ids), config.trained_length or 0
         unknown = ids.count(config.unk_id)
+        late = [each for each in self.values if min(_decoder_rows(each), default=-1) >= len(ids)]
         table = {
-            TOO_LONG.format(length, trained): 0 < trained < length,
-            CUT.format(len(ids)): not end,
-            EMPTY: end and free and not text,
-            UNKNOWN.format(f"{unknown} piece{'s' * (unknown > 1)}"): free and unknown > 0,
-            **{ENDED.format(each): min(_decoder_rows(each), default=-1) >= len(ids) for each in self.values},
+            f"This text has {length:,} tokens: longer than any text in this model's training "
+            f"({trained:,}).": 0 < trained < length,
+            f"The output was cut at {len(ids):,} tokens, so it is incomplete.": not end,
+            "The model wrote an empty text.": end and free and not text,
+            f"The output has {unknown} piece{'s' * (unknown > 1)} <unk>, where the model wrote something "
+            "that its vocabulary cannot spell.": free and unknown > 0,
+            **{f"The output ended before this change could act: {each}.": True for each in late},
             LEFT_OUT: end and self._leaves_out(ids, trace),
         }
         return tuple(dict.fromkeys((*self.notes, *(said for said, holds in table.items() if holds))))

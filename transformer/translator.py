@@ -124,23 +124,20 @@ class Translator(Brief):
         """
         if not isinstance(text, str):
             raise TypeError(f"The text is {type(text).__name__}; it must be a string.")
-        written = self.continues or side == "target"
+        written, prompt = self.continues or side == "target", self.continues and side == "source"
         cut = (self.tokenizer.target if written else self.tokenizer).cut(text)
         languages = () if written else self.config.language_pieces
-        named = bool(languages) and self.pieces(cut.ids[:1], "source") in [(each,) for each in languages]
+        named = bool(languages) and not {*languages}.isdisjoint(self.pieces(cut.ids[:1], "source"))
         tokens, most = len(cut.ids) - named + 1, min(MAX_SOURCE_TOKENS, self.config.max_positions)
         what = "translation" if side == "target" and not self.continues else "text"
-        pair, several = (
-            bool(languages) and self.config.names_pair,
-            f"{len(languages)} languages; begin the text",
-        )
+        unpaired = bool(languages) and self.config.names_pair and cut.start is None
+        several = f"{len(languages)} languages; begin the text"
         refusals = {
             f"This model knows {several} with the one that it is in and the one that you want, such as "
-            f"{' '.join(languages[:2])}.": pair and cut.start is None,
+            f"{' '.join(languages[:2])}.": unpaired,
             f"This model translates into {several} with the one you want, such as "
             f"{' or '.join(languages[:3])}.": len(languages) > 1 and not named,
-            f"The {what} is empty; type a sentence.": tokens == 1
-            and not (self.continues and side == "source"),
+            f"The {what} is empty; type a sentence.": tokens == 1 and not prompt,
             f"The {what} has {tokens:,} tokens; shorten it to at most {most:,}.": tokens > most,
         }
         for sentence, holds in refusals.items():
