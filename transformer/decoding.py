@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,7 +23,6 @@ from transformer.interventions import Choose, Forbid, Intervention, Intervention
 from transformer.model import EncoderDecoder, LanguageModel
 from transformer.text.kinds import number
 
-T = TypeVar("T")
 AnyModel = EncoderDecoder | LanguageModel
 ALTERNATIVES = 10
 """Number of most probable tokens that a step keeps of its distribution."""
@@ -297,18 +296,19 @@ class Node:
             yield node
             node = node.before
 
+    def path(self) -> tuple[Node, ...]:
+        """The nodes of the output, oldest first, without the start token."""
+        return tuple(self.chain())[-2::-1]
+
     def ending(self, count: int) -> tuple[int, ...]:
         """The last ``count`` tokens at most, including the start token."""
         return tuple(node.token_id for node in islice(self.chain(), count))[::-1]
 
     def hypothesis(self) -> Hypothesis:
         """The output as a search returns it."""
-        nodes = [self]
-        while (before := nodes[-1].before) is not None:
-            nodes.append(before)
-        path = tuple(nodes[-2::-1])  # without the start token, oldest first
-        ids, log_probs = zip(*((node.token_id, node.log_prob) for node in path), strict=True)
-        return Hypothesis(ids, log_probs, path, self.score, tuple(node.token for node in path))
+        parts = ((node.token_id, node.log_prob, node.token) for node in self.path())
+        ids, log_probs, tokens = zip(*parts, strict=True)
+        return Hypothesis(ids, log_probs, self.score, tokens)
 
 
 @dataclass(frozen=True)
@@ -317,7 +317,6 @@ class Hypothesis:
 
     token_ids: tuple[int, ...]  # the tokens, ending with ``eos_id`` unless the length limit cut them
     log_probs: tuple[float, ...]  # one per token, in nats, under the model
-    nodes: tuple[Node, ...] = field(compare=False, repr=False)  # one per token
     score: float  # what the search ranks by: in beam search ``SearchRules.score``, else the sum
     tokens: tuple[str, ...] = ()  # the pieces, where they are known
 
@@ -356,11 +355,11 @@ def decode(
         endings = [node.ending(lookback) if lookback else () for node in nodes]
         own, left = rules.choices(distribution, endings, last, step)
         tokens = choose(left) if choose else largest(left, 1)[1][:, 0]
-        values, best = (
-            distribution.gather(1, tokens[:, None])[:, 0].tolist(),
+        best, values = (
             candidates_of(distribution, own, left),
+            distribution.gather(1, tokens[:, None]).tolist(),
         )
-        for row, (token, value) in enumerate(zip(tokens.tolist(), values, strict=True)):
+        for row, (token, (value,)) in enumerate(zip(tokens.tolist(), values, strict=True)):
             if not (before := nodes[row]).ended:
                 total, ended = before.total + value, token == end or last[row]
                 nodes[row] = Node(token, step, value, total, before, row, ended, total, candidates=best[row])

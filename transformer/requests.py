@@ -194,7 +194,7 @@ class Request:
         state, hooks = begin([self], self.capture, in_beam)
         for newest, *_ in self.search(state, [self.limit], history):
             yield self._step(newest)
-        nodes = newest.hypothesis().nodes
+        nodes = newest.path()
         if in_beam and self.capture is not None:
             state.read([[node.token_id for node in nodes]], hooks)
         method = "greedy" if self.beam_size == 1 else f"beam-{self.beam_size}"

@@ -155,13 +155,13 @@ def test_a_score_is_the_sum_over_the_length_to_the_penalty(model):
 
 def test_the_parents_of_a_hypothesis_lead_back_through_the_steps(model):
     *steps, last = beam_search(DecodingState(model, sources(1)), 8, 4)
-    found = last[0].hypothesis()
-    for place, node in enumerate(found.nodes):
+    nodes = last[0].path()
+    for place, node in enumerate(nodes):
         if place:
-            assert steps[place - 1][node.parent_row].token_id == found.token_ids[place - 1]
+            assert steps[place - 1][node.parent_row].token_id == nodes[place - 1].token_id
         if node.token_id in node.candidates.ids:
             at = node.candidates.ids.index(node.token_id)
-            assert node.candidates.log_probs[at] == found.log_probs[place]
+            assert node.candidates.log_probs[at] == node.log_prob
 
 
 def test_alternatives_are_the_best_of_the_distribution_in_order(model):
