@@ -355,10 +355,8 @@ def decode(
         endings = [node.ending(lookback) if lookback else () for node in nodes]
         own, left = rules.choices(distribution, endings, last, step)
         tokens = choose(left) if choose else largest(left, 1)[1][:, 0]
-        best, values = (
-            candidates_of(distribution, own, left),
-            distribution.gather(1, tokens[:, None]).tolist(),
-        )
+        best = candidates_of(distribution, own, left)
+        values = distribution.gather(1, tokens[:, None]).tolist()
         for row, (token, (value,)) in enumerate(zip(tokens.tolist(), values, strict=True)):
             if not (before := nodes[row]).ended:
                 total, ended = before.total + value, token == end or last[row]
