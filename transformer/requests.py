@@ -192,7 +192,7 @@ class Request:
             return
         in_beam, history, newest = self.beam_size != 1 or self.tree, list[Node](), Node(self.config.bos_id)
         state, hooks = begin([self], self.capture, in_beam)
-        for newest, *_ in self.search(state, [self.limit], history):
+        for newest, *_ in self.search(state, [self.limit], history if self.tree else None):
             yield self._step(newest)
         nodes = newest.path()
         if in_beam and self.capture is not None:
