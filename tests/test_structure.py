@@ -17,7 +17,7 @@ ROOMS = {
     "transformer": (
         *("text", "config", "encodings", "hooks", "attention", "layers", "model", "recurrent", "packed"),
         *("view", "interventions", "trace", "equations", "stream", "audit", "decoding", "beam", "run"),
-        *("sampling", "storage", "families", "training", "hub", "devices", "text_model"),
+        *("sampling", "storage", "families", "training", "hub", "devices"),
         *("requests", "translator", "batches", "exports", "commands"),
     ),
     "explorer.lenses": (

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -14,44 +12,58 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.decoding import AnyModel, DecodingState, Hypothesis, decode, finish, numbers
-from transformer.requests import Request
+from transformer.decoding import AnyModel, Hypothesis, finish, numbers
+from transformer.requests import Request, begin
 from transformer.run import Translation
 from transformer.text.pairs import SentencePair
 from transformer.text.words import PAD
-from transformer.text_model import InputError
-from transformer.trace import Capture, TokenTrace, hooks_of
-from transformer.training.data import pad
+from transformer.trace import Capture, TokenTrace
 from transformer.training.distributed import ALONE, Workers
-from transformer.translator import Translator
+from transformer.translator import InputError, Translator
 
 T = TypeVar("T")
 BATCH_POSITIONS = 4096
 """Most positions of a padded batch of texts, and most tokens of a pass with many changes."""
 MOST_LOGITS = 1 << 22
 """Logits that are computed at a time."""
-IN_BATCHES = "This model continues texts one at a time; only translations are made in batches."
 CPU_WIDTH = 8
-"""On a CPU, batches of an eighth: less padding, and their numbers stay in its caches (*measured*)."""
+"""On a CPU, scored batches of an eighth: less padding, and their numbers stay in its caches (*measured*)."""
 
 
 def in_batches(
-    lengths: Sequence[int],  # of the texts, in tokens
-    compute: Callable[[list[int]], Iterable[T]],  # places of the texts of a batch → one value for each
+    translator: Translator,
+    requests: Sequence[Request],
+    compute: Callable[[list[Request]], Iterable[T]],  # of a batch → one value for each
     width: int = 1,  # rows a text
     workers: Workers = ALONE,  # the processes that share the batches
 ) -> list[T]:
-    """A value for each text, computed in batches of texts of similar length, the longest first, so that a
-    padded batch has at most ``BATCH_POSITIONS`` positions."""
-    groups: list[list[int]] = []
-    for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
-        if not groups or (len(groups[-1]) + 1) * lengths[groups[-1][0]] * width > BATCH_POSITIONS:
+    """A value for each text, computed in batches of texts with the same rules and of similar length, the
+    longest first, so that a padded batch has at most ``BATCH_POSITIONS`` positions."""
+    rules = {each: i for i, each in enumerate(dict.fromkeys(each.rules for each in requests))}
+    kinds = [(rules[each.rules], -max(len(each.source_ids), each.given)) for each in requests]
+    groups, values = list[list[int]](), dict[int, T]()
+    for place in sorted(range(len(requests)), key=kinds.__getitem__):
+        (own, _), (other, longest) = kinds[place], kinds[groups[-1][0]] if groups else (-1, 0)
+        if own != other or (len(groups[-1]) + 1) * -longest * width > BATCH_POSITIONS:
             groups.append([])
         groups[-1].append(place)
-    values: dict[int, T] = {}
-    for places, done in zip(groups, workers.each(lambda group: list(compute(group)), groups), strict=True):
+
+    def of_batch(places: list[int]) -> Iterable[T]:
+        for i in places:
+            requests[i].model = translator.model  # which may have left its GPU
+        return compute([requests[i] for i in places])
+
+    work = workers.each(lambda group: list(translator.computed(lambda: of_batch(group))), groups)
+    for places, done in zip(groups, work, strict=True):
         values |= dict(zip(places, done, strict=True))
-    return [values[place] for place in range(len(lengths))]
+    return [values[place] for place in range(len(requests))]
+
+
+def _asked(translator: Translator, texts: Sequence[str], **options: int | None) -> list[Request]:
+    """ValueError if the model continues texts instead of translating them."""
+    if translator.continues:
+        raise ValueError("This model continues texts one at a time; only translations are made in batches.")
+    return [Request(translator, text, **options) for text in texts]  # type: ignore[arg-type]
 
 
 def hypotheses(
@@ -61,30 +73,14 @@ def hypotheses(
     max_length: int | None = None,
     workers: Workers = ALONE,  # the processes that share the batches
 ) -> list[Hypothesis]:
-    """The outputs of many texts in their order, without capture; options and errors as in ``translate``.
+    """The outputs of many texts in their order, without capture; options and errors as in ``translate``."""
 
-    ValueError if the model continues texts instead of translating them.
-    """
-    if translator.continues:
-        raise ValueError(IN_BATCHES)
-    wanted = [Request(translator, text, beam_size=beam_size, max_length=max_length) for text in texts]
+    def searched(group: list[Request]) -> tuple[Hypothesis, ...]:
+        return finish(group[0].search(begin(group)[0], [each.limit for each in group]))
 
-    def searched(places: list[int]) -> list[Hypothesis]:
-        first, results = wanted[places[0]], list[Hypothesis]()
-        source = pad([wanted[i].source_ids for i in places], first.config.pad_id).to(translator.device)
-        state = DecodingState(translator.model, source)
-        deque(first.search(state, [wanted[i].limit for i in places], results), 0)
-        return results
-
-    def compute(places: list[int]) -> list[Hypothesis]:
-        outputs = dict[int, Hypothesis]()
-        for rules in dict.fromkeys(wanted[i].rules for i in places):  # texts into one language share a batch
-            group = [i for i in places if wanted[i].rules == rules]
-            outputs |= zip(group, translator.computed(partial(searched, group)), strict=True)
-        return [outputs[i] for i in places]
-
+    wanted = _asked(translator, texts, beam_size=beam_size, max_length=max_length)
     rows = max((each.beam_size for each in wanted), default=1)
-    return in_batches([len(each.source_ids) for each in wanted], compute, rows, workers)
+    return in_batches(translator, wanted, searched, rows, workers)
 
 
 def translate_all(
@@ -121,38 +117,28 @@ def forced_log_probs(
         InputError: A text is empty or too long.
         OverflowedError: The model's numbers overflow.
     """
-    config = model.config
-    texts = [("", each) if isinstance(each, str) else (each.source, each.target) for each in pairs]
-    sources = [(*model.ids(source), config.eos_id) for source, _ in texts]
-    targets = [model.output(target, source).ids for source, target in texts]
 
     @torch.inference_mode()
-    def scored(places: list[int]) -> list[tuple[float, ...]]:
-        written = [targets[i] for i in places]
-        source = (
-            None if model.continues else pad([sources[i] for i in places], config.pad_id).to(model.device)
-        )
-        state = DecodingState(model.model, source)
-        read = pad([(config.bos_id, *target[:-1]) for target in written], config.pad_id).to(state.device)
+    def scored(group: list[Request]) -> list[tuple[float, ...]]:
+        state, written = begin(group)[0], [each.output.ids for each in group if each.output]
         # padding is cut off before the logits, which cost the most
-        rows = zip(state.features(read), written, strict=True)
+        rows = zip(state.read(written), written, strict=True)
         features = torch.cat([row[: len(target)] for row, target in rows])
         ids = torch.tensor([i for target in written for i in target], device=state.device)
         rest = iter(numbers(token_log_probs(state.model, features, ids)[:, None])[:, 0].tolist())
         return [tuple(islice(rest, len(target))) for target in written]
 
-    lengths = [max(map(len, both)) for both in zip(sources, targets, strict=True)]
-    width = CPU_WIDTH if model.device.type == "cpu" else 1
-    return in_batches(lengths, lambda places: model.computed(partial(scored, places)), width)
+    texts = [("", each) if isinstance(each, str) else (each.source, each.target) for each in pairs]
+    wanted = [Request(model, source, model.output(target, source)) for source, target in texts]
+    return in_batches(model, wanted, scored, CPU_WIDTH if model.device.type == "cpu" else 1)
 
 
 def perplexity(log_probs: NDArray[np.float64], units: Sequence[int]) -> float:
     """Perplexity of sentences: ln p of each, its end included, and its words or pieces without the end.
 
-    Per word it is exp(−Σ ln p(sentence) / (words + sentences)). White space separates the words of the raw
-    text; each sentence also has an end, which is predicted too. So models with different pieces can be
-    compared. p(sentence) is the probability of the one way in which the vocabulary splits the sentence; the
-    other ways would add to it, so the figure is an upper bound. Per piece it divides by pieces + sentences.
+    Per word it is exp(−Σ ln p(sentence) / (words + sentences)), since each end is predicted, too: so models
+    with different pieces can be compared. p(sentence) is that of the one way in which the vocabulary splits
+    it; the other ways would add to it, so the figure is an upper bound.
     """
     return float(np.exp(-log_probs.sum() / (sum(units) + len(units))))
 
@@ -167,29 +153,20 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[Translation
 
     InputError if a text is empty or too long, or the texts ask for several languages.
     """
-    if translator.continues:
-        raise ValueError(IN_BATCHES)
-    config, model = translator.config, translator.model
-    wanted = [Request(translator, text, beam_size=1) for text in texts]
+    wanted, runs = _asked(translator, texts, beam_size=1), list[Translation]()
+    if len({each.rules for each in wanted}) > 1:
+        raise InputError("The texts of a batch ask for several languages; let all of them ask for one.")
     if not wanted:
         return ()
-    if any(each.rules != wanted[0].rules for each in wanted):
-        raise InputError("The texts of a batch ask for several languages; let all of them ask for one.")
-    source = pad([each.source_ids for each in wanted], config.pad_id).to(translator.device)
-    hooks = hooks_of(config, Capture())
-    state = DecodingState(model, source, hooks)
-    outputs = finish(decode(state, [each.limit for each in wanted], rules=wanted[0].rules))
-    read = pad([(config.bos_id, *each.token_ids[:-1]) for each in outputs], config.pad_id).to(
-        translator.device
-    )
-    distributions = model.logits(state.features(read, hooks)).float().log_softmax(-1)
-    lengths = {"encoder": source.shape[1], "decoder": read.shape[1], "written": read.shape[1]}
-    runs = []
+    state, hooks = begin(wanted, Capture(), in_beam=True)
+    outputs = finish(wanted[0].search(state, [each.limit for each in wanted]))
+    passed = state.forced([each.token_ids for each in outputs], hooks)
+    lengths = {"encoder": max(len(each.source_ids) for each in wanted)}
+    lengths |= dict.fromkeys(("decoder", "written"), passed.shape[1])
     for row, (request, output) in enumerate(zip(wanted, outputs, strict=True)):
-        ids = output.token_ids
-        passed = distributions[row, : len(ids)]
-        run = request.read_off(passed, hooks, ids, output.log_probs, "greedy", row)
-        runs.append(_padded(run, lengths, config.pad_id))
+        own = passed[row, : len(output.token_ids)], hooks
+        run = request.replayed(output.token_ids, output.log_probs, "greedy", own, row)
+        runs.append(_padded(run, lengths, translator.config.pad_id))
     return tuple(runs)
 
 

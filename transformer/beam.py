@@ -6,7 +6,7 @@ search of n steps with a beam of k keeps at most 2 n k nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,9 +22,7 @@ from transformer.decoding import (
     Node,
     NodeState,
     SearchRules,
-    Step,
     candidates_of,
-    finish,
     largest,
 )
 from transformer.text.brief import Brief
@@ -98,14 +96,18 @@ def beam_search(
         best, places = largest(sums, min(2 * beam_size, sums.shape[1]))
         values = distribution.view_as(sums).gather(1, places)
         table = torch.stack([best.double(), values.double(), places.double()], dim=-1).tolist()
-        for beam, continuations in zip(beams, table, strict=True):
+        found = candidates_of(distribution, own, left)
+        for i, (beam, continuations) in enumerate(zip(beams, table, strict=True)):
             nodes = [] if beam.done else beam.extend(continuations, distribution.shape[1], step)
+            for node in nodes:
+                node.candidates = found[i * width + node.parent_row]
             if history is not None and beam is beams[0]:
                 history += nodes
-        rows = [node for beam in beams for node in beam.rows(beam_size)]
-        yield Step(tuple(rows), candidates_of(distribution, own, left))
         if all(beam.done for beam in beams):
-            return tuple(beam.finished[0].hypothesis() for beam in beams)
+            yield tuple(beam.finished[0] for beam in beams)
+            return
+        rows = [node for beam in beams for node in beam.rows(beam_size)]
+        yield tuple(rows)
         parents = [i // beam_size * width + node.parent_row for i, node in enumerate(rows)]
         state.select(torch.tensor(parents, device=state.device), same_source=step > 0)
         tokens, step = torch.tensor([node.token_id for node in rows], device=state.device), step + 1
@@ -146,18 +148,21 @@ class SearchTree(TokenTree):
 
     beam_size: int  # hypotheses that the search kept
     rules: SearchRules  # how hypotheses were scored
-    # runs greedy search on the same sentence, with the same rules and changes; yields pieces
-    run_greedy: Callable[[], Generator[str, None, Hypothesis]] = field(repr=False)
+    # runs greedy search on the same sentence, with the same rules and changes; yields its tokens
+    run_greedy: Callable[[], Iterator[Node]] = field(repr=False)
 
     @cached_property
     def greedy(self) -> Hypothesis:
         """Output of greedy search, which runs when first asked for and may leave the tree."""
-        return finish(self.run_greedy())
+        *_, last = self.run_greedy()
+        return last.hypothesis()
 
     def stream_greedy(self) -> Iterator[str]:
         """Runs greedy search piece by piece, so that a caller can leave it; `greedy` then keeps it."""
-        if "greedy" not in vars(self):
-            vars(self)["greedy"] = yield from self.run_greedy()
+        for node in () if "greedy" in vars(self) else self.run_greedy():
+            yield node.token
+            if node.ended:
+                vars(self)["greedy"] = node.hypothesis()
 
     @property
     def steps(self) -> int:
@@ -182,11 +187,11 @@ def search_tree(
     beam_size: int,
     rules: SearchRules,
     pieces: Callable[[Sequence[int]], Sequence[str]],  # the pieces of ids
-    run_greedy: Callable[[], Generator[str, None, Hypothesis]],
+    run_greedy: Callable[[], Iterator[Node]],
 ) -> SearchTree:
     """The tree of a search, made of its nodes."""
     for place, piece in enumerate(pieces([node.token_id for node in history])):
-        history[place].place, history[place].token = place, piece
+        history[place].place, history[place].token, history[place].candidates = place, piece, None
     finished = (node for node in history if node.state in (NodeState.FINISHED, NodeState.CUT))
     for node in max(finished, key=lambda node: node.score).chain():
         node.won = True

@@ -1,18 +1,18 @@
 """From a model to tokens: a batch of sequences being written, the rules of a search, greedy search, sampling.
 
-Every search is a generator: it yields each ``Step`` at once and returns one ``Hypothesis`` per sentence.
-Rules change what a search may choose, never the model's distribution: log-probabilities and candidates
-stay the model's own, and a step that a rule decided is marked as forced.
+Every search is an iterator over steps: it yields the newest tokens at once, and last those that ended the
+best outputs. Rules change what a search may choose, never the model's distribution: log-probabilities and
+candidates stay the model's own, and a step that a rule decided is marked as forced.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,7 +23,6 @@ from transformer.interventions import Choose, Forbid, Intervention, Intervention
 from transformer.model import EncoderDecoder, LanguageModel
 from transformer.text.kinds import number
 
-T = TypeVar("T")
 AnyModel = EncoderDecoder | LanguageModel
 ALTERNATIVES = 10
 """Number of most probable tokens that a step keeps of its distribution."""
@@ -40,7 +39,7 @@ class OverflowedError(ValueError):
 
 def numbers(log_probs: Tensor) -> Tensor:
     """The log-probabilities themselves; OverflowedError if one of them is not a number."""
-    if bool(log_probs[:, 0].isnan().any()):  # a softmax with one such number consists of them
+    if bool(log_probs[..., 0].isnan().any()):  # a softmax with one such number consists of them
         raise OverflowedError(
             "This model cannot be shown: its weights are so large that its numbers overflow, "
             "and no probability comes out."
@@ -176,6 +175,12 @@ def constrained(
     return replace(rules, end_id=end_id, chosen=tuple(chosen), barred=tuple(barred))
 
 
+def pad(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
+    """(rows, longest) rows of numbers, filled up to the longest."""
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], dtype=torch.long)
+
+
 class DecodingState:
     """A batch of sequences being written: what the encoder said of their sources, padding and cache.
 
@@ -218,19 +223,18 @@ class DecodingState:
         assert isinstance(self.model, EncoderDecoder)
         return self.model.decode(ids, self.memory, self.padding, cache=cache, hooks=hooks)
 
-    def forced_features(self, token_ids: Sequence[int], hooks: Hooks | None = None) -> Tensor:
-        """(1, target, d_model) the decoder's output for a given output, read shifted right in one pass.
+    def read(self, outputs: Sequence[Sequence[int]], hooks: Hooks | None = None) -> Tensor:
+        """(sentences, target, d_model) the decoder's output for given outputs, read shifted right at once.
 
         Because of the causal mask, every step gets the same attention as in step-by-step decoding.
         """
-        read = torch.tensor([[self.config.bos_id, *token_ids[:-1]]], device=self.device)
-        return self.features(read, hooks)
+        rows = pad([(self.config.bos_id, *ids[:-1]) for ids in outputs], self.config.pad_id)
+        return self.features(rows.to(self.device), hooks)
 
     @torch.inference_mode()
-    def forced(self, token_ids: Sequence[int], hooks: Hooks | None = None) -> Tensor:
-        """(target, pieces) log-probabilities at every position of a given output; raises as ``numbers``."""
-        features = self.forced_features(token_ids, hooks)
-        return numbers(self.model.logits(features, hooks)[0].float().log_softmax(-1))
+    def forced(self, outputs: Sequence[Sequence[int]], hooks: Hooks | None = None) -> Tensor:
+        """(sentences, target, pieces) log-probabilities at every place of given outputs; as ``numbers``."""
+        return numbers(self.model.logits(self.read(outputs, hooks), hooks).float().log_softmax(-1))
 
     @torch.inference_mode()
     def select(self, rows: Tensor, *, same_source: bool) -> None:
@@ -251,6 +255,15 @@ class NodeState(StrEnum):
     CUT = "cut"  # the length limit ended it; it is among the best hypotheses all the same
 
 
+class Candidates(NamedTuple):
+    """The ``ALTERNATIVES`` most probable next tokens of a row, best first."""
+
+    ids: tuple[int, ...]
+    log_probs: tuple[float, ...]  # in nats
+    excluded: tuple[bool, ...]  # whether the model's own search rules forbade the token
+    forced: bool  # whether those rules, or what a request adds to them, forbade the most probable token
+
+
 @dataclass(eq=False, slots=True)
 class Node:
     """A token of a tree of outputs, and so the output up to it: a chain, newest token first."""
@@ -269,6 +282,7 @@ class Node:
     samples: tuple[int, ...] = ()  # in a tree of samples, which of them have it, from 0
     token: str = ""  # the piece, once it is in a tree
     place: int | None = None  # and its place there
+    candidates: Candidates | None = field(default=None, repr=False)  # what else could have come next
 
     @property
     def parent(self) -> int | None:
@@ -282,34 +296,19 @@ class Node:
             yield node
             node = node.before
 
+    def path(self) -> tuple[Node, ...]:
+        """The nodes of the output, oldest first, without the start token."""
+        return tuple(self.chain())[-2::-1]
+
     def ending(self, count: int) -> tuple[int, ...]:
         """The last ``count`` tokens at most, including the start token."""
         return tuple(node.token_id for node in islice(self.chain(), count))[::-1]
 
     def hypothesis(self) -> Hypothesis:
         """The output as a search returns it."""
-        node, tokens = self, list[tuple[int, float, int]]()
-        while node.before is not None:
-            tokens.append((node.token_id, node.log_prob, node.parent_row))
-            node = node.before
-        ids, log_probs, parents = zip(*reversed(tokens), strict=True)
-        return Hypothesis(ids, log_probs, parents, self.score)
-
-
-class Candidates(NamedTuple):
-    """The ``ALTERNATIVES`` most probable next tokens of a row, best first."""
-
-    ids: tuple[int, ...]
-    log_probs: tuple[float, ...]  # in nats
-    excluded: tuple[bool, ...]  # whether the model's own search rules forbade the token
-    forced: bool  # whether those rules, or what a request adds to them, forbade the most probable token
-
-
-class Step(NamedTuple):
-    """One decoding step for all rows; a row is a hypothesis."""
-
-    nodes: tuple[Node, ...]  # (rows,) the newest tokens; in greedy search, an output that has ended stays
-    candidates: tuple[Candidates, ...]  # (rows before,) what else could have come next
+        parts = ((node.token_id, node.log_prob, node.token) for node in self.path())
+        ids, log_probs, tokens = zip(*parts, strict=True)
+        return Hypothesis(ids, log_probs, self.score, tokens)
 
 
 @dataclass(frozen=True)
@@ -318,7 +317,6 @@ class Hypothesis:
 
     token_ids: tuple[int, ...]  # the tokens, ending with ``eos_id`` unless the length limit cut them
     log_probs: tuple[float, ...]  # one per token, in nats, under the model
-    parents: tuple[int, ...]  # one per token: the row that the token was appended to
     score: float  # what the search ranks by: in beam search ``SearchRules.score``, else the sum
     tokens: tuple[str, ...] = ()  # the pieces, where they are known
 
@@ -328,21 +326,18 @@ class Hypothesis:
         return sum(self.log_probs)
 
 
-Decoding = Generator[Step, None, tuple[Hypothesis, ...]]
+Decoding = Iterator[tuple[Node, ...]]
+"""The newest token of each row at every step; last, for each sentence the last token of its best output."""
 Limit = int | Sequence[int]
 """One limit for all sentences, or one for each."""
 Choice = Callable[[Tensor], Tensor]
 """(rows, vocab_size) log-probabilities → (rows,) tokens."""
 
 
-def finish(steps: Generator[object, None, T]) -> T:
-    """Runs a search to its end and returns what it returns: the hypotheses of a decoder."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
+def finish(search: Decoding) -> tuple[Hypothesis, ...]:
+    """Runs a search to its end: the best output of each sentence."""
+    *_, last = search
+    return tuple(node.hypothesis() for node in last)
 
 
 def decode(
@@ -360,14 +355,14 @@ def decode(
         endings = [node.ending(lookback) if lookback else () for node in nodes]
         own, left = rules.choices(distribution, endings, last, step)
         tokens = choose(left) if choose else largest(left, 1)[1][:, 0]
-        values = distribution.gather(1, tokens[:, None])[:, 0].tolist()
-        for row, (token, value) in enumerate(zip(tokens.tolist(), values, strict=True)):
+        best = candidates_of(distribution, own, left)
+        values = distribution.gather(1, tokens[:, None]).tolist()
+        for row, (token, (value,)) in enumerate(zip(tokens.tolist(), values, strict=True)):
             if not (before := nodes[row]).ended:
                 total, ended = before.total + value, token == end or last[row]
-                nodes[row] = Node(token, step, value, total, before, row, ended, score=total)
-        yield Step(tuple(nodes), candidates_of(distribution, own, left))
+                nodes[row] = Node(token, step, value, total, before, row, ended, total, candidates=best[row])
+        yield tuple(nodes)
         step += 1
-    return tuple(node.hypothesis() for node in nodes)
 
 
 def candidates_of(distribution: Tensor, own: Tensor, left: Tensor) -> tuple[Candidates, ...]:

@@ -7,6 +7,7 @@ the CPU: a GPU does not quicken their steps, and their first picture must not wa
 from __future__ import annotations
 
 import copy
+import math
 import os
 import re
 from typing import TYPE_CHECKING, TypeVar
@@ -21,7 +22,6 @@ VARIABLE = "TRANSFORMER_DEVICE"
 LARGE = 50_000_000
 """Parameters from which on a model answers on a GPU."""
 FULL = "The GPU has no memory left, so this model computes on the CPU."
-_NAME = re.compile(r"auto|cpu|cuda(:\d{1,2})?")
 Model = TypeVar("Model", bound="nn.Module")
 
 
@@ -33,19 +33,20 @@ def named(name: str | torch.device) -> str:
     if not isinstance(name, str):
         return str(name)
     device = os.environ.get(VARIABLE, "").strip() or AUTO if name == AUTO else name
-    if not _NAME.fullmatch(device):
+    if not re.fullmatch(r"auto|cpu|cuda(:\d{1,2})?", device):
         raise ValueError(f"The device {device!r:.40} is unknown; choose auto, cpu or cuda.")
     return device
 
 
 def stays(parameters: int) -> bool:
     """Whether a model certainly answers on the CPU of this machine, said without PyTorch."""
-    return named(AUTO) == "cpu" or (named(AUTO) == AUTO and parameters < LARGE)
+    device = named(AUTO)
+    return device == "cpu" or (device == AUTO and parameters < LARGE)
 
 
 def choose_device(
     name: str | torch.device = AUTO,
-    parameters: int | None = None,  # size of the model that answers; None for training
+    parameters: float = math.inf,  # size of the model that answers; without one, as for training
 ) -> torch.device:
     """The device of a name, where ``auto`` follows the rule; ValueError if it is not here.
 
@@ -53,13 +54,12 @@ def choose_device(
     """
     import torch
 
-    chosen = named(name)
+    chosen, there = named(name), torch.cuda.is_available
     if chosen == AUTO:
-        large = parameters is None or parameters >= LARGE
-        chosen = "cuda" if large and torch.cuda.is_available() else "cpu"
+        chosen = "cuda" if parameters >= LARGE and there() else "cpu"
     device = torch.device(chosen)
     if device.type == "cuda":
-        if not torch.cuda.is_available():
+        if not there():
             why = "There is no CUDA device here, or torch was installed without CUDA"
             raise ValueError(f"{why}; use --device cpu.")
         if (device.index or 0) >= (count := torch.cuda.device_count()):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache
 from itertools import repeat, takewhile
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -17,16 +16,16 @@ from torch import Tensor
 from transformer import interventions as do
 from transformer.audit import TOKENS, audit
 from transformer.beam import beam_search, search_tree
-from transformer.config import AttentionKind, Place
+from transformer.config import AttentionKind, ModelConfig, Place
 from transformer.decoding import (
+    Decoding,
     DecodingState,
-    Hypothesis,
-    Limit,
     Node,
-    Step,
+    SearchRules,
     candidates_of,
     constrained,
     decode,
+    pad,
 )
 from transformer.equations import audited_tokens
 from transformer.hooks import HookFunction, Hooks, function_edits
@@ -35,17 +34,9 @@ from transformer.interventions.request import RunShape, check, edited
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
 from transformer.text.tokenizer import TokenizedText
-from transformer.text_model import TextModel, is_whole
 from transformer.trace import AttentionTrace, Capture, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
 
-NO_MEANS = "This model has no mean outputs of its heads"
-PROMPTED = "The prompt decides its own tokens, so this cannot be done"
-EMPTY = "The model wrote an empty text."
-UNKNOWN = "The output has {} <unk>, where the model wrote something that its vocabulary cannot spell."
-TOO_LONG = "This text has {:,} tokens: longer than any text in this model's training ({:,})."
-CUT = "The output was cut at {:,} tokens, so it is incomplete."
-ENDED = "The output ended before this change could act: {}."
 LEFT_OUT = "The translation may leave out the end."
 # Whether a translation covers its source is seen in its length, and in what its cross-attention reads of it;
 # `benchmarks/coverage.py` measures the limits. Another pair of languages may need fewer tokens than it reads,
@@ -54,9 +45,10 @@ FEWEST = 6
 """Source tokens from which on anything is said."""
 SHORT, FAR_TOO_SHORT, LONG = 0.8, 0.5, 1.4
 """Target tokens per source token: fewer than usual, too few whatever is read, and so many as in a loop."""
-READ = 0.15
+LENGTH = 60
+"""Most tokens of a language model's text if the caller gives no number."""
+READ, LAYERS = 0.15, 2
 """A source token is read if any head of the last layers gives it this weight at any step."""
-LAYERS = 2
 SOME, MANY = 0.1, 0.2
 """Share of unread source tokens that is named in a short translation, and in any."""
 
@@ -102,54 +94,42 @@ class Request:
 
     def __init__(
         self,
-        reader: TextModel,  # the model that is asked
+        reader: Any,  # the ``Translator`` that is asked
         text: str = "",  # the source; for a language model the prompt
         output: TokenizedText | None = None,  # the output, if it is given
         **options: Unpack[Options],
     ) -> None:
         if wrong := options.keys() - (Options if output is None else Looking).__annotations__:
             raise TypeError(f"There is no option {min(wrong)} here.")
-        if not isinstance(text, str):
-            raise TypeError(f"The text is {type(text).__name__}; it must be a string.")
-        self.reader, self.model, self.config = reader, reader.model, reader.config
-        self.own_notes, self.output, self.rules = reader.notes, output, reader.rules
-        self.values, self.hooks = tuple(options.get("interventions", ())), options.get("hooks") or {}
-
-        # how it is searched for
-        self.sample, self.keeps_tree = options.get("sample"), options.get("tree", False)
-        size = options.get("beam_size")
-        usual = self.rules.beam_size if self.sample is None else 1
-        self.beam_size = usual if size is None else size
-        if not is_whole(self.beam_size, 1, 64):
-            raise ValueError(f"beam_size is {size!r:.80}; it must be a whole number from 1 to 64.")
-        if self.sample is not None and self.beam_size != 1:
-            raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
-        if self.sample is not None and self.keeps_tree:
-            raise ValueError("Sampling builds no tree; leave out tree=True or the sample.")
+        cut, typed = reader.cut(text), list[tuple[int, str]]()
+        self.reader, self.model, self.output, self.text = reader, reader.model, output, cut.clean.text
+        self.config: ModelConfig = reader.config
+        self.named: Callable[[Iterable[int]], tuple[str, ...]] = reader.tokenizer.target.named
+        self.rules: SearchRules = reader.rules
+        self.notes = (*reader.notes, *cut.notes(), *(output.notes() if output else ()))
+        self.values, self.functions = tuple(options.get("interventions", ())), options.get("hooks") or {}
+        if self.functions:
+            function_edits(self.functions, self.config)  # refuses what the model lacks
+        capture = options.get("capture", True)
+        if not isinstance(capture, bool | Capture):
+            raise TypeError(f"capture is {capture!r:.40}; it must be True, False or a Capture.")
+        self.capture = Capture() if capture is True else capture or None
+        if self.capture and any(each.part == "stream" for each in self.values):
+            self.capture = replace(self.capture, residual=True)
 
         # what is read, and how much may be written
-        cut = reader.cut(text)
-        typed, prompt = list[tuple[int, str]](), cut.ids if reader.continues else ()
         if not reader.continues:
             end = self.config.eos_id
-            typed = [*zip(cut.ids, cut.pieces, strict=True), (end, reader.pieces([end], "source")[0])]
-        self.text, self.unread = cut.clean.text, cut.notes()
+            typed = [*zip(cut.ids, cut.pieces, strict=True), (end, reader.tokenizer.source.named([end])[0])]
         source = len(typed) - sum(isinstance(each, do.DropSource) for each in self.values)
+        prompt: tuple[int, ...] = cut.ids if reader.continues else ()
         self.given = self.limit = len(prompt if output is None else output.ids)
+        shape = RunShape(self.config, len(typed), source, self.limit, self.given)
         if output is None:
-            self.limit = reader.limit(source or len(prompt), options.get("max_length"))
-        penalties = options.get("length_penalty"), options.get("length_offset")
-        if penalties != (None, None):
-            self.rules = self.rules.with_penalty(*penalties)
-        if cut.start is not None:
-            self.rules = replace(self.rules, forced_start=cut.start)
-        if output is None and (prompt or self.values):
-            self._constrain(prompt)
+            self._plan_search(prompt, source, cut.start, options)
+            shape = replace(shape, target=self.limit, forced=None)
 
-        # what is changed and recorded
-        if self.hooks:
-            function_edits(self.hooks, self.config)  # refuses what the model lacks
-        shape = RunShape(self.config, len(typed), source, self.limit, None if output is None else self.given)
+        # what is changed
         if self.values:
             check(self.values, shape)
             put = [each for each in self.values if isinstance(each, do.EditSource)]
@@ -158,105 +138,43 @@ class Request:
             typed = list(edited(typed, self.values, names)) if typed else []
         self.source_ids, self.source_tokens = tuple(i for i, _ in typed), tuple(piece for _, piece in typed)
         self.changes = tuple(Change(each, self._material(each, shape)) for each in self.values)
-        capture = options.get("capture", True)
-        if not isinstance(capture, bool | Capture):
-            raise TypeError(f"capture is {capture!r:.40}; it must be True, False or a Capture.")
-        self.capture = Capture() if capture is True else capture or None
-        if self.capture and any(each.part == "stream" for each in self.values):
-            self.capture = replace(self.capture, residual=True)
 
-    def run(self) -> Iterator[DecodeStep | Translation]:
-        """Each step of the search (in a beam: of the best hypothesis so far), and finally the run; of a given
-        output only the run."""
-        if self.output is not None:
-            yield self.replayed(self.output.ids)
-            return
-        in_beam = self.beam_size != 1 or self.keeps_tree
-        state, hooks = self._begin(self.capture, in_beam)
-        history: list[Node] | None = [] if self.keeps_tree else None
-        steps, results = list[Step](), list[Hypothesis]()
-        for step in self.search(state, self.limit, results, history):
-            steps.append(step)
-            newest = step.nodes[0]
-            if newest.log_prob > -math.inf:  # a beam that has just ended has no open hypothesis
-                yield self._step(step, newest.token_id, newest.log_prob, newest.parent_row)
-        hypothesis = results[0]
-        if in_beam and self.capture is not None:
-            state.forced_features(hypothesis.token_ids, hooks)
-        path = zip(steps, hypothesis.token_ids, hypothesis.log_probs, hypothesis.parents, strict=False)
-        method = "greedy" if self.beam_size == 1 else f"beam-{self.beam_size}"
-        method = method if self.sample is None else f"sample-{self.sample.seed}"
-        done = self._finished(hypothesis, tuple(self._step(*each) for each in path), method, hooks)
-        if history is not None:
-            parts = self.beam_size, self.rules, self.reader.pieces, self._greedy
-            done = replace(done, tree=search_tree(history, *parts))
-        yield done
-
-    def search(
-        self,
-        state: DecodingState,  # of one text, or of a batch of texts with rules and options like this one's
-        limit: Limit,
-        results: list[Hypothesis],  # gets one for each text in the end
-        history: list[Node] | None = None,  # gets all that a beam looks at
-    ) -> Iterator[Step]:
-        """The steps of the search."""
-        if self.beam_size != 1 or history is not None:
-            results += yield from beam_search(state, limit, self.beam_size, self.rules, history)
+    def _plan_search(self, prompt: tuple[int, ...], source: int, start: int | None, options: Options) -> None:
+        """How an output is searched for, which begins with a prompt, and how long it may be."""
+        rules, longest, most = self.rules, self.config.max_positions, options.get("max_length")
+        self.sample, self.tree = options.get("sample"), options.get("tree", False)
+        size, usual = options.get("beam_size"), rules.beam_size if self.sample is None else 1
+        self.beam_size = _whole("beam_size", usual if size is None else size, 1, 64)
+        if self.sample is not None and (self.beam_size != 1 or self.tree):
+            raise ValueError("Sampling follows one hypothesis and builds no tree; use it with beam_size=1.")
+        if most is None and source:
+            self.limit = min(rules.max_length or int(1.5 * source) + 10, longest)
         else:
-            choose = None if self.sample is None else self.sample.chooser()
-            results += yield from decode(state, limit, choose, self.rules)
-
-    def replayed(
-        self,
-        ids: tuple[int, ...],  # the output
-        log_probs: tuple[float, ...] | None = None,  # those of an earlier run, which the audit compares
-        method: str = "forced",
-    ) -> Translation:
-        """The run of a given output, read in one pass (section 3.1, the masked decoder).
-
-        Because of the causal mask, this pass computes the same values for every step as a search does.
-        """
-        return self.read_off(*self._passed(ids, self.capture), ids, log_probs, method)
-
-    def read_off(
-        self,
-        distribution: Tensor,  # (target, pieces) log-probabilities from a pass with the output
-        hooks: Hooks | None,  # who looked at the pass
-        ids: tuple[int, ...],
-        log_probs: tuple[float, ...] | None,  # as in ``replayed``
-        method: str,
-        row: int = 0,  # of a batch
-    ) -> Translation:
-        """The run of an output that has passed through the model."""
-        now, pieces = _of_tokens(distribution, ids), self.reader.pieces
-        best, then = candidates_of(distribution, distribution, distribution), log_probs or now
-        others = (tuple(map(Alternative, pieces(each.ids), each.ids, each.log_probs)) for each in best)
-        names = self.output.pieces if self.output else pieces(ids)
-        steps = tuple(map(DecodeStep, names, ids, then, others, repeat(0)))
-        hypothesis = Hypothesis(ids, then, (0,) * len(ids), sum(then))
-        return self._finished(hypothesis, steps, method, hooks, (lambda: now) if log_probs else None, row)
-
-    @torch.inference_mode()
-    def _passed(self, ids: tuple[int, ...], capture: Capture | None = None) -> tuple[Tensor, Hooks | None]:
-        """(target, pieces) log-probabilities from a new pass without a cache, and who looked at it."""
-        state, hooks = self._begin(capture)
-        return state.forced(ids, hooks), hooks
-
-    def _constrain(self, prompt: tuple[int, ...]) -> None:
-        """Adds to the rules of the search, which writes the prompt first, what changes ask of the output."""
-        for each in self.values if self.reader.continues else ():
+            least, most = 1 if source else len(prompt) + 1, LENGTH if most is None else most
+            self.limit = _whole("max_length", most, least, longest)
+        penalties = options.get("length_penalty"), options.get("length_offset")
+        if penalties != (None, None):
+            rules = rules.with_penalty(*penalties)
+        rules = rules if start is None else replace(rules, forced_start=start)
+        for each in () if source else self.values:
             if isinstance(each, do.Prefix) or (isinstance(each, do.Choose) and each.step < len(prompt)):
-                raise do.InterventionError(f"{PROMPTED}: {each}.")
-        changes = [*([do.Prefix(prompt)] if prompt else []), *self.values]
-        self.rules = constrained(self.rules, changes, self.reader.token_id, self.config.eos_id)
+                raise do.InterventionError(
+                    f"The prompt decides its own tokens, so this cannot be done: {each}."
+                )
+        if asked := [*([do.Prefix(prompt)] if prompt else []), *self.values]:
+            rules = constrained(rules, asked, self.reader.token_id, self.config.eos_id)
+        self.rules = rules
 
     def _material(self, value: do.Intervention, shape: RunShape) -> Tensor | None:
         """Values that a change puts in, if they must be computed first."""
         if isinstance(value, do.Ablate) and value.by == "mean":
-            if self.reader.means is None:
+            if (means := self.reader.means) is None:
                 where = "" if self.reader.continues else "measure them with `python -m explorer survey`, or "
-                raise do.InterventionError(f"{NO_MEANS}: {where}ablate by zero.")
-            return self.reader.means.outputs[value.kind][value.layer, list(value.heads(self.config.n_heads))]
+                raise do.InterventionError(
+                    f"This model has no mean outputs of its heads: {where}ablate by zero."
+                )
+            outputs: Tensor = means.outputs[value.kind]
+            return outputs[value.layer, list(value.heads(self.config.n_heads))]
         if not isinstance(value, do.Patch):
             return None
         output = self.reader.output(value.target or (self.config.eos_id,))
@@ -266,87 +184,129 @@ class Request:
         there = there[value.heads(1)[0]] if value.part == "heads" else there
         return there[value.taken(len(there), shape.exact(value.side))]
 
-    def _begin(
-        self, capture: Capture | None = None, in_beam: bool = False
-    ) -> tuple[DecodingState, Hooks | None]:
-        """The text, encoded and ready to be decoded; and who looks: changes, functions, what records.
+    def run(self) -> Iterator[DecodeStep | Translation]:
+        """Each step of the search (in a beam: of the best hypothesis so far), and finally the run; of a given
+        output only the run."""
+        if self.output is not None:
+            yield self.replayed(self.output.ids)
+            return
+        in_beam, history, newest = self.beam_size != 1 or self.tree, list[Node](), Node(self.config.bos_id)
+        state, hooks = begin([self], self.capture, in_beam)
+        for newest, *_ in self.search(state, [self.limit], history if self.tree else None):
+            yield self._step(newest)
+        nodes = newest.path()
+        if in_beam and self.capture is not None:
+            state.read([[node.token_id for node in nodes]], hooks)
+        method = "greedy" if self.beam_size == 1 else f"beam-{self.beam_size}"
+        method = method if self.sample is None else f"sample-{self.sample.seed}"
+        done = self._finished(tuple(map(self._step, nodes)), method, hooks)
+        if self.tree:
+            tree = search_tree(history, self.beam_size, self.rules, self.named, self._greedy)
+            done = replace(done, tree=tree)
+        yield done
 
-        In a beam hypotheses change rows, so that only the best one is recorded, after the search.
+    def search(
+        self,
+        state: DecodingState,  # of this text, or of a batch with rules and options like this one's
+        limits: Sequence[int],
+        history: list[Node] | None = None,  # gets all that a beam looks at
+    ) -> Decoding:
+        """The steps of the search."""
+        if self.beam_size != 1 or self.tree:
+            return beam_search(state, limits, self.beam_size, self.rules, history)
+        return decode(state, limits, None if self.sample is None else self.sample.chooser(), self.rules)
+
+    def _greedy(self) -> Iterator[Node]:
+        """Greedy search for the same request, token by token, unrecorded."""
+        greedy = copy(self)
+        greedy.beam_size, greedy.tree = 1, False
+        for (newest,) in greedy.search(begin([self])[0], [self.limit]):
+            (newest.token,) = self.named([newest.token_id])
+            newest.score = self.rules.score(newest.total, newest.step + 1)
+            yield newest
+
+    def replayed(
+        self,
+        ids: tuple[int, ...],  # the output
+        log_probs: tuple[float, ...] | None = None,  # those of an earlier run, which the audit compares
+        method: str = "forced",
+        passed: tuple[Tensor, Hooks | None] | None = None,  # a pass that was made, and who looked
+        row: int = 0,  # of the batch of that pass
+    ) -> Translation:
+        """The run of a given output, read in one pass (section 3.1, the masked decoder).
+
+        Because of the causal mask, this pass computes the same values for every step as a search does.
         """
-        hooks = steps = None
-        if capture is not None or self.changes or self.hooks:
-            hooks = steps = hooks_of(self.config, capture, self.changes, self.hooks)
-        if in_beam and hooks is not None:
-            steps = hooks_of(self.config, None, self.changes, self.hooks)
-        device = self.model.embedding.weight.device
-        source = torch.tensor([self.source_ids], device=device) if self.source_ids else None
-        return DecodingState(self.model, source, hooks, steps), hooks
+        distribution, hooks = passed or self._passed(ids, self.capture)
+        now, best = _of_tokens(distribution, ids), candidates_of(distribution, distribution, distribution)
+        names = self.output.pieces if self.output else repeat(None)
+        rows = zip(range(len(ids)), ids, log_probs or now, best, names, strict=False)
+        steps = tuple(
+            self._step(Node(i, at, log_prob, candidates=c), name) for at, i, log_prob, c, name in rows
+        )
+        return self._finished(steps, method, hooks, (lambda: now) if log_probs else None, row)
 
-    def _greedy(self) -> Generator[str, None, Hypothesis]:
-        """Greedy search for the same request, piece by piece, unrecorded."""
-        greedy, results = copy(self), list[Hypothesis]()
-        greedy.beam_size = 1
-        for step in greedy.search(self._begin()[0], self.limit, results):
-            yield self.reader.pieces([step.nodes[0].token_id])[0]
-        (done,) = results
-        score = self.rules.score(done.total, len(done.token_ids))
-        return replace(done, score=score, tokens=self.reader.pieces(done.token_ids))
+    def _passed(self, ids: tuple[int, ...], capture: Capture | None = None) -> tuple[Tensor, Hooks | None]:
+        """(target, pieces) log-probabilities from a new pass without a cache, and who looked at it."""
+        state, hooks = begin([self], capture)
+        return state.forced([ids], hooks)[0], hooks
 
-    def _step(self, step: Step, token: int, log_prob: float, parent: int) -> DecodeStep:
-        """One token of one hypothesis, which extends row ``parent``, with what else could have come next."""
-        ids, values, excluded, forced = step.candidates[parent]
-        best = tuple(map(Alternative, self.reader.pieces(ids), ids, values, excluded))
-        return DecodeStep(self.reader.pieces([token])[0], token, log_prob, best, parent, forced)
+    def _step(self, node: Node, name: str | None = None) -> DecodeStep:
+        """One token of an output, with what else could have come next."""
+        assert node.candidates is not None
+        ids, values, excluded, forced = node.candidates
+        best = tuple(map(Alternative, self.named(ids), ids, values, excluded))
+        name = name or self.named([node.token_id])[0]
+        return DecodeStep(name, node.token_id, node.log_prob, best, node.parent_row, forced)
 
     def _finished(
         self,
-        hypothesis: Hypothesis,
         steps: tuple[DecodeStep, ...],
         method: str,
         hooks: Hooks | None,  # who looked
-        again: Callable[[], tuple[float, ...]] | None = None,  # its log-probabilities by another pass
+        again: Callable[[], tuple[float, ...]] | None = None,  # the log-probabilities by another pass
         row: int = 0,
     ) -> Translation:
         """The finished run with its trace, whose first audit asks for that other pass."""
-        ids, config, reader = hypothesis.token_ids, self.config, self.reader
-        target, text = tuple(step.token for step in steps), reader.text(ids)
-        read = (*reader.pieces((config.bos_id,)), *target[:-1])
+        config, named, start = self.config, self.named, self.config.bos_id
+        ids, target = tuple(step.token_id for step in steps), tuple(step.token for step in steps)
+        log_probs, text = (
+            tuple(step.log_prob for step in steps),
+            self.reader.tokenizer.target.decode(ids).strip(),
+        )
+        read, trace = (*named([start]), *target[:-1]), None
         other_pass = again or cache(lambda: _of_tokens(self._passed(ids)[0], ids))
 
         def audited(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
-            report = audit(trace, places, hypothesis.log_probs, other_pass(), self.model)
-            if not self.values:
-                return report
-            written = list(zip(reader.pieces(ids), ids, strict=True))
-            right = audited_tokens(self.values, self.source_tokens, written)
-            return report.joined(AuditReport((Check(TOKENS, float(not right), 0.0),)))
+            report = audit(trace, places, log_probs, other_pass(), self.model)
+            right = audited_tokens(self.values, self.source_tokens, list(zip(named(ids), ids, strict=True)))
+            return report.joined(AuditReport((Check(TOKENS, float(not right), 0.0),) if self.values else ()))
 
-        trace = None
         if hooks is not None and self.capture is not None:
             tokens = {
-                "decoder": TokenTrace((config.bos_id, *ids[:-1]), read),
+                "decoder": TokenTrace((start, *ids[:-1]), read),
                 "written": TokenTrace(ids, target, text),
             }
             if self.source_ids:
                 tokens["encoder"] = TokenTrace(self.source_ids, self.source_tokens, self.text)
-            trace = trace_of(hooks, config, audited, row, self.changes, tokens, tuple(self.hooks))
+            trace = trace_of(hooks, config, audited, row, self.changes, tokens, tuple(self.functions))
         return Translation(
-            source_text="" if reader.continues else self.text,
+            source_text=self.text if self.source_ids else "",
             text=text,
             source_tokens=self.source_tokens,
             decoder_input_tokens=read,
             target_tokens=target,
-            log_probs=hypothesis.log_probs,
+            log_probs=log_probs,
             steps=steps,
             method=method,
-            model=reader.name,
+            model=self.reader.name,
             config=config,
             notes=self._notes(ids, text, trace),
             attention=trace,
             interventions=self.values,
-            functions=tuple(self.hooks),
+            functions=tuple(self.functions),
             distributions=lambda: self._passed(ids)[0],  # of the request, which holds nothing recorded
-            prompt=None if not reader.continues else self.text if self.output is None else text,
+            prompt=None if self.source_ids else self.text if self.output is None else text,
             given=self.given,
         )
 
@@ -357,41 +317,70 @@ class Request:
         trace: AttentionTrace | None,  # what was recorded of it
     ) -> tuple[str, ...]:
         """Sentences for the reader of an output, each once."""
-        config, given, end = self.config, self.output, ids[-1] == self.config.eos_id
+        config, free, end = self.config, self.output is None, ids[-1] == self.config.eos_id
         length, trained = len(self.source_ids) or len(ids), config.trained_length or 0
         unknown = ids.count(config.unk_id)
+        late = [each for each in self.values if min(_decoder_rows(each), default=-1) >= len(ids)]
         table = {
-            TOO_LONG.format(length, trained): 0 < trained < length,
-            CUT.format(len(ids)): not end,
-            EMPTY: end and given is None and not text,
-            UNKNOWN.format(f"{unknown} piece{'s' * (unknown > 1)}"): given is None and unknown > 0,
-            **{ENDED.format(each): min(_decoder_rows(each), default=-1) >= len(ids) for each in self.values},
+            f"This text has {length:,} tokens: longer than any text in this model's training "
+            f"({trained:,}).": 0 < trained < length,
+            f"The output was cut at {len(ids):,} tokens, so it is incomplete.": not end,
+            "The model wrote an empty text.": end and free and not text,
+            f"The output has {unknown} piece{'s' * (unknown > 1)} <unk>, where the model wrote something "
+            "that its vocabulary cannot spell.": free and unknown > 0,
+            **{f"The output ended before this change could act: {each}.": True for each in late},
             LEFT_OUT: end and self._leaves_out(ids, trace),
         }
-        of_model = (*self.own_notes, *self.unread, *(said for said, holds in table.items() if holds))
-        return tuple(dict.fromkeys((*of_model, *(given.notes() if given else ()))))
+        return tuple(dict.fromkeys((*self.notes, *(said for said, holds in table.items() if holds))))
 
     def _leaves_out(self, ids: tuple[int, ...], trace: AttentionTrace | None) -> bool:
-        config, read = self.config, self.source_ids
-        if not read or getattr(config, "task", "translate") != "translate":
+        """Whether a translation covers much less than its source."""
+        config = self.config
+        if not self.source_ids or getattr(config, "task", "translate") != "translate":
             return False
         prompt = next(filter(self.text.startswith, getattr(config, "prompt_texts", ())), "")
         languages = takewhile(config.language_pieces.__contains__, self.source_tokens)
         first = len(self.reader.ids(prompt)) if prompt else len(list(languages))  # says what to do
 
-        def unread(usual: bool) -> float | None:
-            if trace is None and (usual or self.hooks):  # one more pass only where the length asks for it
-                return None
-            there = trace
-            if there is None:
-                again = copy(self)
-                again.capture = Capture()
-                there = again.replayed(ids).trace
-            layers = range(len(there.layers[AttentionKind.CROSS]))[-LAYERS:]
-            most = [there.weights(AttentionKind.CROSS, layer).max(axis=(0, 1)) for layer in layers]
-            return float((np.max(most, axis=0)[first : len(read) - 1] < READ).mean())
+        def unread(usual: bool) -> float:
+            if trace is None and (usual or self.functions):  # a pass more only where the length asks for it
+                return 0.0
+            again = copy(self)
+            again.capture = Capture()
+            there = trace or again.replayed(ids).trace
+            weights = [layer.weights().amax((0, 1)) for layer in there.layers[AttentionKind.CROSS][-LAYERS:]]
+            return float(
+                (torch.stack(weights).amax(0)[first : len(self.source_ids) - 1] < READ).float().mean()
+            )
 
-        return leaves_out(len(read) - 1 - first, len(ids) - 1, unread)
+        return leaves_out(len(self.source_ids) - 1 - first, len(ids) - 1, unread)
+
+
+def begin(
+    requests: Sequence[Request],  # of texts with rules and options alike; of several, none changes the model
+    capture: Capture | None = None,
+    in_beam: bool = False,
+) -> tuple[DecodingState, Hooks | None]:
+    """The texts, encoded and ready to be decoded; and who looks: changes, functions, what records.
+
+    In a beam hypotheses change rows, so that only the best one is recorded, after the search.
+    """
+    first, hooks, steps, source = requests[0], None, None, None
+    if capture is not None or first.changes or first.functions:
+        hooks = steps = hooks_of(first.config, capture, first.changes, first.functions)
+        if in_beam:
+            steps = hooks_of(first.config, None, first.changes, first.functions)
+    if first.source_ids:
+        rows = pad([each.source_ids for each in requests], first.config.pad_id)
+        source = rows.to(first.model.embedding.weight.device)
+    return DecodingState(first.model, source, hooks, steps), hooks
+
+
+def _whole(name: str, value: int, low: int, high: int) -> int:
+    """The value; ValueError if it is not a whole number in a range."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {low:,} to {high:,}.")
+    return int(value)
 
 
 def _of_tokens(distribution: Tensor, ids: Sequence[int]) -> tuple[float, ...]:
@@ -413,12 +402,10 @@ def _decoder_rows(value: do.Intervention) -> tuple[int, ...]:
 def leaves_out(
     read: int,  # source tokens, without special ones
     written: int,  # target tokens, without special ones
-    unread: Callable[[bool], float | None],  # whether the length is usual → the share of the source that is
-    # not read; None if nobody can say
+    unread: Callable[[bool], float],  # whether the length is usual → the share of the source that is not read
 ) -> bool:
     """Whether a translation covers much less than its source."""
     length = written / max(read, 1)
     if read < FEWEST or length < FAR_TOO_SHORT:
         return read >= FEWEST
-    share = unread(SHORT <= length <= LONG)
-    return share is not None and share >= (SOME if length < SHORT else MANY)
+    return unread(SHORT <= length <= LONG) >= (SOME if length < SHORT else MANY)

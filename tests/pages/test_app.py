@@ -124,7 +124,12 @@ def test_a_path_is_no_model():
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
-    [("", "is empty"), (" \t\n", "is empty"), ("\x00\x01", "is empty"), ("word " * 10_000, "at most 1,024")],
+    [
+        ("", "is empty"),
+        (" \t\n", "is empty"),
+        ("\x00\x01", "is empty"),
+        ("word " * 10_000, "shorten it to at most"),
+    ],
     ids=["empty", "white space", "control characters", "10,000 words"],
 )
 def test_a_text_that_cannot_be_translated_keeps_the_page(text: str, sentence: str):

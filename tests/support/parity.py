@@ -12,6 +12,7 @@ from transformer import AttentionKind, Capture, Translator
 from transformer.batches import hypotheses
 from transformer.beam import beam_search
 from transformer.decoding import DecodingState, finish
+from transformer.requests import Request
 from transformer.run import Translation
 
 NEAR = 1e-4
@@ -119,6 +120,6 @@ def check_beam(pair: Pair, size: int = 4, limit: int = 19) -> Translation:
         end = written.index(eos) + 1 if eos in written else len(written)
         assert [step.token_id for step in ours.steps] == written[:end]
     request = DecodingState(pair.translator.model, pair.rows.to(pair.translator.device))
-    (found,) = finish(beam_search(request, limit, size, pair.translator.rules_for(pair.text)))
+    (found,) = finish(beam_search(request, limit, size, Request(pair.translator, pair.text).rules))
     assert found.score == pytest.approx(scores[0], abs=NEAR)
     return ours

@@ -11,10 +11,10 @@ from transformer import batches
 from transformer.commands.lines import Answer, answer_lines
 from transformer.commands.models import BeamOptions, Json, LanguageModelOptions
 from transformer.commands.program import OutputFile
+from transformer.requests import LENGTH
 from transformer.sampling import Sampling
 from transformer.storage.files import write_json
 from transformer.text.pairs import DataError, filled_lines
-from transformer.text_model import LENGTH
 
 
 def generate(

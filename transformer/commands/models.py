@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from transformer.devices import AUTO, LARGE, VARIABLE, choose_device
 from transformer.text.kinds import at_least, one_of
-from transformer.text_model import TextModel
 from transformer.training.distributed import Workers, joined
 from transformer.translator import TYPES, Translator, load_language_model, load_translator
 
@@ -56,7 +55,7 @@ class LanguageModelOptions:
             model.rules = model.rules.with_penalty(beam.length_penalty, beam.length_offset)
         return model
 
-    def write(self, model: TextModel, values: Json, text: str) -> None:
+    def write(self, model: Translator, values: Json, text: str) -> None:
         """Prints a line of JSON, with the device that computed it, or the text."""
         line = json.dumps(values | {"device": str(model.device)}, ensure_ascii=False) if self.json else text
         print(line, flush=True)

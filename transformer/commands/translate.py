@@ -18,9 +18,8 @@ from transformer.requests import LEFT_OUT, leaves_out
 from transformer.text.kinds import at_least
 from transformer.text.pairs import DataError, read_lines
 from transformer.text.sentences import joined
-from transformer.text_model import InputError
 from transformer.training.progress import bar, duration
-from transformer.translator import TranslatedText, Translator
+from transformer.translator import InputError, TranslatedText, Translator
 
 
 def translate(
@@ -135,7 +134,7 @@ def _translate_file(translator: Translator, file: Path, output: Path, beam_size:
 def _is_short(translator: Translator, text: str, translation: str) -> bool:
     """Whether a translation is far too short: nothing else is known of one that was made in a batch."""
     written = len(translator.tokenizer.target.encode(translation))
-    return leaves_out(len(translator.ids(text)), written, lambda _: None)
+    return leaves_out(len(translator.ids(text)), written, lambda _: 0.0)
 
 
 def _translated(output: Path, texts: Sequence[str]) -> int:

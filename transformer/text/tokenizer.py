@@ -63,7 +63,7 @@ class TokenizedText:
         """Sentences for the reader: what the vocabulary has no piece for."""
         plain = dict.fromkeys(PLAIN[each].strip() for each in self.clean.plain)
         lacking = (
-            (self.clean.plain, "reads", f"as the plain {listed(plain, most=MOST_LISTED)}"),
+            (self.clean.plain, "reads", plain and f"as the plain {listed(plain, most=MOST_LISTED)}"),
             (self.unknown, "reads", "as unknown"),
             (self.spelled, "spells", "in bytes"),
         )

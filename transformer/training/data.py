@@ -196,9 +196,3 @@ def epoch_order(
     batches = [batch for pool in pools for batch in group_by_length(data, pool, max_positions, width)]
     order.shuffle(batches)
     return batches
-
-
-def pad(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
-    """Pads rows of numbers to the longest row (rows, longest)."""
-    width = max(map(len, rows))
-    return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], dtype=torch.long)

@@ -271,7 +271,10 @@ def search(
 ) -> Translation:
     """A beam search with its tree; `progress` ends it by raising, as Streamlit does once the visitor left."""
     beam_size = int(asked.decode.removeprefix(BEAM))
-    with _turn(beam_size * model.limit(len(model.ids(asked.text)) + 1), progress):
+    from transformer import requests  # PyTorch is there, as the model is
+
+    limit = requests.Request(model, asked.text, interventions=asked.changes).limit
+    with _turn(beam_size * limit, progress):
         stream = model.stream(
             asked.text,
             beam_size=beam_size,

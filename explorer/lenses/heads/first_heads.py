@@ -11,7 +11,7 @@ from transformer.config import AttentionKind, ModelConfig
 from transformer.decoding import OverflowedError
 from transformer.model import Projections
 from transformer.run import Translation
-from transformer.text_model import InputError
+from transformer.translator import InputError
 
 Statistics = dict[str, float]
 Grid = list[list[Statistics]]

@@ -20,9 +20,8 @@ from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
 from transformer.run import Translation
 from transformer.text.pairs import DataError
-from transformer.text_model import InputError
 from transformer.trace import Capture
-from transformer.translator import Translator
+from transformer.translator import InputError, Translator
 from transformer.view import HeadLabels
 
 MOST_SENTENCES = 500

@@ -24,8 +24,7 @@ from explorer.lenses.what_if.rearranged import swapped_order, words_of
 from explorer.lenses.words.gold_links import trace_of
 from transformer.config import AttentionKind
 from transformer.run import Translation
-from transformer.text_model import InputError
-from transformer.translator import Translator
+from transformer.translator import InputError, Translator
 
 CROSS = AttentionKind.CROSS
 Share = tuple[Floats, Floats]

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from transformer import interventions as do
 from transformer.decoding import constrained
+from transformer.requests import Request
 from transformer.run import Translation
 from transformer.sampling import Sampling
 from transformer.translator import Translator
@@ -57,12 +59,12 @@ def filtered_steps(
 
 
 def _allowed(translator: Translator, translation: Translation, log_probs: Tensor) -> Iterator[Tensor]:
-    config, ids = translator.config, translation.target_ids
-    own_rules, changes = translator.rules_for(translation.source_text), translation.interventions
-    rules = constrained(own_rules, changes, translator.token_id, config.eos_id)
-    limit = translator.limit(len(translation.source_tokens))
+    ids, changes = (translator.config.bos_id, *translation.target_ids), translation.interventions
+    dropped = [each for each in changes if isinstance(each, do.DropSource)]
+    asked = Request(translator, translation.source_text, interventions=dropped)
+    rules = constrained(asked.rules, changes, translator.token_id, translator.config.eos_id)
     for step, row in enumerate(log_probs):
-        yield rules.choices(row[None], [(config.bos_id, *ids[:step])], [step + 1 >= limit], step)[1]
+        yield rules.choices(row[None], [ids[: step + 1]], [step + 1 >= asked.limit], step)[1]
 
 
 def _step(translator: Translator, before: Tensor, after: Tensor, written: int) -> FilteredStep:

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from transformer.config import AttentionKind
 from transformer.interventions import HeadMeans
-from transformer.text_model import InputError
-from transformer.translator import Translator
+from transformer.translator import InputError, Translator
 
 
 class Averager:

@@ -16,8 +16,7 @@ from explorer.lenses.words.groups import find_word
 from transformer.config import AttentionKind, Head
 from transformer.interventions import Intervention
 from transformer.run import Translation
-from transformer.text_model import InputError
-from transformer.translator import Translator
+from transformer.translator import InputError, Translator
 
 Variants = dict[str, tuple[Intervention, ...]]
 """Changes by what they are called beside each other."""

@@ -14,9 +14,8 @@ from transformer.encodings import BiasRule, PositionalEncoding
 from transformer.hooks import At, Hooks
 from transformer.run import Translation
 from transformer.text.words import Group, is_punctuation, is_special
-from transformer.text_model import InputError
 from transformer.trace import AttentionTrace, Capture, TokenTrace, trace_of
-from transformer.translator import Translator
+from transformer.translator import InputError, Translator
 from transformer.view import PLACES_UNMADE, AuditReport
 
 

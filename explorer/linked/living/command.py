@@ -21,8 +21,7 @@ from transformer.run import Translation
 from transformer.storage.description import read_config
 from transformer.storage.files import write_atomically
 from transformer.text.pairs import filled_lines
-from transformer.text_model import InputError
-from transformer.translator import load_language_model, load_translator
+from transformer.translator import InputError, load_language_model, load_translator
 
 Run = Callable[[str, Sequence[Intervention]], Translation]
 

@@ -13,8 +13,8 @@ from marian_models import reference, reference_tokenizer, write_marian
 from programs import main
 
 from transformer.beam import beam_search
-from transformer.decoding import DecodingState, Node, NodeState, finish
-from transformer.training.data import pad
+from transformer.decoding import DecodingState, Node, NodeState, finish, pad
+from transformer.requests import Request
 from transformer.translator import load_translator
 
 MODEL, UNSPELT = "assets/models/en-de", "assets/models/en-pt"
@@ -94,7 +94,7 @@ def test_the_best_translations_are_those_that_the_search_finished(
     translator = load_translator(MODEL)
     ids = (*translator.ids(text), translator.config.eos_id)
     request = DecodingState(translator.model, pad([ids], translator.config.pad_id).to(translator.device))
-    finish(beam_search(request, translator.limit(len(ids)), 4, translator.rules, history))
+    finish(beam_search(request, Request(translator, text).limit, 4, translator.rules, history))
     finished = [node for node in history if node.state in (NodeState.FINISHED, NodeState.CUT)]
     expected = [node.hypothesis() for node in sorted(finished, key=lambda node: -node.score)]
     assert len(expected) == 4

@@ -32,7 +32,7 @@ def unpadded(row):
 
 
 def log_prob(model, src_ids, token_ids):
-    distribution = DecodingState(model, src_ids).forced(token_ids)
+    distribution = DecodingState(model, src_ids).forced([token_ids])[0]
     return [float(distribution[place, token]) for place, token in enumerate(token_ids)]
 
 
@@ -81,7 +81,7 @@ def reference_beam(model, src_ids, max_length, beam_size, length_penalty, diviso
     for length in range(1, max_length + 1):
         candidates = []
         for tokens, total in running:
-            row = state.forced([*tokens, 0])[-1]
+            row = state.forced([[*tokens, 0]])[0, -1]
             candidates += [((*tokens, token), total + float(p)) for token, p in enumerate(row)]
         candidates = sorted(candidates, key=lambda candidate: -candidate[1])[: 2 * beam_size]
         ended = [length == max_length or tokens[-1] == EOS for tokens, _ in candidates]
@@ -154,29 +154,24 @@ def test_a_score_is_the_sum_over_the_length_to_the_penalty(model):
 
 
 def test_the_parents_of_a_hypothesis_lead_back_through_the_steps(model):
-    decoding, steps = beam_search(DecodingState(model, sources(1)), 8, 4), []
-    while True:
-        try:
-            steps.append(next(decoding))
-        except StopIteration as stop:
-            (found,) = stop.value
-            break
-    for place, (parent, token) in enumerate(zip(found.parents, found.token_ids, strict=True)):
+    *steps, last = beam_search(DecodingState(model, sources(1)), 8, 4)
+    nodes = last[0].path()
+    for place, node in enumerate(nodes):
         if place:
-            assert steps[place - 1].nodes[parent].token_id == found.token_ids[place - 1]
-        candidates = steps[place].candidates[parent]
-        if token in candidates.ids:
-            assert candidates.log_probs[candidates.ids.index(token)] == found.log_probs[place]
+            assert steps[place - 1][node.parent_row].token_id == nodes[place - 1].token_id
+        if node.token_id in node.candidates.ids:
+            at = node.candidates.ids.index(node.token_id)
+            assert node.candidates.log_probs[at] == node.log_prob
 
 
 def test_alternatives_are_the_best_of_the_distribution_in_order(model):
     src_ids = sources(1)
     steps = list(decode(DecodingState(model, src_ids), 4))
-    distribution = DecodingState(model, src_ids).forced([step.nodes[0].token_id for step in steps])
-    for step, row in zip(steps, distribution, strict=True):
-        ((ids, values, _, _),) = step.candidates
+    (distribution,) = DecodingState(model, src_ids).forced([[node.token_id for (node,) in steps]])
+    for (node,), row in zip(steps, distribution, strict=True):
+        ids, values, _, _ = node.candidates
         assert len(ids) == 10
-        assert ids[0] == step.nodes[0].token_id
+        assert ids[0] == node.token_id
         assert list(values) == sorted(values, reverse=True)
         assert values == pytest.approx([float(row[i]) for i in ids], abs=1e-5)
         assert min(values) >= max(float(p) for i, p in enumerate(row) if i not in ids) - 1e-5

@@ -21,7 +21,7 @@ from explorer.lenses.measures.gradients import saliency
 from transformer import AttentionKind, Capture, load_translator
 from transformer.exports.npz import load_trace, save_trace
 from transformer.storage.files import CheckpointError
-from transformer.text_model import InputError
+from transformer.translator import InputError
 
 ENGLISH = "the cat sleeps in the old house while two dogs ran over the hills ."
 LANGUAGES = m2m_models.PAIRS | {"mbart": "en_XX de_DE"}

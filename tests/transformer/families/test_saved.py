@@ -21,7 +21,7 @@ from saved_models import PAIRS, WRITE, saved_tokenizer, write_saved
 from transformer import Sampling, Translator, load_translator
 from transformer.batches import hypotheses
 from transformer.storage.files import CheckpointError
-from transformer.text_model import InputError
+from transformer.translator import InputError
 
 ODD = [
     *TEXTS,

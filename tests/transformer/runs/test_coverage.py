@@ -54,17 +54,15 @@ def test_cut_translations_are_named_and_whole_ones_are_not(name: str, least: int
     ("read", "written", "unread", "named"),
     [
         (5, 1, 1.0, False),  # too few to say anything
-        (10, 4, None, True),
-        (10, 5, None, False),  # half of the length alone is not enough
+        (10, 4, 0.0, True),
+        (10, 5, 0.0, False),  # half of the length alone is not enough
         (10, 7, 0.1, True),
         (10, 7, 0.09, False),
         (10, 8, 0.1, False),
         (10, 15, 0.2, True),  # a loop
     ],
 )
-def test_length_and_what_is_read_decide_together(
-    read: int, written: int, unread: float | None, named: bool
-) -> None:
+def test_length_and_what_is_read_decide_together(read: int, written: int, unread: float, named: bool) -> None:
     assert leaves_out(read, written, lambda _: unread) == named
 
 

@@ -120,7 +120,7 @@ def test_a_model_for_which_the_gpu_has_no_room_is_on_the_cpu_and_says_so(
 
 
 class Full:
-    """Stands for a place on a GPU whose memory ends at the n-th forward pass."""
+    """Stands for a place on a GPU whose memory ends at the n-th forward pass, for good."""
 
     def __init__(self, model: torch.nn.Module, passes: int) -> None:
         self.left = passes
@@ -130,7 +130,7 @@ class Full:
 
     def passed(self, *_: object) -> None:
         self.left -= 1
-        if self.left == 0:
+        if self.left <= 0:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
 
@@ -142,7 +142,7 @@ def test_a_request_that_fills_the_gpu_is_answered_on_the_cpu_where_the_model_sta
     translator = Translator(random_model(vocab_size=tokenizer.vocab_size), tokenizer)
     on_gpu, whole = translator.model, on_cpu(translator.model)
     Full(on_gpu, passes)
-    monkeypatch.setattr("transformer.text_model.on_cpu", lambda _: whole)
+    monkeypatch.setattr("transformer.translator.on_cpu", lambda _: whole)
     where = property(lambda self: torch.device("cuda" if self.model is on_gpu else "cpu"))
     monkeypatch.setattr(Translator, "device", where)
     run = translator.translate("one two")
@@ -152,6 +152,20 @@ def test_a_request_that_fills_the_gpu_is_answered_on_the_cpu_where_the_model_sta
     assert translator.model is whole
     assert FULL in translator.force("one two", "three").notes
     assert len(translate_all(translator, ["one", "two"])) == 2
+
+
+def test_a_batch_that_fills_the_gpu_is_answered_on_the_cpu(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+):
+    translator = Translator(random_model(vocab_size=tokenizer.vocab_size), tokenizer)
+    on_gpu, whole = translator.model, on_cpu(translator.model)
+    expected = translate_all(translator, ["one two", "three"])
+    Full(on_gpu, 40)
+    monkeypatch.setattr("transformer.translator.on_cpu", lambda _: whole)
+    where = property(lambda self: torch.device("cuda" if self.model is on_gpu else "cpu"))
+    monkeypatch.setattr(Translator, "device", where)
+    assert translate_all(translator, ["one two", "three"]) == expected
+    assert (translator.model is whole, translator.notes) == (True, (FULL,))
 
 
 def test_a_cpu_without_memory_is_no_reason_to_try_again(tokenizer: Tokenizer):

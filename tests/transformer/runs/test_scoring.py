@@ -11,8 +11,7 @@ from marian_models import SOURCE_WORDS, TARGET_WORDS, write_marian
 from transformer import batches
 from transformer.batches import forced_log_probs
 from transformer.text.pairs import SentencePair, read_pairs
-from transformer.text_model import InputError
-from transformer.translator import Translator, load_translator
+from transformer.translator import InputError, Translator, load_translator
 
 BUNDLED = ["en-de", "en-pt", "positions/t5", "positions/rotary", "recurrent/additive"]
 

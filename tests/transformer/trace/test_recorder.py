@@ -51,7 +51,7 @@ def test_what_was_captured_step_by_step_is_what_a_replay_captures(translator, op
     recorder = Hooks(Capture().parts)
     src_ids = torch.tensor([[*translator.ids(TEXT), 2]])
     state = DecodingState(translator.model, src_ids, recorder)
-    log_probs = state.forced([step.token_id for step in decoded.steps], recorder)
+    log_probs = state.forced([[step.token_id for step in decoded.steps]], recorder)[0]
     replayed = trace_of(recorder, translator.config, lambda *_: None)
     for kind, layer in decoded.attention.places:
         found, expected = decoded.attention.weights(kind, layer), replayed.weights(kind, layer)

@@ -21,7 +21,7 @@ from explorer.lenses.words.links import GoldPair
 from transformer import Translator
 from transformer.run import Translation
 from transformer.text.pairs import read_pairs
-from transformer.text_model import InputError
+from transformer.translator import InputError
 
 KEPT = 8
 """Most surveys that are kept, each of at most about 1 MB."""

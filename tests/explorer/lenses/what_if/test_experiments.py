@@ -9,8 +9,7 @@ from changes import TEXT, changeable
 
 from explorer.lenses.what_if.experiments import EXPERIMENTS, Bench, Experiment
 from transformer import interventions as do
-from transformer.text_model import InputError
-from transformer.translator import Translator
+from transformer.translator import InputError, Translator
 
 HEADS: dict[str, Any] = {"default": {"cross": [1, 2]}}
 

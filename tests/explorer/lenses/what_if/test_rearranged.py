@@ -8,7 +8,7 @@ from explorer.lenses.what_if.rearranged import encode_moved, swap_words, swapped
 from transformer import Translator
 from transformer.config import RELATIVE
 from transformer.encodings import REGISTRY
-from transformer.text_model import InputError
+from transformer.translator import InputError
 
 TEXT = "one two three four five"
 

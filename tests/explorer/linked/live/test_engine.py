@@ -23,6 +23,7 @@ from transformer import Translation, Translator, load_translator
 from transformer.config import TransformerConfig
 from transformer.interventions import ablate
 from transformer.model import Transformer
+from transformer.requests import Request
 from transformer.storage import eight_bits
 from transformer.storage.directory import half_precision, save_checkpoint
 from transformer.text.tokenizer import Tokenizer
@@ -91,7 +92,9 @@ class Case:
             off = [f"{each.kind}.{each.layer}.{each.head[0]}" for each in run.interventions]
             ids = [*self.model.ids(run.source_text), self.model.config.eos_id]
             given = run.target_ids if run.method == "forced" else None
-            runs.append({"ids": ids, "limit": self.model.limit(len(ids)), "off": off, "given": given})
+            runs.append(
+                {"ids": ids, "limit": Request(self.model, run.source_text).limit, "off": off, "given": given}
+            )
         barred = [token for (token,) in self.model.rules.forbidden]
         return {"path": str(self.path), "forbidden": barred, "kernel": self.kernel, "runs": runs}
 

@@ -11,7 +11,7 @@ from transformer import load_translator
 from transformer.batches import forced_log_probs, hypotheses, run_batch
 from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
-from transformer.text_model import InputError
+from transformer.translator import InputError
 
 TEXT = "the cat sleeps in the old house while two dogs ran over the hills ."
 TARGET = "die Katze schläft und das Haus ist klein"

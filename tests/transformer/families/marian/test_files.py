@@ -387,7 +387,7 @@ def test_a_model_that_needs_a_language_asks_for_it_and_refuses_an_unknown_one(tm
 
 def test_a_text_longer_than_the_positions_is_refused(directory):
     translator = load_translator(directory)
-    with pytest.raises(ValueError, match="64 positions"):
+    with pytest.raises(ValueError, match="shorten it to at most 64"):
         translator.translate("cat " * 70)
     with pytest.raises(ValueError, match="max_length"):
         translator.translate("cat", max_length=65)

@@ -19,7 +19,7 @@ from transformer import AttentionKind, Capture, load_translator
 from transformer.config import Sublayer
 from transformer.encodings import t5_buckets
 from transformer.storage.files import CheckpointError
-from transformer.text_model import InputError
+from transformer.translator import InputError
 
 TEXT = f"{PREFIX}the cat sleeps in the old house while two dogs ran over the hills ."
 TARGET = "die Katze schläft und das Haus ist klein"

@@ -18,8 +18,7 @@ from transformer.interventions import InterventionError
 from transformer.run import DecodeStep, Translation
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import CheckpointError
-from transformer.text_model import InputError
-from transformer.translator import retrace
+from transformer.translator import InputError, retrace
 
 PROMPT = "one two three"
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Iterator
 
 import pytest
 
 from explorer.app.views.search.tree import FATES, found_sentence, note
 from transformer.beam import SearchTree
-from transformer.decoding import Hypothesis, Node, NodeState, SearchRules
+from transformer.decoding import Node, NodeState, SearchRules
 
 WORDS = {2: "", 3: "ja", 4: "nein"}
 FINISHED, KEPT = NodeState.FINISHED, NodeState.KEPT
@@ -31,15 +31,13 @@ def tree(first: float, greedy: tuple[tuple[int, float], ...], penalty: float = 1
 
     ja, nein = node(0, 3, Node(1), 1 - first, 1 - first), node(1, 4, Node(1), first, first)
     nodes = (ja, nein, node(2, 2, nein, 0.9, first * 0.9), node(3, 2, ja, 0.5, (1 - first) * 0.5))
-    ids, shares = zip(*greedy, strict=True)
-    log_probs = tuple(map(math.log, shares))
-    score = sum(log_probs) / len(ids) ** penalty
-    tokens = tuple(f"▁{WORDS[each]}" if each != 2 else "</s>" for each in ids)
-    output = Hypothesis(ids, log_probs, (0,) * len(ids), score, tokens)
 
-    def run_greedy() -> Generator[str, None, Hypothesis]:
-        yield from ()
-        return output
+    def run_greedy() -> Iterator[Node]:
+        before, total = Node(1), 1.0
+        for token_id, share in greedy:
+            total *= share
+            before = node(9, token_id, before, share, total)
+            yield before
 
     return SearchTree(nodes, 2, SearchRules(length_penalty=penalty), run_greedy)
 
