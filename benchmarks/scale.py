@@ -37,15 +37,15 @@ STATIC = {"script", "stylesheet", "font"}
 SOURCE = ("the", "cat", "was", "tired", "and", "I", "know", "that")
 TARGET = ("die", "Katze", "war", "alt", "und", "ich", "war", "da")
 OTHER_VIEWS = {
-    "pages/encoder_self_attention.py": ({"show": "lines"}, {"show": "strongest"}, {"view": "batch"}),
+    "pages/encoder_self_attention.py": ({"show": "lines"}, {"show": "strongest"}),
+    "pages/what_if.py": ({"view": "compare", "against": "untrained-1"},),
     "pages/decoder_self_attention.py": ({"view": "trained"},),
     "pages/cross_attention.py": ({"show": "lines", "links": "mass-100"}, {"view": "alignment"}),
     "pages/inside_a_head.py": ({"kind": "encoder", "what_if": "pair"},),
     "pages/masks.py": ({"mask": "zero"}, {"view": "batch"}),
-    "pages/positions.py": ({"view": "sentence"}, {"view": "results"}),
+    "pages/positions.py": ({"view": "sentence"}, {"view": "together"}),
     "pages/beam_search.py": ({"view": "sampling"},),
     "pages/training.py": ({"view": "loss"}, {"view": "schedule"}),
-    "pages/compare.py": ({"against": "untrained-1"},),
 }
 """Query parameters of views that a page shows on demand."""
 SAYS = re.compile(

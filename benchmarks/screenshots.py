@@ -35,7 +35,7 @@ PAGES = {
     "language_model": "language_model?prompt=The+old+man+told",
     "recurrent": "recurrent",
     "what_if": "what_if?text=The+cat+is+sleeping+in+the+garden.&changes=hide_2",
-    "compare": "compare",
+    "compare": "what_if?view=compare",
     "heads": "heads",
     "open": "open_file",
 }

@@ -1,10 +1,24 @@
-"""What if: change one thing in the running model, decode again, and see what it did."""
+"""What if: change one thing in the running model and see what it did; two runs beside one another."""
 
 from __future__ import annotations
 
+from functools import partial
+
+from explorer.app.address import session
+from explorer.app.shell import sections
+from explorer.app.shell.page import open_sentence_page, with_model
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("what_if"):
-    from explorer.app.views.what_if import page
+    from explorer.app.sections.what_if import changes, compare, results
 
-page.show()
+switch = partial(sections.switch, "what_if")
+session.adopt()
+if session.current().view == "compare":
+    opened = open_sentence_page("what_if", switch)
+    if opened is not None:
+        compare.show(opened)
+else:
+    opened = open_sentence_page("what_if", switch, tell=changes.tell)
+    if opened is not None:
+        with_model(opened, results.show)

@@ -53,10 +53,10 @@ RECORDED = "log-probabilities (as recorded)"
 # Addresses, and what stands on the screen.
 HOME, SCRIPT, FOLDER = "app.py", "pages/{}.py", "TRANSFORMER_MODELS"
 PAGES = ["encoder_self_attention", "decoder_self_attention", "cross_attention", "heads", "masks", "glossary"]
-PAGES += ["inside_a_head", "whole_model", "beam_search", "what_if", "compare", "explanation", "positions"]
+PAGES += ["inside_a_head", "whole_model", "beam_search", "what_if", "explanation", "positions"]
 PAGES += ["lessons", "paper", "training", "recurrent", "language_model", "findings"]
 PAGES += ["open_file"]
-JUDGED, BADGE = ("compare", "recurrent"), r"✓|what if, not the model's|formula"
+JUDGED, BADGE = ("recurrent",), r"✓|what if, not the model's|formula"
 FIELD, FORWARD, SAVE = "Sentence to translate", "One forward", ".st-key-export-run button"
 VIEW, COUNT, WORDS = ".lv[data-ready=true]", ".lv-count", ".lv-strip-{} .lv-word"
 MAP, CAPTION = "[data-plot=cross] .lv-body", "[data-plot=cross] figcaption"

@@ -35,7 +35,7 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
     "findings": ({"study": "positions"}, {"study": "en-pt/importance"}),
     "what_if": (
         {"changes": "scale_cross_1_1_2.0", "off": "1.hide_1"},
-        {"view": "experiments"},
+        {"view": "compare"},
     ),
     "beam_search": ({"view": "sampling"},),
     "training": ({"view": "loss"}, {"view": "schedule"}),

@@ -12,7 +12,7 @@ HOSTILE = '<img src=x onerror="window.hacked = 1"> </s> %{x} #000001 \u202etwo'
 VIEWS = {
     "masks": {"mask": "zero", "view": "batch", "sentences": f"one two\n{HOSTILE}"},
     "cross_attention": {"view": "alignment", "pairs": "1-1"},
-    "compare": {"against": "sentence", "other": f"one {HOSTILE}"},
+    "what_if": {"view": "compare", "against": "sentence", "other": f"one {HOSTILE}"},
 }
 
 
@@ -73,7 +73,9 @@ def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor) -> 
         visitor.page.focus(".lv")
         visitor.page.keyboard.press("ArrowRight")
         framed(visitor, row + 1, 4)
-    goto(visitor, "compare", 3, **case_link("copy", kind="cross", step="2", against="head-1.2"))
+    goto(
+        visitor, "what_if", 3, view="compare", **case_link("copy", kind="cross", step="2", against="head-1.2")
+    )
     for width in (320, 1400):
         visitor.page.set_viewport_size({"width": width, "height": 844})
         framed(visitor, 1, 3)
@@ -98,7 +100,7 @@ def kind_is_shown(visitor: Visitor, kind: str) -> None:
 
 
 def test_a_comparison_follows_its_control_and_its_link(visitor: Visitor) -> None:
-    goto(visitor, "compare", 3, **case_link("copy", cross="1.1"))
+    goto(visitor, "what_if", 3, view="compare", **case_link("copy", cross="1.1"))
     visitor.page.get_by_label("Compare with").click()
     visitor.page.get_by_role("option", name="against another head").click()
     visitor.until("location.search.includes('against=head-1.2')")
@@ -127,8 +129,8 @@ LABELS = """[...document.querySelectorAll('.stMain .js-plotly-plot')].slice(0, 3
 def test_two_visitors_see_only_their_own_sentences_and_comparisons(newcomer: Callable[..., Visitor]) -> None:
     first, second = newcomer(), newcomer()
     link = {"model": "copy", "text": "one two three stop", "kind": "encoder", "step": "1", "source": "1"}
-    goto(first, "compare", 3, **link, against="head-1.2")
-    goto(second, "compare", 3, model="reverse", text="nine ten eight stop", kind="encoder")
+    goto(first, "what_if", 3, view="compare", **link, against="head-1.2")
+    goto(second, "what_if", 3, view="compare", model="reverse", text="nine ten eight stop", kind="encoder")
     first.page.get_by_label("Row of the cursor").click()
     first.page.get_by_role("option", name="3 · token three").click()
     first.until("location.search.includes('source=3')")
@@ -162,5 +164,5 @@ def test_long_labels_never_reach_the_titles(visitor: Visitor) -> None:
     link = {"model": "random", "text": text, "kind": "encoder"}
     goto(visitor, "masks", 7, **link)
     assert visitor.page.evaluate(CROWDED) == []
-    goto(visitor, "compare", 3, **link)
+    goto(visitor, "what_if", 3, view="compare", **link)
     assert visitor.page.evaluate(CROWDED) == []

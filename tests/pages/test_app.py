@@ -86,7 +86,7 @@ VISITS: list[tuple[str, dict[str, str]]] = [
     ),
     *(("pages/whole_model.py", {"part": part}) for part in ("source-embedding", "decoder-cross", "output")),
     ("pages/cross_attention.py", {"view": "alignment", "pairs": "1-1"}),
-    ("pages/compare.py", {"against": "sentence"}),
+    ("pages/what_if.py", {"view": "compare", "against": "sentence"}),
     ("pages/masks.py", {"view": "batch", "mask": "zero", "sentences": f"{HOSTILE}\none"}),
     ("pages/positions.py", {"view": "sentence"}),
 ]

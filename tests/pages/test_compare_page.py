@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
+import app_pages
 import numpy as np
 import pytest
-from app_pages import array, charts, framed_rows, run
+from app_pages import array, charts, framed_rows
 from closed_form import CASES
 
 from explorer.app.server import catalogue, models
@@ -16,7 +18,7 @@ from explorer.lenses.words.groups import reading_groups
 from transformer import Capture, load_translator
 from transformer import interventions as do
 
-PAGE = "pages/compare.py"
+run = partial(app_pages.run, "pages/what_if.py", view="compare")
 
 
 def words(at: object) -> str:
@@ -27,7 +29,7 @@ def words(at: object) -> str:
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_two_known_heads_give_their_known_difference(name: str, kind: str):
     case = CASES[name]
-    at = run(PAGE, model=name, text=case.sentence, kind=kind, against="head-1.2", **{kind: "1.1"})
+    at = run(model=name, text=case.sentence, kind=kind, against="head-1.2", **{kind: "1.1"})
     known = case.weights(kind, 0) - case.weights(kind, 1)
     assert array(charts(at)[2]["data"][0]["z"]) == pytest.approx(known, abs=0.02)
     assert "A (head 1 of layer 1) against B (head 2 of layer 1)" in words(at).replace("**", "")
@@ -37,7 +39,7 @@ def test_two_known_heads_give_their_known_difference(name: str, kind: str):
 
 
 def test_a_head_against_uniform_attention_says_that_it_is_a_formula():
-    at = run(PAGE, cross="1.1")
+    at = run(cross="1.1")
     size = len(CASES["copy"].source_tokens)
     _, uniform, difference = charts(at)
     assert array(uniform["data"][0]["customdata"])[..., 0] == pytest.approx(1 / size)
@@ -49,26 +51,25 @@ def test_a_head_against_uniform_attention_says_that_it_is_a_formula():
 
 
 def test_uniform_attention_respects_the_mask():
-    uniform = array(charts(run(PAGE, kind="decoder"))[1]["data"][0]["customdata"])[..., 0]
+    uniform = array(charts(run(kind="decoder"))[1]["data"][0]["customdata"])[..., 0]
     rows = len(uniform)
     assert uniform == pytest.approx(np.tri(rows) / np.arange(1, rows + 1)[:, None])
 
 
 def test_an_untrained_twin_is_labelled_and_verified():
-    at = run(PAGE, against="untrained-3")
+    at = run(against="untrained-3")
     assert "untrained twin, seed 3" in words(at)
     assert words(at).count("✓ verified") == 2
 
 
 def test_copy_against_reverse_aligns_what_they_share():
-    at = run(PAGE, model="copy", text=CASES["copy"].sentence, against="model-reverse", cross="1.1")
+    at = run(model="copy", text=CASES["copy"].sentence, against="model-reverse", cross="1.1")
     assert "A (copy) against B (reverse)" in words(at).replace("**", "")
     assert f"A: {CASES['copy'].translation}" in words(at)
 
 
 def test_a_sentence_with_one_word_more_has_a_column_that_is_never_differenced():
     at = run(
-        PAGE,
         model="copy",
         text="one two four stop",
         other="one two three four stop",
@@ -85,7 +86,7 @@ def test_a_sentence_with_one_word_more_has_a_column_that_is_never_differenced():
 
 def test_the_row_of_the_cursor_is_told_framed_and_moved():
     case = CASES["copy"]
-    at = run(PAGE, model="copy", text=case.sentence, cross="1.1", against="head-1.2", step="2")
+    at = run(model="copy", text=case.sentence, cross="1.1", against="head-1.2", step="2")
     known = case.weights("cross", 0)[1], case.weights("cross", 1)[1]
     told = [
         f"{side} puts most weight on “{case.source_tokens[row.argmax()].removeprefix('▁')}”"
@@ -100,7 +101,6 @@ def test_the_row_of_the_cursor_is_told_framed_and_moved():
 
 def test_a_row_of_the_cursor_that_the_other_side_lacks_is_named():
     at = run(
-        PAGE,
         model="copy",
         text="one two three stop",
         other="one two stop",
@@ -112,14 +112,14 @@ def test_a_row_of_the_cursor_that_the_other_side_lacks_is_named():
 
 
 def test_cells_of_both_sides_and_of_the_difference_are_drawn_at_one_height_and_size():
-    layouts = [spec["layout"] for spec in charts(run(PAGE, cross="1.1"))]
+    layouts = [spec["layout"] for spec in charts(run(cross="1.1"))]
     edges = [(each["margin"]["t"], each["height"] - each["margin"]["b"]) for each in layouts]
     wide = [each["width"] - each["margin"]["l"] - each["margin"]["r"] for each in layouts]
     assert len(set(edges)) == len(set(wide)) == 1
 
 
 def test_a_translation_against_itself_does_not_differ():
-    at = run(PAGE, against="decode-greedy")
+    at = run(against="decode-greedy")
     assert "no difference" in words(at)
 
 
@@ -141,14 +141,14 @@ def test_a_translation_against_itself_does_not_differ():
     ],
 )
 def test_an_empty_difference_says_why(params: dict[str, str], why: str):
-    at = run(PAGE, model="copy", text=CASES["copy"].sentence, **params)
+    at = run(model="copy", text=CASES["copy"].sentence, **params)
     assert "no difference" in words(at)
     assert why in words(at)
 
 
 @pytest.mark.parametrize("mode", ["decode", "forced"])
 def test_every_way_of_comparing_opens_on_something_that_differs(mode: str):
-    at = run(PAGE, model="random", text="one two three")
+    at = run(model="random", text="one two three")
     next(each for each in at.selectbox if each.label == "Compare with").select(mode).run()
     assert not at.exception
     assert "no difference" not in words(at)
@@ -159,23 +159,23 @@ def test_every_way_of_comparing_opens_on_something_that_differs(mode: str):
 
 @pytest.mark.parametrize("mode", ["decode-beam-4", "forced"])
 def test_an_encoder_that_cannot_differ_is_told_about_once(mode: str):
-    told = words(run(PAGE, against=mode, kind="encoder"))
+    told = words(run(against=mode, kind="encoder"))
     assert "The encoder reads the source alone" in told
     assert "A and B are the same translation" not in told
 
 
 def test_a_model_that_always_writes_the_same_is_said_to():
-    at = run(PAGE, against="decode-beam-4")
+    at = run(against="decode-beam-4")
     assert "A and B are the same translation" in words(at)
 
 
 def test_a_translation_of_your_own_is_forced():
-    at = run(PAGE, against="forced", other="vier drei")
+    at = run(against="forced", other="vier drei")
     assert "B: vier drei" in words(at)
 
 
 def test_choosing_another_way_of_comparing_is_in_the_address():
-    at = run(PAGE, model="random", text="one two")
+    at = run(model="random", text="one two")
     mode = next(each for each in at.selectbox if each.label == "Compare with")
     mode.select("head").run()
     assert at.query_params["against"] in ("head-3.2", ["head-3.2"], "head-3.4", ["head-3.4"])
@@ -183,24 +183,24 @@ def test_choosing_another_way_of_comparing_is_in_the_address():
 
 
 def test_an_unknown_model_gets_one_sentence():
-    at = run(PAGE, against="model-../x")
+    at = run(against="model-../x")
     assert len(at.error) == 1
 
 
 def test_a_head_that_is_not_there_becomes_the_nearest_and_the_page_says_so():
-    at = run(PAGE, model="random", text="one two", against="head-9.1", cross="1.1")
+    at = run(model="random", text="one two", against="head-9.1", cross="1.1")
     assert "B: This model has 3 layers of 4 heads; cross shows head 1 of layer 3." in words(at)
 
 
 def test_what_was_cut_on_the_other_side_is_told():
-    at = run(PAGE, model="random", text="one two", against="sentence", other="nine ten")
+    at = run(model="random", text="one two", against="sentence", other="nine ten")
     assert "B: The output was cut at" in words(at)
 
 
 @pytest.mark.parametrize("text", ["one", "."])
 @pytest.mark.parametrize("against", ["forced", "sentence", "untrained-1", "model-reverse"])
 def test_texts_of_one_token_are_compared(text: str, against: str):
-    at = run(PAGE, model="copy", text="one", against=against, other=text)
+    at = run(model="copy", text="one", against=against, other=text)
     assert not at.error
     assert len(charts(at)) == 3
 
@@ -208,7 +208,7 @@ def test_texts_of_one_token_are_compared(text: str, against: str):
 @pytest.mark.parametrize("against", ["uniform", "sentence"])
 def test_long_texts_are_compared_whole_and_drawn_in_windows(against: str):
     text = " ".join(["one two three four five six eight nine ten"] * 12)
-    at = run(PAGE, model="random", text=text, against=against, step="90", other=text + " one")
+    at = run(model="random", text=text, against=against, step="90", other=text + " one")
     assert "rows " in words(at)
     assert sum(len(json.dumps(spec)) for spec in charts(at)) < 600_000
 
@@ -217,9 +217,7 @@ CHANGED = do.write_text([do.scale("encoder", 0, 0, 0.0), do.hide(1)])
 
 
 def test_a_changed_run_stands_against_the_run_without_changes():
-    at = run(
-        PAGE, model="random", text="one two three four", changes=CHANGED, kind="cross", against="unchanged"
-    )
+    at = run(model="random", text="one two three four", changes=CHANGED, kind="cross", against="unchanged")
     translator = models.find("random").translator()
     base = translator.translate("one two three four")
     first, second, _ = charts(at)
@@ -233,7 +231,7 @@ def test_a_changed_run_stands_against_the_run_without_changes():
 
 def test_the_run_without_changes_is_offered_only_if_something_is_changed():
     def offered(**params: str) -> list[str]:
-        return next(box.options for box in run(PAGE, **params).selectbox if box.label == "Compare with")
+        return next(box.options for box in run(**params).selectbox if box.label == "Compare with")
 
     named = "against the run without changes"
     assert named not in offered()
@@ -241,14 +239,13 @@ def test_the_run_without_changes_is_offered_only_if_something_is_changed():
 
 
 def test_a_link_to_the_run_without_changes_says_if_nothing_is_changed():
-    at = run(PAGE, against="unchanged")
+    at = run(against="unchanged")
     assert "Nothing is changed, so A and B are the same run." in words(at)
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_what_keys_carried_is_compared_like_weights(kind: str):
     at = run(
-        PAGE,
         model="random",
         text="one two",
         kind=kind,
@@ -275,7 +272,7 @@ def test_what_keys_carried_is_compared_like_weights(kind: str):
     ],
 )
 def test_what_has_no_such_measure_shows_weights_and_says_so(params: dict[str, str], told: str):
-    at = run(PAGE, model="random", text="one two", cross="1.1", **params)
+    at = run(model="random", text="one two", cross="1.1", **params)
     assert not at.exception
     assert told in words(at)
     assert "weights, colour from 0 to 1" in words(at)
@@ -283,7 +280,7 @@ def test_what_has_no_such_measure_shows_weights_and_says_so(params: dict[str, st
 
 def test_two_bundled_models_with_other_pieces_are_compared_by_words():
     text = "The embroidered tablecloth shimmered."
-    at = run(PAGE, model="en-de", text=text, kind="encoder", against="model-en-pt", encoder="1.1")
+    at = run(model="en-de", text=text, kind="encoder", against="model-en-pt", encoder="1.1")
     first, second = (
         load_translator(catalogue.directory(name)).translate(text) for name in ("en-de", "en-pt")
     )

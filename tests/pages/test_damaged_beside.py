@@ -68,7 +68,7 @@ def test_a_damaged_survey_ends_no_page_and_is_named_where_it_is_shown(own_models
     read = fingerprint(surveys.sample(data.data), gold.sample_of(samples.FOLDER / data.alignments))
     head = {"digests": model_digests(own_models / "damaged"), "sample": read, "kinds": kinds}
     write_packed(own_models / "damaged" / "survey.npz", head, {})
-    for page in ("app.py", "pages/heads.py", "pages/compare.py"):
+    for page in ("app.py", "pages/heads.py", "pages/what_if.py"):
         run(page, model="damaged")
     told = [each.value.replace("\\", "") for each in run("pages/heads.py", model="damaged").error]
     assert [each for each in told if "survey.npz is damaged" in each and str(own_models) not in each]

@@ -1,4 +1,4 @@
-"""The section Ready experiments: each card links to changes that the model can be asked with."""
+"""Questions to start from: each links to changes that the model can be asked with."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from urllib.parse import parse_qs
 
 import pytest
-from app_pages import ROOT, run, said, words
+from app_pages import ROOT, run, words
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.server import models
@@ -26,11 +26,11 @@ def addresses(at: AppTest) -> list[dict[str, str]]:
 
 
 @bundled
-def test_every_card_has_its_question_and_what_it_does_not_prove():
-    told = words(run(PAGE, model="en-de", view="experiments"))
-    for each in EXPERIMENTS:
-        assert each.question in told
-        assert each.not_proved in told
+def test_the_questions_stand_in_order_under_the_sentence_until_something_is_changed():
+    told = words(run(PAGE, model="en-de"))
+    places = [told.index(each.question) for each in EXPERIMENTS]
+    assert places == sorted(places)
+    assert EXPERIMENTS[0].question not in words(run(PAGE, model="en-de", changes="hide_2"))
 
 
 @bundled
@@ -39,7 +39,7 @@ def test_the_address_of_a_card_asks_the_model_and_shows_its_answer(each):
     translator = models.find("en-de").translator()
     variants, target = each.put(translator, models.find("en-de").heads)
     written = [do.write_text(changes) for changes in variants.values()]
-    linked = addresses(run(PAGE, model="en-de", view="experiments"))
+    linked = addresses(run(PAGE, model="en-de"))
     known = [link for link in linked if link["text"] == each.text and link["changes"] in written]
     assert [link["changes"] for link in known] == written
     at = run(PAGE, **known[-1])
@@ -47,29 +47,19 @@ def test_the_address_of_a_card_asks_the_model_and_shows_its_answer(each):
     assert not at.error
     told = words(at).replace("\\", "")
     assert each.question in told
+    assert each.not_proved in told
     assert at.query_params.get("target") == target
     base = translator.translate(each.text).text
     assert base.rstrip(".") in told.replace("*", "").replace("\u2060", "")
 
 
 @bundled
-def test_the_page_opens_on_the_experiments_in_order_and_on_the_changes_if_there_are_some():
-    told = words(run(PAGE, model="en-de"))
-    places = [told.index(f"{i}. {each.question}") for i, each in enumerate(EXPERIMENTS, start=1)]
-    assert places == sorted(places)
-    assert EXPERIMENTS[0].not_proved not in words(run(PAGE, model="en-de", changes="hide_2"))
-
-
-@bundled
 def test_a_card_names_a_source_token_by_its_word():
-    links = [each.proto.label for each in run(PAGE, model="en-de").get("page_link")]
+    links = [each.proto.help for each in run(PAGE, model="en-de").get("page_link")]
     hidden = [each for each in links if "hidden from cross" in each.replace("\u2060", "")]
     assert hidden
     assert all(re.search(r"“\w+” \(source token \d+\)", each) for each in hidden), hidden
 
 
 def test_a_model_without_measured_heads_is_not_asked():
-    at = run(PAGE, model="copy", view="experiments")
-    assert "choose en" in said(at)
-    assert not addresses(at)
     assert not addresses(run(PAGE, model="copy"))

@@ -194,7 +194,7 @@ def test_a_link_to_a_model_that_is_not_here_offers_it_and_fetches_nothing(server
         "pages/inside_a_head.py",
         "pages/masks.py",
         "pages/whole_model.py",
-        "pages/compare.py",
+        "pages/what_if.py",
         "pages/positions.py",
         "pages/training.py",
     ],

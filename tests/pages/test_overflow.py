@@ -27,7 +27,7 @@ VIEWS = (
     ("app.py", {"target": "eins"}),
     ("pages/masks.py", {"view": "batch"}),
     ("pages/cross_attention.py", {"view": "alignment"}),
-    ("pages/compare.py", {"against": "untrained-1"}),
+    ("pages/what_if.py", {"view": "compare", "against": "untrained-1"}),
 )
 
 

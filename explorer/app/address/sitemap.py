@@ -139,18 +139,12 @@ PAGES: dict[str, Page] = {
     "what_if": Page(
         "What if",
         "Change one thing in the running model, translate again, and see what it did.",
-        "compare",
+        "explanation",
         icon=":material/science:",
         sections={
-            "experiments": Entry("Ready experiments", ""),
-            "changes": Entry("Your changes", ""),
+            "changes": Entry("change the model", ""),
+            "compare": Entry("compare two maps", "Two maps side by side, and the difference between them."),
         },
-    ),
-    "compare": Page(
-        "Compare",
-        "Two maps side by side, and the difference between them.",
-        "explanation",
-        icon=":material/difference:",
     ),
     "explanation": Page(
         "Explanation",
@@ -261,7 +255,7 @@ DOORS = (
             ("masks",),
             ("inside_a_head",),
             ("beam_search",),
-            ("what_if", "compare"),
+            ("what_if",),
             ("explanation",),
         ),
     ),

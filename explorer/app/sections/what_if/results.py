@@ -1,23 +1,19 @@
-"""The page What if: its sections, the list of changes, and what they did to this translation."""
+"""What the changes of the visitor did to the translation; without any, what can be asked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import streamlit as st
 
-from explorer.app.address import State, session
-from explorer.app.controls import export, inform, panel, plain, seen
-from explorer.app.server import models, runs
+from explorer.app.address import session
+from explorer.app.controls import export, panel, plain, seen
+from explorer.app.sections.what_if import adding, experiments, maps
+from explorer.app.server import runs
 from explorer.app.server.opened import Opened, forced, per_run
-from explorer.app.server.source import NEEDS_MODEL, Source
 from explorer.app.server.stores import held
-from explorer.app.shell import frame, sections
-from explorer.app.shell.models.model_picker import pick_model
-from explorer.app.shell.page import open_sentence_page, with_model
-from explorer.app.views.what_if import adding, changes, experiments, maps
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.figures.pages.what_if import StepMove, control_strip, delta_bars
@@ -42,19 +38,21 @@ _JOIN = "\u2060"  # between ** and a sign, or Markdown takes ** after a letter f
 _SEED = 0
 
 
-def _results(opened: Opened) -> None:
-    """Draws the page."""
+def show(opened: Opened) -> None:
+    """The controls that add a change, and what the changes did; without changes, questions to start from."""
     adding.add(opened)
     base = runs.translate(replace(opened.asked, changes=()), runs.NoProgress())
     if not opened.asked.changes:
         st.markdown(f":gray[as it is:] {plain(base.text)}")
-        st.caption("With each change the model translates again, and this page shows what the change did.")
+        experiments.show(opened.source)
         return
     free = _compared(opened, base, opened.traced().translation)
-    asked = experiments.question(session.current())
+    asked = experiments.asked(session.current())
     if asked is not None:
-        st.markdown(f"##### {plain(asked)}")
+        st.markdown(f"##### {plain(asked.question)}")
     st.markdown(_sentence(free))
+    if asked is not None:
+        st.caption(f"What this does not prove: {asked.not_proved}")
     same_text = forced(opened, base)
     same = free if same_text is None else _compared(opened, base, same_text)
     left, right = st.columns([1, 1], gap="large")
@@ -239,57 +237,3 @@ def _caption(found: RandomHeads, beside: int, model: str) -> str:
         f"same change at other heads of the layer (dots: {which}); {found.as_large} of {count} move it as "
         f"far · {model}"
     )
-
-
-Switch = Callable[[State], None]
-"""Draws the switch between the sections."""
-
-
-def show() -> None:
-    """Draws the section that the address names; if it names none, the changes of the visitor, or ideas."""
-    session.adopt()
-    SECTIONS[_view(session.current())](_switch)
-
-
-def _view(now: State) -> str:
-    """The section: without changes the ready experiments, if there are any for the model."""
-    if now.view in SECTIONS:
-        return now.view
-    asked = not (now.changes or now.off) and experiments.known(models.known(now.model))
-    return "experiments" if asked else "changes"
-
-
-def _switch(now: State) -> None:
-    sections.switch("what_if", replace(now, view=_view(now)), usual=_view(replace(now, view=None)))
-
-
-def _own_changes(switch: Switch) -> None:
-    opened = open_sentence_page("what_if", switch, tell=changes.tell)
-    if opened is not None:
-        with_model(opened, _results)
-
-
-def _without_sentence(switch: Switch) -> Source | None:
-    """Draws the top of a section that needs no sentence; the model, or None if there is none."""
-    now = frame.open_page("what_if")
-    frame.heading("what_if", now)
-    source = pick_model(now)
-    switch(now)
-    frame.end("what_if", now)
-    frame.show_notices(session.current())
-    if source is None or source.has_model:
-        return source
-    inform(NEEDS_MODEL)
-    return None
-
-
-def _ready_experiments(switch: Switch) -> None:
-    source = _without_sentence(switch)
-    if source is not None:
-        experiments.show(source)
-
-
-SECTIONS: dict[str, Callable[[Switch], None]] = {
-    "changes": _own_changes,
-    "experiments": _ready_experiments,
-}

@@ -1,0 +1,92 @@
+"""Ten questions to start from, and one click to put the model to one of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+
+import streamlit as st
+
+from explorer.app.address import State, session
+from explorer.app.address.parameters import link
+from explorer.app.controls import plain
+from explorer.app.server import examples, models
+from explorer.app.server.source import Source, per_model
+from explorer.app.shell.changed import said
+from explorer.figures.base import labels
+from explorer.lenses.what_if.experiments import EXPERIMENTS, Experiment, Variants
+from transformer import interventions as do
+from transformer.interventions import Intervention
+
+Put = tuple[Variants, str | None]
+"""The changes that ask a model, and the translation that is given with them."""
+
+
+def show(source: Source) -> None:
+    """The questions that a model can be asked, each with a link for every way to put it."""
+    shown = [(each, put) for each in EXPERIMENTS if (put := _put(source, each)) is not None]
+    if not shown:
+        return
+    st.markdown("##### Or put a question to the model")
+    with st.container(border=True, gap="small"):
+        for each, (variants, target) in shown:
+            with st.container(horizontal=True, vertical_alignment="center", key=f"experiment-{each.name}"):
+                st.markdown(f"**{each.question}**  \n:gray[{plain(each.text)}]", width="stretch")
+                for variant, changes in variants.items():
+                    _link(source, each, variant if len(variants) > 1 else "ask", changes, target)
+
+
+def asked(now: State) -> Experiment | None:
+    """The experiment whose changes a state holds; None if it holds no experiment's."""
+    source = models.known(now.model)
+    text, written = examples.sentence_of(source, now), do.write_text(now.changes)
+    for each in EXPERIMENTS:
+        if each.text == text and (put := _put(source, each)) is not None:
+            variants, target = put
+            if target == now.target and written in map(do.write_text, variants.values()):
+                return each
+    return None
+
+
+def _put(source: Source | None, experiment: Experiment) -> Put | None:
+    """An experiment with the places of a model; None if the model cannot be asked."""
+    if source is None:
+        return None
+    with suppress(KeyError, OSError, ValueError):
+        heads, translator = source.heads, source.translator()
+        if heads and not translator.cut(experiment.text).notes():
+            return _placed(source, experiment.name, experiment=experiment)
+    return None
+
+
+@per_model(64)
+def _placed(source: Source, _name: str, *, experiment: Experiment) -> Put:
+    return experiment.put(source.translator(), source.heads)
+
+
+def _link(
+    source: Source, experiment: Experiment, label: str, changes: tuple[Intervention, ...], target: str | None
+) -> None:
+    translator = source.translator()
+    pieces = translator.pieces(translator.ids(experiment.text), "source")
+    fresh = {**session.FRESH, "changes": changes, "text": experiment.text, "target": target}
+    st.page_link(
+        "pages/what_if.py",
+        label=label,
+        icon=":material/science:",
+        help=_said(changes, pieces),
+        width="content",
+        query_params=link(session.current(), **fresh, model=source.name, decode="greedy"),
+    )
+
+
+def _said(changes: tuple[Intervention, ...], pieces: Sequence[str]) -> str:
+    """The changes in words, as Markdown; of several, the first. A source token is named by its piece."""
+
+    def named(place: re.Match[str]) -> str:
+        return f"“{plain(labels.piece(pieces[int(place[1]) - 1]))}” ({place[0]})"
+
+    first, *more = changes
+    told = re.sub(r"source token (\d+)", named, said(first))
+    return told + (f", and {len(more)} more changes" if more else "")
