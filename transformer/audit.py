@@ -23,7 +23,7 @@ from transformer.config import ENCODINGS, ModelConfig, Place, PlacedHead, Side
 from transformer.encodings import ALL_HEADS, Learned
 from transformer.equations import HeadChange
 from transformer.hooks import UNFUSED, Edit, Hooks
-from transformer.interventions import Hide, InHeads, Mask
+from transformer.interventions import Hide, Mask
 from transformer.interventions.edits import edits
 from transformer.model import EncoderDecoder, Network
 from transformer.stream import SMALLEST_SCALE, audit_stream, textbook_norm
@@ -198,7 +198,7 @@ def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
         heads = each.value.heads_of(layer.kind, layer.number, layer.shape[0])
         if head in heads:
             material = each.material
-            if material is not None and isinstance(each.value, InHeads):
+            if material is not None and not isinstance(each.value, do.Patch):
                 material = material[heads.index(head)]
             pairs.append((each.value, None if material is None else material.float().numpy()))
     return pairs

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from transformer import interventions as do
 from transformer.config import ModelConfig
-from transformer.interventions import Cell, Hide, Mask
+from transformer.interventions import Cell
 from transformer.view import Array, BoolArray
 
 HeadChange = tuple[do.Intervention, Array | None]
 """A change of one head, and what it puts in."""
 
 
-def masked_textbook(own: BoolArray, masks: Sequence[Hide | Mask], first: int) -> BoolArray:
+def masked_textbook(own: BoolArray, masks: Sequence[do.Intervention], first: int) -> BoolArray:
     """(queries, keys): a mask after its changes, cell by cell; ``first`` is the first query's position."""
     mask = own.copy()
     for change in masks:
@@ -108,7 +108,7 @@ def _pattern(by: str, own: Array, mask: BoolArray, query: int) -> Array:
     return (np.arange(len(own)) == key).astype(np.float32)
 
 
-def _given(change: do.SetRow, own: Array, mask: BoolArray) -> Array:
+def _given(change: do.Intervention, own: Array, mask: BoolArray) -> Array:
     """(keys,): the weights given, and the rest in the proportions of the head's own."""
     given = dict(change.given)
     free = np.array([key not in given and bool(mask[key]) for key in range(len(own))])
@@ -137,7 +137,7 @@ def put_textbook(own: Array, changes: Sequence[HeadChange]) -> Array:
     return output
 
 
-def patched_textbook(own: Array, change: do.Patch, material: Array | None) -> Array:
+def patched_textbook(own: Array, change: do.Intervention, material: Array | None) -> Array:
     """(positions, width): a place after a patch, position by position."""
     if material is None:
         return np.full_like(own, np.nan)

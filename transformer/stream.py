@@ -12,7 +12,6 @@ from transformer import equations
 from transformer import interventions as do
 from transformer.config import ENCODINGS, ModelConfig, Side, Sublayer
 from transformer.encodings import Rotary
-from transformer.interventions.edits import names
 from transformer.layers import StreamNorm, centred, shift, spread
 from transformer.model import Network
 from transformer.trace import AttentionTrace
@@ -49,7 +48,7 @@ def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: flo
 def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) -> Iterator[Pair]:
     """Every pair of tensors that must be equal."""
     values, get = trace.interventions, trace.tensors.get
-    left_out = {name for each in values if isinstance(each, _LEAVING_OUT) for name in names(each, config)}
+    left_out = {name for each in values if isinstance(each, _LEAVING_OUT) for name in each.hooks(config)}
 
     def normed(
         place: Sublayer | Side, norm: nn.Module | None, before: Tensor, after: Tensor
@@ -64,7 +63,7 @@ def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) ->
         """What is used = what was there, with what patches put in."""
         own, used = get(f"{name}.own"), trace.tensors[name]
         patches = [(each.value, each.material) for each in trace.changes if isinstance(each.value, do.Patch)]
-        patches = [each for each in patches if do.placed(each[0].place)["hook"] == name]
+        patches = [each for each in patches if each[0].hook == name]
         yield _present(bool(patches)), _present(own is not None)
         expected = (used if own is None else own).numpy()
         for patch, material in patches:

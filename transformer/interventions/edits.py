@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -35,29 +35,12 @@ def edits(changes: Sequence[Change], config: ModelConfig) -> dict[str, list[Edit
     by_name: dict[str, list[tuple[Change, list[int]]]] = {}
     for change in sorted(changes, key=lambda change: not isinstance(change.value, do.Unscaled)):
         value = change.value
-        for name in names(value, config):
+        for name in value.hooks(config):
             acting, heads = by_name.setdefault(name, []), list(value.heads(config.n_heads))
             if isinstance(value, do.Unscaled):
                 heads = [head for head in heads if all(head not in others for _, others in acting)]
             acting.append((change, heads))
     return {name: [partial(_edit, config, *each) for each in acting] for name, acting in by_name.items()}
-
-
-def names(value: do.Intervention, config: ModelConfig) -> Iterator[str]:
-    """The names of what a change changes."""
-    match value:
-        case do.NoPositions(side):
-            yield f"{side}.encoding"
-        case do.DropSublayer(side, layer, sublayer):
-            yield f"{side}.{layer}.{sublayer}.output"
-        case do.DropNorm(side, layer, sublayer):
-            yield f"{side}.norm" if sublayer is None else f"{side}.{layer}.{sublayer}.norm"
-        case do.Patch(place):
-            yield do.placed(place)["hook"]
-    for kind, site in config.sites.items():
-        for layer in range(site.n_layers):
-            if value.heads_of(kind, layer, config.n_heads) and not isinstance(value, do.Patch):
-                yield f"{site.sublayer(layer).path}.{value.part}"
 
 
 def _edit(config: ModelConfig, change: Change, heads: Sequence[int], own: Any, at: At) -> Any:
@@ -74,24 +57,20 @@ def _edit(config: ModelConfig, change: Change, heads: Sequence[int], own: Any, a
         case do.Patch() if not heads:
             return _patched(value, own, at.first, change.material)
     mask = torch.ones_like(own, dtype=torch.bool) if at.mask is None else at.mask.expand_as(own)
-    changed = own.clone()
-    for i, head in enumerate(heads):
-        part, visible = own[..., head, :, :], mask[..., head, :, :]
-        match value:
-            case do.Patch():
-                part = _patched(value, part, at.first, change.material)
-            case do.Temperature():
-                part = part / value.temperature
-            case do.Unscaled():
-                added = 0.0 if at.bias is None else at.bias[..., head, :, :]
-                part = (part - added) * math.sqrt(config.d_head) + added
-            case do.SetRow() if 0 <= (row := value.query - at.first) < part.shape[-2]:
-                part = part.clone()
-                part[..., row, :] = _shared(value, part[..., row, :], visible[..., row, :])
-            case do.Ablate() | do.Scale():
-                mean = None if change.material is None else change.material[i]
-                part = _replaced(value, part, visible, at.first, mean)
-        changed[..., head, :, :] = part
+    changed, part, visible = own.clone(), own[..., heads, :, :], mask[..., heads, :, :]
+    match value:
+        case do.Patch():
+            part = _patched(value, part, at.first, change.material)
+        case do.Temperature():
+            part = part / value.temperature
+        case do.Unscaled():
+            added = 0.0 if at.bias is None else at.bias[..., heads, :, :]
+            part = (part - added) * math.sqrt(config.d_head) + added
+        case do.SetRow() if 0 <= (row := value.query - at.first) < part.shape[-2]:
+            part[..., row, :] = _shared(value, part[..., row, :], visible[..., row, :])
+        case do.Ablate() | do.Scale():
+            part = _replaced(value, part, visible, at.first, change.material)
+    changed[..., heads, :, :] = part
     return changed
 
 
@@ -102,15 +81,15 @@ def _places(like: Tensor, first: int) -> tuple[Tensor, Tensor]:
 
 
 def _replaced(
-    value: do.Ablate | do.Scale, own: Tensor, visible: Tensor, first: int, mean: Tensor | None
+    value: do.Intervention, own: Tensor, visible: Tensor, first: int, means: Tensor | None
 ) -> Tensor:
-    """Some rows of a head's weights (…, queries, keys) or output (…, queries, d_head) after a change."""
+    """Some rows of heads' weights (…, queries, keys) or outputs (…, queries, d_head) after a change."""
     rows, keys = _places(own, first)
     acting = rows >= 0 if value.rows is None else torch.isin(rows, rows.new_tensor(value.rows))
     if isinstance(value, do.Scale):
         new = own * value.factor
     elif value.part == "heads":
-        new = torch.zeros_like(own) if mean is None else mean.to(own).expand_as(own)
+        new = torch.zeros_like(own) if means is None else means[:, None].to(own).expand_as(own)
     else:
         looked_at = {"uniform": visible, "previous": keys == rows - 1, "first": keys == 0}[value.by] & visible
         new = (looked_at / looked_at.sum(-1, keepdim=True).clamp_min(1)).to(own.dtype)
@@ -118,8 +97,8 @@ def _replaced(
     return new.where(acting, own)
 
 
-def _shared(value: do.SetRow, own: Tensor, visible: Tensor) -> Tensor:
-    """A row (…, keys): what is given, and the rest shared by the other visible keys."""
+def _shared(value: do.Intervention, own: Tensor, visible: Tensor) -> Tensor:
+    """A row (…, heads, keys): what is given, and the rest shared by the other visible keys."""
     keys, weights = map(list, zip(*value.given, strict=True))
     given, others = torch.zeros_like(own, dtype=torch.double), visible.clone()
     given[..., keys] = given.new_tensor(weights)
@@ -138,7 +117,7 @@ def _shared(value: do.SetRow, own: Tensor, visible: Tensor) -> Tensor:
     return (given + rest * (left / total.clamp_min(1e-30))).to(own.dtype)
 
 
-def _patched(value: do.Patch, own: Tensor, first: int, material: Tensor | None) -> Tensor:
+def _patched(value: do.Intervention, own: Tensor, first: int, material: Tensor | None) -> Tensor:
     """A place (…, positions, width) with what another run held there; ``first`` is its first position."""
     assert material is not None
     to = [here - first for here, _ in value.pairs(len(material))]
