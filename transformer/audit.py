@@ -10,9 +10,9 @@ and its position is the one that the model's table or formula has there (section
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +23,6 @@ from transformer.config import ENCODINGS, ModelConfig, Place, PlacedHead, Side
 from transformer.encodings import ALL_HEADS, Learned
 from transformer.equations import HeadChange
 from transformer.hooks import UNFUSED, Edit, Hooks
-from transformer.interventions import Hide, Mask
 from transformer.interventions.edits import edits
 from transformer.model import EncoderDecoder, Network
 from transformer.stream import SMALLEST_SCALE, audit_stream, textbook_norm
@@ -75,20 +74,21 @@ def audit(
         heads = f"{trace.config.sites[kind].sublayer(layer).path}.heads"
         checks += audit_layer(trace.layer(kind, layer), limit, heads in trace.functions)
     checks.append(audit_embedding(trace, small))
-    entered: AuditReport = trace.once((audit_entered, basis), lambda: audit_entered(trace, basis, small))
     if decoded:
         checks.append(audit_log_probs(decoded, replayed, LOG_PROB_LIMIT[trace.dtype]))
-    if basis is not None and not hooked:
-        checks += trace.once((audit_stream, basis), lambda: audit_stream(trace, basis, limit))
-    if isinstance(basis, Network) and not hooked:
-        checks += trace.once((audit_places, basis), lambda: audit_places(trace, basis, limit))
+
+    def elsewhere() -> AuditReport:
+        of_stream = [] if basis is None or hooked else audit_stream(trace, basis, limit)
+        of_places = audit_places(trace, basis, limit) if isinstance(basis, Network) and not hooked else []
+        return AuditReport((*of_stream, *of_places)).joined(audit_entered(trace, basis, small))
+
     unknown = " (so places and the stream were not checked)" * hooked
     functions = (f"a function of yours acts at {name}{unknown}" for name in trace.functions)
-    changes = (*map(str, trace.interventions), *functions)
-    return AuditReport(merged(checks).checks, changes).joined(entered)
+    report = AuditReport(merged(checks).checks, (*map(str, trace.interventions), *functions))
+    return report.joined(trace.once((audit, basis), elsewhere))
 
 
-def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) -> list[Check]:
+def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) -> Iterator[Check]:
     """Row sums, exact zeros under the mask, and the output, over all heads and rows of one sub-layer.
 
     A row sums to 1, or to 0 if it sees no key; in local attention to what the Gaussian leaves of it. What W_O
@@ -99,34 +99,26 @@ def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) ->
     value, used = layer.value.numpy(), layer.output.numpy()
     own = used if layer.own_output is None else layer.own_output.numpy()
     scale, chunk = max(float(np.abs(value).max()), 1e-30), max(1, CELLS // (heads * keys))
-    row_sums = leaks = outputs = weights = 0.0
     for start in range(0, queries, chunk):
         rows = slice(start, min(start + chunk, queries))
         _, mask, expected = textbook(layer, ALL_HEADS, rows)
         derived = layer.weights(ALL_HEADS, Window(rows.start, rows.stop, 0, keys)).numpy()
         sums = mask.any(-1) * 1.0 if layer.focus is None else expected.sum(-1)
-        for each in (derived, expected):
-            row_sums = worst(row_sums, float(np.abs(each.sum(-1) - sums).max()))
-        leaks = worst(leaks, float(np.abs(np.where(mask, 0.0, derived)).max()))
-        weights = worst(weights, float(np.abs(expected - derived).max()))
-        outputs = worst(outputs, float(np.abs(expected @ value - own[:, rows]).max()) / scale)
-    checks = [
-        Check("row sums", row_sums, ROW_SUM_LIMIT),
-        Check("masked weights", leaks, 0.0),
-        Check("weights", weights, WEIGHT_LIMIT),
-        Check(OUTPUTS, outputs, limit),
-    ]
-    acting = any(each.value.part == "heads" for each in layer.changes)
-    if hooked or not (acting or layer.own_output is not None):
-        return checks
-    if acting == (layer.own_output is None):
-        return [*checks, Check(HEADS, math.inf, limit)]
-    made = np.stack([equations.put_textbook(each, head_changes(layer, i)) for i, each in enumerate(own)])
-    return [*checks, Check(HEADS, difference(used, made, max(float(np.abs(own).max()), 1e-30)), limit)]
+        for weights in (derived, expected):
+            yield Check("row sums", float(np.abs(weights.sum(-1) - sums).max()), ROW_SUM_LIMIT)
+        yield Check("masked weights", float(np.abs(np.where(mask, 0.0, derived)).max()), 0.0)
+        yield Check("weights", float(np.abs(expected - derived).max()), WEIGHT_LIMIT)
+        yield Check(OUTPUTS, float(np.abs(expected @ value - own[:, rows]).max()) / scale, limit)
+    acting = any(change.value.part == "heads" for change in layer.changes)
+    if not hooked and acting == (layer.own_output is None):
+        yield Check(HEADS, math.inf, limit)
+    elif not hooked and acting:
+        made = [equations.put_textbook(output, head_changes(layer, i)) for i, output in enumerate(own)]
+        yield Check(HEADS, difference(used, np.stack(made), max(float(np.abs(own).max()), 1e-30)), limit)
 
 
 class Textbook(NamedTuple):
-    """Equation 1 for some heads and rows of a recording."""
+    """Equation 1 for some heads and rows of a recording, with their changes."""
 
     scores: Array  # (heads, rows, keys) Q Kᵀ / √d_k + bias, or by the layer's rule
     mask: BoolArray  # (rows, keys) rebuilt from the padding, the causal rule, and what changed it
@@ -134,85 +126,63 @@ class Textbook(NamedTuple):
 
 
 def textbook(layer: LayerTrace, heads: slice, rows: slice) -> Textbook:
-    """Equation 1 step by step, each head with its changes; rows that a function replaced are as used."""
-    keys, score, focus = layer.shape[2], layer.score, layer.focus
-    places = torch.arange(rows.start, rows.stop), torch.arange(keys)
-    query, key = layer.query[heads, rows].numpy(), layer.key[heads].numpy()
-    changes = [head_changes(layer, head) for head in range(layer.shape[0])[heads]]
-    near = (
-        None
-        if focus is None
-        else equations.focused_textbook(focus.centres[rows].numpy(), focus.half_width, keys)
-    )
-
+    """Equation 1 step by step; rows that a function replaced are as used."""
+    score, query, key = layer.score, layer.query[heads, rows].numpy(), layer.key[heads].numpy()
+    places, keys = np.arange(rows.start, rows.stop), np.arange(layer.shape[2])
+    near = factors = bias = None
+    if layer.focus is not None:
+        centres = layer.focus.centres[rows].numpy()
+        near, factors = equations.focused_textbook(centres, layer.focus.half_width, len(keys))
     if layer.used_mask is not None:
         mask = layer.used_mask[rows].numpy()
     else:
-        mask = np.ones((len(places[0]), keys), bool)
-        if layer.causal:
-            mask &= np.arange(keys) <= places[0].numpy()[:, None]
-        if layer.key_padding is not None:
-            mask &= layer.key_padding.numpy()
-        if near is not None:
-            mask &= near[0]
-        masks = [each.value for each in layer.changes if isinstance(each.value, Hide | Mask)]
-        mask = equations.masked_textbook(mask, masks, rows.start)
-
+        mask = keys <= places[:, None] if layer.causal else np.ones((len(places), len(keys)), bool)
+        for part in (None if layer.key_padding is None else layer.key_padding.numpy(), near):
+            mask = mask if part is None else mask & part
+        mask = equations.masked_textbook(mask, [change.value for change in layer.changes], rows.start)
     if score.vector is None:
         products = np.einsum("hqd,hkd->hqk", query, key, optimize=True)
     else:
         products = equations.additive_textbook(score.vector[heads].numpy(), query, key)
-    divisor = math.sqrt(query.shape[-1]) if score.name == "scaled_dot" else 1.0
-    divided = layer.bias is not None and layer.bias.divided
-    scores, bias = products / np.float32(divisor), None
     if layer.bias is not None:
-        bias = layer.bias.scores(layer.query[heads, rows], *places, heads).numpy()
-        scores = scores + bias
-    for i in range(len(scores)):
-        if changes[i]:
-            part = None if bias is None else bias[i]
-            scores[i] = equations.scored_textbook(products[i], part, divided, divisor, changes[i])
-
-    largest = np.where(mask, scores, _LOWEST).max(-1, keepdims=True)
-    powers = np.exp(np.where(mask, scores - largest, -np.inf))
-    weights = powers / np.maximum(powers.sum(-1, keepdims=True), 1e-30)
-    if near is not None:
-        weights = weights * near[1]
-    for i in range(len(weights)):
-        if changes[i]:
-            weights[i] = equations.weighed_textbook(weights[i], mask, rows.start, changes[i])
+        added = layer.bias.scores(
+            layer.query[heads, rows], torch.from_numpy(places), torch.from_numpy(keys), heads
+        )
+        bias = np.broadcast_to(added.numpy(), products.shape)
+    divisor = math.sqrt(query.shape[-1]) if score.name == "scaled_dot" else 1.0
+    divided, scores, weights = layer.bias is not None and layer.bias.divided, [], []
+    for i, head in enumerate(range(layer.shape[0])[heads]):
+        changes = head_changes(layer, head)
+        part = None if bias is None else bias[i]
+        scores.append(equations.scored_textbook(products[i], part, divided, divisor, changes))
+        weights.append(equations.weighed_textbook(scores[i], mask, factors, rows.start, changes))
+    expected = np.stack(weights)
     if layer.used_weights is not None:
         used = layer.used_weights[heads, rows].numpy()
-        weights = np.where(np.abs(weights - used).max(-1, keepdims=True) > REPLACED, used, weights)
-    return Textbook(scores, mask, weights)
-
-
-_LOWEST = np.finfo(np.float32).min
-"""Stands for −∞, of which the difference to itself is no number."""
+        expected = np.where(np.abs(expected - used).max(-1, keepdims=True) > REPLACED, used, expected)
+    return Textbook(np.stack(scores), mask, expected)
 
 
 def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
     """Changes in one head, with the values that they put in."""
     pairs = list[HeadChange]()
-    for each in layer.changes:
-        heads = each.value.heads_of(layer.kind, layer.number, layer.shape[0])
+    for change in layer.changes:
+        heads, material = change.value.heads_of(layer.kind, layer.number, layer.shape[0]), change.material
         if head in heads:
-            material = each.material
-            if material is not None and not isinstance(each.value, do.Patch):
+            if material is not None and not isinstance(change.value, do.Patch):
                 material = material[heads.index(head)]
-            pairs.append((each.value, None if material is None else material.float().numpy()))
+            pairs.append((change.value, None if material is None else material.float().numpy()))
     return pairs
 
 
 def audit_embedding(trace: AttentionTrace, limit: float) -> Check:
     """Compares token embedding + positional encoding, or its norm, with the input of the first layer."""
-    largest = 0.0
+    differences = list[float]()
     for embedding in trace.embeddings.values():
-        norm = embedding.norm
-        total = embedding.sum if norm is None else textbook_norm(norm, embedding.sum)
+        total = embedding.sum if embedding.norm is None else textbook_norm(embedding.norm, embedding.sum)
         own = embedding.input if embedding.own_input is None else embedding.own_input
-        largest = worst(largest, difference(total, own, 1.0))
-    return Check("embeddings", largest, limit)
+        differences.append(difference(total, own, 1.0))
+    return Check("embeddings", worst(*differences), limit)
 
 
 def audit_log_probs(decoded: tuple[float, ...], replayed: tuple[float, ...], limit: float) -> Check:
@@ -222,19 +192,18 @@ def audit_log_probs(decoded: tuple[float, ...], replayed: tuple[float, ...], lim
     return Check("log-probabilities", largest, limit)
 
 
+def _vectors(layer: LayerTrace, head: int, window: Window) -> dict[str, Any]:
+    """What a view of a head holds besides its map."""
+    axes = {"query": window.queries, "key": window.keys, "value": window.keys, "output": window.queries}
+    return {name: read_only(getattr(layer, name)[head, rows]) for name, rows in axes.items()}
+
+
 def audit_view(view: HeadView, layer: LayerTrace, labels: HeadLabels | None = None) -> AuditReport:
     """Compares the very arrays and labels that a figure receives with those of the run."""
-    head, rows, keys = view.head, view.window.queries, view.window.keys
-    scores, mask, weights = textbook(layer, slice(head, head + 1), rows)
-    expected = {
-        "scores": scores[0][:, keys],
-        "mask": mask[:, keys],
-        "weights": weights[0][:, keys],
-        "query": layer.query[head, rows],
-        "key": layer.key[head, keys],
-        "value": layer.value[head, keys],
-        "output": layer.output[head, rows],
-    }
+    scores, mask, weights = textbook(layer, slice(view.head, view.head + 1), view.window.queries)
+    whole = {"scores": scores[0], "mask": mask, "weights": weights[0]}
+    expected = {name: array[:, view.window.keys] for name, array in whole.items()}
+    expected |= _vectors(layer, view.head, view.window)
     arrays = worst(*(difference(getattr(view, name), array, 1.0) for name, array in expected.items()))
     drawn = HeadLabels(view.query_tokens, view.predicted_tokens, view.key_tokens)
     counts = (len(drawn.queries), len(drawn.predicted or drawn.queries), len(drawn.keys))
@@ -255,32 +224,29 @@ def head_view(
 
     IndexError if there is no such layer or head, or the window leaves the map.
     """
-    record = trace.layer(*place)
-    _, rows, keys = record.shape
-    window = window or Window(0, rows, 0, keys)
+    record, head = trace.layer(*place), place[2]
+    whole, focus = record.window(), record.focus
+    window = window or whole
     if not (
-        0 <= window.query_start < window.query_stop <= rows
-        and 0 <= window.key_start < window.key_stop <= keys
+        0 <= window.query_start < window.query_stop <= whole.query_stop
+        and 0 <= window.key_start < window.key_stop <= whole.key_stop
     ):
-        raise IndexError(f"The window {window} leaves the map of {rows} × {keys} cells.")
-    head, drawn, found = place[2], labels.of(window), trace.map(*place, window)
+        raise IndexError(
+            f"The window {window} leaves the map of {whole.query_stop} × {whole.key_stop} cells."
+        )
+    drawn, found = labels.of(window), trace.map(*place, window)
+
+    def report() -> AuditReport:
+        own = audit_view(view, record, trace.labels(place[0]))
+        return trace.audit(place[:2]).joined(own).joined(more())
+
     view = HeadView(
         *(*place, *model, drawn.queries, drawn.predicted, drawn.keys, window),
-        scores=found.scores,
-        mask=found.mask,
-        weights=found.weights,
-        query=read_only(record.query[head, window.queries]),
-        key=read_only(record.key[head, window.keys]),
-        value=read_only(record.value[head, window.keys]),
-        output=read_only(record.output[head, window.queries]),
-        report=cache(
-            lambda: (
-                trace.audit(place[:2]).joined(audit_view(view, record, trace.labels(place[0]))).joined(more())
-            )
-        ),
+        *(found.scores, found.mask, found.weights, cache(report)),
+        **_vectors(record, head, window),
         score=record.score.name,
-        centres=None if record.focus is None else read_only(record.focus.centres[window.queries]),
-        reach=0 if record.focus is None else record.focus.half_width,
+        centres=None if focus is None else read_only(focus.centres[window.queries]),
+        reach=0 if focus is None else focus.half_width,
     )
     return view
 
@@ -374,11 +340,10 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
     return [Check(PLACES, largest, limit)]
 
 
-def merged(checks: Sequence[Check]) -> AuditReport:
+def merged(checks: Iterable[Check]) -> AuditReport:
     """One check per name, with the worst value."""
-    by_name: dict[str, Check] = {}
+    by_name = dict[str, Check]()
     for check in checks:
-        before = by_name.get(check.name)
-        if before is None or (before.value == before.value and not check.value <= before.value):
-            by_name[check.name] = check
+        value = worst(check.value, *(before.value for before in [by_name.get(check.name)] if before))
+        by_name[check.name] = Check(check.name, value, check.limit)
     return AuditReport(tuple(by_name.values()))

@@ -5,7 +5,6 @@ They stand apart from the code that ran in the model, and without PyTorch: a fil
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,7 +25,7 @@ def masked_textbook(own: BoolArray, masks: Sequence[do.Intervention], first: int
     for change in masks:
         if isinstance(change, do.Hide):
             mask[:, change.source_token] = False
-        if isinstance(change, do.Mask):
+        elif isinstance(change, do.Mask):
             mask[_cells(change.allow, mask.shape, first)] = True
             mask[_cells(change.forbid, mask.shape, first)] = False
     return mask
@@ -72,22 +71,29 @@ def scored_textbook(
     """(queries, keys): one head's scores after its changes."""
     unscaled = any(isinstance(change, do.Unscaled) for change, _ in changes)
     divisor = 1.0 if unscaled else own
-    scores = products / np.float32(divisor)
+    scores: Array = products / np.float32(divisor)
     if bias is not None:
         scores = scores + (bias * np.float32(own / divisor) if divided else bias)
-    heat = [change.temperature for change, _ in changes if isinstance(change, do.Temperature)]
-    found: Array = scores / np.float32(math.prod(heat))
-    return found
+    for change, _ in changes:
+        if isinstance(change, do.Temperature):
+            scores = scores / np.float32(change.temperature)
+    return scores
 
 
-def weighed_textbook(own: Array, mask: BoolArray, first: int, changes: Sequence[HeadChange]) -> Array:
-    """(queries, keys): one head's weights after its changes, row by row."""
-    weights = own.copy()
+def weighed_textbook(
+    scores: Array, mask: BoolArray, factors: Array | None, first: int, changes: Sequence[HeadChange]
+) -> Array:
+    """(queries, keys): one head's weights after its changes; before, exp(s) / Σ exp(s) over the visible keys,
+    times the Gaussian of local attention."""
+    largest = np.where(mask, scores, np.finfo(np.float32).min).max(-1, keepdims=True)
+    powers = np.exp(np.where(mask, scores - largest, -np.inf))
+    weights: Array = powers / np.maximum(powers.sum(-1, keepdims=True), 1e-30)
+    weights = weights if factors is None else weights * factors
     for change, _ in changes:
         if isinstance(change, do.Ablate) and change.by in ("uniform", "previous", "first"):
             for row in _acted(change.rows, first, len(weights)):
                 weights[row] = _pattern(change.by, weights[row], mask[row], row + first)
-        if isinstance(change, do.SetRow):
+        elif isinstance(change, do.SetRow):
             for row in _acted((change.query,), first, len(weights)):
                 weights[row] = _given(change, weights[row], mask[row])
     return weights

@@ -19,7 +19,6 @@ from transformer.view import (
     HeadMap,
     HeadView,
     Window,
-    site_labels,
 )
 
 if TYPE_CHECKING:  # a run is also read from a file, without PyTorch
@@ -149,7 +148,8 @@ class Translation(Brief):
     def labels(self, kind: AttentionKind | str) -> HeadLabels:
         """The tokens along the maps of one kind."""
         site = self.config.sites[AttentionKind(kind)]
-        return site_labels(site, self.source_tokens, self.decoder_input_tokens, self.target_tokens)
+        written = self.target_tokens if site.predicts else None
+        return HeadLabels(self.tokens(site.query_side), written, self.tokens(site.key_side))
 
     def stream(self, sublayer: Sublayer) -> ResidualTrace:
         """A sub-layer and the residual stream around it.

@@ -7,7 +7,7 @@ translation leaves out may be the first to ask: see ``transformer.requests``.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -79,9 +79,7 @@ class LayerTrace(Brief):
     used_mask: Tensor | None = None  # (queries, keys) bool, if it changed the mask
     value_norms: Tensor | None = None  # (heads, keys) ‖v_j W_O^h‖, if a file gives them; otherwise None
     changes: tuple[Change, ...] = ()  # the interventions that act here
-    edits: Mapping[str, Sequence[Edit]] = field(
-        default_factory=dict
-    )  # the same, by part: mask, scores, weights
+    edits: Mapping[str, Sequence[Edit]] = field(default_factory=dict)  # these, by part that fusing hides
     # (heads, queries, d_head) the output before something changed it; None if nothing did
     own_output: Tensor | None = None
     score: ScoreRule = SCALED_DOT  # how scores come from queries and keys
@@ -98,46 +96,42 @@ class LayerTrace(Brief):
 
     def mask(self, window: Window | None = None) -> Tensor:
         """(queries, keys) bool, True = may attend; with the cells that interventions allow or forbid."""
-        if window is None:
-            return self._mask(slice(0, self.shape[1]))
-        return self._mask(window.queries)[:, window.keys]
-
-    def _mask(self, queries: slice) -> Tensor:
+        window = window or self.window()
+        rows, keys = window.queries, torch.arange(self.shape[2])
         if self.used_mask is not None:
-            return self.used_mask[queries]
-        rows, keys = torch.arange(queries.start, queries.stop)[:, None], torch.arange(self.key.shape[1])
-        mask = keys <= rows if self.causal else torch.ones(len(rows), len(keys), dtype=torch.bool)
+            return self.used_mask[rows, window.keys]
+        places = torch.arange(rows.start, rows.stop)[:, None]
+        mask = keys <= places if self.causal else torch.ones(len(places), len(keys), dtype=torch.bool)
         if self.focus is not None:
-            mask = mask & self.focus.of(queries).visible(len(keys))
+            mask = mask & self.focus.of(rows).visible(len(keys))
         if self.key_padding is not None:
             mask = mask & self.key_padding
         for edit in self.edits.get("mask", ()):
-            mask = edit(mask, At(queries.start))
-        return mask
+            mask = edit(mask, At(rows.start))
+        return mask[:, window.keys]
 
     def map(self, heads: Heads = ALL_HEADS, window: Window | None = None) -> AttentionMap:
         """One head or several, as the model computed them and as changes made them."""
         if not self.edits.keys().isdisjoint(("scores", "weights")) and heads != ALL_HEADS:
             bias, scores, mask, weights = self.map(ALL_HEADS, window)
             return AttentionMap(None if bias is None else bias[heads], scores[heads], mask, weights[heads])
-        rows = slice(0, self.query.shape[1]) if window is None else window.queries
+        window = window or self.window()
+        rows, keys, bias = window.queries, torch.arange(self.shape[2]), None
         query, positions = self.query[heads, rows], torch.arange(rows.start, rows.stop)
-        scores, bias = self.score.scores(query, self.key[heads], heads), None
+        scores = self.score.scores(query, self.key[heads], heads)
         if self.bias is not None:
-            bias = self.bias.scores(query, positions, torch.arange(self.key.shape[1]), heads)
+            bias = self.bias.scores(query, positions, keys, heads)
             scores = scores + bias
-        mask, focus = self._mask(rows), None if self.focus is None else self.focus.of(rows)
+        mask = self.mask(Window(rows.start, rows.stop, 0, len(keys)))
         at = At(rows.start, mask, None if self.bias is None or self.bias.divided else bias)
         for edit in self.edits.get("scores", ()):
             scores = edit(scores, at)
-        weights = attention_weights(scores, mask, focus)
+        weights = attention_weights(scores, mask, None if self.focus is None else self.focus.of(rows))
         for edit in self.edits.get("weights", ()):
             weights = edit(weights, at)
         if self.used_weights is not None:
             used = self.used_weights[heads, rows]
             weights = torch.where((weights - used).abs().amax(-1, keepdim=True) > REPLACED, used, weights)
-        if window is None:
-            return AttentionMap(bias, scores, mask, weights)
         parts = (bias, scores, mask, weights)
         return AttentionMap(*(None if part is None else part[..., window.keys] for part in parts))
 
@@ -225,67 +219,66 @@ class AttentionTrace(Brief):
     functions: tuple[str, ...] = ()
     _memo: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
+    def _parts(self, path: str, names: Iterable[str]) -> Iterator[Any]:
+        """What was recorded under names of a place; None if nothing was."""
+        return (self.tensors.get(f"{path}.{name}") for name in names)
+
     @cached_property
     def layers(self) -> dict[AttentionKind, tuple[LayerTrace, ...]]:
         """One ``LayerTrace`` per kind and layer that was recorded."""
         changed = edits(self.changes, self.config) if self.changes else {}
-        found, get = dict[AttentionKind, tuple[LayerTrace, ...]](), self.tensors.get
+        found, heads = dict[AttentionKind, tuple[LayerTrace, ...]](), self.config.n_heads
         for kind, site in self.config.sites.items():
-            records = []
             for layer in range(site.n_layers):
-                name = site.sublayer(layer).path
-                parts: dict[str, Any] = {key: get(f"{name}.{part}") for key, part in LAYER_PARTS.items()}
+                path = site.sublayer(layer).path
+                parts = dict(zip(LAYER_PARTS, self._parts(path, LAYER_PARTS.values()), strict=True))
                 if parts["query"] is None:
                     break
-                table, vector, centres = (get(f"{name}.{part}") for part in ("bias", "vector", "centres"))
+                table, vector, centres = self._parts(path, ("bias", "vector", "centres"))
                 if table is not None:
                     rule = next(rule for rule, axes in BIASES.items() if axes == table.dim())
                     parts["bias"] = BiasRule(rule, table)
                 if centres is not None:
                     parts["focus"] = LocalWindow(centres, getattr(self.config, "reach", 1))
-                acting = [
-                    each for each in self.changes if each.value.heads_of(kind, layer, self.config.n_heads)
-                ]
-                parts["edits"] = {
-                    part: changed[at] for part in UNFUSED if (at := f"{name}.{part}") in changed
-                }
-                score = ScoreRule(site.score, vector)
-                records.append(
-                    LayerTrace(kind, layer, causal=site.causal, changes=tuple(acting), score=score, **parts)
+                parts["score"] = ScoreRule(site.score, vector)
+                parts["changes"] = tuple(
+                    each for each in self.changes if each.value.heads_of(kind, layer, heads)
                 )
-            if records:
-                found[kind] = tuple(records)
+                names = {part: f"{path}.{part}" for part in UNFUSED}
+                parts["edits"] = {part: changed[name] for part, name in names.items() if name in changed}
+                record = LayerTrace(kind, layer, causal=site.causal, **parts)
+                found[kind] = (*found.get(kind, ()), record)
         return found
 
     @cached_property
     def embeddings(self) -> dict[Side, EmbeddingTrace]:
         """One ``EmbeddingTrace`` per side that ran."""
-        traces, get = dict[Side, EmbeddingTrace](), self.tensors.get
+        traces = dict[Side, EmbeddingTrace]()
         for side in self.config.stacks:
-            tokens, entered, own = (get(f"{side}.{part}") for part in ("tokens", "input", "input.own"))
-            gain, norm = get(f"{side}.input.gain"), None
+            names = ("tokens", "positions", "input", "input.own", "input.gain", "input.shift")
+            tokens, positions, entered, own, gain, moved = self._parts(side, names)
+            norm = None
             if gain is not None:
                 norm = make_norm(self.config).requires_grad_(False)
                 norm.weight.copy_(gain)
-                shift(norm).copy_(self.tensors[f"{side}.input.shift"])
+                shift(norm).copy_(moved)
             if tokens is not None and entered is not None:
-                traces[side] = EmbeddingTrace(tokens, get(f"{side}.positions"), entered, own, norm)
+                traces[side] = EmbeddingTrace(tokens, positions, entered, own, norm)
         return traces
 
     @cached_property
     def residuals(self) -> dict[Sublayer, ResidualTrace]:
         """One ``ResidualTrace`` per sub-layer; empty unless the residual stream was requested."""
-        tensors, traces = self.tensors, dict[Sublayer, ResidualTrace]()
+        traces = dict[Sublayer, ResidualTrace]()
         for side, stack in self.config.stacks.items():
-            before = tensors.get(f"{side}.input")
+            before = self.tensors.get(f"{side}.input")
             for sublayer in stack.passed():
-                name = sublayer.path
-                if before is None or f"{name}.stream" not in tensors:
+                names = ("read", "output", "stream", "output.own", "stream.own")
+                read, output, stream, *own = self._parts(sublayer.path, names)
+                if before is None or stream is None:
                     break
-                parts = (tensors[f"{name}.{part}"] for part in ("read", "output", "stream"))
-                own = (tensors.get(f"{name}.{part}.own") for part in ("output", "stream"))
-                traces[sublayer] = ResidualTrace(before, *parts, *own)
-                before = traces[sublayer].stream
+                traces[sublayer] = ResidualTrace(before, read, output, stream, *own)
+                before = stream
         return traces
 
     @property
@@ -400,20 +393,17 @@ def trace_of(
 ) -> AttentionTrace | None:
     """What hooks recorded of one row of the batch; None if it was no attention."""
     recorded, types = dict[str, Tensor](), set[torch.dtype]()
-    for name in hooks.recorded:
-        value, alone = hooks.values(name), len(hooks.recorded[name]) == 1
-        part = name.removesuffix(".own").rpartition(".")[2]
+    for name, parts in hooks.recorded.items():
+        value, part = hooks.values(name), name.removesuffix(".own").rpartition(".")[2]
         if part in ("query", "tokens"):
             types.add(value.dtype)
-        whole = part in CONSTANTS - {"padding"} or part == "positions"
-        value = value if whole else value[min(row, len(value) - 1)]
-        if part == "centres":  # one head
+        if part not in CONSTANTS - {"padding"} | {"positions"}:  # the others are alike in all rows
+            value = value[min(row, len(value) - 1)]
+        if part in ("centres", "mask"):  # alike in all heads
             value = value[0]
-        if part == "mask":  # alike for all heads, and perhaps for all rows
-            value = value[0]
-        value = value if value.dtype == torch.bool else value.float()
-        value = value.detach().cpu()  # a part alone may be the model's, or a view of a cache
-        recorded[name] = value.clone(memory_format=torch.contiguous_format) if alone else value
+        value = (value if value.dtype == torch.bool else value.float()).detach().cpu()
+        # a part alone may be the model's, or a view of a cache
+        recorded[name] = value.clone(memory_format=torch.contiguous_format) if len(parts) == 1 else value
     if not types:
         return None
     dtype = max(types, key=lambda dtype: torch.finfo(dtype).eps)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transformer.config import AttentionKind, ScoreName, Site
+from transformer.config import AttentionKind, ScoreName
 from transformer.text.brief import Brief
 
 if TYPE_CHECKING:
@@ -148,17 +148,6 @@ class HeadLabels:
         return HeadLabels(self.queries[window.queries], predicted, self.keys[window.keys])
 
 
-def site_labels(
-    site: Site,  # the attention
-    source: tuple[str, ...],  # what the encoder read
-    decoder_input: tuple[str, ...],  # what the decoder read
-    target: tuple[str, ...],  # what it predicted, row by row
-) -> HeadLabels:
-    """The tokens along the maps of one attention."""
-    read = {"encoder": source, "decoder": decoder_input}
-    return HeadLabels(read[site.query_side], target if site.predicts else None, read[site.key_side])
-
-
 @dataclass(frozen=True, repr=False)
 class HeadMap(Brief):
     """One head, or a window of it, as a map: what figures and files need of it."""
@@ -195,19 +184,12 @@ class HeadMap(Brief):
 
 @dataclass(frozen=True, repr=False)
 class HeadView(HeadMap):
-    """A map together with the vectors that it was computed from.
+    """A map together with the vectors that it was computed from, float32."""
 
-    Attributes:
-        query: (queries, d_head) float32.
-        key: (keys, d_head) float32.
-        value: (keys, d_head) float32.
-        output: (queries, d_head) float32, weights @ values as the model used it.
-    """
-
-    query: Array
-    key: Array
-    value: Array
-    output: Array
+    query: Array  # (queries, d_head)
+    key: Array  # (keys, d_head)
+    value: Array  # (keys, d_head)
+    output: Array  # (queries, d_head), weights @ values as the model used it
 
 
 def read_only(tensor: Tensor) -> Array:
