@@ -104,6 +104,10 @@ def beam_search(
                 history += nodes
         rows = [node for beam in beams for node in beam.rows(beam_size)]
         yield Step(tuple(rows), candidates_of(distribution, own, left))
+        if any(beam.done and not beam.finished for beam in beams):
+            raise ValueError(
+                f"Nothing can be written at step {step + 1}: all that is allowed has probability 0."
+            )
         if all(beam.done for beam in beams):
             return tuple(beam.finished[0].hypothesis() for beam in beams)
         parents = [i // beam_size * width + node.parent_row for i, node in enumerate(rows)]

@@ -174,6 +174,8 @@ def function_edits(functions: Mapping[str, HookFunction], config: ModelConfig) -
             elif (result.dtype, result.device, result.layout) != (value.dtype, value.device, value.layout):
                 returned = f"{result.layout} {result.dtype} on {result.device}".replace("torch.", "")
                 must = f"keep {value.layout} {value.dtype} on {value.device}".replace("torch.", "")
+            elif bool(result.isnan().any()) and not bool(value.isnan().any()):
+                returned, must = "what is not a number", "return numbers"
             else:
                 return result
             raise ValueError(f"The hook at {name} returned {returned}; it must {must}.")

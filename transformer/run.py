@@ -127,6 +127,9 @@ class Translation(Brief):
         pieces |= {"written": self.target_tokens}
         wrong = any(each.pieces != pieces[side] for side, each in recorded.items())
         wrong |= any(recorded[side].text != text for side, text in texts.items() if side in recorded)
+        if "written" in recorded:  # which a batch fills up with padding
+            ids = recorded["written"].ids
+            wrong |= ids != self.target_ids + (self.config.pad_id,) * (len(ids) - len(self.steps))
         return AuditReport((Check("text", float(wrong), 0.0),) if recorded else ())
 
     def map(self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None) -> HeadMap:

@@ -122,6 +122,7 @@ def test_the_trace_of_another_sentence_fails(translator: Translator, english: Tr
     assert failed(replace(english, attention=other.attention)) == {"labels", "text"}
     assert failed(replace(english, source_text=OTHER)) == {"text"}
     assert failed(replace(english, text="one two four three")) == {"text"}
+    assert failed(replace(english, steps=())) == failed(replace(english, steps=english.steps[1:])) == {"text"}
 
 
 @pytest.mark.parametrize("options", [{}, {"beam_size": 3}])
