@@ -106,7 +106,9 @@ def allows(mask: Intervention, query: Any, key: Any, visible: Any = False) -> An
 
     def covers(cell: Cell) -> Any:
         if isinstance(cell, str):
-            return REGIONS[cell][1](query, key)
+            after = key - query
+            named = {"future": after > 0, "next": after == 1, "self": after == 0, "past": after < 0}
+            return named.get(cell, after == after)
         row, column = cell
         return (query >= 0 if row is None else query == row) & (key >= 0 if column is None else key == column)
 

@@ -27,14 +27,13 @@ from transformer.text.kinds import Kind, number, one_of, whole
 MOST_CHANGES, MOST_VALUES, LONGEST, FEW = 64, 4096, 20_000, 4
 """Most changes of a run, values of a field, characters of a text, and values that a sentence lists."""
 DAMAGES = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-REGIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
-    "all": ("every key", lambda query, key: (query >= 0) & (key >= 0)),
-    "future": ("later keys", lambda query, key: key > query),
-    "next": ("the key after the query", lambda query, key: key == query + 1),
-    "self": ("the query's own key", lambda query, key: key == query),
-    "past": ("earlier keys", lambda query, key: key < query),
+REGIONS = {
+    "all": "every key",
+    "future": "later keys",
+    "next": "the key after the query",
+    "self": "the query's own key",
+    "past": "earlier keys",
 }
-"""Regions by name: in words, and from positions of queries and keys (numbers, or arrays that fit)."""
 SITES = {kind: "cross-attention" if kind == "cross" else f"{kind} self-attention" for kind in AttentionKind}
 PARTS: dict[str, str] = {name: name.replace("_", "-") for name in ("self_attention", "cross_attention")}
 PARTS["feed_forward"] = "feed-forward network"
@@ -132,29 +131,29 @@ class Field:
         one = f"{', '.join(map(str, self.names.kind.choices))} or {one}" if self.names else one
         return one if self.least is None else f"from {self.least} to {MOST_VALUES:,} values, each {one}"
 
-    def parts(self, value: Any) -> Iterator[list[tuple[Unit, Any]]]:
-        """Of each value its units, each with its part; none of None."""
-        for one in (value,) if self.least is None else () if value is None else value:
-            if self.names and isinstance(one, str):
-                yield [(self.names, one)]
-            else:
-                yield [*zip(self.units, one if len(self.units) > 1 else (one,), strict=True)]
+    def parts(self, one: Any) -> list[tuple[Unit, Any]]:
+        """The units of one value, each with its part of it."""
+        if self.names and isinstance(one, str):
+            return [(self.names, one)]
+        return [*zip(self.units, one if len(self.units) > 1 else (one,), strict=True)]
+
+    def several(self, value: Any) -> list[list[tuple[Unit, Any]]]:
+        """These of each; None stands for none."""
+        return list(map(self.parts, (value,) if self.least is None else value or ()))
 
     def make(self, value: Any) -> Any:
         """The value of what may be set: of several, one alone, a map for its pairs, or numbers for a map
         from 0, 1, …; one of ``DAMAGES`` if it means nothing."""
         if value is None and self.usual is None:
             return None
-        ones, pairs = value, len(self.units) > 1
-        if self.least is not None:
-            alone = isinstance(value, str) or not isinstance(value, Iterable)
-            ones = [value] if alone else value.items() if isinstance(value, Mapping) else value
-        if pairs:
-            ones = [
-                (one if self.twice else i, one) if isinstance(one, int | float) else one
-                for i, one in enumerate(ones)
-            ]
-        made = [[unit.make(unit.kind.check("", part)) for unit, part in parts] for parts in self.parts(ones)]
+        alone = self.least is None or isinstance(value, str) or not isinstance(value, Iterable)
+        ones = [value] if alone else value.items() if isinstance(value, Mapping) else value
+        if pairs := len(self.units) > 1:
+            of = (lambda i, one: (one, one)) if self.twice else (lambda i, one: (i, one))
+            ones = [of(i, one) if isinstance(one, int | float) else one for i, one in enumerate(ones)]
+        made = [
+            [unit.make(unit.kind.check("", part)) for unit, part in parts] for parts in map(self.parts, ones)
+        ]
         values = [tuple(parts) if len(parts) > 1 else parts[0] for parts in made]
         if self.least is None:
             return values[0]
@@ -167,7 +166,7 @@ class Field:
 
     def write(self, value: Any) -> str:
         """Its compact text."""
-        texts = (".".join(unit.write(part) for unit, part in parts) for parts in self.parts(value))
+        texts = (".".join(unit.write(part) for unit, part in parts) for parts in self.several(value))
         return "x" if value is None else next(texts) if self.least is None else join("-", texts)
 
     def read(self, text: str) -> Any:
@@ -185,14 +184,14 @@ class Field:
     def words(self, value: Any) -> str:
         """A value in a sentence."""
         arrow, said = " ← " if self.twice else " → ", list[str]()
-        for parts in self.parts([None] if self.least is not None and value is None else value):
+        for parts in self.several(value) or [self.parts(None)]:
             same = self.twice and parts[0][1] == parts[1][1]
             said.append(arrow.join(unit.words(part) for unit, part in parts[: 1 if same else None]))
         return ", ".join(said[:FEW]) + f" … ({len(said)} in all)" * (len(said) > FEW)
 
     def indices(self, value: Any) -> list[tuple[str, int]]:
         """Every number from 0 in a value, with what it counts."""
-        parts = (part for parts in self.parts(value) for part in parts)
+        parts = (part for parts in self.several(value) for part in parts)
         return [(unit.counts, at) for unit, at in parts if unit.counts and at is not None]
 
 
@@ -221,8 +220,7 @@ CHANGE = Unit(
 # a name of ``transformer.hooks``; of one head, with its number: ``decoder.1.cross_attention.heads.5``
 PLACE = text("one of embeddings, stream, head_output and encoder_output", PLACE_NAME, counted)
 TEXT = text("a text of 1 to 100,000 letters", ".{1,100000}", lambda text: textwrap.shorten(text, 60))
-REGION = choice({name: words for name, (words, _) in REGIONS.items()})
-CELLS = Field((index("query", every=True), index("key", every=True)), 0, (), REGION)
+CELLS = Field((index("query", every=True), index("key", every=True)), 0, (), choice(REGIONS))
 FIELDS = {
     "kind": Field((choice(SITES),)),  # of attention
     "layer": Field((index("layer"),)),
@@ -348,13 +346,6 @@ def write_text(changes: Iterable[Intervention]) -> str:
     return "~".join(texts)
 
 
-def read_text(text: str) -> tuple[Intervention, ...]:
-    """Reads what ``write_text`` wrote; InterventionError if the text is too long, or holds something else."""
-    if len(text) > LONGEST:
-        raise InterventionError(f"The changes take more than {LONGEST:,} characters.")
-    return as_interventions(text.split("~") if text else [])
-
-
 def to_json(value: Any) -> Any:
     """Interventions, or what they hold, as JSON values."""
     if isinstance(value, Intervention):
@@ -364,8 +355,13 @@ def to_json(value: Any) -> Any:
     return [to_json(item) for item in value] if isinstance(value, Iterable) else value
 
 
-def as_interventions(values: Iterable[Any]) -> tuple[Intervention, ...]:
-    """Changes, their JSON or their texts as changes; InterventionError if one is no change, or too many."""
+def as_interventions(values: Any) -> tuple[Intervention, ...]:
+    """Changes as they are, from their JSON or from compact text; InterventionError if something else is
+    among them, or too much."""
+    if isinstance(values, str):
+        if len(values) > LONGEST:
+            raise InterventionError(f"The changes take more than {LONGEST:,} characters.")
+        values = values.split("~") if values else ()
     values = (values,) if isinstance(values, Intervention) else values
     changes = attempt(tuple, values, "The changes {} cannot be read.")
     if len(changes) > MOST_CHANGES:
@@ -373,5 +369,4 @@ def as_interventions(values: Iterable[Any]) -> tuple[Intervention, ...]:
     return tuple(attempt(change_of, value, "The change {} cannot be read.") for value in changes)
 
 
-from_json: Callable[[Any], tuple[Intervention, ...]] = as_interventions
-"""Reads what ``to_json`` wrote, as ``as_interventions`` does."""
+read_text = from_json = as_interventions
