@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,20 +22,14 @@ from transformer import interventions as do
 from transformer.config import ENCODINGS, ModelConfig, Place, PlacedHead, Side
 from transformer.encodings import ALL_HEADS, Learned
 from transformer.equations import HeadChange
-from transformer.hooks import UNFUSED, Edit, Hooks
+from transformer.hooks import CONSTANTS, UNFUSED, Edit, Hooks
 from transformer.interventions.edits import edits
 from transformer.model import EncoderDecoder, Network
 from transformer.stream import SMALLEST_SCALE, audit_stream, textbook_norm
-from transformer.trace import REPLACED, AttentionTrace, LayerTrace
+from transformer.trace import REPLACED, AttentionMap, AttentionTrace, LayerTrace, trace_of
 from transformer.view import (
-    LABELS_UNMADE,
     PLACES,
-    PLACES_UNMADE,
-    ROW_SUM_LIMIT,
-    WEIGHT_LIMIT,
-    Array,
     AuditReport,
-    BoolArray,
     Check,
     HeadLabels,
     HeadView,
@@ -48,10 +42,12 @@ from transformer.view import (
 OUTPUTS, HEADS, TOKENS = "outputs", "changed heads", "changed tokens"
 OUTPUT_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
 LOG_PROB_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-1, torch.bfloat16: 2e-1}
-EMBEDDING_LIMIT = 1e-5
-VIEW_LIMIT = 1e-5
+EMBEDDING_LIMIT = ROW_SUM_LIMIT = VIEW_LIMIT = 1e-5
+WEIGHT_LIMIT = 1e-4
 CELLS = 1 << 20
 """Number of weights to recompute at a time, so that an audit of a long text needs little memory."""
+LABELS_UNMADE = "whether the labels name the tokens that were read"
+PLACES_UNMADE = "whether every recording is in its layer, head and step"
 POSITIONS_UNMADE = "whether the positions are those of the model's table"
 Basis = Network | ModelConfig | None
 """The model; or its config if there is no model, as of a file."""
@@ -101,7 +97,7 @@ def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) ->
     scale, chunk = max(float(np.abs(value).max()), 1e-30), max(1, CELLS // (heads * keys))
     for start in range(0, queries, chunk):
         rows = slice(start, min(start + chunk, queries))
-        _, mask, expected = textbook(layer, ALL_HEADS, rows)
+        _, _, mask, expected = textbook(layer, ALL_HEADS, rows)
         derived = layer.weights(ALL_HEADS, Window(rows.start, rows.stop, 0, keys)).numpy()
         sums = mask.any(-1) * 1.0 if layer.focus is None else expected.sum(-1)
         for weights in (derived, expected):
@@ -117,16 +113,12 @@ def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) ->
         yield Check(HEADS, difference(used, np.stack(made), max(float(np.abs(own).max()), 1e-30)), limit)
 
 
-class Textbook(NamedTuple):
-    """Equation 1 for some heads and rows of a recording, with their changes."""
+def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionMap:
+    """Equation 1 step by step, with changes; rows that a function replaced are as used.
 
-    scores: Array  # (heads, rows, keys) Q Kᵀ / √d_k + bias, or by the layer's rule
-    mask: BoolArray  # (rows, keys) rebuilt from the padding, the causal rule, and what changed it
-    weights: Array  # (heads, rows, keys) exp(s) / Σ exp(s) over the visible keys; × Gaussian if local
-
-
-def textbook(layer: LayerTrace, heads: slice, rows: slice) -> Textbook:
-    """Equation 1 step by step; rows that a function replaced are as used."""
+    Weights are exp(s) / Σ exp(s) over the visible keys, in local attention times the Gaussian; the mask is
+    rebuilt from the padding, the causal rule, and what changed it.
+    """
     score, query, key = layer.score, layer.query[heads, rows].numpy(), layer.key[heads].numpy()
     places, keys = np.arange(rows.start, rows.stop), np.arange(layer.shape[2])
     near = factors = bias = None
@@ -160,7 +152,7 @@ def textbook(layer: LayerTrace, heads: slice, rows: slice) -> Textbook:
     if layer.used_weights is not None:
         used = layer.used_weights[heads, rows].numpy()
         expected = np.where(np.abs(expected - used).max(-1, keepdims=True) > REPLACED, used, expected)
-    return Textbook(np.stack(scores), mask, expected)
+    return AttentionMap(bias, np.stack(scores), mask, expected)
 
 
 def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
@@ -200,7 +192,7 @@ def _vectors(layer: LayerTrace, head: int, window: Window) -> dict[str, Any]:
 
 def audit_view(view: HeadView, layer: LayerTrace, labels: HeadLabels | None = None) -> AuditReport:
     """Compares the very arrays and labels that a figure receives with those of the run."""
-    scores, mask, weights = textbook(layer, slice(view.head, view.head + 1), view.window.queries)
+    _, scores, mask, weights = textbook(layer, slice(view.head, view.head + 1), view.window.queries)
     whole = {"scores": scores[0], "mask": mask, "weights": weights[0]}
     expected = {name: array[:, view.window.keys] for name, array in whole.items()}
     expected |= _vectors(layer, view.head, view.window)
@@ -328,16 +320,13 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
             model.decode(ids["decoder"], memory, mask, hooks=hooks)
     else:
         model.features(*ids.values(), hooks=hooks)
-    largest = 0.0
-    for name in hooks.recorded:
-        part = name.rpartition(".")[2]
-        if part in ("padding", "bias", "gain", "shift") or name == "encoder.output":
-            continue
-        again = hooks.values(name).float().cpu()
-        again = again if part == "vector" else again[0, 0] if part == "centres" else again[0]
-        name = name.removesuffix(".own") if name not in trace.tensors else name
-        largest = worst(largest, difference(again, trace.tensors.get(name), SMALLEST_SCALE))
-    return [Check(PLACES, largest, limit)]
+    again = trace_of(hooks, model.config, trace.auditor)
+    constants, differences = CONSTANTS - {"vector"}, list[float]()
+    for name, tensor in again.tensors.items() if again is not None else ():
+        if name.rpartition(".")[2] not in constants and name != "encoder.output":
+            name = name.removesuffix(".own") if name not in trace.tensors else name
+            differences.append(difference(tensor, trace.tensors.get(name), SMALLEST_SCALE))
+    return [Check(PLACES, worst(0.0, *differences), limit)]
 
 
 def merged(checks: Iterable[Check]) -> AuditReport:

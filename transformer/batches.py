@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.decoding import AnyModel, DecodingState, Hypothesis, decode, finish, numbers
+from transformer.hooks import Capture
 from transformer.requests import Request
 from transformer.run import Translation
 from transformer.text.pairs import SentencePair
 from transformer.text.words import PAD
 from transformer.text_model import InputError
-from transformer.trace import Capture, TokenTrace, hooks_of
+from transformer.trace import TokenTrace, hooks_of
 from transformer.training.data import pad
 from transformer.training.distributed import ALONE, Workers
 from transformer.translator import Translator

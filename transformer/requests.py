@@ -29,14 +29,15 @@ from transformer.decoding import (
     decode,
 )
 from transformer.equations import audited_tokens
-from transformer.hooks import HookFunction, Hooks, function_edits
+from transformer.hooks import Capture, HookFunction, Hooks, function_edits
 from transformer.interventions.edits import Change
 from transformer.interventions.request import RunShape, check
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
+from transformer.text.kinds import plain, whole
 from transformer.text.tokenizer import TokenizedText
-from transformer.text_model import TextModel, is_whole
-from transformer.trace import AttentionTrace, Capture, TokenTrace, hooks_of, trace_of
+from transformer.text_model import TextModel
+from transformer.trace import AttentionTrace, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
 
 NO_MEANS = "This model has no mean outputs of its heads"
@@ -119,9 +120,7 @@ class Request:
         self.sample, self.keeps_tree = options.get("sample"), options.get("tree", False)
         size = options.get("beam_size")
         usual = self.rules.beam_size if self.sample is None else 1
-        self.beam_size = usual if size is None else size
-        if not is_whole(self.beam_size, 1, 64):
-            raise ValueError(f"beam_size is {size!r:.80}; it must be a whole number from 1 to 64.")
+        self.beam_size = whole(1, 64).check("beam_size", plain(usual if size is None else size))
         if self.sample is not None and self.beam_size != 1:
             raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
         if self.sample is not None and self.keeps_tree:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 
 from transformer.config import ModelConfig
@@ -17,6 +16,7 @@ from transformer.devices import FULL, on_cpu
 from transformer.interventions import HeadMeans, InterventionError, Token
 from transformer.model import LanguageModel
 from transformer.text.brief import Brief
+from transformer.text.kinds import plain, whole
 from transformer.text.tokenizer import TokenizedText, Vocabulary
 from transformer.text.typed import CleanText
 from transformer.text.words import NO_PIECE, UNK, unknown_text
@@ -32,11 +32,6 @@ _leaving = threading.Lock()
 
 class InputError(ValueError):
     """A text that cannot be translated; the message says why in one sentence."""
-
-
-def is_whole(value: object, low: int, high: int) -> bool:
-    """Whether a value is a whole number in a range."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and low <= int(value) <= high
 
 
 class TextModel(Brief):
@@ -182,7 +177,7 @@ class TextModel(Brief):
                 return self._ids[side][name]
             raise InterventionError(f"The model's {side} vocabulary has no token {token!r:.60}.")
         count = len(self._pieces[side])
-        if not is_whole(token, 0, count - 1):
+        if not whole(0, count - 1).holds(plain(token)):
             raise InterventionError(
                 f"The model's {side} vocabulary has {count:,} tokens; there is no id {token!r:.40}."
             )
@@ -206,7 +201,4 @@ class TextModel(Brief):
         if max_length is None and not self.continues:
             return min(self.rules.max_length or int(1.5 * tokens) + 10, longest)
         most = LENGTH if max_length is None else max_length
-        if not is_whole(most, least, longest):
-            bounds = f"a whole number from {least:,} to {longest:,}"
-            raise ValueError(f"max_length is {most!r:.80}; it must be {bounds}.")
-        return most
+        return whole(least, longest).check("max_length", plain(most))

@@ -19,17 +19,7 @@ from torch import Tensor
 from transformer.attention import SCALED_DOT, LocalWindow, ScoreRule, attention_weights
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.encodings import ALL_HEADS, BIASES, BiasRule, Heads
-from transformer.hooks import (
-    ATTENTION,
-    CONSTANTS,
-    STREAM,
-    UNFUSED,
-    At,
-    Edit,
-    HookFunction,
-    Hooks,
-    function_edits,
-)
+from transformer.hooks import CONSTANTS, UNFUSED, At, Capture, Edit, HookFunction, Hooks, function_edits
 from transformer.interventions import Intervention
 from transformer.interventions.edits import Change, edits
 from transformer.layers import StreamNorm, make_norm, shift
@@ -47,18 +37,6 @@ class AttentionMap(NamedTuple):
     scores: Any  # scaled, with bias, before the mask
     mask: Any  # (queries, keys) bool, True = may attend
     weights: Any  # softmax over all keys
-
-
-@dataclass(frozen=True)
-class Capture:
-    """Parts of a run to record: queries, keys, values, outputs, masks and embeddings."""
-
-    residual: bool = False  # also every sub-layer's input and output, and the residual stream around it
-
-    @property
-    def parts(self) -> frozenset[str]:
-        """What hooks record."""
-        return ATTENTION | STREAM if self.residual else ATTENTION
 
 
 @dataclass(frozen=True, repr=False)
@@ -194,6 +172,7 @@ class TokenTrace(Brief):
 
 
 Auditor = Callable[["AttentionTrace", tuple[Place, ...]], AuditReport]
+Kind = AttentionKind | str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -286,7 +265,7 @@ class AttentionTrace(Brief):
         """(source, d_model) what cross-attention reads; None unless the residual stream was requested."""
         return self.tensors.get("encoder.output")
 
-    def layer(self, kind: AttentionKind | str, layer: int, head: int | None = None) -> LayerTrace:
+    def layer(self, kind: Kind, layer: int, head: int | None = None) -> LayerTrace:
         """One attention sub-layer.
 
         Raises:
@@ -303,20 +282,18 @@ class AttentionTrace(Brief):
         return record
 
     def map(
-        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
+        self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None
     ) -> AttentionMap:
         """Equation 1 of one head, or of all, as arrays."""
         found = self.layer(kind, layer, head).map(ALL_HEADS if head is None else head, window)
         return AttentionMap(*(None if part is None else part.numpy() for part in found))
 
-    def scores(self, kind: AttentionKind | str, layer: int, head: int | None = None) -> Array:
+    def scores(self, kind: Kind, layer: int, head: int | None = None) -> Array:
         """Scaled scores before the mask: (queries, keys) of one head, or (heads, queries, keys) of all."""
         scores: Array = self.map(kind, layer, head).scores
         return scores
 
-    def weights(
-        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
-    ) -> Array:
+    def weights(self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None) -> Array:
         """Weights: (queries, keys) of one head, or (heads, queries, keys) of all.
 
         Rows sum to 1; in local attention, whose weights a Gaussian multiplies, to less.
@@ -325,16 +302,14 @@ class AttentionTrace(Brief):
         return weights
 
     def mask(
-        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
+        self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None
     ) -> BoolArray:
         """True = may attend: (queries, keys) of one head, or the same for all, (heads, queries, keys)."""
         record = self.layer(kind, layer, head)
         mask = record.mask(window).numpy()
         return mask if head is not None else np.broadcast_to(mask, (record.shape[0], *mask.shape))
 
-    def contributions(
-        self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
-    ) -> Array | None:
+    def contributions(self, kind: Kind, layer: int, head: int, window: Window | None = None) -> Array | None:
         """(queries, keys) ‖w_ij · v_j W_O^h‖: each key's share in the update (Kobayashi et al. 2020).
 
         None if the trace lacks the norms, which come only with a file that was saved together with its model,
@@ -348,7 +323,7 @@ class AttentionTrace(Brief):
         contributions: Array = (record.weights(head, window) * record.value_norms[head, keys]).numpy()
         return contributions
 
-    def labels(self, kind: AttentionKind | str) -> HeadLabels | None:
+    def labels(self, kind: Kind) -> HeadLabels | None:
         """The tokens along the maps of a kind, as they were read and written; None if they are not known."""
         if not self.tokens:
             return None

@@ -12,6 +12,7 @@ import torch
 from transformer.decoding import AnyModel
 from transformer.devices import AUTO, FULL, choose_device, named
 from transformer.equations import audited_tokens
+from transformer.hooks import Capture
 from transformer.hub.sources import open_model
 from transformer.interventions import (
     Choose,
@@ -31,7 +32,6 @@ from transformer.text.kinds import one_of
 from transformer.text.sentences import joined, sentences
 from transformer.text.tokenizer import TokenizedText
 from transformer.text_model import TextModel, Tokens
-from transformer.trace import Capture
 
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

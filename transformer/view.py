@@ -19,18 +19,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
-
-
-ROW_SUM_LIMIT = 1e-5
-WEIGHT_LIMIT = 1e-4
 PLACES = "places"
 """Name of the check that needs the model: whether every recording belongs to its layer, head and step."""
 AS_RECORDED = " (as recorded)"
 """Suffix in the name of a check whose value comes from a file, because repeating it needs the model."""
-
-LABELS_UNMADE = "whether the labels name the tokens that were read"
-PLACES_UNMADE = "whether every recording is in its layer, head and step"
-"""Checks that a file without its model does not allow."""
 
 
 @dataclass(frozen=True)

@@ -149,8 +149,10 @@ class Field:
         alone = self.least is None or isinstance(value, str) or not isinstance(value, Iterable)
         ones = [value] if alone else value.items() if isinstance(value, Mapping) else value
         if pairs := len(self.units) > 1:
-            of = (lambda i, one: (one, one)) if self.twice else (lambda i, one: (i, one))
-            ones = [of(i, one) if isinstance(one, int | float) else one for i, one in enumerate(ones)]
+            ones = [
+                (one if self.twice else i, one) if isinstance(one, int | float) else one
+                for i, one in enumerate(ones)
+            ]
         made = [
             [unit.make(unit.kind.check("", part)) for unit, part in parts] for parts in map(self.parts, ones)
         ]

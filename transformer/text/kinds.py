@@ -117,7 +117,7 @@ def _declared_fields(owner: Any) -> dict[str, Declared]:
     return {each.name: declared(hints[each.name]) for each in fields(owner)}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A number of another library, such as NumPy, as Python's own, which JSON knows; the rest as it is."""
     if isinstance(value, int | float) or not isinstance(value, Real):
         return value
@@ -128,7 +128,7 @@ def check_fields(of: Any) -> None:
     """ValueError if a field of a dataclass holds a value of another kind than it declares."""
     owner: Any = type(of)
     for name, each in _declared_fields(owner).items():
-        value = _plain(getattr(of, name))
+        value = plain(getattr(of, name))
         object.__setattr__(of, name, value)
         if each.many:
             _TYPES[tuple].check(name, value)

@@ -18,10 +18,10 @@ from explorer.lenses.heads.trials import Trials
 from explorer.lenses.words.gold_links import CrossAlignments
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
+from transformer.hooks import Capture
 from transformer.run import Translation
 from transformer.text.pairs import DataError
 from transformer.text_model import InputError
-from transformer.trace import Capture
 from transformer.translator import Translator
 from transformer.view import HeadLabels
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from transformer.audit import OUTPUT_LIMIT, audit, audit_entered
+from transformer.audit import OUTPUT_LIMIT, PLACES_UNMADE, audit, audit_entered
 from transformer.config import Place
 from transformer.encodings import BiasRule, PositionalEncoding
-from transformer.hooks import At, Hooks
+from transformer.hooks import At, Capture, Hooks
 from transformer.run import Translation
 from transformer.text.words import Group, is_punctuation, is_special, reading_groups
 from transformer.text_model import InputError
-from transformer.trace import AttentionTrace, Capture, TokenTrace, trace_of
+from transformer.trace import AttentionTrace, TokenTrace, trace_of
 from transformer.translator import Translator
-from transformer.view import PLACES_UNMADE, AuditReport
+from transformer.view import AuditReport
 
 
 class OffsetEncoding(PositionalEncoding):

@@ -15,12 +15,11 @@ from random_models import random_language_model, random_model, random_recurrent
 
 from explorer.lenses.what_if.rearranged import encode_moved
 from transformer import load_trace, load_translator, save_trace
-from transformer.audit import POSITIONS_UNMADE
+from transformer.audit import LABELS_UNMADE, POSITIONS_UNMADE
 from transformer.encodings import REGISTRY
 from transformer.run import Translation
 from transformer.trace import EmbeddingTrace
 from transformer.translator import Translator, retrace
-from transformer.view import LABELS_UNMADE
 
 TEXT, OTHER = "one two three four five", "five four three two one"
 NETWORKS = [*REGISTRY, "post", "recurrent", "language", "marian", "bfloat16"]
