@@ -300,23 +300,20 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
     def answer(name: str) -> Edit:
         return lambda own, at: trace.tensors[name][None].to(own)
 
-    sides = tuple(trace.embeddings)
-    answers = [f"{side}.input" for side in sides] + ["encoder.output"] * (trace.memory is not None)
+    answers = [f"{side}.input" for side in trace.embeddings] + ["encoder.output"] * (trace.memory is not None)
     answers += [f"{model.config.sites[kind].sublayer(layer).path}.heads" for kind, layer in trace.places]
     parts = {"query", "key", "value", "centres", "encoder.output"}
     changes = [each for each in trace.changes if each.value.part == "stream"]
     if any(isinstance(each.value, do.Patch) and each.material is None for each in changes):
         return [Check(PLACES, math.inf, limit)]  # nobody knows what the patch put in
     hooks = Hooks(parts, {**edits(changes, model.config), **{name: [answer(name)] for name in answers}})
-    ids = {
-        side: torch.full((1, len(trace.embeddings[side].input)), model.config.eos_id, device=device)
-        for side in sides
-    }
+    lengths = {side: (1, len(embedding.input)) for side, embedding in trace.embeddings.items()}
+    ids = {side: torch.full(length, model.config.eos_id, device=device) for side, length in lengths.items()}
     padding = next((each for name, each in trace.tensors.items() if name.endswith("attention.padding")), None)
     if isinstance(model, EncoderDecoder):
         mask = None if padding is None else padding[None].to(device)
         memory = model.encode(ids["encoder"], mask, hooks)
-        if "decoder" in sides:
+        if "decoder" in ids:
             model.decode(ids["decoder"], memory, mask, hooks=hooks)
     else:
         model.features(*ids.values(), hooks=hooks)

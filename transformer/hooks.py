@@ -74,19 +74,16 @@ Edit = Callable[[Any, At], Any]
 
 
 class Hooks:
-    """Records values by name, and changes some.
-
-    Attributes:
-        record: Names, or last parts of names such as "query", that are recorded.
-        edits: By name, the changes of what is there, one after another.
-        recorded: What was recorded, in the order of the calls; where an edit acted, ``name.own`` has the
-            value before it. Of what each call gives whole (keys and values), the last.
-    """
+    """Records values by name, and changes some."""
 
     def __init__(
-        self, record: Collection[str] = (), edits: Mapping[str, Sequence[Edit]] | None = None
+        self,
+        record: Collection[str] = (),  # names, or last parts of names such as "query", that are recorded
+        edits: Mapping[str, Sequence[Edit]] | None = None,  # by name, the changes, one after another
     ) -> None:
         self.record, self.edits = frozenset(record), dict(edits or {})
+        # in the order of the calls; of what each call gives whole, such as keys, the last; where an edit
+        # acted, ``name.own`` has the value before it
         self.recorded: dict[str, list[Tensor]] = {}
         if wrong := [name for name in self.edits if "." not in name and name != "logits"]:
             whole = f"An edit needs a whole name, not {wrong[0]!r:.40}"

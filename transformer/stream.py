@@ -29,10 +29,8 @@ def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: flo
     """Compares a recorded stream with the model's equations, and with those of the run's changes.
 
     Without the model, a file's stream is checked wherever no LayerNorm and no projection stands between two
-    recorded tensors; with the model, across LayerNorms, too. Projections are for ``audit_places``.
-
-    Returns:
-        One check; none if the stream was not recorded, and nothing was changed that it must show.
+    recorded tensors; with the model, across LayerNorms, too. Projections are for ``audit_places``. No check
+    if the stream was not recorded, and nothing was changed that it must show.
     """
     stacks = (basis.config if isinstance(basis, Network) else basis).stacks
     unrecorded = not trace.residuals and any(stack.passed() for stack in stacks.values())

@@ -177,25 +177,16 @@ Kind = AttentionKind | str
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AttentionTrace(Brief):
-    """Everything that was recorded of one sentence.
+    """Everything that was recorded of one sentence."""
 
-    Attributes:
-        tensors: By the names of ``transformer.hooks``, float32 on the CPU, without the batch.
-        config: The model's config.
-        dtype: Type that the model computed in; the coarser type if encoder and decoder differ.
-        auditor: Runs the checks on the given sub-layers.
-        changes: The interventions of the run, with what they put in.
-        tokens: What was read by side, and what was "written"; empty if the trace does not know it.
-        functions: Names at which a user's functions changed the run.
-    """
-
-    tensors: Mapping[str, Tensor]
-    config: ModelConfig
-    dtype: torch.dtype
-    auditor: Auditor = field(repr=False)
-    changes: tuple[Change, ...] = ()
+    tensors: Mapping[str, Tensor]  # by the names of ``transformer.hooks``, float32 on the CPU, no batch
+    config: ModelConfig  # the model's config
+    dtype: torch.dtype  # that the model computed in; the coarser type if encoder and decoder differ
+    auditor: Auditor = field(repr=False)  # runs the checks on the given sub-layers
+    changes: tuple[Change, ...] = ()  # the interventions of the run, with what they put in
+    # what was read by side, and what was "written"; empty if the trace does not know it
     tokens: Mapping[str, TokenTrace] = field(default_factory=dict)
-    functions: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()  # names at which a user's functions changed the run
     _memo: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def _parts(self, path: str, names: Iterable[str]) -> Iterator[Any]:
@@ -266,16 +257,11 @@ class AttentionTrace(Brief):
         return self.tensors.get("encoder.output")
 
     def layer(self, kind: Kind, layer: int, head: int | None = None) -> LayerTrace:
-        """One attention sub-layer.
-
-        Raises:
-            IndexError: The kind has no such layer, or the layer no such head (both count from 0).
-        """
+        """One attention sub-layer; IndexError if there is none, or no such head in it (both from 0)."""
         layers = self.layers.get(AttentionKind(kind), ())
         if not 0 <= layer < len(layers):
-            raise IndexError(
-                f"There is no {kind} layer {layer}; this trace has {len(layers)}, counted from 0."
-            )
+            count = f"this trace has {len(layers)}, counted from 0"
+            raise IndexError(f"There is no {kind} layer {layer}; {count}.")
         record = layers[layer]
         if head is not None and not 0 <= head < record.shape[0]:
             raise IndexError(f"There is no head {head}; a layer has {record.shape[0]}, counted from 0.")
