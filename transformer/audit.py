@@ -120,7 +120,8 @@ def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionMap:
     rebuilt from the padding, the causal rule, and what changed it.
     """
     score, query, key = layer.score, layer.query[heads, rows].numpy(), layer.key[heads].numpy()
-    places, keys = np.arange(rows.start, rows.stop), np.arange(layer.shape[2])
+    cells = torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2])
+    places, keys = (positions.numpy() for positions in cells)
     near = factors = bias = None
     if layer.focus is not None:
         centres = layer.focus.centres[rows].numpy()
@@ -137,15 +138,11 @@ def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionMap:
     else:
         products = equations.additive_textbook(score.vector[heads].numpy(), query, key)
     if layer.bias is not None:
-        added = layer.bias.scores(
-            layer.query[heads, rows], torch.from_numpy(places), torch.from_numpy(keys), heads
-        )
-        bias = np.broadcast_to(added.numpy(), products.shape)
+        bias = layer.bias.scores(layer.query[heads, rows], *cells, heads).expand(products.shape).numpy()
     divisor = math.sqrt(query.shape[-1]) if score.name == "scaled_dot" else 1.0
     divided, scores, weights = layer.bias is not None and layer.bias.divided, [], []
     for i, head in enumerate(range(layer.shape[0])[heads]):
-        changes = head_changes(layer, head)
-        part = None if bias is None else bias[i]
+        part, changes = None if bias is None else bias[i], head_changes(layer, head)
         scores.append(equations.scored_textbook(products[i], part, divided, divisor, changes))
         weights.append(equations.weighed_textbook(scores[i], mask, factors, rows.start, changes))
     expected = np.stack(weights)
@@ -217,15 +214,10 @@ def head_view(
     IndexError if there is no such layer or head, or the window leaves the map.
     """
     record, head = trace.layer(*place), place[2]
-    whole, focus = record.window(), record.focus
-    window = window or whole
-    if not (
-        0 <= window.query_start < window.query_stop <= whole.query_stop
-        and 0 <= window.key_start < window.key_stop <= whole.key_stop
-    ):
-        raise IndexError(
-            f"The window {window} leaves the map of {whole.query_stop} × {whole.key_stop} cells."
-        )
+    focus, window, (_, queries, keys) = record.focus, window or record.window(), record.shape
+    sides = (window.query_start, window.query_stop, queries), (window.key_start, window.key_stop, keys)
+    if not all(0 <= start < stop <= count for start, stop, count in sides):
+        raise IndexError(f"The window {window} leaves the map of {queries} × {keys} cells.")
     drawn, found = labels.of(window), trace.map(*place, window)
 
     def report() -> AuditReport:
@@ -300,8 +292,8 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
     def answer(name: str) -> Edit:
         return lambda own, at: trace.tensors[name][None].to(own)
 
-    answers = [f"{side}.input" for side in trace.embeddings] + ["encoder.output"] * (trace.memory is not None)
-    answers += [f"{model.config.sites[kind].sublayer(layer).path}.heads" for kind, layer in trace.places]
+    answers = {f"{side}.input" for side in trace.embeddings} | {"encoder.output"} & trace.tensors.keys()
+    answers |= {f"{model.config.sites[kind].sublayer(layer).path}.heads" for kind, layer in trace.places}
     parts = {"query", "key", "value", "centres", "encoder.output"}
     changes = [each for each in trace.changes if each.value.part == "stream"]
     if any(isinstance(each.value, do.Patch) and each.material is None for each in changes):

@@ -23,9 +23,7 @@ def masked_textbook(own: BoolArray, masks: Sequence[do.Intervention], first: int
     """(queries, keys): a mask after its changes, cell by cell; ``first`` is the first query's position."""
     mask = own.copy()
     for change in masks:
-        if isinstance(change, do.Hide):
-            mask[:, change.source_token] = False
-        elif isinstance(change, do.Mask):
+        if change.part == "mask":
             mask[_cells(change.allow, mask.shape, first)] = True
             mask[_cells(change.forbid, mask.shape, first)] = False
     return mask
@@ -39,10 +37,10 @@ def _cells(cells: Sequence[Cell], shape: tuple[int, ...], first: int) -> BoolArr
     for cell in cells:
         if isinstance(cell, str):
             found |= named.get(cell, np.ones(shape, bool))
-            continue
-        query, key = cell
-        rows = slice(None) if query is None else slice(max(0, query - first), max(0, query - first + 1))
-        found[rows, slice(None) if key is None else slice(key, key + 1)] = True
+        else:
+            query, key = cell
+            rows = _acted(None if query is None else [query], first, shape[0])
+            found[rows, slice(None) if key is None else slice(key, key + 1)] = True
     return found
 
 
@@ -131,15 +129,13 @@ def put_textbook(own: Array, changes: Sequence[HeadChange]) -> Array:
     """(queries, d_head): one head's output after its changes, from row 0 on."""
     output = own.copy()
     for change, material in changes:
-        match change:
-            case do.Ablate(by="zero"):
-                output[_acted(change.rows, 0, len(output))] = 0.0
-            case do.Ablate(by="mean"):
-                output[_acted(change.rows, 0, len(output))] = np.nan if material is None else material
-            case do.Scale():
-                output[_acted(change.rows, 0, len(output))] *= np.float32(change.factor)
-            case do.Patch():
-                output = patched_textbook(output, change, material)
+        if isinstance(change, do.Patch):
+            output = patched_textbook(output, change, material)
+        elif change.part == "heads":
+            rows = _acted(change.rows, 0, len(output))
+            output[rows] *= np.float32(change.factor if isinstance(change, do.Scale) else 0.0)
+            if getattr(change, "by", "") == "mean":
+                output[rows] += np.nan if material is None else material
     return output
 
 

@@ -34,7 +34,7 @@ def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: flo
     """
     stacks = (basis.config if isinstance(basis, Network) else basis).stacks
     unrecorded = not trace.residuals and any(stack.passed() for stack in stacks.values())
-    if unrecorded or (trace.memory is None and "encoder" in stacks):
+    if unrecorded or ("encoder.output" not in trace.tensors and "encoder" in stacks):
         marked = any(name.endswith((".input.own", ".output.own", ".stream.own")) for name in trace.tensors)
         needed = marked or any(value.part == "stream" for value in trace.interventions)
         return [Check(STREAM, math.inf, limit)] if needed else []
@@ -90,7 +90,7 @@ def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) ->
             yield each.output, torch.zeros_like(each.output)
         yield from patched(f"{sublayer.path}.stream")
         before[sublayer.side] = each.stream
-    if (memory := trace.memory) is not None:
+    if (memory := get("encoder.output")) is not None:
         own = memory if (own := get("encoder.output.own")) is None else own
         if config.stacks["encoder"].passed():  # a recurrent memory is no stream: see ``audit_places``
             last = before["encoder"]

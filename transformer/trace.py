@@ -210,14 +210,13 @@ class AttentionTrace(Brief):
                     parts["bias"] = BiasRule(rule, table)
                 if centres is not None:
                     parts["focus"] = LocalWindow(centres, getattr(self.config, "reach", 1))
-                parts["score"] = ScoreRule(site.score, vector)
+                parts["score"], parts["causal"] = ScoreRule(site.score, vector), site.causal
                 parts["changes"] = tuple(
                     each for each in self.changes if each.value.heads_of(kind, layer, heads)
                 )
                 names = {part: f"{path}.{part}" for part in UNFUSED}
                 parts["edits"] = {part: changed[name] for part, name in names.items() if name in changed}
-                record = LayerTrace(kind, layer, causal=site.causal, **parts)
-                found[kind] = (*found.get(kind, ()), record)
+                found[kind] = (*found.get(kind, ()), LayerTrace(kind, layer, **parts))
         return found
 
     @cached_property
@@ -250,11 +249,6 @@ class AttentionTrace(Brief):
                 traces[sublayer] = ResidualTrace(before, read, output, stream, *own)
                 before = stream
         return traces
-
-    @property
-    def memory(self) -> Tensor | None:
-        """(source, d_model) what cross-attention reads; None unless the residual stream was requested."""
-        return self.tensors.get("encoder.output")
 
     def layer(self, kind: Kind, layer: int, head: int | None = None) -> LayerTrace:
         """One attention sub-layer; IndexError if there is none, or no such head in it (both from 0)."""

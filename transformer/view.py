@@ -71,9 +71,9 @@ class AuditReport:
 
     def joined(self, other: AuditReport) -> AuditReport:
         """Both reports as one; the claim is the other's, if it makes one."""
-        told, unmade, changes = (
-            tuple(dict.fromkeys(getattr(self, name) + getattr(other, name)))
-            for name in ("told", "unmade", "changes")
+        names = ("changes", "told", "unmade")
+        changes, told, unmade = (
+            tuple(dict.fromkeys(getattr(self, name) + getattr(other, name))) for name in names
         )
         return AuditReport(self.checks + other.checks, changes, told, unmade, other.claim or self.claim)
 
