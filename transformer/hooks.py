@@ -44,6 +44,7 @@ CONSTANTS = frozenset({"padding", "bias", "vector", "gain", "shift"})
 """Parts that never change in a run; recorded wherever the attention or the embedding beside them is."""
 UNFUSED = frozenset({"mask", "scores", "weights"})
 """Parts that fused attention does not compute."""
+_ATTENDING = ("query", "key", "value", "scores", "mask", "weights", "heads")
 _WHOLE = (".key", ".value")
 """What each call gives whole, the cached rows too."""
 
@@ -154,9 +155,6 @@ def hook_names(config: ModelConfig) -> tuple[str, ...]:
             local = ("centres",) * (getattr(config, "score", "") == "local")
             names += [f"{site.sublayer(0).path}.{part}" for part in (*local, *_ATTENDING)]
     return (*names, "logits")
-
-
-_ATTENDING = ("query", "key", "value", "scores", "mask", "weights", "heads")
 
 
 def function_edits(functions: Mapping[str, HookFunction], config: ModelConfig) -> dict[str, list[Edit]]:

@@ -44,57 +44,45 @@ def edits(changes: Sequence[Change], config: ModelConfig) -> dict[str, list[Edit
 
 
 def _edit(config: ModelConfig, change: Change, heads: Sequence[int], own: Any, at: At) -> Any:
-    """A value after a change; of (…, heads, queries, width) the part of each of its heads."""
-    match value := change.value:
+    """A value after a change; of (…, heads, queries, width) some rows of some heads."""
+    value, material = change.value, change.material
+    match value:
         case do.NoPositions():
             return PositionalEncoding(config)
         case do.DropNorm():
             return nn.Identity()
         case do.DropSublayer():
             return torch.zeros_like(own)
-        case do.Hide() | do.Mask():
-            return do.allows(value, *_places(own, at.first), own)
         case do.Patch() if not heads:
-            return _patched(value, own, at.first, change.material)
+            return _patched(value, own, at.first, material)
+    rows, keys = (torch.arange(count, device=own.device) for count in own.shape[-2:])
+    rows = rows[:, None] + at.first
+    if value.part == "mask":
+        return do.allows(value, rows, keys, own)
     mask = torch.ones_like(own, dtype=torch.bool) if at.mask is None else at.mask.expand_as(own)
-    changed, part, visible = own.clone(), own[..., heads, :, :], mask[..., heads, :, :]
+    new, visible, named = own[..., heads, :, :], mask[..., heads, :, :], getattr(value, "rows", None)
+    acting = rows >= 0 if named is None else torch.isin(rows, rows.new_tensor(named))
     match value:
         case do.Patch():
-            part = _patched(value, part, at.first, change.material)
+            new = _patched(value, new, at.first, material)
         case do.Temperature():
-            part = part / value.temperature
+            new = new / value.temperature
         case do.Unscaled():
             added = 0.0 if at.bias is None else at.bias[..., heads, :, :]
-            part = (part - added) * math.sqrt(config.d_head) + added
-        case do.SetRow() if 0 <= (row := value.query - at.first) < part.shape[-2]:
-            part[..., row, :] = _shared(value, part[..., row, :], visible[..., row, :])
-        case do.Ablate() | do.Scale():
-            part = _replaced(value, part, visible, at.first, change.material)
-    changed[..., heads, :, :] = part
+            new = (new - added) * math.sqrt(config.d_head) + added
+        case do.SetRow() if 0 <= (row := value.query - at.first) < new.shape[-2]:
+            new[..., row, :] = _shared(value, new[..., row, :], visible[..., row, :])
+        case do.Scale():
+            new = new * value.factor
+        case do.Ablate(by="zero" | "mean"):
+            new = torch.zeros_like(new) if material is None else material[:, None].to(new).expand_as(new)
+        case do.Ablate(by=by):
+            sees = {"uniform": visible, "previous": keys == rows - 1, "first": keys == 0}[by] & visible
+            new = (sees / sees.sum(-1, keepdim=True).clamp_min(1)).to(own.dtype)
+            acting = acting & sees.any(-1, keepdim=True)
+    changed = own.clone()
+    changed[..., heads, :, :] = new.where(acting, own[..., heads, :, :])
     return changed
-
-
-def _places(like: Tensor, first: int) -> tuple[Tensor, Tensor]:
-    """(queries, 1) and (keys,) positions of cells (…, queries, keys); the queries from ``first`` on."""
-    queries, keys = (torch.arange(count, device=like.device) for count in like.shape[-2:])
-    return queries[:, None] + first, keys
-
-
-def _replaced(
-    value: do.Intervention, own: Tensor, visible: Tensor, first: int, means: Tensor | None
-) -> Tensor:
-    """Some rows of heads' weights (…, queries, keys) or outputs (…, queries, d_head) after a change."""
-    rows, keys = _places(own, first)
-    acting = rows >= 0 if value.rows is None else torch.isin(rows, rows.new_tensor(value.rows))
-    if isinstance(value, do.Scale):
-        new = own * value.factor
-    elif value.part == "heads":
-        new = torch.zeros_like(own) if means is None else means[:, None].to(own).expand_as(own)
-    else:
-        looked_at = {"uniform": visible, "previous": keys == rows - 1, "first": keys == 0}[value.by] & visible
-        new = (looked_at / looked_at.sum(-1, keepdim=True).clamp_min(1)).to(own.dtype)
-        acting = acting & new.gt(0).any(-1, keepdim=True)
-    return new.where(acting, own)
 
 
 def _shared(value: do.Intervention, own: Tensor, visible: Tensor) -> Tensor:
