@@ -12,8 +12,7 @@ Positions of ``edit_source`` and ``drop_source`` are those of the text as typed,
 the source as the model reads it. While decoding, later keys do not exist, so only in a forced pass can the
 causal mask be lifted or the whole output be patched.
 
-Which changes fit a request is in ``request``, what a change does to a tensor in ``edits``, and its equation
-for the audit in ``transformer.equations``.
+Which fit a request is in ``request``, what each does in ``edits``, its equation in ``transformer.equations``.
 """
 
 from __future__ import annotations

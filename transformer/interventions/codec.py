@@ -44,10 +44,9 @@ BY = {  # the mean over a sample of sentences; "uniform" over the visible keys
     "previous": "looks at the key before the query",
     "first": "looks at the first key",
 }
-PLACE_NAME = (
-    r"(?P<hook>(?P<side>encoder|decoder)\.(?:input|output"
-    r"|(?P<layer>[0-9]{1,4})\.(?P<sublayer>[a-z]+_[a-z]+)\.(?:stream|heads(?=\.))))"
-    r"(?:(?<=heads)\.(?P<head>[0-9]{1,4}))?"
+PLACE_NAME = (  # the name in ``transformer.hooks``, side, layer, sub-layer, and of one head its number
+    r"((encoder|decoder)\.(?:input|output|([0-9]{1,4})\.([a-z]+_[a-z]+)\.(?:stream|heads(?=\.))))"
+    r"(?:(?<=heads)\.([0-9]{1,4}))?"
 )
 
 
@@ -84,6 +83,7 @@ class Unit:
 
 
 WHOLE = whole(0, most=2**31 - 1)
+NUMBER = partial(Unit, make=float, write=repr, read=float, words="{:g}".format)
 
 
 def index(noun: str, counts: str = "", every: bool = False) -> Unit:
@@ -95,9 +95,6 @@ def index(noun: str, counts: str = "", every: bool = False) -> Unit:
         words=lambda value: f"every {noun}" if value is None else f"{noun} {value + 1}".lstrip(),
         counts=counts or noun,
     )
-
-
-NUMBER = partial(Unit, make=float, write=repr, read=float, words="{:g}".format)
 
 
 def text(said: str, pattern: str, words: Callable[[Any], str] = str) -> Unit:
