@@ -181,10 +181,8 @@ def audit_log_probs(decoded: tuple[float, ...], replayed: tuple[float, ...], lim
     return Check("log-probabilities", largest, limit)
 
 
-def _vectors(layer: LayerTrace, head: int, window: Window) -> dict[str, Any]:
-    """What a view of a head holds besides its map."""
-    axes = {"query": window.queries, "key": window.keys, "value": window.keys, "output": window.queries}
-    return {name: read_only(getattr(layer, name)[head, rows]) for name, rows in axes.items()}
+VECTORS = {"query": "queries", "key": "keys", "value": "keys", "output": "queries"}
+"""What a view of a head holds besides its map, and the axis of each."""
 
 
 def audit_view(view: HeadView, layer: LayerTrace, labels: HeadLabels | None = None) -> AuditReport:
@@ -192,7 +190,8 @@ def audit_view(view: HeadView, layer: LayerTrace, labels: HeadLabels | None = No
     _, scores, mask, weights = textbook(layer, slice(view.head, view.head + 1), view.window.queries)
     whole = {"scores": scores[0], "mask": mask, "weights": weights[0]}
     expected = {name: array[:, view.window.keys] for name, array in whole.items()}
-    expected |= _vectors(layer, view.head, view.window)
+    for name, axis in VECTORS.items():
+        expected[name] = getattr(layer, name)[view.head, getattr(view.window, axis)]
     arrays = worst(*(difference(getattr(view, name), array, 1.0) for name, array in expected.items()))
     drawn = HeadLabels(view.query_tokens, view.predicted_tokens, view.key_tokens)
     counts = (len(drawn.queries), len(drawn.predicted or drawn.queries), len(drawn.keys))
@@ -214,11 +213,14 @@ def head_view(
     IndexError if there is no such layer or head, or the window leaves the map.
     """
     record, head = trace.layer(*place), place[2]
-    focus, window, (_, queries, keys) = record.focus, window or record.window(), record.shape
+    focus, (_, queries, keys) = record.focus, record.shape
+    window = window or Window(0, queries, 0, keys)
     sides = (window.query_start, window.query_stop, queries), (window.key_start, window.key_stop, keys)
     if not all(0 <= start < stop <= count for start, stop, count in sides):
         raise IndexError(f"The window {window} leaves the map of {queries} × {keys} cells.")
     drawn, found = labels.of(window), trace.map(*place, window)
+    slices = {name: (head, getattr(window, axis)) for name, axis in VECTORS.items()}
+    vectors: Any = {name: read_only(getattr(record, name)[cells]) for name, cells in slices.items()}
 
     def report() -> AuditReport:
         own = audit_view(view, record, trace.labels(place[0]))
@@ -227,7 +229,7 @@ def head_view(
     view = HeadView(
         *(*place, *model, drawn.queries, drawn.predicted, drawn.keys, window),
         *(found.scores, found.mask, found.weights, cache(report)),
-        **_vectors(record, head, window),
+        **vectors,
         score=record.score.name,
         centres=None if focus is None else read_only(focus.centres[window.queries]),
         reach=0 if focus is None else focus.half_width,

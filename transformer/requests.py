@@ -34,7 +34,7 @@ from transformer.interventions.edits import Change
 from transformer.interventions.request import RunShape, check
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
-from transformer.text.kinds import plain, whole
+from transformer.text.kinds import is_whole
 from transformer.text.tokenizer import TokenizedText
 from transformer.text_model import TextModel
 from transformer.trace import AttentionTrace, TokenTrace, hooks_of, trace_of
@@ -120,7 +120,9 @@ class Request:
         self.sample, self.keeps_tree = options.get("sample"), options.get("tree", False)
         size = options.get("beam_size")
         usual = self.rules.beam_size if self.sample is None else 1
-        self.beam_size = whole(1, 64).check("beam_size", plain(usual if size is None else size))
+        self.beam_size = usual if size is None else size
+        if not is_whole(self.beam_size, 1, 64):
+            raise ValueError(f"beam_size is {size!r:.80}; it must be a whole number from 1 to 64.")
         if self.sample is not None and self.beam_size != 1:
             raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
         if self.sample is not None and self.keeps_tree:

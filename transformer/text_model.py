@@ -16,7 +16,7 @@ from transformer.devices import FULL, on_cpu
 from transformer.interventions import HeadMeans, InterventionError, Token
 from transformer.model import LanguageModel
 from transformer.text.brief import Brief
-from transformer.text.kinds import plain, whole
+from transformer.text.kinds import is_whole
 from transformer.text.tokenizer import TokenizedText, Vocabulary
 from transformer.text.typed import CleanText
 from transformer.text.words import NO_PIECE, UNK, unknown_text
@@ -177,7 +177,7 @@ class TextModel(Brief):
                 return self._ids[side][name]
             raise InterventionError(f"The model's {side} vocabulary has no token {token!r:.60}.")
         count = len(self._pieces[side])
-        if not whole(0, count - 1).holds(plain(token)):
+        if not is_whole(token, 0, count - 1):
             raise InterventionError(
                 f"The model's {side} vocabulary has {count:,} tokens; there is no id {token!r:.40}."
             )
@@ -201,4 +201,7 @@ class TextModel(Brief):
         if max_length is None and not self.continues:
             return min(self.rules.max_length or int(1.5 * tokens) + 10, longest)
         most = LENGTH if max_length is None else max_length
-        return whole(least, longest).check("max_length", plain(most))
+        if not is_whole(most, least, longest):
+            bounds = f"a whole number from {least:,} to {longest:,}"
+            raise ValueError(f"max_length is {most!r:.80}; it must be {bounds}.")
+        return most

@@ -7,7 +7,7 @@ translation leaves out may be the first to ask: see ``transformer.requests``.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -75,10 +75,12 @@ class LayerTrace(Brief):
     def mask(self, window: Window | None = None) -> Tensor:
         """(queries, keys) bool, True = may attend; with the cells that interventions allow or forbid."""
         window = window or self.window()
-        rows, keys = window.queries, torch.arange(self.shape[2])
+        return self._mask(window.queries)[:, window.keys]
+
+    def _mask(self, rows: slice) -> Tensor:
         if self.used_mask is not None:
-            return self.used_mask[rows, window.keys]
-        places = torch.arange(rows.start, rows.stop)[:, None]
+            return self.used_mask[rows]
+        places, keys = torch.arange(rows.start, rows.stop)[:, None], torch.arange(self.key.shape[1])
         mask = keys <= places if self.causal else torch.ones(len(places), len(keys), dtype=torch.bool)
         if self.focus is not None:
             mask = mask & self.focus.of(rows).visible(len(keys))
@@ -86,21 +88,21 @@ class LayerTrace(Brief):
             mask = mask & self.key_padding
         for edit in self.edits.get("mask", ()):
             mask = edit(mask, At(rows.start))
-        return mask[:, window.keys]
+        return mask
 
     def map(self, heads: Heads = ALL_HEADS, window: Window | None = None) -> AttentionMap:
         """One head or several, as the model computed them and as changes made them."""
         if not self.edits.keys().isdisjoint(("scores", "weights")) and heads != ALL_HEADS:
             bias, scores, mask, weights = self.map(ALL_HEADS, window)
             return AttentionMap(None if bias is None else bias[heads], scores[heads], mask, weights[heads])
-        window = window or self.window()
-        rows, keys, bias = window.queries, torch.arange(self.shape[2]), None
+        rows = slice(0, self.query.shape[1]) if window is None else window.queries
+        keys, bias = torch.arange(self.key.shape[1]), None
         query, positions = self.query[heads, rows], torch.arange(rows.start, rows.stop)
         scores = self.score.scores(query, self.key[heads], heads)
         if self.bias is not None:
             bias = self.bias.scores(query, positions, keys, heads)
             scores = scores + bias
-        mask = self.mask(Window(rows.start, rows.stop, 0, len(keys)))
+        mask = self._mask(rows)
         at = At(rows.start, mask, None if self.bias is None or self.bias.divided else bias)
         for edit in self.edits.get("scores", ()):
             scores = edit(scores, at)
@@ -110,8 +112,8 @@ class LayerTrace(Brief):
         if self.used_weights is not None:
             used = self.used_weights[heads, rows]
             weights = torch.where((weights - used).abs().amax(-1, keepdim=True) > REPLACED, used, weights)
-        parts = (bias, scores, mask, weights)
-        return AttentionMap(*(None if part is None else part[..., window.keys] for part in parts))
+        parts, cut = (bias, scores, mask, weights), ALL_HEADS if window is None else window.keys
+        return AttentionMap(*(None if part is None else part[..., cut] for part in parts))
 
     def weights(self, heads: Heads = ALL_HEADS, window: Window | None = None) -> Tensor:
         """Those of ``map``."""
@@ -189,22 +191,18 @@ class AttentionTrace(Brief):
     functions: tuple[str, ...] = ()  # names at which a user's functions changed the run
     _memo: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
-    def _parts(self, path: str, names: Iterable[str]) -> Iterator[Any]:
-        """What was recorded under names of a place; None if nothing was."""
-        return (self.tensors.get(f"{path}.{name}") for name in names)
-
     @cached_property
     def layers(self) -> dict[AttentionKind, tuple[LayerTrace, ...]]:
         """One ``LayerTrace`` per kind and layer that was recorded."""
         changed = edits(self.changes, self.config) if self.changes else {}
-        found, heads = dict[AttentionKind, tuple[LayerTrace, ...]](), self.config.n_heads
+        found, get = dict[AttentionKind, tuple[LayerTrace, ...]](), self.tensors.get
         for kind, site in self.config.sites.items():
             for layer in range(site.n_layers):
                 path = site.sublayer(layer).path
-                parts = dict(zip(LAYER_PARTS, self._parts(path, LAYER_PARTS.values()), strict=True))
+                parts: dict[str, Any] = {name: get(f"{path}.{part}") for name, part in LAYER_PARTS.items()}
                 if parts["query"] is None:
                     break
-                table, vector, centres = self._parts(path, ("bias", "vector", "centres"))
+                table, vector, centres = (get(f"{path}.{part}") for part in ("bias", "vector", "centres"))
                 if table is not None:
                     rule = next(rule for rule, axes in BIASES.items() if axes == table.dim())
                     parts["bias"] = BiasRule(rule, table)
@@ -212,7 +210,7 @@ class AttentionTrace(Brief):
                     parts["focus"] = LocalWindow(centres, getattr(self.config, "reach", 1))
                 parts["score"], parts["causal"] = ScoreRule(site.score, vector), site.causal
                 parts["changes"] = tuple(
-                    each for each in self.changes if each.value.heads_of(kind, layer, heads)
+                    each for each in self.changes if each.value.heads_of(kind, layer, self.config.n_heads)
                 )
                 names = {part: f"{path}.{part}" for part in UNFUSED}
                 parts["edits"] = {part: changed[name] for part, name in names.items() if name in changed}
@@ -222,17 +220,16 @@ class AttentionTrace(Brief):
     @cached_property
     def embeddings(self) -> dict[Side, EmbeddingTrace]:
         """One ``EmbeddingTrace`` per side that ran."""
-        traces = dict[Side, EmbeddingTrace]()
+        traces, get = dict[Side, EmbeddingTrace](), self.tensors.get
         for side in self.config.stacks:
-            names = ("tokens", "positions", "input", "input.own", "input.gain", "input.shift")
-            tokens, positions, entered, own, gain, moved = self._parts(side, names)
-            norm = None
+            tokens, entered, own = (get(f"{side}.{name}") for name in ("tokens", "input", "input.own"))
+            gain, norm = get(f"{side}.input.gain"), None
             if gain is not None:
                 norm = make_norm(self.config).requires_grad_(False)
                 norm.weight.copy_(gain)
-                shift(norm).copy_(moved)
+                shift(norm).copy_(self.tensors[f"{side}.input.shift"])
             if tokens is not None and entered is not None:
-                traces[side] = EmbeddingTrace(tokens, positions, entered, own, norm)
+                traces[side] = EmbeddingTrace(tokens, get(f"{side}.positions"), entered, own, norm)
         return traces
 
     @cached_property
@@ -243,11 +240,11 @@ class AttentionTrace(Brief):
             before = self.tensors.get(f"{side}.input")
             for sublayer in stack.passed():
                 names = ("read", "output", "stream", "output.own", "stream.own")
-                read, output, stream, *own = self._parts(sublayer.path, names)
-                if before is None or stream is None:
+                parts: list[Any] = [self.tensors.get(f"{sublayer.path}.{name}") for name in names]
+                if before is None or parts[2] is None:
                     break
-                traces[sublayer] = ResidualTrace(before, read, output, stream, *own)
-                before = stream
+                traces[sublayer] = ResidualTrace(before, *parts)
+                before = parts[2]
         return traces
 
     def layer(self, kind: Kind, layer: int, head: int | None = None) -> LayerTrace:

@@ -71,9 +71,9 @@ class AuditReport:
 
     def joined(self, other: AuditReport) -> AuditReport:
         """Both reports as one; the claim is the other's, if it makes one."""
-        names = ("changes", "told", "unmade")
         changes, told, unmade = (
-            tuple(dict.fromkeys(getattr(self, name) + getattr(other, name))) for name in names
+            tuple(dict.fromkeys(getattr(self, name) + getattr(other, name)))
+            for name in ("changes", "told", "unmade")
         )
         return AuditReport(self.checks + other.checks, changes, told, unmade, other.claim or self.claim)
 

@@ -90,6 +90,7 @@ def index(noun: str, counts: str = "", every: bool = False) -> Unit:
     """A number, from 0, of what is counted; or None for every one."""
     return Unit(
         Kind(WHOLE.said, lambda value: (every and value is None) or WHOLE.holds(value)),
+        lambda value: None if value is None else int(value),
         write=lambda value: "x" if value is None else str(value + 1),
         read=lambda text: None if every and text == "x" else int(text) - 1,
         words=lambda value: f"every {noun}" if value is None else f"{noun} {value + 1}".lstrip(),
@@ -209,6 +210,7 @@ def split(separator: str, text: str) -> list[str]:
 PIECE = text("a piece such as '▁ist', or its id", ".{1,200}").kind
 TOKEN = Unit(
     Kind(PIECE.said, lambda value: PIECE.holds(value) or WHOLE.holds(value)),
+    lambda value: value if isinstance(value, str) else int(value),
     write=lambda value: f".{value}" if isinstance(value, str) and re.match(r"[0-9.]", value) else str(value),
     read=lambda text: int(text) if re.match("[0-9]", text) else text.removeprefix("."),
     words=lambda value: f"“{value}”" if isinstance(value, str) else f"token {value}",
@@ -245,7 +247,7 @@ FIELDS = {
     # pairs (position here, position there), a number alone for both; None for every position, which both runs
     # must have in the same number
     "positions": Field((index("position"), index("")), 1, twice=True),
-    "target": Field((Unit(WHOLE, read=int),), 1),  # the other run's output
+    "target": Field((Unit(WHOLE, int, read=int),), 1),  # the other run's output
     "interventions": Field((CHANGE,), 0, ()),  # and its own changes
 }
 """What each field of a change may be; positions, layers and heads count from 0."""

@@ -42,7 +42,12 @@ def whole(low: int, high: int | None = None, most: float = math.inf) -> Kind:
     """A whole number from ``low`` to ``high``; a bound that goes without saying is ``most``."""
     said = f"a whole number from {low:,}" + ("" if high is None else f" to {high:,}")
     top = most if high is None else high
-    return _of(said, int, lambda x: low <= x <= top)
+    return Kind(said, lambda x: is_whole(x, low, top))
+
+
+def is_whole(value: object, low: float, high: float) -> bool:
+    """Whether a value is a whole number in a range; true and false are no numbers."""
+    return not isinstance(value, bool) and isinstance(value, Integral) and low <= int(value) <= high
 
 
 def number(low: float, high: float) -> Kind:
@@ -117,7 +122,7 @@ def _declared_fields(owner: Any) -> dict[str, Declared]:
     return {each.name: declared(hints[each.name]) for each in fields(owner)}
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """A number of another library, such as NumPy, as Python's own, which JSON knows; the rest as it is."""
     if isinstance(value, int | float) or not isinstance(value, Real):
         return value
@@ -128,7 +133,7 @@ def check_fields(of: Any) -> None:
     """ValueError if a field of a dataclass holds a value of another kind than it declares."""
     owner: Any = type(of)
     for name, each in _declared_fields(owner).items():
-        value = plain(getattr(of, name))
+        value = _plain(getattr(of, name))
         object.__setattr__(of, name, value)
         if each.many:
             _TYPES[tuple].check(name, value)
