@@ -144,23 +144,20 @@ class Field:
         from 0, 1, …; one of ``DAMAGES`` if it means nothing."""
         if value is None and self.usual is None:
             return None
-        alone = self.least is None or isinstance(value, str) or not isinstance(value, Iterable)
-        ones = [value] if alone else value.items() if isinstance(value, Mapping) else value
-        if pairs := len(self.units) > 1:
-            ones = [
-                (one if self.twice else i, one) if isinstance(one, int | float) else one
-                for i, one in enumerate(ones)
-            ]
-        made = [
-            [unit.make(unit.kind.check("", part)) for unit, part in parts] for parts in map(self.parts, ones)
-        ]
-        values = [tuple(parts) if len(parts) > 1 else parts[0] for parts in made]
+        pairs, alone = len(self.units) > 1, isinstance(value, str) or not isinstance(value, Iterable)
+        ones = [value] if alone or self.least is None else value
+        ones = ones.items() if isinstance(ones, Mapping) else ones
+        if pairs:
+            numbered = ((one, one) for one in ones) if self.twice else enumerate(ones)
+            ones = [pair if isinstance(pair[1], int | float) else pair[1] for pair in numbered]
+        rows = [[unit.make(unit.kind.check("", part)) for unit, part in self.parts(one)] for one in ones]
+        values = [tuple(row) if len(row) > 1 else row[0] for row in rows]
         if self.least is None:
             return values[0]
         if self.units[0].counts and not self.names:  # a set, or a map if they are pairs
             values = sorted(set(values))
-            pairs = pairs and len(dict(values)) < len(values)
-        if (pairs and not self.names) or not self.least <= len(values) <= MOST_VALUES:
+        keys = {value[0] for value in values} if pairs and not self.names else values
+        if len(keys) < len(values) or not self.least <= len(values) <= MOST_VALUES:
             raise ValueError("There are too many values, too few, or two for one key.")
         return tuple(values)
 
