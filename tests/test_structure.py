@@ -3,7 +3,6 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
-import importlib
 import re
 import subprocess
 import sys
@@ -162,15 +161,11 @@ def said_twice(source: str) -> Iterator[str]:
         yield from (f"{node.name}.{name}" for name in fields if f"\n    {name}: " in listed)
 
 
-def test_a_field_is_said_beside_it_but_for_what_a_package_exports():
-    public = {
-        name
-        for package in ("transformer", "explorer.figures")
-        for name in importlib.import_module(package).__all__
-    }
-    found = {name for source in SOURCES.values() for name in said_twice(source)}
-    assert not {name for name in found if name.partition(".")[0] not in public}
-    assert found
+def test_a_field_is_said_beside_it():
+    assert not {name for source in SOURCES.values() for name in said_twice(source)}
+    assert [*said_twice('class A:\n    """B.\n\n    Attributes:\n        c: D.\n    """\n\n    c: int')] == [
+        "A.c"
+    ]
 
 
 def rooms() -> list[Path]:

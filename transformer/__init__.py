@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from transformer import interventions
     from transformer.config import AttentionKind, LanguageModelConfig, TransformerConfig
     from transformer.exports.npz import load_trace, save_trace
-    from transformer.hooks import Hooks
+    from transformer.hooks import Capture, Hooks
     from transformer.model import LanguageModel, Transformer
     from transformer.run import Translation
     from transformer.sampling import Sampling
     from transformer.text.tokenizer import Tokenizer
-    from transformer.trace import AttentionTrace, Capture
+    from transformer.trace import AttentionTrace
     from transformer.translator import Translator, load_language_model, load_translator
     from transformer.view import HeadView, Window
 
@@ -48,7 +48,7 @@ __all__ = [
 _HOMES = {
     "AttentionKind": "config",
     "AttentionTrace": "trace",
-    "Capture": "trace",
+    "Capture": "hooks",
     "HeadView": "view",
     "Hooks": "hooks",
     "LanguageModel": "model",

@@ -10,9 +10,9 @@ and its position is the one that the model's table or formula has there (section
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,21 +22,14 @@ from transformer import interventions as do
 from transformer.config import ENCODINGS, ModelConfig, Place, PlacedHead, Side
 from transformer.encodings import ALL_HEADS, Learned
 from transformer.equations import HeadChange
-from transformer.hooks import UNFUSED, Edit, Hooks
-from transformer.interventions import Hide, InHeads, Mask
+from transformer.hooks import CONSTANTS, UNFUSED, Edit, Hooks
 from transformer.interventions.edits import edits
 from transformer.model import EncoderDecoder, Network
 from transformer.stream import SMALLEST_SCALE, audit_stream, textbook_norm
-from transformer.trace import REPLACED, AttentionTrace, LayerTrace
+from transformer.trace import REPLACED, AttentionMap, AttentionTrace, LayerTrace, trace_of
 from transformer.view import (
-    LABELS_UNMADE,
     PLACES,
-    PLACES_UNMADE,
-    ROW_SUM_LIMIT,
-    WEIGHT_LIMIT,
-    Array,
     AuditReport,
-    BoolArray,
     Check,
     HeadLabels,
     HeadView,
@@ -49,10 +42,12 @@ from transformer.view import (
 OUTPUTS, HEADS, TOKENS = "outputs", "changed heads", "changed tokens"
 OUTPUT_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
 LOG_PROB_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-1, torch.bfloat16: 2e-1}
-EMBEDDING_LIMIT = 1e-5
-VIEW_LIMIT = 1e-5
+EMBEDDING_LIMIT = ROW_SUM_LIMIT = VIEW_LIMIT = 1e-5
+WEIGHT_LIMIT = 1e-4
 CELLS = 1 << 20
 """Number of weights to recompute at a time, so that an audit of a long text needs little memory."""
+LABELS_UNMADE = "whether the labels name the tokens that were read"
+PLACES_UNMADE = "whether every recording is in its layer, head and step"
 POSITIONS_UNMADE = "whether the positions are those of the model's table"
 Basis = Network | ModelConfig | None
 """The model; or its config if there is no model, as of a file."""
@@ -75,20 +70,21 @@ def audit(
         heads = f"{trace.config.sites[kind].sublayer(layer).path}.heads"
         checks += audit_layer(trace.layer(kind, layer), limit, heads in trace.functions)
     checks.append(audit_embedding(trace, small))
-    entered: AuditReport = trace.once((audit_entered, basis), lambda: audit_entered(trace, basis, small))
     if decoded:
         checks.append(audit_log_probs(decoded, replayed, LOG_PROB_LIMIT[trace.dtype]))
-    if basis is not None and not hooked:
-        checks += trace.once((audit_stream, basis), lambda: audit_stream(trace, basis, limit))
-    if isinstance(basis, Network) and not hooked:
-        checks += trace.once((audit_places, basis), lambda: audit_places(trace, basis, limit))
+
+    def elsewhere() -> AuditReport:
+        of_stream = [] if basis is None or hooked else audit_stream(trace, basis, limit)
+        of_places = audit_places(trace, basis, limit) if isinstance(basis, Network) and not hooked else []
+        return AuditReport((*of_stream, *of_places)).joined(audit_entered(trace, basis, small))
+
     unknown = " (so places and the stream were not checked)" * hooked
     functions = (f"a function of yours acts at {name}{unknown}" for name in trace.functions)
-    changes = (*map(str, trace.interventions), *functions)
-    return AuditReport(merged(checks).checks, changes).joined(entered)
+    report = AuditReport(merged(checks).checks, (*map(str, trace.interventions), *functions))
+    return report.joined(trace.once((audit, basis), elsewhere))
 
 
-def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) -> list[Check]:
+def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) -> Iterator[Check]:
     """Row sums, exact zeros under the mask, and the output, over all heads and rows of one sub-layer.
 
     A row sums to 1, or to 0 if it sees no key; in local attention to what the Gaussian leaves of it. What W_O
@@ -99,120 +95,83 @@ def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) ->
     value, used = layer.value.numpy(), layer.output.numpy()
     own = used if layer.own_output is None else layer.own_output.numpy()
     scale, chunk = max(float(np.abs(value).max()), 1e-30), max(1, CELLS // (heads * keys))
-    row_sums = leaks = outputs = weights = 0.0
     for start in range(0, queries, chunk):
         rows = slice(start, min(start + chunk, queries))
-        _, mask, expected = textbook(layer, ALL_HEADS, rows)
+        _, _, mask, expected = textbook(layer, ALL_HEADS, rows)
         derived = layer.weights(ALL_HEADS, Window(rows.start, rows.stop, 0, keys)).numpy()
         sums = mask.any(-1) * 1.0 if layer.focus is None else expected.sum(-1)
-        for each in (derived, expected):
-            row_sums = worst(row_sums, float(np.abs(each.sum(-1) - sums).max()))
-        leaks = worst(leaks, float(np.abs(np.where(mask, 0.0, derived)).max()))
-        weights = worst(weights, float(np.abs(expected - derived).max()))
-        outputs = worst(outputs, float(np.abs(expected @ value - own[:, rows]).max()) / scale)
-    checks = [
-        Check("row sums", row_sums, ROW_SUM_LIMIT),
-        Check("masked weights", leaks, 0.0),
-        Check("weights", weights, WEIGHT_LIMIT),
-        Check(OUTPUTS, outputs, limit),
-    ]
-    acting = any(each.value.part == "heads" for each in layer.changes)
-    if hooked or not (acting or layer.own_output is not None):
-        return checks
-    if acting == (layer.own_output is None):
-        return [*checks, Check(HEADS, math.inf, limit)]
-    made = np.stack([equations.put_textbook(each, head_changes(layer, i)) for i, each in enumerate(own)])
-    return [*checks, Check(HEADS, difference(used, made, max(float(np.abs(own).max()), 1e-30)), limit)]
+        for weights in (derived, expected):
+            yield Check("row sums", float(np.abs(weights.sum(-1) - sums).max()), ROW_SUM_LIMIT)
+        yield Check("masked weights", float(np.abs(np.where(mask, 0.0, derived)).max()), 0.0)
+        yield Check("weights", float(np.abs(expected - derived).max()), WEIGHT_LIMIT)
+        yield Check(OUTPUTS, float(np.abs(expected @ value - own[:, rows]).max()) / scale, limit)
+    acting = any(change.value.part == "heads" for change in layer.changes)
+    if not hooked and acting == (layer.own_output is None):
+        yield Check(HEADS, math.inf, limit)
+    elif not hooked and acting:
+        made = [equations.put_textbook(output, head_changes(layer, i)) for i, output in enumerate(own)]
+        yield Check(HEADS, difference(used, np.stack(made), max(float(np.abs(own).max()), 1e-30)), limit)
 
 
-class Textbook(NamedTuple):
-    """Equation 1 for some heads and rows of a recording."""
+def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionMap:
+    """Equation 1 step by step, with changes; rows that a function replaced are as used.
 
-    scores: Array  # (heads, rows, keys) Q Kᵀ / √d_k + bias, or by the layer's rule
-    mask: BoolArray  # (rows, keys) rebuilt from the padding, the causal rule, and what changed it
-    weights: Array  # (heads, rows, keys) exp(s) / Σ exp(s) over the visible keys; × Gaussian if local
-
-
-def textbook(layer: LayerTrace, heads: slice, rows: slice) -> Textbook:
-    """Equation 1 step by step, each head with its changes; rows that a function replaced are as used."""
-    keys, score, focus = layer.shape[2], layer.score, layer.focus
-    places = torch.arange(rows.start, rows.stop), torch.arange(keys)
-    query, key = layer.query[heads, rows].numpy(), layer.key[heads].numpy()
-    changes = [head_changes(layer, head) for head in range(layer.shape[0])[heads]]
-    near = (
-        None
-        if focus is None
-        else equations.focused_textbook(focus.centres[rows].numpy(), focus.half_width, keys)
-    )
-
+    Weights are exp(s) / Σ exp(s) over the visible keys, in local attention times the Gaussian; the mask is
+    rebuilt from the padding, the causal rule, and what changed it.
+    """
+    score, query, key = layer.score, layer.query[heads, rows].numpy(), layer.key[heads].numpy()
+    cells = torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2])
+    places, keys = (positions.numpy() for positions in cells)
+    near = factors = bias = None
+    if layer.focus is not None:
+        centres = layer.focus.centres[rows].numpy()
+        near, factors = equations.focused_textbook(centres, layer.focus.half_width, len(keys))
     if layer.used_mask is not None:
         mask = layer.used_mask[rows].numpy()
     else:
-        mask = np.ones((len(places[0]), keys), bool)
-        if layer.causal:
-            mask &= np.arange(keys) <= places[0].numpy()[:, None]
-        if layer.key_padding is not None:
-            mask &= layer.key_padding.numpy()
-        if near is not None:
-            mask &= near[0]
-        masks = [each.value for each in layer.changes if isinstance(each.value, Hide | Mask)]
-        mask = equations.masked_textbook(mask, masks, rows.start)
-
+        mask = keys <= places[:, None] if layer.causal else np.ones((len(places), len(keys)), bool)
+        for part in (None if layer.key_padding is None else layer.key_padding.numpy(), near):
+            mask = mask if part is None else mask & part
+        mask = equations.masked_textbook(mask, [change.value for change in layer.changes], rows.start)
     if score.vector is None:
         products = np.einsum("hqd,hkd->hqk", query, key, optimize=True)
     else:
         products = equations.additive_textbook(score.vector[heads].numpy(), query, key)
-    divisor = math.sqrt(query.shape[-1]) if score.name == "scaled_dot" else 1.0
-    divided = layer.bias is not None and layer.bias.divided
-    scores, bias = products / np.float32(divisor), None
     if layer.bias is not None:
-        bias = layer.bias.scores(layer.query[heads, rows], *places, heads).numpy()
-        scores = scores + bias
-    for i in range(len(scores)):
-        if changes[i]:
-            part = None if bias is None else bias[i]
-            scores[i] = equations.scored_textbook(products[i], part, divided, divisor, changes[i])
-
-    largest = np.where(mask, scores, _LOWEST).max(-1, keepdims=True)
-    powers = np.exp(np.where(mask, scores - largest, -np.inf))
-    weights = powers / np.maximum(powers.sum(-1, keepdims=True), 1e-30)
-    if near is not None:
-        weights = weights * near[1]
-    for i in range(len(weights)):
-        if changes[i]:
-            weights[i] = equations.weighed_textbook(weights[i], mask, rows.start, changes[i])
+        bias = layer.bias.scores(layer.query[heads, rows], *cells, heads).expand(products.shape).numpy()
+    divisor = math.sqrt(query.shape[-1]) if score.name == "scaled_dot" else 1.0
+    divided, scores, weights = layer.bias is not None and layer.bias.divided, [], []
+    for i, head in enumerate(range(layer.shape[0])[heads]):
+        part, changes = None if bias is None else bias[i], head_changes(layer, head)
+        scores.append(equations.scored_textbook(products[i], part, divided, divisor, changes))
+        weights.append(equations.weighed_textbook(scores[i], mask, factors, rows.start, changes))
+    expected = np.stack(weights)
     if layer.used_weights is not None:
         used = layer.used_weights[heads, rows].numpy()
-        weights = np.where(np.abs(weights - used).max(-1, keepdims=True) > REPLACED, used, weights)
-    return Textbook(scores, mask, weights)
-
-
-_LOWEST = np.finfo(np.float32).min
-"""Stands for −∞, of which the difference to itself is no number."""
+        expected = np.where(np.abs(expected - used).max(-1, keepdims=True) > REPLACED, used, expected)
+    return AttentionMap(bias, np.stack(scores), mask, expected)
 
 
 def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
     """Changes in one head, with the values that they put in."""
     pairs = list[HeadChange]()
-    for each in layer.changes:
-        heads = each.value.heads_of(layer.kind, layer.number, layer.shape[0])
+    for change in layer.changes:
+        heads, material = change.value.heads_of(layer.kind, layer.number, layer.shape[0]), change.material
         if head in heads:
-            material = each.material
-            if material is not None and isinstance(each.value, InHeads):
+            if material is not None and not isinstance(change.value, do.Patch):
                 material = material[heads.index(head)]
-            pairs.append((each.value, None if material is None else material.float().numpy()))
+            pairs.append((change.value, None if material is None else material.float().numpy()))
     return pairs
 
 
 def audit_embedding(trace: AttentionTrace, limit: float) -> Check:
     """Compares token embedding + positional encoding, or its norm, with the input of the first layer."""
-    largest = 0.0
+    differences = list[float]()
     for embedding in trace.embeddings.values():
-        norm = embedding.norm
-        total = embedding.sum if norm is None else textbook_norm(norm, embedding.sum)
+        total = embedding.sum if embedding.norm is None else textbook_norm(embedding.norm, embedding.sum)
         own = embedding.input if embedding.own_input is None else embedding.own_input
-        largest = worst(largest, difference(total, own, 1.0))
-    return Check("embeddings", largest, limit)
+        differences.append(difference(total, own, 1.0))
+    return Check("embeddings", worst(*differences), limit)
 
 
 def audit_log_probs(decoded: tuple[float, ...], replayed: tuple[float, ...], limit: float) -> Check:
@@ -222,19 +181,17 @@ def audit_log_probs(decoded: tuple[float, ...], replayed: tuple[float, ...], lim
     return Check("log-probabilities", largest, limit)
 
 
+VECTORS = {"query": "queries", "key": "keys", "value": "keys", "output": "queries"}
+"""What a view of a head holds besides its map, and the axis of each."""
+
+
 def audit_view(view: HeadView, layer: LayerTrace, labels: HeadLabels | None = None) -> AuditReport:
     """Compares the very arrays and labels that a figure receives with those of the run."""
-    head, rows, keys = view.head, view.window.queries, view.window.keys
-    scores, mask, weights = textbook(layer, slice(head, head + 1), rows)
-    expected = {
-        "scores": scores[0][:, keys],
-        "mask": mask[:, keys],
-        "weights": weights[0][:, keys],
-        "query": layer.query[head, rows],
-        "key": layer.key[head, keys],
-        "value": layer.value[head, keys],
-        "output": layer.output[head, rows],
-    }
+    _, scores, mask, weights = textbook(layer, slice(view.head, view.head + 1), view.window.queries)
+    whole = {"scores": scores[0], "mask": mask, "weights": weights[0]}
+    expected = {name: array[:, view.window.keys] for name, array in whole.items()}
+    for name, axis in VECTORS.items():
+        expected[name] = getattr(layer, name)[view.head, getattr(view.window, axis)]
     arrays = worst(*(difference(getattr(view, name), array, 1.0) for name, array in expected.items()))
     drawn = HeadLabels(view.query_tokens, view.predicted_tokens, view.key_tokens)
     counts = (len(drawn.queries), len(drawn.predicted or drawn.queries), len(drawn.keys))
@@ -255,32 +212,27 @@ def head_view(
 
     IndexError if there is no such layer or head, or the window leaves the map.
     """
-    record = trace.layer(*place)
-    _, rows, keys = record.shape
-    window = window or Window(0, rows, 0, keys)
-    if not (
-        0 <= window.query_start < window.query_stop <= rows
-        and 0 <= window.key_start < window.key_stop <= keys
-    ):
-        raise IndexError(f"The window {window} leaves the map of {rows} × {keys} cells.")
-    head, drawn, found = place[2], labels.of(window), trace.map(*place, window)
+    record, head = trace.layer(*place), place[2]
+    focus, (_, queries, keys) = record.focus, record.shape
+    window = window or Window(0, queries, 0, keys)
+    sides = (window.query_start, window.query_stop, queries), (window.key_start, window.key_stop, keys)
+    if not all(0 <= start < stop <= count for start, stop, count in sides):
+        raise IndexError(f"The window {window} leaves the map of {queries} × {keys} cells.")
+    drawn, found = labels.of(window), trace.map(*place, window)
+    slices = {name: (head, getattr(window, axis)) for name, axis in VECTORS.items()}
+    vectors: Any = {name: read_only(getattr(record, name)[cells]) for name, cells in slices.items()}
+
+    def report() -> AuditReport:
+        own = audit_view(view, record, trace.labels(place[0]))
+        return trace.audit(place[:2]).joined(own).joined(more())
+
     view = HeadView(
         *(*place, *model, drawn.queries, drawn.predicted, drawn.keys, window),
-        scores=found.scores,
-        mask=found.mask,
-        weights=found.weights,
-        query=read_only(record.query[head, window.queries]),
-        key=read_only(record.key[head, window.keys]),
-        value=read_only(record.value[head, window.keys]),
-        output=read_only(record.output[head, window.queries]),
-        report=cache(
-            lambda: (
-                trace.audit(place[:2]).joined(audit_view(view, record, trace.labels(place[0]))).joined(more())
-            )
-        ),
+        *(found.scores, found.mask, found.weights, cache(report)),
+        **vectors,
         score=record.score.name,
-        centres=None if record.focus is None else read_only(record.focus.centres[window.queries]),
-        reach=0 if record.focus is None else record.focus.half_width,
+        centres=None if focus is None else read_only(focus.centres[window.queries]),
+        reach=0 if focus is None else focus.half_width,
     )
     return view
 
@@ -342,43 +294,36 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
     def answer(name: str) -> Edit:
         return lambda own, at: trace.tensors[name][None].to(own)
 
-    sides = tuple(trace.embeddings)
-    answers = [f"{side}.input" for side in sides] + ["encoder.output"] * (trace.memory is not None)
-    answers += [f"{model.config.sites[kind].sublayer(layer).path}.heads" for kind, layer in trace.places]
+    answers = {f"{side}.input" for side in trace.embeddings} | {"encoder.output"} & trace.tensors.keys()
+    answers |= {f"{model.config.sites[kind].sublayer(layer).path}.heads" for kind, layer in trace.places}
     parts = {"query", "key", "value", "centres", "encoder.output"}
     changes = [each for each in trace.changes if each.value.part == "stream"]
     if any(isinstance(each.value, do.Patch) and each.material is None for each in changes):
         return [Check(PLACES, math.inf, limit)]  # nobody knows what the patch put in
     hooks = Hooks(parts, {**edits(changes, model.config), **{name: [answer(name)] for name in answers}})
-    ids = {
-        side: torch.full((1, len(trace.embeddings[side].input)), model.config.eos_id, device=device)
-        for side in sides
-    }
+    lengths = {side: (1, len(embedding.input)) for side, embedding in trace.embeddings.items()}
+    ids = {side: torch.full(length, model.config.eos_id, device=device) for side, length in lengths.items()}
     padding = next((each for name, each in trace.tensors.items() if name.endswith("attention.padding")), None)
     if isinstance(model, EncoderDecoder):
         mask = None if padding is None else padding[None].to(device)
         memory = model.encode(ids["encoder"], mask, hooks)
-        if "decoder" in sides:
+        if "decoder" in ids:
             model.decode(ids["decoder"], memory, mask, hooks=hooks)
     else:
         model.features(*ids.values(), hooks=hooks)
-    largest = 0.0
-    for name in hooks.recorded:
-        part = name.rpartition(".")[2]
-        if part in ("padding", "bias", "gain", "shift") or name == "encoder.output":
-            continue
-        again = hooks.values(name).float().cpu()
-        again = again if part == "vector" else again[0, 0] if part == "centres" else again[0]
-        name = name.removesuffix(".own") if name not in trace.tensors else name
-        largest = worst(largest, difference(again, trace.tensors.get(name), SMALLEST_SCALE))
-    return [Check(PLACES, largest, limit)]
+    again = trace_of(hooks, model.config, trace.auditor)
+    constants, differences = CONSTANTS - {"vector"}, list[float]()
+    for name, tensor in again.tensors.items() if again is not None else ():
+        if name.rpartition(".")[2] not in constants and name != "encoder.output":
+            name = name.removesuffix(".own") if name not in trace.tensors else name
+            differences.append(difference(tensor, trace.tensors.get(name), SMALLEST_SCALE))
+    return [Check(PLACES, worst(0.0, *differences), limit)]
 
 
-def merged(checks: Sequence[Check]) -> AuditReport:
+def merged(checks: Iterable[Check]) -> AuditReport:
     """One check per name, with the worst value."""
-    by_name: dict[str, Check] = {}
+    by_name = dict[str, Check]()
     for check in checks:
-        before = by_name.get(check.name)
-        if before is None or (before.value == before.value and not check.value <= before.value):
-            by_name[check.name] = check
+        value = worst(check.value, *(before.value for before in [by_name.get(check.name)] if before))
+        by_name[check.name] = Check(check.name, value, check.limit)
     return AuditReport(tuple(by_name.values()))

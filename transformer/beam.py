@@ -25,7 +25,6 @@ from transformer.decoding import (
     candidates_of,
     largest,
 )
-from transformer.text.brief import Brief
 
 
 class _Beam:
@@ -103,6 +102,10 @@ def beam_search(
                 node.candidates = found[i * width + node.parent_row]
             if history is not None and beam is beams[0]:
                 history += nodes
+        if any(beam.done and not beam.finished for beam in beams):
+            raise ValueError(
+                f"Nothing can be written at step {step + 1}: all that is allowed has probability 0."
+            )
         if all(beam.done for beam in beams):
             yield tuple(beam.finished[0] for beam in beams)
             return
@@ -114,7 +117,7 @@ def beam_search(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TokenTree(Brief):
+class TokenTree:
     """Outputs of one text as a tree of their tokens."""
 
     nodes: tuple[Node, ...]  # step by step

@@ -5,7 +5,6 @@ They stand apart from the code that ran in the model, and without PyTorch: a fil
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,20 +12,18 @@ from numpy.typing import NDArray
 
 from transformer import interventions as do
 from transformer.config import ModelConfig
-from transformer.interventions import Cell, Hide, Mask
+from transformer.interventions import Cell
 from transformer.view import Array, BoolArray
 
 HeadChange = tuple[do.Intervention, Array | None]
 """A change of one head, and what it puts in."""
 
 
-def masked_textbook(own: BoolArray, masks: Sequence[Hide | Mask], first: int) -> BoolArray:
+def masked_textbook(own: BoolArray, masks: Sequence[do.Intervention], first: int) -> BoolArray:
     """(queries, keys): a mask after its changes, cell by cell; ``first`` is the first query's position."""
     mask = own.copy()
     for change in masks:
-        if isinstance(change, do.Hide):
-            mask[:, change.source_token] = False
-        if isinstance(change, do.Mask):
+        if change.part == "mask":
             mask[_cells(change.allow, mask.shape, first)] = True
             mask[_cells(change.forbid, mask.shape, first)] = False
     return mask
@@ -40,10 +37,10 @@ def _cells(cells: Sequence[Cell], shape: tuple[int, ...], first: int) -> BoolArr
     for cell in cells:
         if isinstance(cell, str):
             found |= named.get(cell, np.ones(shape, bool))
-            continue
-        query, key = cell
-        rows = slice(None) if query is None else slice(max(0, query - first), max(0, query - first + 1))
-        found[rows, slice(None) if key is None else slice(key, key + 1)] = True
+        else:
+            query, key = cell
+            rows = _acted(None if query is None else [query], first, shape[0])
+            found[rows, slice(None) if key is None else slice(key, key + 1)] = True
     return found
 
 
@@ -72,22 +69,29 @@ def scored_textbook(
     """(queries, keys): one head's scores after its changes."""
     unscaled = any(isinstance(change, do.Unscaled) for change, _ in changes)
     divisor = 1.0 if unscaled else own
-    scores = products / np.float32(divisor)
+    scores: Array = products / np.float32(divisor)
     if bias is not None:
         scores = scores + (bias * np.float32(own / divisor) if divided else bias)
-    heat = [change.temperature for change, _ in changes if isinstance(change, do.Temperature)]
-    found: Array = scores / np.float32(math.prod(heat))
-    return found
+    for change, _ in changes:
+        if isinstance(change, do.Temperature):
+            scores = scores / np.float32(change.temperature)
+    return scores
 
 
-def weighed_textbook(own: Array, mask: BoolArray, first: int, changes: Sequence[HeadChange]) -> Array:
-    """(queries, keys): one head's weights after its changes, row by row."""
-    weights = own.copy()
+def weighed_textbook(
+    scores: Array, mask: BoolArray, factors: Array | None, first: int, changes: Sequence[HeadChange]
+) -> Array:
+    """(queries, keys): one head's weights after its changes; before, exp(s) / Σ exp(s) over the visible keys,
+    times the Gaussian of local attention."""
+    largest = np.where(mask, scores, np.finfo(np.float32).min).max(-1, keepdims=True)
+    powers = np.exp(np.where(mask, scores - largest, -np.inf))
+    weights: Array = powers / np.maximum(powers.sum(-1, keepdims=True), 1e-30)
+    weights = weights if factors is None else weights * factors
     for change, _ in changes:
         if isinstance(change, do.Ablate) and change.by in ("uniform", "previous", "first"):
             for row in _acted(change.rows, first, len(weights)):
                 weights[row] = _pattern(change.by, weights[row], mask[row], row + first)
-        if isinstance(change, do.SetRow):
+        elif isinstance(change, do.SetRow):
             for row in _acted((change.query,), first, len(weights)):
                 weights[row] = _given(change, weights[row], mask[row])
     return weights
@@ -108,7 +112,7 @@ def _pattern(by: str, own: Array, mask: BoolArray, query: int) -> Array:
     return (np.arange(len(own)) == key).astype(np.float32)
 
 
-def _given(change: do.SetRow, own: Array, mask: BoolArray) -> Array:
+def _given(change: do.Intervention, own: Array, mask: BoolArray) -> Array:
     """(keys,): the weights given, and the rest in the proportions of the head's own."""
     given = dict(change.given)
     free = np.array([key not in given and bool(mask[key]) for key in range(len(own))])
@@ -125,19 +129,17 @@ def put_textbook(own: Array, changes: Sequence[HeadChange]) -> Array:
     """(queries, d_head): one head's output after its changes, from row 0 on."""
     output = own.copy()
     for change, material in changes:
-        match change:
-            case do.Ablate(by="zero"):
-                output[_acted(change.rows, 0, len(output))] = 0.0
-            case do.Ablate(by="mean"):
-                output[_acted(change.rows, 0, len(output))] = np.nan if material is None else material
-            case do.Scale():
-                output[_acted(change.rows, 0, len(output))] *= np.float32(change.factor)
-            case do.Patch():
-                output = patched_textbook(output, change, material)
+        if isinstance(change, do.Patch):
+            output = patched_textbook(output, change, material)
+        elif change.part == "heads":
+            rows = _acted(change.rows, 0, len(output))
+            output[rows] *= np.float32(change.factor if isinstance(change, do.Scale) else 0.0)
+            if getattr(change, "by", "") == "mean":
+                output[rows] += np.nan if material is None else material
     return output
 
 
-def patched_textbook(own: Array, change: do.Patch, material: Array | None) -> Array:
+def patched_textbook(own: Array, change: do.Intervention, material: Array | None) -> Array:
     """(positions, width): a place after a patch, position by position."""
     if material is None:
         return np.full_like(own, np.nan)

@@ -25,6 +25,8 @@ encoding of a stack, and LayerNorms |
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -42,8 +44,21 @@ CONSTANTS = frozenset({"padding", "bias", "vector", "gain", "shift"})
 """Parts that never change in a run; recorded wherever the attention or the embedding beside them is."""
 UNFUSED = frozenset({"mask", "scores", "weights"})
 """Parts that fused attention does not compute."""
+_ATTENDING = ("query", "key", "value", "scores", "mask", "weights", "heads")
 _WHOLE = (".key", ".value")
 """What each call gives whole, the cached rows too."""
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Parts of a run to record: queries, keys, values, outputs, masks and embeddings."""
+
+    residual: bool = False  # also every sub-layer's input and output, and the residual stream around it
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """What hooks record."""
+        return ATTENTION | STREAM if self.residual else ATTENTION
 
 
 class At(NamedTuple):
@@ -60,32 +75,27 @@ Edit = Callable[[Any, At], Any]
 
 
 class Hooks:
-    """Records values by name, and changes some.
-
-    Attributes:
-        record: Names, or last parts of names such as "query", that are recorded.
-        edits: By name, the changes of what is there, one after another.
-        recorded: What was recorded, in the order of the calls; where an edit acted, ``name.own`` has the
-            value before it. Of what each call gives whole (keys and values), the last.
-    """
+    """Records values by name, and changes some."""
 
     def __init__(
-        self, record: Collection[str] = (), edits: Mapping[str, Sequence[Edit]] | None = None
+        self,
+        record: Collection[str] = (),  # names, or last parts of names such as "query", that are recorded
+        edits: Mapping[str, Sequence[Edit]] | None = None,  # by name, the changes, one after another
     ) -> None:
         self.record, self.edits = frozenset(record), dict(edits or {})
+        # in the order of the calls; of what each call gives whole, such as keys, the last; where an edit
+        # acted, ``name.own`` has the value before it
         self.recorded: dict[str, list[Tensor]] = {}
         if wrong := [name for name in self.edits if "." not in name and name != "logits"]:
-            raise ValueError(
-                f"An edit needs a whole name, not {wrong[0]!r:.40}; model.hook_names() lists them."
-            )
+            whole = f"An edit needs a whole name, not {wrong[0]!r:.40}"
+            raise ValueError(f"{whole}; model.hook_names() lists them.")
         places = [name.rpartition(".") for name in (*self.edits, *self.record)]
         # attentions whose scores or weights somebody wants, which fused kernels do not have; "" for all
         self.unfused = {place for place, _, part in places if part in UNFUSED}
         # whether somebody looks at the residual stream; residual connections call nothing otherwise
         self.in_stream = any(part in STREAM or part == "norm" for _, _, part in places)
-        self._plans: dict[
-            str, tuple[Sequence[Edit], bool, bool]
-        ] = {}  # the same name comes again with every step
+        # the same name comes again with every step
+        self._plans: dict[str, tuple[Sequence[Edit], bool, bool]] = {}
 
     def __call__(self, name: str, value: Any, at: At = START) -> Any:
         """The value with which the model goes on."""
@@ -147,37 +157,32 @@ def hook_names(config: ModelConfig) -> tuple[str, ...]:
     return (*names, "logits")
 
 
-_ATTENDING = ("query", "key", "value", "scores", "mask", "weights", "heads")
-
-
 def function_edits(functions: Mapping[str, HookFunction], config: ModelConfig) -> dict[str, list[Edit]]:
     """A user's functions as edits.
 
     ValueError if the model has no such place; and in the run, if a function returns another shape or no
     tensor.
     """
-    if wrong := [name for name, function in functions.items() if not callable(function)]:
-        raise ValueError(f"The hook at {wrong[0]!r:.60} is no function.")
-    if unknown := [name for name in functions if name not in hook_names(config)]:
-        raise ValueError(
-            f"There is no place {unknown[0]!r:.60} in this model; "
-            "model.hook_names() lists all, layers from 0."
-        )
+    for name, function in functions.items():
+        if not callable(function):
+            raise ValueError(f"The hook at {name!r:.60} is no function.")
+        if name not in hook_names(config):
+            lists = "model.hook_names() lists all, layers from 0."
+            raise ValueError(f"There is no place {name!r:.60} in this model; {lists}")
 
-    def edit(name: str) -> Edit:
-        def changed(value: Tensor, at: At) -> Tensor:
-            result: Any = functions[name](value.clone(), at.first)  # it may change its copy in place
-            if not isinstance(result, Tensor):
-                returned, must = type(result).__name__, "return a tensor"
-            elif result.shape != value.shape:
-                returned, must = f"shape {tuple(result.shape)}", f"keep {tuple(value.shape)}"
-            elif (result.dtype, result.device, result.layout) != (value.dtype, value.device, value.layout):
-                returned = f"{result.layout} {result.dtype} on {result.device}".replace("torch.", "")
-                must = f"keep {value.layout} {value.dtype} on {value.device}".replace("torch.", "")
-            else:
-                return result
-            raise ValueError(f"The hook at {name} returned {returned}; it must {must}.")
+    def changed(name: str, value: Tensor, at: At) -> Tensor:
+        result: Any = functions[name](value.clone(), at.first)  # it may change its copy in place
+        kinds = [f"{x.layout} {x.dtype} on {x.device}" for x in (result, value) if isinstance(x, Tensor)]
+        if not isinstance(result, Tensor):
+            returned, must = type(result).__name__, "return a tensor"
+        elif result.shape != value.shape:
+            returned, must = f"shape {tuple(result.shape)}", f"keep {tuple(value.shape)}"
+        elif kinds[0] != kinds[1]:
+            returned, must = (kind.replace("torch.", "") for kind in (kinds[0], f"keep {kinds[1]}"))
+        elif bool(result.isnan().any()) and not bool(value.isnan().any()):
+            returned, must = "what is not a number", "return numbers"
+        else:
+            return result
+        raise ValueError(f"The hook at {name} returned {returned}; it must {must}.")
 
-        return changed
-
-    return {name: [edit(name)] for name in functions}
+    return {name: [partial(changed, name)] for name in functions}

@@ -21,7 +21,6 @@ from transformer.config import (
 )
 from transformer.hooks import At, Hooks, hook_names
 from transformer.layers import Layer, LayerStack, Residual, shift
-from transformer.text.brief import Brief
 
 Projections = Callable[[AttentionKind, int], NDArray[np.float32]]
 """``Network.output_projection`` of some model."""
@@ -42,7 +41,7 @@ def piece_table(config: ModelConfig, pieces: int) -> nn.Embedding:
     return (PieceTable if beyond else nn.Embedding)(pieces, config.d_model)
 
 
-class Network(Brief, nn.Module):
+class Network(nn.Module):
     """Tables of embeddings, an output projection, and attentions that ``config.sites`` names.
 
     A subclass sets ``config`` and the parts.

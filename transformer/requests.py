@@ -28,13 +28,13 @@ from transformer.decoding import (
     pad,
 )
 from transformer.equations import audited_tokens
-from transformer.hooks import HookFunction, Hooks, function_edits
+from transformer.hooks import Capture, HookFunction, Hooks, function_edits
 from transformer.interventions.edits import Change
-from transformer.interventions.request import RunShape, check, edited
+from transformer.interventions.request import RunShape, check
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
 from transformer.text.tokenizer import TokenizedText
-from transformer.trace import AttentionTrace, Capture, TokenTrace, hooks_of, trace_of
+from transformer.trace import AttentionTrace, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
 
 LEFT_OUT = "The translation may leave out the end."
@@ -132,10 +132,14 @@ class Request:
         # what is changed
         if self.values:
             check(self.values, shape)
-            put = [each for each in self.values if isinstance(each, do.EditSource)]
-            ids = [reader.token_id(each.token, "source") for each in put]
-            names = dict(zip(put, zip(ids, reader.pieces(ids, "source"), strict=True), strict=True))
-            typed = list(edited(typed, self.values, names)) if typed else []
+            for each in self.values:
+                if isinstance(each, do.EditSource):
+                    put = reader.token_id(each.token, "source")
+                    typed[each.position] = put, reader.pieces([put], "source")[0]
+            dropped = {each.position for each in self.values if isinstance(each, do.DropSource)}
+            if typed and len(dropped) == len(typed):
+                raise do.InterventionError("No source token is left; keep one.")
+            typed = [token for at, token in enumerate(typed) if at not in dropped]
         self.source_ids, self.source_tokens = tuple(i for i, _ in typed), tuple(piece for _, piece in typed)
         self.changes = tuple(Change(each, self._material(each, shape)) for each in self.values)
 
@@ -180,7 +184,7 @@ class Request:
         output = self.reader.output(value.target or (self.config.eos_id,))
         record: Looking = {"capture": Capture(residual=True), "interventions": value.interventions}
         other = Request(self.reader, value.text, output, **record).replayed(output.ids)
-        there = other.trace.tensors[do.placed(value.place)["hook"]]
+        there = other.trace.tensors[value.hook]
         there = there[value.heads(1)[0]] if value.part == "heads" else there
         return there[value.taken(len(there), shape.exact(value.side))]
 

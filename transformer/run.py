@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.interventions import Intervention
-from transformer.text.brief import Brief
 from transformer.view import (
     Array,
     AuditReport,
@@ -19,7 +18,6 @@ from transformer.view import (
     HeadMap,
     HeadView,
     Window,
-    site_labels,
 )
 
 if TYPE_CHECKING:  # a run is also read from a file, without PyTorch
@@ -40,7 +38,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, repr=False)
-class DecodeStep(Brief):
+class DecodeStep:
     """One step of the output."""
 
     token: str  # the piece that was chosen
@@ -58,7 +56,7 @@ class NotCapturedError(ValueError):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Translation(Brief):
+class Translation:
     """A sentence, its translation, and everything that the model computed for it. Immutable.
 
     A language model's text has no source. Its target is the prompt and what was written after it, so that
@@ -128,6 +126,9 @@ class Translation(Brief):
         pieces |= {"written": self.target_tokens}
         wrong = any(each.pieces != pieces[side] for side, each in recorded.items())
         wrong |= any(recorded[side].text != text for side, text in texts.items() if side in recorded)
+        if "written" in recorded:  # which a batch fills up with padding
+            ids = recorded["written"].ids
+            wrong |= ids != self.target_ids + (self.config.pad_id,) * (len(ids) - len(self.steps))
         return AuditReport((Check("text", float(wrong), 0.0),) if recorded else ())
 
     def map(self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None) -> HeadMap:
@@ -149,7 +150,8 @@ class Translation(Brief):
     def labels(self, kind: AttentionKind | str) -> HeadLabels:
         """The tokens along the maps of one kind."""
         site = self.config.sites[AttentionKind(kind)]
-        return site_labels(site, self.source_tokens, self.decoder_input_tokens, self.target_tokens)
+        written = self.target_tokens if site.predicts else None
+        return HeadLabels(self.tokens(site.query_side), written, self.tokens(site.key_side))
 
     def stream(self, sublayer: Sublayer) -> ResidualTrace:
         """A sub-layer and the residual stream around it.

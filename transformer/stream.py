@@ -6,38 +6,35 @@ import math
 from collections.abc import Iterator
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from transformer import equations
-from transformer import interventions as do
-from transformer.config import ENCODINGS, ModelConfig, Side, Sublayer
+from transformer.config import ENCODINGS, ModelConfig, Side
 from transformer.encodings import Rotary
-from transformer.interventions.edits import names
+from transformer.interventions.edits import Change
 from transformer.layers import StreamNorm, centred, shift, spread
 from transformer.model import Network
 from transformer.trace import AttentionTrace
 from transformer.view import Check, difference, worst
 
 STREAM = "residual stream"
-_LEAVING_OUT = (do.DropSublayer, do.DropNorm)
 SMALLEST_SCALE = 1e-2
 """Differences are divided by the largest number, or by this value if it is larger."""
-Pair = tuple[Tensor | None, Tensor | None]
-"""A recorded tensor, and what it must be; None on one side only is a contradiction."""
+Pair = tuple[ArrayLike | None, ArrayLike | None]
+"""What was recorded, and what it must be; None on one side only is a contradiction."""
 
 
 def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: float) -> list[Check]:
     """Compares a recorded stream with the model's equations, and with those of the run's changes.
 
     Without the model, a file's stream is checked wherever no LayerNorm and no projection stands between two
-    recorded tensors; with the model, across LayerNorms, too. Projections are for ``audit_places``.
-
-    Returns:
-        One check; none if the stream was not recorded, and nothing was changed that it must show.
+    recorded tensors; with the model, across LayerNorms, too. Projections are for ``audit_places``. No check
+    if the stream was not recorded, and nothing was changed that it must show.
     """
     stacks = (basis.config if isinstance(basis, Network) else basis).stacks
     unrecorded = not trace.residuals and any(stack.passed() for stack in stacks.values())
-    if unrecorded or (trace.memory is None and "encoder" in stacks):
+    if unrecorded or ("encoder.output" not in trace.tensors and "encoder" in stacks):
         marked = any(name.endswith((".input.own", ".output.own", ".stream.own")) for name in trace.tensors)
         needed = marked or any(value.part == "stream" for value in trace.interventions)
         return [Check(STREAM, math.inf, limit)] if needed else []
@@ -47,78 +44,71 @@ def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: flo
 
 
 def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) -> Iterator[Pair]:
-    """Every pair of tensors that must be equal."""
-    values, get = trace.interventions, trace.tensors.get
-    left_out = {name for each in values if isinstance(each, _LEAVING_OUT) for name in names(each, config)}
+    """Every pair that must be equal; whether something is there, and whether it must be, are such a pair."""
+    get, acting = trace.tensors.get, dict[str, list[Change]]()
+    for change in trace.changes:
+        for name in change.value.hooks(config):
+            acting.setdefault(name, []).append(change)
 
-    def normed(
-        place: Sublayer | Side, norm: nn.Module | None, before: Tensor, after: Tensor
-    ) -> Iterator[Pair]:
+    def normed(path: str, norm: nn.Module | None, before: Tensor, after: Tensor) -> Iterator[Pair]:
         """After = norm(before), or before itself if the norm is left out."""
-        if f"{place if isinstance(place, str) else place.path}.norm" in left_out:
+        if f"{path}.norm" in acting:
             yield after, before
         elif isinstance(norm, StreamNorm):
             yield after, textbook_norm(norm, before)
 
     def patched(name: str) -> Iterator[Pair]:
         """What is used = what was there, with what patches put in."""
-        own, used = get(f"{name}.own"), trace.tensors[name]
-        patches = [(each.value, each.material) for each in trace.changes if isinstance(each.value, do.Patch)]
-        patches = [each for each in patches if do.placed(each[0].place)["hook"] == name]
-        yield _present(bool(patches)), _present(own is not None)
+        own, used, patches = get(f"{name}.own"), trace.tensors[name], acting.get(name, [])
+        yield bool(patches), own is not None
         expected = (used if own is None else own).numpy()
-        for patch, material in patches:
-            array = None if material is None else material.float().numpy()
-            expected = equations.patched_textbook(expected, patch, array)
-        yield used, torch.from_numpy(expected)  # without patches and an own value, the same
+        for patch in patches:
+            array = None if patch.material is None else patch.material.float().numpy()
+            expected = equations.patched_textbook(expected, patch.value, array)
+        yield used, expected  # without patches and an own value, the same
 
     before = {side: embedding.input for side, embedding in trace.embeddings.items()}
     for side, embedding in trace.embeddings.items():
         yield from patched(f"{side}.input")
-        bare = do.NoPositions(side) in values
+        bare = f"{side}.encoding" in acting
         added = ENCODINGS[config.positions].acts == "embeddings" and not bare
-        yield _present(added), _present(embedding.positions is not None)
+        yield added, embedding.positions is not None
         if bare:
             yield from _bare(trace, config, model, side)
     for sublayer, each in trace.residuals.items():
         norm = None if model is None else model.residual(sublayer).norm
         total, after = each.before + each.output, each.stream if each.own_stream is None else each.own_stream
         if config.norm == "pre":
-            yield from normed(sublayer, norm, each.before, each.read)
+            yield from normed(sublayer.path, norm, each.before, each.read)
             yield after, total
         else:
             yield each.read, each.before
-            yield from normed(sublayer, norm, total, after)
-        dropped = f"{sublayer.path}.output" in left_out
-        yield _present(dropped), _present(each.own_output is not None)
+            yield from normed(sublayer.path, norm, total, after)
+        dropped = f"{sublayer.path}.output" in acting
+        yield dropped, each.own_output is not None
         if dropped:
             yield each.output, torch.zeros_like(each.output)
         yield from patched(f"{sublayer.path}.stream")
         before[sublayer.side] = each.stream
-    if (memory := trace.memory) is not None:
-        last = before["encoder"]
+    if (memory := get("encoder.output")) is not None:
         own = memory if (own := get("encoder.output.own")) is None else own
-        if not config.stacks["encoder"].passed():
-            pass  # a recurrent memory is no stream: see ``audit_places``
-        elif config.norm == "pre":
-            final = None if model is None else model.stack("encoder").final_norm
-            yield from normed("encoder", final, last, own)
-        else:
-            yield own, last
+        if config.stacks["encoder"].passed():  # a recurrent memory is no stream: see ``audit_places``
+            last = before["encoder"]
+            final = None if model is None or config.norm == "post" else model.stack("encoder").final_norm
+            yield from [(own, last)] if config.norm == "post" else normed("encoder", final, last, own)
         yield from patched("encoder.output")
 
 
 def _bare(trace: AttentionTrace, config: ModelConfig, model: Network | None, side: Side) -> Iterator[Pair]:
     """Without positions: no bias, and q = x W_Q + b_Q without a rotation, which needs the model."""
-    for kind, site in config.sites.items():
-        for layer, record in enumerate(
-            trace.layers[kind] if site.own_keys and site.query_side == side else ()
-        ):
-            yield _present(record.bias is not None), None
+    for sublayer in (sublayer for sublayer in trace.residuals if sublayer.side == side):
+        if sublayer.name == "self_attention":
+            record = trace.layer(side, sublayer.layer)
+            yield record.bias is not None, False
             if model is not None and isinstance(model.stack(side).positions, Rotary):
-                maps = getattr(model.layer(side, layer), site.name).q_proj
+                maps = getattr(model.layer(side, sublayer.layer), sublayer.name).q_proj
                 weight, bias = (part.detach().float().cpu() for part in (maps.weight, shift(maps)))
-                queries = trace.residuals[site.sublayer(layer)].read @ weight.T + bias
+                queries = trace.residuals[sublayer].read @ weight.T + bias
                 yield record.query, queries.view(len(queries), len(record.query), -1).transpose(0, 1)
 
 
@@ -128,8 +118,3 @@ def textbook_norm(norm: StreamNorm, x: Tensor) -> Tensor:
     weight, bias = (part.detach().double().cpu() for part in (norm.weight, shift(norm)))
     normed: Tensor = weight * centred(norm, x) / spread(norm, x) + bias
     return normed
-
-
-def _present(there: bool) -> Tensor | None:
-    """A tensor if something is there, else None, so that presence can be compared."""
-    return torch.zeros(1) if there else None

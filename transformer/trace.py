@@ -19,21 +19,10 @@ from torch import Tensor
 from transformer.attention import SCALED_DOT, LocalWindow, ScoreRule, attention_weights
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.encodings import ALL_HEADS, BIASES, BiasRule, Heads
-from transformer.hooks import (
-    ATTENTION,
-    CONSTANTS,
-    STREAM,
-    UNFUSED,
-    At,
-    Edit,
-    HookFunction,
-    Hooks,
-    function_edits,
-)
+from transformer.hooks import CONSTANTS, UNFUSED, At, Capture, Edit, HookFunction, Hooks, function_edits
 from transformer.interventions import Intervention
 from transformer.interventions.edits import Change, edits
 from transformer.layers import StreamNorm, make_norm, shift
-from transformer.text.brief import Brief
 from transformer.view import Array, AuditReport, BoolArray, HeadLabels, Window
 
 REPLACED = 1e-5
@@ -49,20 +38,8 @@ class AttentionMap(NamedTuple):
     weights: Any  # softmax over all keys
 
 
-@dataclass(frozen=True)
-class Capture:
-    """Parts of a run to record: queries, keys, values, outputs, masks and embeddings."""
-
-    residual: bool = False  # also every sub-layer's input and output, and the residual stream around it
-
-    @property
-    def parts(self) -> frozenset[str]:
-        """What hooks record."""
-        return ATTENTION | STREAM if self.residual else ATTENTION
-
-
 @dataclass(frozen=True, repr=False)
-class LayerTrace(Brief):
+class LayerTrace:
     """One attention sub-layer for one sentence; every tensor is float32 on the CPU."""
 
     kind: AttentionKind
@@ -79,9 +56,7 @@ class LayerTrace(Brief):
     used_mask: Tensor | None = None  # (queries, keys) bool, if it changed the mask
     value_norms: Tensor | None = None  # (heads, keys) ‖v_j W_O^h‖, if a file gives them; otherwise None
     changes: tuple[Change, ...] = ()  # the interventions that act here
-    edits: Mapping[str, Sequence[Edit]] = field(
-        default_factory=dict
-    )  # the same, by part: mask, scores, weights
+    edits: Mapping[str, Sequence[Edit]] = field(default_factory=dict)  # these, by part that fusing hides
     # (heads, queries, d_head) the output before something changed it; None if nothing did
     own_output: Tensor | None = None
     score: ScoreRule = SCALED_DOT  # how scores come from queries and keys
@@ -98,21 +73,20 @@ class LayerTrace(Brief):
 
     def mask(self, window: Window | None = None) -> Tensor:
         """(queries, keys) bool, True = may attend; with the cells that interventions allow or forbid."""
-        if window is None:
-            return self._mask(slice(0, self.shape[1]))
+        window = window or self.window()
         return self._mask(window.queries)[:, window.keys]
 
-    def _mask(self, queries: slice) -> Tensor:
+    def _mask(self, rows: slice) -> Tensor:
         if self.used_mask is not None:
-            return self.used_mask[queries]
-        rows, keys = torch.arange(queries.start, queries.stop)[:, None], torch.arange(self.key.shape[1])
-        mask = keys <= rows if self.causal else torch.ones(len(rows), len(keys), dtype=torch.bool)
+            return self.used_mask[rows]
+        places, keys = torch.arange(rows.start, rows.stop)[:, None], torch.arange(self.key.shape[1])
+        mask = keys <= places if self.causal else torch.ones(len(places), len(keys), dtype=torch.bool)
         if self.focus is not None:
-            mask = mask & self.focus.of(queries).visible(len(keys))
+            mask = mask & self.focus.of(rows).visible(len(keys))
         if self.key_padding is not None:
             mask = mask & self.key_padding
         for edit in self.edits.get("mask", ()):
-            mask = edit(mask, At(queries.start))
+            mask = edit(mask, At(rows.start))
         return mask
 
     def map(self, heads: Heads = ALL_HEADS, window: Window | None = None) -> AttentionMap:
@@ -121,25 +95,24 @@ class LayerTrace(Brief):
             bias, scores, mask, weights = self.map(ALL_HEADS, window)
             return AttentionMap(None if bias is None else bias[heads], scores[heads], mask, weights[heads])
         rows = slice(0, self.query.shape[1]) if window is None else window.queries
+        keys, bias = torch.arange(self.key.shape[1]), None
         query, positions = self.query[heads, rows], torch.arange(rows.start, rows.stop)
-        scores, bias = self.score.scores(query, self.key[heads], heads), None
+        scores = self.score.scores(query, self.key[heads], heads)
         if self.bias is not None:
-            bias = self.bias.scores(query, positions, torch.arange(self.key.shape[1]), heads)
+            bias = self.bias.scores(query, positions, keys, heads)
             scores = scores + bias
-        mask, focus = self._mask(rows), None if self.focus is None else self.focus.of(rows)
+        mask = self._mask(rows)
         at = At(rows.start, mask, None if self.bias is None or self.bias.divided else bias)
         for edit in self.edits.get("scores", ()):
             scores = edit(scores, at)
-        weights = attention_weights(scores, mask, focus)
+        weights = attention_weights(scores, mask, None if self.focus is None else self.focus.of(rows))
         for edit in self.edits.get("weights", ()):
             weights = edit(weights, at)
         if self.used_weights is not None:
             used = self.used_weights[heads, rows]
             weights = torch.where((weights - used).abs().amax(-1, keepdim=True) > REPLACED, used, weights)
-        if window is None:
-            return AttentionMap(bias, scores, mask, weights)
-        parts = (bias, scores, mask, weights)
-        return AttentionMap(*(None if part is None else part[..., window.keys] for part in parts))
+        parts, cut = (bias, scores, mask, weights), ALL_HEADS if window is None else window.keys
+        return AttentionMap(*(None if part is None else part[..., cut] for part in parts))
 
     def weights(self, heads: Heads = ALL_HEADS, window: Window | None = None) -> Tensor:
         """Those of ``map``."""
@@ -162,7 +135,7 @@ LAYER_PARTS = {
 
 
 @dataclass(frozen=True, repr=False)
-class EmbeddingTrace(Brief):
+class EmbeddingTrace:
     """The input of a stack for one sentence (sections 3.4 and 3.5)."""
 
     tokens: Tensor  # (length, d_model) token embeddings × √d_model
@@ -178,7 +151,7 @@ class EmbeddingTrace(Brief):
 
 
 @dataclass(frozen=True, repr=False)
-class ResidualTrace(Brief):
+class ResidualTrace:
     """A sub-layer and the residual stream around it; each tensor is (length, d_model)."""
 
     before: Tensor  # the stream before the sub-layer
@@ -190,7 +163,7 @@ class ResidualTrace(Brief):
 
 
 @dataclass(frozen=True, repr=False)
-class TokenTrace(Brief):
+class TokenTrace:
     """Tokens that a stack read or that were written, which the labels of every picture must name."""
 
     ids: tuple[int, ...]
@@ -200,29 +173,21 @@ class TokenTrace(Brief):
 
 
 Auditor = Callable[["AttentionTrace", tuple[Place, ...]], AuditReport]
+Kind = AttentionKind | str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AttentionTrace(Brief):
-    """Everything that was recorded of one sentence.
+class AttentionTrace:
+    """Everything that was recorded of one sentence."""
 
-    Attributes:
-        tensors: By the names of ``transformer.hooks``, float32 on the CPU, without the batch.
-        config: The model's config.
-        dtype: Type that the model computed in; the coarser type if encoder and decoder differ.
-        auditor: Runs the checks on the given sub-layers.
-        changes: The interventions of the run, with what they put in.
-        tokens: What was read by side, and what was "written"; empty if the trace does not know it.
-        functions: Names at which a user's functions changed the run.
-    """
-
-    tensors: Mapping[str, Tensor]
-    config: ModelConfig
-    dtype: torch.dtype
-    auditor: Auditor = field(repr=False)
-    changes: tuple[Change, ...] = ()
+    tensors: Mapping[str, Tensor]  # by the names of ``transformer.hooks``, float32 on the CPU, no batch
+    config: ModelConfig  # the model's config
+    dtype: torch.dtype  # that the model computed in; the coarser type if encoder and decoder differ
+    auditor: Auditor = field(repr=False)  # runs the checks on the given sub-layers
+    changes: tuple[Change, ...] = ()  # the interventions of the run, with what they put in
+    # what was read by side, and what was "written"; empty if the trace does not know it
     tokens: Mapping[str, TokenTrace] = field(default_factory=dict)
-    functions: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()  # names at which a user's functions changed the run
     _memo: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -231,30 +196,24 @@ class AttentionTrace(Brief):
         changed = edits(self.changes, self.config) if self.changes else {}
         found, get = dict[AttentionKind, tuple[LayerTrace, ...]](), self.tensors.get
         for kind, site in self.config.sites.items():
-            records = []
             for layer in range(site.n_layers):
-                name = site.sublayer(layer).path
-                parts: dict[str, Any] = {key: get(f"{name}.{part}") for key, part in LAYER_PARTS.items()}
+                path = site.sublayer(layer).path
+                parts: dict[str, Any] = {name: get(f"{path}.{part}") for name, part in LAYER_PARTS.items()}
                 if parts["query"] is None:
                     break
-                table, vector, centres = (get(f"{name}.{part}") for part in ("bias", "vector", "centres"))
+                table, vector, centres = (get(f"{path}.{part}") for part in ("bias", "vector", "centres"))
                 if table is not None:
                     rule = next(rule for rule, axes in BIASES.items() if axes == table.dim())
                     parts["bias"] = BiasRule(rule, table)
                 if centres is not None:
                     parts["focus"] = LocalWindow(centres, getattr(self.config, "reach", 1))
-                acting = [
+                parts["score"], parts["causal"] = ScoreRule(site.score, vector), site.causal
+                parts["changes"] = tuple(
                     each for each in self.changes if each.value.heads_of(kind, layer, self.config.n_heads)
-                ]
-                parts["edits"] = {
-                    part: changed[at] for part in UNFUSED if (at := f"{name}.{part}") in changed
-                }
-                score = ScoreRule(site.score, vector)
-                records.append(
-                    LayerTrace(kind, layer, causal=site.causal, changes=tuple(acting), score=score, **parts)
                 )
-            if records:
-                found[kind] = tuple(records)
+                names = {part: f"{path}.{part}" for part in UNFUSED}
+                parts["edits"] = {part: changed[name] for part, name in names.items() if name in changed}
+                found[kind] = (*found.get(kind, ()), LayerTrace(kind, layer, **parts))
         return found
 
     @cached_property
@@ -262,7 +221,7 @@ class AttentionTrace(Brief):
         """One ``EmbeddingTrace`` per side that ran."""
         traces, get = dict[Side, EmbeddingTrace](), self.tensors.get
         for side in self.config.stacks:
-            tokens, entered, own = (get(f"{side}.{part}") for part in ("tokens", "input", "input.own"))
+            tokens, entered, own = (get(f"{side}.{name}") for name in ("tokens", "input", "input.own"))
             gain, norm = get(f"{side}.input.gain"), None
             if gain is not None:
                 norm = make_norm(self.config).requires_grad_(False)
@@ -275,55 +234,42 @@ class AttentionTrace(Brief):
     @cached_property
     def residuals(self) -> dict[Sublayer, ResidualTrace]:
         """One ``ResidualTrace`` per sub-layer; empty unless the residual stream was requested."""
-        tensors, traces = self.tensors, dict[Sublayer, ResidualTrace]()
+        traces = dict[Sublayer, ResidualTrace]()
         for side, stack in self.config.stacks.items():
-            before = tensors.get(f"{side}.input")
+            before = self.tensors.get(f"{side}.input")
             for sublayer in stack.passed():
-                name = sublayer.path
-                if before is None or f"{name}.stream" not in tensors:
+                names = ("read", "output", "stream", "output.own", "stream.own")
+                parts: list[Any] = [self.tensors.get(f"{sublayer.path}.{name}") for name in names]
+                if before is None or parts[2] is None:
                     break
-                parts = (tensors[f"{name}.{part}"] for part in ("read", "output", "stream"))
-                own = (tensors.get(f"{name}.{part}.own") for part in ("output", "stream"))
-                traces[sublayer] = ResidualTrace(before, *parts, *own)
-                before = traces[sublayer].stream
+                traces[sublayer] = ResidualTrace(before, *parts)
+                before = parts[2]
         return traces
 
-    @property
-    def memory(self) -> Tensor | None:
-        """(source, d_model) what cross-attention reads; None unless the residual stream was requested."""
-        return self.tensors.get("encoder.output")
-
-    def layer(self, kind: AttentionKind | str, layer: int, head: int | None = None) -> LayerTrace:
-        """One attention sub-layer.
-
-        Raises:
-            IndexError: The kind has no such layer, or the layer no such head (both count from 0).
-        """
+    def layer(self, kind: Kind, layer: int, head: int | None = None) -> LayerTrace:
+        """One attention sub-layer; IndexError if there is none, or no such head in it (both from 0)."""
         layers = self.layers.get(AttentionKind(kind), ())
         if not 0 <= layer < len(layers):
-            raise IndexError(
-                f"There is no {kind} layer {layer}; this trace has {len(layers)}, counted from 0."
-            )
+            count = f"this trace has {len(layers)}, counted from 0"
+            raise IndexError(f"There is no {kind} layer {layer}; {count}.")
         record = layers[layer]
         if head is not None and not 0 <= head < record.shape[0]:
             raise IndexError(f"There is no head {head}; a layer has {record.shape[0]}, counted from 0.")
         return record
 
     def map(
-        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
+        self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None
     ) -> AttentionMap:
         """Equation 1 of one head, or of all, as arrays."""
         found = self.layer(kind, layer, head).map(ALL_HEADS if head is None else head, window)
         return AttentionMap(*(None if part is None else part.numpy() for part in found))
 
-    def scores(self, kind: AttentionKind | str, layer: int, head: int | None = None) -> Array:
+    def scores(self, kind: Kind, layer: int, head: int | None = None) -> Array:
         """Scaled scores before the mask: (queries, keys) of one head, or (heads, queries, keys) of all."""
         scores: Array = self.map(kind, layer, head).scores
         return scores
 
-    def weights(
-        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
-    ) -> Array:
+    def weights(self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None) -> Array:
         """Weights: (queries, keys) of one head, or (heads, queries, keys) of all.
 
         Rows sum to 1; in local attention, whose weights a Gaussian multiplies, to less.
@@ -332,16 +278,14 @@ class AttentionTrace(Brief):
         return weights
 
     def mask(
-        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
+        self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None
     ) -> BoolArray:
         """True = may attend: (queries, keys) of one head, or the same for all, (heads, queries, keys)."""
         record = self.layer(kind, layer, head)
         mask = record.mask(window).numpy()
         return mask if head is not None else np.broadcast_to(mask, (record.shape[0], *mask.shape))
 
-    def contributions(
-        self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
-    ) -> Array | None:
+    def contributions(self, kind: Kind, layer: int, head: int, window: Window | None = None) -> Array | None:
         """(queries, keys) ‖w_ij · v_j W_O^h‖: each key's share in the update (Kobayashi et al. 2020).
 
         None if the trace lacks the norms, which come only with a file that was saved together with its model,
@@ -355,7 +299,7 @@ class AttentionTrace(Brief):
         contributions: Array = (record.weights(head, window) * record.value_norms[head, keys]).numpy()
         return contributions
 
-    def labels(self, kind: AttentionKind | str) -> HeadLabels | None:
+    def labels(self, kind: Kind) -> HeadLabels | None:
         """The tokens along the maps of a kind, as they were read and written; None if they are not known."""
         if not self.tokens:
             return None
@@ -400,20 +344,17 @@ def trace_of(
 ) -> AttentionTrace | None:
     """What hooks recorded of one row of the batch; None if it was no attention."""
     recorded, types = dict[str, Tensor](), set[torch.dtype]()
-    for name in hooks.recorded:
-        value, alone = hooks.values(name), len(hooks.recorded[name]) == 1
-        part = name.removesuffix(".own").rpartition(".")[2]
+    for name, parts in hooks.recorded.items():
+        value, part = hooks.values(name), name.removesuffix(".own").rpartition(".")[2]
         if part in ("query", "tokens"):
             types.add(value.dtype)
-        whole = part in CONSTANTS - {"padding"} or part == "positions"
-        value = value if whole else value[min(row, len(value) - 1)]
-        if part == "centres":  # one head
+        if part not in CONSTANTS - {"padding"} | {"positions"}:  # the others are alike in all rows
+            value = value[min(row, len(value) - 1)]
+        if part in ("centres", "mask"):  # alike in all heads
             value = value[0]
-        if part == "mask":  # alike for all heads, and perhaps for all rows
-            value = value[0]
-        value = value if value.dtype == torch.bool else value.float()
-        value = value.detach().cpu()  # a part alone may be the model's, or a view of a cache
-        recorded[name] = value.clone(memory_format=torch.contiguous_format) if alone else value
+        value = (value if value.dtype == torch.bool else value.float()).detach().cpu()
+        # a part alone may be the model's, or a view of a cache
+        recorded[name] = value.clone(memory_format=torch.contiguous_format) if len(parts) == 1 else value
     if not types:
         return None
     dtype = max(types, key=lambda dtype: torch.finfo(dtype).eps)

@@ -17,6 +17,7 @@ from transformer.config import ModelConfig
 from transformer.decoding import FREE, AnyModel, SearchRules
 from transformer.devices import AUTO, FULL, choose_device, named, on_cpu
 from transformer.equations import audited_tokens
+from transformer.hooks import Capture
 from transformer.hub.sources import open_model
 from transformer.interventions import InterventionError, as_interventions
 from transformer.model import LanguageModel, count_parameters
@@ -24,13 +25,11 @@ from transformer.packed import convert
 from transformer.requests import Looking, Options, Request
 from transformer.run import DecodeStep, Translation
 from transformer.storage.files import CheckpointError
-from transformer.text.brief import Brief
 from transformer.text.kinds import one_of
 from transformer.text.sentences import joined, sentences
 from transformer.text.tokenizer import TokenizedText, Vocabulary
 from transformer.text.typed import CleanText
 from transformer.text.words import UNK, unknown_text
-from transformer.trace import Capture
 
 T = TypeVar("T")
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -63,7 +62,7 @@ class TranslatedText:
         return tuple(f"Sentence {i}: {note}" if several else note for i, note in numbered)
 
 
-class Translator(Brief):
+class Translator:
     """A network with its vocabulary: it translates, or as a language model continues a prompt.
 
     Safe to share between threads: nothing in it changes but where it computes. A GPU that has no memory left

@@ -11,26 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transformer.config import AttentionKind, ScoreName, Site
-from transformer.text.brief import Brief
+from transformer.config import AttentionKind, ScoreName
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Array = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
-
-
-ROW_SUM_LIMIT = 1e-5
-WEIGHT_LIMIT = 1e-4
 PLACES = "places"
 """Name of the check that needs the model: whether every recording belongs to its layer, head and step."""
 AS_RECORDED = " (as recorded)"
 """Suffix in the name of a check whose value comes from a file, because repeating it needs the model."""
-
-LABELS_UNMADE = "whether the labels name the tokens that were read"
-PLACES_UNMADE = "whether every recording is in its layer, head and step"
-"""Checks that a file without its model does not allow."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +70,9 @@ class AuditReport:
 
     def joined(self, other: AuditReport) -> AuditReport:
         """Both reports as one; the claim is the other's, if it makes one."""
-        told, unmade, changes = (
+        changes, told, unmade = (
             tuple(dict.fromkeys(getattr(self, name) + getattr(other, name)))
-            for name in ("told", "unmade", "changes")
+            for name in ("changes", "told", "unmade")
         )
         return AuditReport(self.checks + other.checks, changes, told, unmade, other.claim or self.claim)
 
@@ -148,19 +139,8 @@ class HeadLabels:
         return HeadLabels(self.queries[window.queries], predicted, self.keys[window.keys])
 
 
-def site_labels(
-    site: Site,  # the attention
-    source: tuple[str, ...],  # what the encoder read
-    decoder_input: tuple[str, ...],  # what the decoder read
-    target: tuple[str, ...],  # what it predicted, row by row
-) -> HeadLabels:
-    """The tokens along the maps of one attention."""
-    read = {"encoder": source, "decoder": decoder_input}
-    return HeadLabels(read[site.query_side], target if site.predicts else None, read[site.key_side])
-
-
 @dataclass(frozen=True, repr=False)
-class HeadMap(Brief):
+class HeadMap:
     """One head, or a window of it, as a map: what figures and files need of it."""
 
     kind: AttentionKind  # which attention
@@ -195,19 +175,12 @@ class HeadMap(Brief):
 
 @dataclass(frozen=True, repr=False)
 class HeadView(HeadMap):
-    """A map together with the vectors that it was computed from.
+    """A map together with the vectors that it was computed from, float32."""
 
-    Attributes:
-        query: (queries, d_head) float32.
-        key: (keys, d_head) float32.
-        value: (keys, d_head) float32.
-        output: (queries, d_head) float32, weights @ values as the model used it.
-    """
-
-    query: Array
-    key: Array
-    value: Array
-    output: Array
+    query: Array  # (queries, d_head)
+    key: Array  # (keys, d_head)
+    value: Array  # (keys, d_head)
+    output: Array  # (queries, d_head), weights @ values as the model used it
 
 
 def read_only(tensor: Tensor) -> Array:

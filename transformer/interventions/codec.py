@@ -1,35 +1,53 @@
-"""The codec of interventions: a frozen dataclass with declared fields, as compact text and as JSON.
+"""What the fields of interventions may hold, and their codec: compact text, sentences and JSON.
 
-A field is ``Annotated[type, Scalar]``: one value, or several if the type is a tuple. What is set, from
+``FIELDS`` says of every field what it may be, and ``kind`` makes a kind of change of some. What is set, from
 Python, JSON or an address, is converted when a change is made, or refused in one sentence.
 
-JSON counts from 0, as programs do: ``{"do": "ablate", "kind": "cross", "layer": 1, "head": [5], …}``.
-The compact text counts from 1, as people do. It has the name and the fields in their order, without the last
-ones if they are as usual: ``ablate_cross_2_6_mean~choose_4_▁ist`` ablates head 6 of layer 2 and chooses the
-token of step 4. ``~`` separates changes, ``_`` fields, ``-`` several values, ``.`` a pair; ``x`` is None;
-other signs that could be taken for one of these are escaped, as ``%5F``.
+JSON counts from 0: ``{"do": "ablate", "kind": "cross", "layer": 1, "head": [5], …}``; the compact text, for
+people, from 1: ``ablate_cross_2_6_mean~choose_4_▁ist``. It leaves out the last fields if they are as usual.
+``~`` separates changes, ``_`` fields, ``-`` several values, ``.`` a pair; ``x`` is None; other signs that
+could be taken for one of these are escaped, as ``%5F``.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
-from functools import cache, partial
-from types import NoneType
-from typing import Any, ClassVar, Self, dataclass_transform, get_args, get_origin, get_type_hints
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, replace
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from transformer.config import AttentionKind
-from transformer.text.kinds import Kind, one_of, whole
-from transformer.text.kinds import number as within
+from transformer.config import AttentionKind, ModelConfig
+from transformer.text.kinds import Kind, number, one_of, whole
 
-MOST_CHANGES, MOST_VALUES, LONGEST = 64, 4096, 20_000
-"""Most changes of a run, values of a field, and characters of a compact text."""
-FEW = 4
-"""Most values that a sentence lists."""
-INDEX = whole(0, most=2**31 - 1)
+MOST_CHANGES, MOST_VALUES, LONGEST, FEW = 64, 4096, 20_000, 4
+"""Most changes of a run, values of a field, characters of a text, and values that a sentence lists."""
 DAMAGES = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+REGIONS = {
+    "all": "every key",
+    "future": "later keys",
+    "next": "the key after the query",
+    "self": "the query's own key",
+    "past": "earlier keys",
+}
+SITES = {kind: "cross-attention" if kind == "cross" else f"{kind} self-attention" for kind in AttentionKind}
+PARTS: dict[str, str] = {name: name.replace("_", "-") for name in ("self_attention", "cross_attention")}
+PARTS["feed_forward"] = "feed-forward network"
+BY = {  # the mean over a sample of sentences; "uniform" over the visible keys
+    "zero": "gives no output",
+    "mean": "gives its mean output",
+    "uniform": "looks at all keys alike",
+    "previous": "looks at the key before the query",
+    "first": "looks at the first key",
+}
+PLACE_NAME = (  # the name in ``transformer.hooks``, side, layer, sub-layer, and of one head its number
+    r"((encoder|decoder)\.(?:input|output|([0-9]{1,4})\.([a-z]+_[a-z]+)\.(?:stream|heads(?=\.))))"
+    r"(?:(?<=heads)\.([0-9]{1,4}))?"
+)
 
 
 class InterventionError(ValueError):
@@ -46,106 +64,132 @@ def attempt(make: Callable[[Any], Any], value: Any, wrong: str) -> Any:
         raise InterventionError(wrong.format(reprlib.repr(value))) from error
 
 
-@dataclass(frozen=True, eq=False)
-class Scalar:
-    """What a value may be, and how it is written."""
+def counted(name: str) -> str:
+    """A place, counted from 1: ``decoder layer 2 cross-attention head 6``."""
+    named = re.sub(r"heads\.", "head.", re.sub(r"\.([0-9]+\..)", r".layer.\1", name)).split(".")
+    return " ".join(str(int(part) + 1) if part.isdigit() else PARTS.get(part, part) for part in named)
 
-    said: str  # what it must be, in words
-    make: Callable[[Any], Any]  # what may be set → the value; one of ``DAMAGES`` if it means nothing
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """A single value, and how it is written."""
+
+    kind: Kind  # what may be set
+    make: Callable[[Any], Any] = lambda value: value  # the value of it
     write: Callable[[Any], str] = str
     read: Callable[[str], Any] = str  # what ``write`` wrote → what may be set
     words: Callable[[Any], str] = str  # in a sentence; of an index also None, for every one
-    indices: Callable[[Any], list[tuple[str, int]]] = lambda value: []  # what is counted, a number from 0
-    keys: bool = False  # whether several are a set, or a map if they are pairs
+    counts: str = ""  # the thing of which it is a number, from 0
 
 
-def text(said: str, pattern: str, words: Callable[[Any], str] = str) -> Scalar:
+WHOLE = whole(0, most=2**31 - 1)
+NUMBER = partial(Unit, make=float, write=repr, read=float, words="{:g}".format)
+
+
+def index(noun: str, counts: str = "", every: bool = False) -> Unit:
+    """A number, from 0, of what is counted; or None for every one."""
+    return Unit(
+        Kind(WHOLE.said, lambda value: (every and value is None) or WHOLE.holds(value)),
+        lambda value: None if value is None else int(value),
+        write=lambda value: "x" if value is None else str(value + 1),
+        read=lambda text: None if every and text == "x" else int(text) - 1,
+        words=lambda value: f"every {noun}" if value is None else f"{noun} {value + 1}".lstrip(),
+        counts=counts or noun,
+    )
+
+
+def text(said: str, pattern: str, words: Callable[[Any], str] = str) -> Unit:
     """A text of a pattern."""
-    kind = Kind(said, lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value, re.DOTALL)))
-    return Scalar(said, partial(kind.check, ""), words=words)
+    parsed = re.compile(pattern, re.DOTALL)
+    return Unit(Kind(said, lambda text: isinstance(text, str) and bool(parsed.fullmatch(text))), words=words)
 
 
-def index(noun: str, counts: str = "") -> Scalar:
-    """A whole number from 0 of what is counted."""
-    return Scalar(
-        INDEX.said,
-        partial(INDEX.check, ""),
-        lambda value: str(value + 1),
-        lambda text: int(text) - 1,
-        lambda value: f"every {noun}" if value is None else f"{noun} {value + 1}".lstrip(),
-        lambda value: [(counts or noun, value)],
-        keys=True,
-    )
+def choice(words: Mapping[Any, str]) -> Unit:
+    """A name, by what sentences call each; a text has what stands before its first ``_``."""
+    known, short = {name: name for name in words}, {name.partition("_")[0]: name for name in words}
+    write = lambda name: name.partition("_")[0]  # noqa: E731
+    return Unit(one_of(*words), known.__getitem__, write, short.__getitem__, words.__getitem__)
 
 
-def number(low: float, high: float) -> Scalar:
-    """A number within limits."""
-    kind = within(low, high)
-    return Scalar(kind.said, lambda value: float(kind.check("", value)), repr, float, "{:g}".format)
+@dataclass(frozen=True, eq=False)
+class Field:
+    """What a field of a change may hold: one unit or a pair of units, or several of these."""
 
+    units: tuple[Unit, ...]
+    least: int | None = None  # several values, at least so many; None for one alone
+    usual: Any = ...  # its default; with None, it may be None
+    names: Unit | None = None  # what may stand for a pair
+    twice: bool = False  # whether a number alone stands for a pair of it, in this run and another
 
-def choice(words: Mapping[Any, str]) -> Scalar:
-    """One of several values, by what sentences call each; a text has what stands before its first ``_``."""
-    options, short = list(words), {value.partition("_")[0]: value for value in words}
-    make, write = (lambda value: options[options.index(value)]), (lambda value: value.partition("_")[0])
-    return Scalar(one_of(*options).said, make, write, short.__getitem__, words.__getitem__)
+    @property
+    def said(self) -> str:
+        """What it must be, in words."""
+        one = " and ".join(unit.kind.said for unit in self.units)
+        one = f"a pair of {one}" if len(self.units) > 1 else one
+        one = f"{', '.join(map(str, self.names.kind.choices))} or {one}" if self.names else one
+        return one if self.least is None else f"from {self.least} to {MOST_VALUES:,} values, each {one}"
 
+    def parts(self, one: Any) -> list[tuple[Unit, Any]]:
+        """The units of one value, each with its part of it."""
+        if self.names and isinstance(one, str):
+            return [(self.names, one)]
+        return [*zip(self.units, one if len(self.units) > 1 else (one,), strict=True)]
 
-def pair(one: Scalar, other: Scalar, arrow: str = "→") -> Scalar:
-    """Two values."""
+    def several(self, value: Any) -> list[list[tuple[Unit, Any]]]:
+        """These of each; None stands for none."""
+        return list(map(self.parts, (value,) if self.least is None else value or ()))
 
-    def make(value: Any) -> tuple[Any, Any]:
-        first, second = value
-        return one.make(first), other.make(second)
-
-    return Scalar(
-        f"a pair of {one.said} and {other.said}",
-        make,
-        lambda value: f"{one.write(value[0])}.{other.write(value[1])}",
-        lambda text: (one.read(text.partition(".")[0]), other.read(text.partition(".")[2])),
-        lambda value: f"{one.words(value[0])} {arrow} {other.words(value[1])}",
-        lambda value: one.indices(value[0]) + other.indices(value[1]),
-        keys=True,
-    )
-
-
-def optional(scalar: Scalar) -> Scalar:
-    """The same, or None."""
-    return Scalar(
-        scalar.said,
-        lambda value: None if value is None else scalar.make(value),
-        lambda value: "x" if value is None else scalar.write(value),
-        lambda text: None if text == "x" else scalar.read(text),
-        scalar.words,
-        lambda value: [] if value is None else scalar.indices(value),
-    )
-
-
-def several(scalar: Scalar, least: int) -> Scalar:
-    """Several values, or one alone; a map stands for its pairs, and numbers for a map from 0, 1, …"""
-
-    def make(value: Any) -> tuple[Any, ...]:
-        alone = isinstance(value, str) or not isinstance(value, Iterable)
-        items = [value] if alone else value.items() if isinstance(value, Mapping) else value
-        found = [scalar.make((i, item) if isinstance(item, float) else item) for i, item in enumerate(items)]
-        found = sorted(set(found)) if scalar.keys else found
-        twice = scalar.keys and isinstance(found[0], tuple) and len(dict(found)) < len(found)
-        if twice or not least <= len(found) <= MOST_VALUES:
+    def make(self, value: Any) -> Any:
+        """The value of what may be set: of several, one alone, a map for its pairs, or numbers for a map
+        from 0, 1, …; one of ``DAMAGES`` if it means nothing."""
+        if value is None and self.usual is None:
+            return None
+        pairs, alone = len(self.units) > 1, isinstance(value, str) or not isinstance(value, Iterable)
+        ones = [value] if alone or self.least is None else value
+        ones = ones.items() if isinstance(ones, Mapping) else ones
+        if pairs:
+            numbered = ((one, one) for one in ones) if self.twice else enumerate(ones)
+            ones = [pair if isinstance(pair[1], int | float) else pair[1] for pair in numbered]
+        rows = [[unit.make(unit.kind.check("", part)) for unit, part in self.parts(one)] for one in ones]
+        values = [tuple(row) if len(row) > 1 else row[0] for row in rows]
+        if self.least is None:
+            return values[0]
+        if self.units[0].counts and not self.names:  # a set, or a map if they are pairs
+            values = sorted(set(values))
+        keys = {value[0] for value in values} if pairs and not self.names else values
+        if len(keys) < len(values) or not self.least <= len(values) <= MOST_VALUES:
             raise ValueError("There are too many values, too few, or two for one key.")
-        return tuple(found)
+        return tuple(values)
 
-    def words(values: Any) -> str:
-        said = [scalar.words(value) for value in values or [None]]
+    def write(self, value: Any) -> str:
+        """Its compact text."""
+        texts = (".".join(unit.write(part) for unit, part in parts) for parts in self.several(value))
+        return "x" if value is None else next(texts) if self.least is None else join("-", texts)
+
+    def read(self, text: str) -> Any:
+        """What may be set, from what ``write`` wrote."""
+        if text == "x" and self.usual is None:
+            return None
+        values = list[Any]()
+        for one in [text] if self.least is None else split("-", text) if text else ():
+            units = (self.names,) if self.names and "." not in one else self.units
+            parts = zip(units, one.split(".", len(units) - 1), strict=True)
+            first, *second = [unit.read(part) for unit, part in parts]
+            values.append((first, *second) if second else first)
+        return values[0] if self.least is None else values
+
+    def words(self, value: Any) -> str:
+        """A value in a sentence."""
+        arrow, said = " ← " if self.twice else " → ", list[str]()
+        for parts in self.several(value) or [self.parts(None)]:
+            same = self.twice and parts[0][1] == parts[1][1]
+            said.append(arrow.join(unit.words(part) for unit, part in parts[: 1 if same else None]))
         return ", ".join(said[:FEW]) + f" … ({len(said)} in all)" * (len(said) > FEW)
 
-    return Scalar(
-        f"from {least} to {MOST_VALUES:,} values, each {scalar.said}",
-        make,
-        lambda values: join("-", map(scalar.write, values)),
-        lambda text: [scalar.read(part) for part in split("-", text)] if text else [],
-        words,
-        lambda values: [found for value in values for found in scalar.indices(value)],
-    )
+    def indices(self, value: Any) -> list[tuple[str, int]]:
+        """Every number from 0 in a value, with what it counts."""
+        parts = (part for parts in self.several(value) for part in parts)
+        return [(unit.counts, at) for unit, at in parts if unit.counts and at is not None]
 
 
 def join(separator: str, parts: Iterable[str]) -> str:
@@ -160,138 +204,167 @@ def split(separator: str, text: str) -> list[str]:
     return [re.sub(plain, lambda sign: chr(int(sign[1], 16)), part) for part in text.split(separator)]
 
 
-def _fields_of(owner: Any) -> dict[str, Scalar]:
-    hints, declared = get_type_hints(owner, include_extras=True), dict[str, Scalar]()
-    for each in fields(owner):
-        hint, scalar = get_args(hints[each.name])
-        types = (hint,) if get_origin(hint) is tuple else (hint, *get_args(hint))
-        if any(get_origin(each) is tuple for each in types):
-            scalar = several(scalar, 0 if each.default == () else 1)
-        declared[each.name] = optional(scalar) if NoneType in types else scalar
-    return declared
+PIECE = text("a piece such as '▁ist', or its id", ".{1,200}").kind
+TOKEN = Unit(
+    Kind(PIECE.said, lambda value: PIECE.holds(value) or WHOLE.holds(value)),
+    lambda value: value if isinstance(value, str) else int(value),
+    write=lambda value: f".{value}" if isinstance(value, str) and re.match(r"[0-9.]", value) else str(value),
+    read=lambda text: int(text) if re.match("[0-9]", text) else text.removeprefix("."),
+    words=lambda value: f"“{value}”" if isinstance(value, str) else f"token {value}",
+)
+CHANGE = Unit(
+    Kind("a change", bool), lambda at: change_of(at), lambda at: write_text([at]), words=attrgetter("name")
+)
+# a name of ``transformer.hooks``; of one head, with its number: ``decoder.1.cross_attention.heads.5``
+PLACE = text("one of embeddings, stream, head_output and encoder_output", PLACE_NAME, counted)
+TEXT = text("a text of 1 to 100,000 letters", ".{1,100000}", lambda text: textwrap.shorten(text, 60))
+CELLS = Field((index("query", every=True), index("key", every=True)), 0, (), choice(REGIONS))
+FIELDS = {
+    "kind": Field((choice(SITES),)),  # of attention
+    "layer": Field((index("layer"),)),
+    "head": Field((index("head"),), 1),
+    "by": Field((choice(BY),), usual="zero"),  # what takes the place of what a head computes
+    "factor": Field((NUMBER(number(-1e6, 1e6)),)),
+    "temperature": Field((NUMBER(number(0.001, 1000)),)),
+    "rows": Field((index("row", "query"),), 1),
+    "query": Field((index("query"),)),
+    # keys with their weights; set by pairs, by a map, or by the weights of keys 0, 1, …
+    "given": Field((index("key"), NUMBER(number(0, 1))), 1),
+    "source_token": Field((index("source token"),)),  # as the model reads it
+    "position": Field((index("source token", "typed"),)),
+    "token": Field((TOKEN,)),
+    "token_ids": Field((TOKEN,), 1),
+    "step": Field((index("step"),)),
+    "allow": CELLS,  # to be seen although the model's mask hides them
+    "forbid": CELLS,  # to be hidden; they win over ``allow``
+    "side": Field((choice({"encoder": "encoder", "decoder": "decoder"}),)),
+    "sublayer": Field((choice(PARTS),)),
+    "place": Field((PLACE,)),
+    "text": Field((TEXT,)),  # of another run
+    # pairs (position here, position there), a number alone for both; None for every position, which both runs
+    # must have in the same number
+    "positions": Field((index("position"), index("")), 1, twice=True),
+    "target": Field((Unit(WHOLE, int, read=int),), 1),  # the other run's output
+    "interventions": Field((CHANGE,), 0, ()),  # and its own changes
+}
+"""What each field of a change may be; positions, layers and heads count from 0."""
 
 
-fields_of: Callable[[Any], dict[str, Scalar]] = cache(_fields_of)
-"""What the fields of a class of changes may be, by name, in order."""
-
-
-@dataclass_transform(frozen_default=True)
 class Intervention:
-    """One change of a run: a value that can be printed, compared, kept as a key and written to a file.
-
-    Every subclass is a frozen dataclass of declared fields. A kind of change has a name, and a sentence that
-    people read, counted from 1: names of fields, and in brackets what is said only if the field there has a
-    value, with what is said otherwise after ``|``.
-    """
+    """One change of a run: a value that can be printed, compared, used as a key and written to a file."""
 
     known: ClassVar[dict[str, Any]] = {}
     """All kinds of changes by name."""
-    name: ClassVar[str]
-    _says: ClassVar[str]
-    _part: ClassVar[str]
+    if TYPE_CHECKING:
 
-    def __init_subclass__(cls, name: str = "", says: str = "", part: str = "") -> None:
-        dataclass(frozen=True)(cls)
-        if name:
-            cls.name, cls._says, cls._part, cls.known[name] = name, says, part, cls
+        def __getattr__(self, name: str) -> Any: ...
 
     def __post_init__(self) -> None:
-        for name, scalar, value in self.values():
-            wrong = f"The {name.replace('_', ' ')} is {{}}; it must be {scalar.said}."
-            object.__setattr__(self, name, attempt(scalar.make, value, wrong))
+        for name, field, value in self.values():
+            wrong = f"The {name.replace('_', ' ')} is {{}}; it must be {field.said}."
+            object.__setattr__(self, name, attempt(field.make, value, wrong))
 
-    def values(self) -> list[tuple[str, Scalar, Any]]:
+    def values(self) -> list[tuple[str, Field, Any]]:
         """Each field: its name, what it may be, what it is."""
-        return [(name, scalar, getattr(self, name)) for name, scalar in fields_of(type(self)).items()]
+        fields: dict[str, Field] = self.fields
+        return [(name, field, getattr(self, name)) for name, field in fields.items()]
 
     def __str__(self) -> str:
         def said(match: re.Match[str]) -> str:
             return match[1] if getattr(self, match[2]) not in (None, ()) else match[3] or ""
 
-        declared = fields_of(type(self))
-        sentence = re.sub(r"\[([^]|]*\{(\w+)\}[^]|]*)(?:\|([^]]*))?\]", said, self._says)
-        return re.sub(r"\{(\w+)\}", lambda at: declared[at[1]].words(getattr(self, at[1])), sentence)
-
-    def to_text(self) -> str:
-        """Its compact text."""
-        values = self.values()
-        while values and values[-1][2] == getattr(type(self), values[-1][0], MISSING):  # its default
-            del values[-1]
-        return join("_", [self.name, *(scalar.write(value) for _, scalar, value in values)])
-
-    @classmethod
-    def from_text(cls, text: str) -> Self:
-        """Reads what ``to_text`` wrote; one of ``DAMAGES`` if it means nothing."""
-        parts, declared = split("_", text)[1:], list(fields_of(cls).items())
-        pairs = zip(declared[: len(parts)], parts, strict=True)
-        return cls(**{name: scalar.read(part) for (name, scalar), part in pairs})
+        sentence = re.sub(r"\[([^]|]*\{(\w+)\}[^]|]*)(?:\|([^]]*))?\]", said, self.says)
+        return re.sub(r"\{(\w+)\}", lambda at: self.fields[at[1]].words(getattr(self, at[1])), sentence)
 
     @property
     def part(self) -> str:
         """What it changes: "tokens"; "mask", "scores", "weights" or "heads" of an attention; the "stream"."""
-        return self._part
-
-    @property
-    def site(self) -> tuple[AttentionKind, int | None] | None:
-        """The attention in which it acts, and its layer, None for all."""
-        return (self.kind, getattr(self, "layer", None)) if hasattr(self, "kind") else None
+        part = "stream" if "." in self.changes else self.changes
+        return "heads" if getattr(self, "by", "") in ("zero", "mean") else part
 
     def heads(self, n_heads: int) -> tuple[int, ...]:
         """The heads in which it acts there."""
-        return tuple(range(n_heads))
+        heads: tuple[int, ...] | None = getattr(self, "head", None)
+        return tuple(range(n_heads)) if heads is None else heads
 
     def heads_of(self, kind: AttentionKind, layer: int, n_heads: int) -> tuple[int, ...]:
         """The heads of an attention sub-layer in which it acts."""
-        acts = self.site is not None and self.site[0] == kind and self.site[1] in (None, layer)
+        acts = getattr(self, "kind", None) == kind and self.layer in (None, layer)
         return self.heads(n_heads) if acts else ()
 
+    def hooks(self, config: ModelConfig) -> Iterator[str]:
+        """The names of what it changes in a model (``transformer.hooks``)."""
+        if self.part == "stream":
+            yield self.changes.format(**vars(self)).replace(".None", "")
+        for kind, site in config.sites.items():
+            for layer in range(site.n_layers):
+                if self.heads_of(kind, layer, config.n_heads):
+                    yield f"{site.sublayer(layer).path}.{self.part}"
 
-def _change(value: Any) -> Intervention:
-    """A change as it is, or from its JSON or compact text."""
+
+def kind(title: str, changes: str, has: str, says: str, base: type = Intervention, **more: Any) -> Any:
+    """A kind of change: a frozen dataclass.
+
+    It changes "tokens", a part of an attention, or a name of ``transformer.hooks`` made of its fields. Of
+    these, one with ``?`` may be None, one with ``=`` has a default. Its sentence has their names, and in
+    brackets what is said only if the field there has a value, with what is said otherwise after ``|``.
+    """
+    fields, parameters = dict[str, Field](), list[tuple[str, Any, Any]]()
+    for field, optional, default in re.findall(r"(\w+)(\??)(=?)", has):
+        fields[field] = may = replace(FIELDS[field], usual=None) if optional else FIELDS[field]
+        parameters.append((field, Any, dataclasses.field(default=may.usual if default else MISSING)))
+    more = {"name": title.lower(), "fields": fields, "says": says, "changes": changes} | more
+    more["__module__"] = __package__  # where it is a name
+    made: Any = dataclasses.make_dataclass(title, parameters, bases=(base,), namespace=more, frozen=True)
+    Intervention.known[made.name] = made
+    return made
+
+
+def change_of(value: Any) -> Intervention:
+    """A change as it is, or from its JSON or compact text; one of ``DAMAGES`` if it means nothing."""
     if isinstance(value, Intervention):
         return value
     if isinstance(value, str):
-        return Intervention.known[value.partition("_")[0]].from_text(value)
-    return Intervention.known[value["do"]](**{name: part for name, part in value.items() if name != "do"})
-
-
-CHANGE = Scalar("a change", _change, Intervention.to_text, words=lambda change: change.name)
-"""A change, in a field of another."""
+        name, *texts = split("_", value)
+        fields = list(Intervention.known[name].fields.items())[: len(texts)]
+        value = {field: may.read(text) for (field, may), text in zip(fields, texts, strict=True)} | {
+            "do": name
+        }
+    return Intervention.known[value["do"]](**{field: part for field, part in value.items() if field != "do"})
 
 
 def write_text(changes: Iterable[Intervention]) -> str:
     """Interventions as compact text; empty without any."""
-    return "~".join(change.to_text() for change in changes)
+    texts = list[str]()
+    for change in changes:
+        values = change.values()
+        while values and values[-1][2] == getattr(type(change), values[-1][0], ...):  # its default
+            del values[-1]
+        texts.append(join("_", [change.name, *(field.write(value) for _, field, value in values)]))
+    return "~".join(texts)
 
 
-def read_text(text: str) -> tuple[Intervention, ...]:
-    """Reads what ``write_text`` wrote; InterventionError if the text is too long, or holds something else."""
-    if len(text) > LONGEST:
-        raise InterventionError(f"The changes take more than {LONGEST:,} characters.")
-    return as_interventions(text.split("~") if text else [])
-
-
-def _json(value: Any) -> Any:
+def to_json(value: Any) -> Any:
+    """Interventions, or what they hold, as JSON values."""
     if isinstance(value, Intervention):
-        return {"do": value.name} | {name: _json(part) for name, _, part in value.values()}
-    if isinstance(value, tuple):
-        return [_json(item) for item in value]
-    return str(value) if isinstance(value, str) else value
+        return {"do": value.name} | {name: to_json(part) for name, _, part in value.values()}
+    if isinstance(value, str):
+        return str(value)
+    return [to_json(item) for item in value] if isinstance(value, Iterable) else value
 
 
-def to_json(changes: Iterable[Intervention]) -> list[dict[str, Any]]:
-    """Interventions as JSON values."""
-    return [_json(change) for change in changes]
-
-
-def as_interventions(values: Iterable[Any]) -> tuple[Intervention, ...]:
-    """Changes, their JSON or their texts as changes; InterventionError if one is no change, or too many."""
+def as_interventions(values: Any) -> tuple[Intervention, ...]:
+    """Changes as they are, from their JSON or from compact text; InterventionError if something else is
+    among them, or too much."""
+    if isinstance(values, str):
+        if len(values) > LONGEST:
+            raise InterventionError(f"The changes take more than {LONGEST:,} characters.")
+        values = values.split("~") if values else ()
     values = (values,) if isinstance(values, Intervention) else values
     changes = attempt(tuple, values, "The changes {} cannot be read.")
     if len(changes) > MOST_CHANGES:
         raise InterventionError(f"A run takes at most {MOST_CHANGES} changes; there are {len(changes)}.")
-    return tuple(attempt(_change, each, "The change {} cannot be read.") for each in changes)
+    return tuple(attempt(change_of, value, "The change {} cannot be read.") for value in changes)
 
 
-from_json: Callable[[Any], tuple[Intervention, ...]] = as_interventions
-"""Reads what ``to_json`` wrote, as ``as_interventions`` does."""
+read_text = from_json = as_interventions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -35,7 +35,7 @@ def edits(changes: Sequence[Change], config: ModelConfig) -> dict[str, list[Edit
     by_name: dict[str, list[tuple[Change, list[int]]]] = {}
     for change in sorted(changes, key=lambda change: not isinstance(change.value, do.Unscaled)):
         value = change.value
-        for name in names(value, config):
+        for name in value.hooks(config):
             acting, heads = by_name.setdefault(name, []), list(value.heads(config.n_heads))
             if isinstance(value, do.Unscaled):
                 heads = [head for head in heads if all(head not in others for _, others in acting)]
@@ -43,83 +43,50 @@ def edits(changes: Sequence[Change], config: ModelConfig) -> dict[str, list[Edit
     return {name: [partial(_edit, config, *each) for each in acting] for name, acting in by_name.items()}
 
 
-def names(value: do.Intervention, config: ModelConfig) -> Iterator[str]:
-    """The names of what a change changes."""
-    match value:
-        case do.NoPositions(side):
-            yield f"{side}.encoding"
-        case do.DropSublayer(side, layer, sublayer):
-            yield f"{side}.{layer}.{sublayer}.output"
-        case do.DropNorm(side, layer, sublayer):
-            yield f"{side}.norm" if sublayer is None else f"{side}.{layer}.{sublayer}.norm"
-        case do.Patch(place):
-            yield do.placed(place)["hook"]
-    for kind, site in config.sites.items():
-        for layer in range(site.n_layers):
-            if value.heads_of(kind, layer, config.n_heads) and not isinstance(value, do.Patch):
-                yield f"{site.sublayer(layer).path}.{value.part}"
-
-
 def _edit(config: ModelConfig, change: Change, heads: Sequence[int], own: Any, at: At) -> Any:
-    """A value after a change; of (…, heads, queries, width) the part of each of its heads."""
-    match value := change.value:
+    """A value after a change; of (…, heads, queries, width) some rows of some heads."""
+    value, material = change.value, change.material
+    match value:
         case do.NoPositions():
             return PositionalEncoding(config)
         case do.DropNorm():
             return nn.Identity()
         case do.DropSublayer():
             return torch.zeros_like(own)
-        case do.Hide() | do.Mask():
-            return do.allows(value, *_places(own, at.first), own)
         case do.Patch() if not heads:
-            return _patched(value, own, at.first, change.material)
+            return _patched(value, own, at.first, material)
+    rows, keys = (torch.arange(count, device=own.device) for count in own.shape[-2:])
+    rows = rows[:, None] + at.first
+    if value.part == "mask":
+        return do.allows(value, rows, keys, own)
     mask = torch.ones_like(own, dtype=torch.bool) if at.mask is None else at.mask.expand_as(own)
+    new, visible, named = own[..., heads, :, :], mask[..., heads, :, :], getattr(value, "rows", None)
+    acting = rows >= 0 if named is None else torch.isin(rows, rows.new_tensor(named))
+    match value:
+        case do.Patch():
+            new = _patched(value, new, at.first, material)
+        case do.Temperature():
+            new = new / value.temperature
+        case do.Unscaled():
+            added = 0.0 if at.bias is None else at.bias[..., heads, :, :]
+            new = (new - added) * math.sqrt(config.d_head) + added
+        case do.SetRow() if 0 <= (row := value.query - at.first) < new.shape[-2]:
+            new[..., row, :] = _shared(value, new[..., row, :], visible[..., row, :])
+        case do.Scale():
+            new = new * value.factor
+        case do.Ablate(by="zero" | "mean"):
+            new = torch.zeros_like(new) if material is None else material[:, None].to(new).expand_as(new)
+        case do.Ablate(by=by):
+            sees = {"uniform": visible, "previous": keys == rows - 1, "first": keys == 0}[by] & visible
+            new = (sees / sees.sum(-1, keepdim=True).clamp_min(1)).to(own.dtype)
+            acting = acting & sees.any(-1, keepdim=True)
     changed = own.clone()
-    for i, head in enumerate(heads):
-        part, visible = own[..., head, :, :], mask[..., head, :, :]
-        match value:
-            case do.Patch():
-                part = _patched(value, part, at.first, change.material)
-            case do.Temperature():
-                part = part / value.temperature
-            case do.Unscaled():
-                added = 0.0 if at.bias is None else at.bias[..., head, :, :]
-                part = (part - added) * math.sqrt(config.d_head) + added
-            case do.SetRow() if 0 <= (row := value.query - at.first) < part.shape[-2]:
-                part = part.clone()
-                part[..., row, :] = _shared(value, part[..., row, :], visible[..., row, :])
-            case do.Ablate() | do.Scale():
-                mean = None if change.material is None else change.material[i]
-                part = _replaced(value, part, visible, at.first, mean)
-        changed[..., head, :, :] = part
+    changed[..., heads, :, :] = new.where(acting, own[..., heads, :, :])
     return changed
 
 
-def _places(like: Tensor, first: int) -> tuple[Tensor, Tensor]:
-    """(queries, 1) and (keys,) positions of cells (…, queries, keys); the queries from ``first`` on."""
-    queries, keys = (torch.arange(count, device=like.device) for count in like.shape[-2:])
-    return queries[:, None] + first, keys
-
-
-def _replaced(
-    value: do.Ablate | do.Scale, own: Tensor, visible: Tensor, first: int, mean: Tensor | None
-) -> Tensor:
-    """Some rows of a head's weights (…, queries, keys) or output (…, queries, d_head) after a change."""
-    rows, keys = _places(own, first)
-    acting = rows >= 0 if value.rows is None else torch.isin(rows, rows.new_tensor(value.rows))
-    if isinstance(value, do.Scale):
-        new = own * value.factor
-    elif value.part == "heads":
-        new = torch.zeros_like(own) if mean is None else mean.to(own).expand_as(own)
-    else:
-        looked_at = {"uniform": visible, "previous": keys == rows - 1, "first": keys == 0}[value.by] & visible
-        new = (looked_at / looked_at.sum(-1, keepdim=True).clamp_min(1)).to(own.dtype)
-        acting = acting & new.gt(0).any(-1, keepdim=True)
-    return new.where(acting, own)
-
-
-def _shared(value: do.SetRow, own: Tensor, visible: Tensor) -> Tensor:
-    """A row (…, keys): what is given, and the rest shared by the other visible keys."""
+def _shared(value: do.Intervention, own: Tensor, visible: Tensor) -> Tensor:
+    """A row (…, heads, keys): what is given, and the rest shared by the other visible keys."""
     keys, weights = map(list, zip(*value.given, strict=True))
     given, others = torch.zeros_like(own, dtype=torch.double), visible.clone()
     given[..., keys] = given.new_tensor(weights)
@@ -138,7 +105,7 @@ def _shared(value: do.SetRow, own: Tensor, visible: Tensor) -> Tensor:
     return (given + rest * (left / total.clamp_min(1e-30))).to(own.dtype)
 
 
-def _patched(value: do.Patch, own: Tensor, first: int, material: Tensor | None) -> Tensor:
+def _patched(value: do.Intervention, own: Tensor, first: int, material: Tensor | None) -> Tensor:
     """A place (…, positions, width) with what another run held there; ``first`` is its first position."""
     assert material is not None
     to = [here - first for here, _ in value.pairs(len(material))]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TypeVar
 
 from transformer import interventions as do
 from transformer.config import ModelConfig, Side
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ def _lacks(change: do.Intervention, shape: RunShape) -> str:
     counts = {"step": shape.target, "typed": shape.typed, "source token": shape.source}
     counts["head"] = config.n_heads
     kind, side, name = (getattr(change, each, None) for each in ("kind", "side", "sublayer"))
-    if kind is not None:
+    if kind is not None and not isinstance(change, do.Patch):
         if (site := config.sites.get(kind)) is None:
             return f"This model has no {do.SITES[kind]}."
         counts |= {"query": lengths[site.query_side], "key": lengths[site.key_side], "layer": site.n_layers}
@@ -64,7 +61,7 @@ def _lacks(change: do.Intervention, shape: RunShape) -> str:
             return f"A layer of the {side} has no {do.PARTS[name]}."
         counts |= {"position": lengths[side], "layer": stack.n_layers}
         where = f"the {side}"
-    for noun, at in (found for _, scalar, value in change.values() for found in scalar.indices(value)):
+    for noun, at in (found for _, field, value in change.values() for found in field.indices(value)):
         if at >= (count := counts.get(noun, inf)):
             most = "at most " * (shape.forced is None and noun in ("step", "query", "key", "position"))
             noun = "source token" if noun == "typed" else noun
@@ -98,7 +95,7 @@ def _refusal(change: do.Intervention, changes: Sequence[do.Intervention], shape:
             change.allow + change.forbid
         ):
             return f"Queries and keys of {do.SITES[kind]} belong to two sentences: name cells, or all."
-        case do.Mask(kind=kind) if decoding and sites[kind].causal and change.lifts:
+        case do.Mask(kind=kind) if decoding and sites[kind].causal and do.lifts(change):
             return "While decoding, later tokens do not exist yet; lift the mask over a given translation."
         case do.NoPositions(side) if config.positions == "none":
             return f"This model has no positions in the {side} that could be left out."
@@ -108,28 +105,13 @@ def _refusal(change: do.Intervention, changes: Sequence[do.Intervention], shape:
             return f"This model has no norm in the {side}."
         case do.DropNorm(side, None) if config.norm != "pre":
             return f"The {side} of this model ends without a norm of its own (post-norm)."
-        case do.Patch(name):
+        case do.Patch(place):
             from transformer.hooks import hook_names  # needs PyTorch, as the run does
 
-            place = do.placed(name)
-            if place["hook"] not in hook_names(config) or int(place["head"] or 0) >= config.n_heads:
-                return f"This model has no {do.counted(name)}, counted from 1."
-            if place["side"] == "decoder" and change.target is None:
+            if change.hook not in hook_names(config) or max(change.head, default=0) >= config.n_heads:
+                return f"This model has no {do.counted(place)}, counted from 1."
+            if change.side == "decoder" and change.target is None:
                 return "A patch into the decoder needs the output of the other run; give one."
-            if change.positions is None and shape.exact(place["side"]) is None:
+            if change.positions is None and shape.exact(change.side) is None:
                 return "While decoding, the output has no length yet; name positions, or patch a forced pass."
     return ""
-
-
-def edited(
-    typed: Sequence[T],  # the tokens of the source as typed, ``</s>`` included
-    changes: Sequence[do.Intervention],  # all changes
-    names: Mapping[do.EditSource, T],  # the tokens of ``EditSource``
-) -> tuple[T, ...]:
-    """The source as the model reads it; InterventionError if no token is left."""
-    new = {change.position: names[change] for change in changes if isinstance(change, do.EditSource)}
-    dropped = {change.position for change in changes if isinstance(change, do.DropSource)}
-    source = tuple(new.get(at, token) for at, token in enumerate(typed) if at not in dropped)
-    if not source:
-        raise do.InterventionError("No source token is left; keep one.")
-    return source

@@ -42,7 +42,12 @@ def whole(low: int, high: int | None = None, most: float = math.inf) -> Kind:
     """A whole number from ``low`` to ``high``; a bound that goes without saying is ``most``."""
     said = f"a whole number from {low:,}" + ("" if high is None else f" to {high:,}")
     top = most if high is None else high
-    return _of(said, int, lambda x: low <= x <= top)
+    return Kind(said, lambda x: is_whole(x, low, top))
+
+
+def is_whole(value: object, low: float, high: float) -> bool:
+    """Whether a value is a whole number in a range; true and false are no numbers."""
+    return not isinstance(value, bool) and isinstance(value, Integral) and low <= int(value) <= high
 
 
 def number(low: float, high: float) -> Kind:

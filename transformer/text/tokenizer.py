@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import sentencepiece
 
 from transformer.text import typed
-from transformer.text.brief import Brief
 from transformer.text.kinds import listed
 from transformer.text.typed import PLAIN, CleanText
 from transformer.text.words import EOS, NO_PIECE, SPACE, UNK, Group, in_bytes, unknown_piece
@@ -139,7 +138,7 @@ class Pieces:
         )
 
 
-class Vocabulary(Brief):
+class Vocabulary:
     """A translator's tokenizer. Source and target may have separate pieces."""
 
     def __init__(

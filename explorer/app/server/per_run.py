@@ -30,9 +30,9 @@ from transformer import Translation, Translator
 from transformer.batches import run_batch
 from transformer.config import AttentionKind, Head, PlacedHead
 from transformer.decoding import SearchRules
+from transformer.hooks import Capture
 from transformer.interventions import Intervention
 from transformer.sampling import Draws, draw
-from transformer.trace import Capture
 from transformer.training.history import History, read_history
 from transformer.translator import retrace
 

@@ -18,9 +18,9 @@ from explorer.lenses.heads.trials import Trials
 from explorer.lenses.words.gold_links import CrossAlignments
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
+from transformer.hooks import Capture
 from transformer.run import Translation
 from transformer.text.pairs import DataError
-from transformer.trace import Capture
 from transformer.translator import InputError, Translator
 from transformer.view import HeadLabels
 

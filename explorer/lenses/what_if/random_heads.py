@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from transformer.config import ModelConfig
-from transformer.interventions import Intervention, InterventionError, Patch, placed
+from transformer.interventions import Intervention, InterventionError, Patch
 from transformer.text.kinds import at_least
 from transformer.translator import Translator
 
@@ -108,11 +108,12 @@ def same_change_elsewhere(
     return tuple(_moved(change, heads) for heads in _drawn(free, len(own), count, seed)), ways <= count
 
 
-def _moved(change: Intervention, heads: tuple[int, ...]) -> Intervention:
+def _moved(change: Any, heads: tuple[int, ...]) -> Intervention:
     moved: dict[str, Any] = {"head": heads}
     if isinstance(change, Patch):
-        moved = {"place": f"{placed(change.place)['hook']}.{heads[0]}"}
-    return type(change)(**{**vars(change), **moved})
+        moved = {"place": f"{change.hook}.{heads[0]}"}
+    other: Intervention = replace(change, **moved)
+    return other
 
 
 def _drawn(free: Sequence[int], size: int, count: int, seed: int) -> Iterator[tuple[int, ...]]:

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from explorer.lenses.words.groups import reading_groups
-from transformer.audit import OUTPUT_LIMIT, audit, audit_entered
+from transformer.audit import OUTPUT_LIMIT, PLACES_UNMADE, audit, audit_entered
 from transformer.config import Place
 from transformer.encodings import BiasRule, PositionalEncoding
-from transformer.hooks import At, Hooks
+from transformer.hooks import At, Capture, Hooks
 from transformer.run import Translation
 from transformer.text.words import Group, is_punctuation, is_special
-from transformer.trace import AttentionTrace, Capture, TokenTrace, trace_of
+from transformer.trace import AttentionTrace, TokenTrace, trace_of
 from transformer.translator import InputError, Translator
-from transformer.view import PLACES_UNMADE, AuditReport
+from transformer.view import AuditReport
 
 
 class OffsetEncoding(PositionalEncoding):

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from explorer.lenses.what_if.difference import Pair, align_tokens
 from transformer.config import AttentionKind, Side
 from transformer.run import DecodeStep, Translation
-from transformer.text.brief import Brief
 
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -66,7 +65,7 @@ class Common(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RunDifference(Brief):
+class RunDifference:
     """A changed run beside its base."""
 
     base: Translation  # the run that it is compared with

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
+import numpy as np
 import pytest
 from changes import EVERY
 from hypothesis import given
@@ -57,6 +58,7 @@ def test_a_usual_change_is_a_plain_part_of_an_address():
     [
         (do.ablate("encoder", 0, [3, 1, 1]), do.ablate("encoder", layer=0, head=(1, 3), by="zero")),
         (do.ablate("cross", 1, 5), do.ablate("cross", 1, [5])),
+        (do.scale("cross", np.int64(1), np.arange(2), 1), do.scale("cross", 1, [0, 1], np.float32(1))),
         (do.set_row("cross", 0, 0, 1, [0.1, 0.7]), do.set_row("cross", 0, 0, 1, {1: 0.7, 0: 0.1})),
         (
             do.patch(do.encoder_output(), do.run("a"), [2, 0]),
@@ -67,6 +69,7 @@ def test_a_usual_change_is_a_plain_part_of_an_address():
 )
 def test_what_people_type_is_one_value(one, other):
     assert one == other
+    assert survive((one,))
 
 
 def test_a_place_of_the_decoder_or_a_changed_run_needs_the_other_run_s_output():

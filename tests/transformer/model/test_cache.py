@@ -7,8 +7,8 @@ from random_models import random_ids, random_model
 from transformer.attention import Cache, LayerCache
 from transformer.audit import audit_layer
 from transformer.encodings import REGISTRY, BiasRule, PositionalEncoding
-from transformer.hooks import Hooks
-from transformer.trace import Capture, trace_of
+from transformer.hooks import Capture, Hooks
+from transformer.trace import trace_of
 
 
 def pair(length, batch=2, seed=0):

@@ -11,6 +11,7 @@ from random_models import random_config, random_ids, random_model, random_recurr
 from torch.nn import functional as F
 
 from transformer import AttentionKind, Hooks
+from transformer import interventions as do
 from transformer.config import LanguageModelConfig
 from transformer.hooks import function_edits, hook_names
 
@@ -215,7 +216,15 @@ def test_weights_that_do_not_sum_to_one_turn_the_audit_red(translator):
     assert not hooked.attention.audit().passed
 
 
-@pytest.mark.parametrize("result", [lambda values: values[..., 1:], lambda values: values[0], lambda _: None])
+WRONG = [
+    lambda values: values[..., 1:],
+    lambda values: values[0],
+    lambda _: None,
+    lambda values: values * torch.nan,
+]
+
+
+@pytest.mark.parametrize("result", WRONG)
 def test_a_wrong_result_of_a_hook_is_one_sentence(translator, result):
     name = "encoder.0.self_attention.weights"
     with pytest.raises(ValueError, match=rf"^The hook at {name} returned [^\n]+\.$"):
@@ -252,6 +261,16 @@ def test_the_last_layer_of_a_kind_has_places_and_the_next_has_none(kind):
     names = hook_names(config)
     assert f"{site.sublayer(site.n_layers - 1).path}.query" in names
     assert f"{site.sublayer(site.n_layers).path}.query" not in names
+
+
+@pytest.mark.parametrize("beam_size", [2, 3])
+def test_a_hook_that_bars_what_a_change_chooses_leaves_nothing_to_write(translator, beam_size):
+    def barred(logits, first):
+        return logits.index_fill(-1, torch.tensor([50]), -torch.inf)
+
+    options = {"beam_size": beam_size, "hooks": {"logits": barred}, "interventions": [do.choose(1, 50)]}
+    with pytest.raises(ValueError, match=r"^Nothing can be written at step 2: .+\.$"):
+        translator.translate(TEXT, **options)
 
 
 def test_a_hook_moves_where_local_attention_looks():

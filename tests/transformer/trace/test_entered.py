@@ -15,12 +15,11 @@ from random_models import random_language_model, random_model, random_recurrent
 
 from explorer.lenses.what_if.rearranged import encode_moved
 from transformer import load_trace, load_translator, save_trace
-from transformer.audit import POSITIONS_UNMADE
+from transformer.audit import LABELS_UNMADE, POSITIONS_UNMADE
 from transformer.encodings import REGISTRY
 from transformer.run import Translation
 from transformer.trace import EmbeddingTrace
 from transformer.translator import Translator, retrace
-from transformer.view import LABELS_UNMADE
 
 TEXT, OTHER = "one two three four five", "five four three two one"
 NETWORKS = [*REGISTRY, "post", "recurrent", "language", "marian", "bfloat16"]
@@ -122,6 +121,7 @@ def test_the_trace_of_another_sentence_fails(translator: Translator, english: Tr
     assert failed(replace(english, attention=other.attention)) == {"labels", "text"}
     assert failed(replace(english, source_text=OTHER)) == {"text"}
     assert failed(replace(english, text="one two four three")) == {"text"}
+    assert failed(replace(english, steps=())) == failed(replace(english, steps=english.steps[1:])) == {"text"}
 
 
 @pytest.mark.parametrize("options", [{}, {"beam_size": 3}])

@@ -112,7 +112,7 @@ def test_what_did_not_act_is_caught_if_the_trace_says_it(translator, name):
 
 
 def layer_of(name: str) -> tuple[str, int]:
-    return INSIDE[name].site
+    return INSIDE[name].kind, INSIDE[name].layer
 
 
 def mutated(trace: AttentionTrace, place: tuple[str, int], **parts: torch.Tensor | None) -> AttentionTrace:

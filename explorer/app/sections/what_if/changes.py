@@ -12,6 +12,7 @@ from explorer.app.controls import pickers, plain
 from explorer.app.server.opened import Opened
 from explorer.app.shell import changed
 from explorer.app.views.what_if.forms import fields
+from transformer import interventions as do
 from transformer.config import AttentionKind
 from transformer.interventions import Intervention, Mask
 
@@ -33,7 +34,7 @@ def tell(now: State, opened: Opened | None, _holds: changed.Holds) -> None:
 
 def lifts(change: Intervention) -> bool:
     """Whether a change lets the decoder see later tokens, which needs a given translation."""
-    return isinstance(change, Mask) and change.kind is AttentionKind.DECODER and change.lifts
+    return isinstance(change, Mask) and change.kind is AttentionKind.DECODER and do.lifts(change)
 
 
 def target_for(opened: Opened, change: Intervention) -> str | None:

@@ -7,7 +7,7 @@ from random_models import random_translator
 
 from explorer.lenses.circuits.sinks import OUTLIER, sink
 from transformer.config import AttentionKind
-from transformer.trace import Capture
+from transformer.hooks import Capture
 
 TEXTS = ("one two three four", "two one")
 

@@ -11,7 +11,7 @@ from random_models import random_translator
 from explorer.lenses.heads.survey import Line, Surveyor
 from explorer.lenses.measures.alti import alti
 from transformer.config import AttentionKind
-from transformer.trace import Capture
+from transformer.hooks import Capture
 
 LINES = [Line("one two three four", "eins zwei drei vier"), Line("two one four", "zwei drei eins")]
 SWAPPED = ["three two one four", "four one two"], ["drei zwei eins vier", "eins drei zwei"]

@@ -18,8 +18,8 @@ from transformer.beam import beam_search
 from transformer.config import ENCODINGS, AttentionKind
 from transformer.decoding import DecodingState, decode, finish
 from transformer.encodings import REGISTRY
-from transformer.hooks import Hooks
-from transformer.trace import Capture, trace_of
+from transformer.hooks import Capture, Hooks
+from transformer.trace import trace_of
 from transformer.translator import retrace
 from transformer.view import Window
 

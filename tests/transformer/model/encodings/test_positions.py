@@ -17,9 +17,9 @@ from transformer.encodings import (
     shift_matrix,
     sinusoidal_table,
 )
-from transformer.hooks import Hooks
+from transformer.hooks import Capture, Hooks
 from transformer.model import Transformer
-from transformer.trace import Capture, trace_of
+from transformer.trace import trace_of
 
 EACH = pytest.mark.parametrize("name", REGISTRY)
 

@@ -17,7 +17,6 @@ from transformer import Translator
 from transformer import interventions as do
 from transformer.config import Side, SublayerName
 from transformer.interventions import PARTS, Intervention
-from transformer.interventions.codec import fields_of
 from transformer.run import Translation
 
 EVERY = -1
@@ -45,15 +44,16 @@ class Sort:
     choose: Callable[[Opened], Intervention | None]
 
 
-def form(sort: type[Intervention]) -> Callable[[Opened], Intervention]:
+def form(sort: Any) -> Callable[[Opened], Intervention]:
     """Asks for every field of a change that has a control in `CONTROLS`; the others keep their default."""
 
     def choose(opened: Opened) -> Intervention:
         given: Given = {}
-        for name in fields_of(sort):
+        for name in sort.fields:
             if name in CONTROLS:
                 given[name] = CONTROLS[name](opened, given)
-        return sort(**given)
+        change: Intervention = sort(**given)
+        return change
 
     return choose
 

@@ -15,7 +15,7 @@ from explorer.app.views.what_if.forms.fields import Sort
 from explorer.figures.base import labels
 from explorer.lenses.what_if.difference import align_tokens
 from transformer import interventions as do
-from transformer.interventions import InterventionError, placed
+from transformer.interventions import InterventionError
 from transformer.run import Translation
 from transformer.text.typed import clean
 
@@ -57,7 +57,7 @@ def _positions(here: Translation, there: Translation, place: str) -> list[tuple[
         InterventionError: no position of one sentence belongs to one of the other.
     """
     tokens = [
-        run.source_tokens if placed(place)["side"] == "encoder" else run.decoder_input_tokens
+        run.source_tokens if place.startswith("encoder") else run.decoder_input_tokens
         for run in (here, there)
     ]
     pairs = [(a, b) for a, b in align_tokens(*tokens) if a is not None and b is not None]
