@@ -7,9 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.decoding import AnyModel, Hypothesis, finish, numbers
@@ -132,16 +130,6 @@ def forced_log_probs(
     texts = [("", each) if isinstance(each, str) else (each.source, each.target) for each in pairs]
     wanted = [Request(model, source, model.output(target, source)) for source, target in texts]
     return in_batches(model, wanted, scored, CPU_WIDTH if model.device.type == "cpu" else 1)
-
-
-def perplexity(log_probs: NDArray[np.float64], units: Sequence[int]) -> float:
-    """Perplexity of sentences: ln p of each, its end included, and its words or pieces without the end.
-
-    Per word it is exp(−Σ ln p(sentence) / (words + sentences)), since each end is predicted, too: so models
-    with different pieces can be compared. p(sentence) is that of the one way in which the vocabulary splits
-    it; the other ways would add to it, so the figure is an upper bound.
-    """
-    return float(np.exp(-log_probs.sum() / (sum(units) + len(units))))
 
 
 @torch.inference_mode()

@@ -147,15 +147,18 @@ class Request:
         """How an output is searched for, which begins with a prompt, and how long it may be."""
         rules, longest, most = self.rules, self.config.max_positions, options.get("max_length")
         self.sample, self.tree = options.get("sample"), options.get("tree", False)
-        size, usual = options.get("beam_size"), rules.beam_size if self.sample is None else 1
-        self.beam_size = _whole("beam_size", usual if size is None else size, 1, 64)
+        usual = rules.beam_size if self.sample is None else 1
+        size = usual if options.get("beam_size") is None else options["beam_size"]
+        if most is None:
+            most = min(rules.max_length or int(1.5 * source) + 10, longest) if source else LENGTH
+        least = 1 if source else len(prompt) + 1
+        for name, value, low, high in (("beam_size", size, 1, 64), ("max_length", most, least, longest)):
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or not low <= value <= high:
+                must = f"it must be a whole number from {low:,} to {high:,}"
+                raise ValueError(f"{name} is {value!r:.80}; {must}.")
+        self.beam_size, self.limit = int(size), int(most)  # type: ignore[arg-type]
         if self.sample is not None and (self.beam_size != 1 or self.tree):
             raise ValueError("Sampling follows one hypothesis and builds no tree; use it with beam_size=1.")
-        if most is None and source:
-            self.limit = min(rules.max_length or int(1.5 * source) + 10, longest)
-        else:
-            least, most = 1 if source else len(prompt) + 1, LENGTH if most is None else most
-            self.limit = _whole("max_length", most, least, longest)
         penalties = options.get("length_penalty"), options.get("length_offset")
         if penalties != (None, None):
             rules = rules.with_penalty(*penalties)
@@ -274,10 +277,8 @@ class Request:
         """The finished run with its trace, whose first audit asks for that other pass."""
         config, named, start = self.config, self.named, self.config.bos_id
         ids, target = tuple(step.token_id for step in steps), tuple(step.token for step in steps)
-        log_probs, text = (
-            tuple(step.log_prob for step in steps),
-            self.reader.tokenizer.target.decode(ids).strip(),
-        )
+        log_probs = tuple(step.log_prob for step in steps)
+        text: str = self.reader.tokenizer.target.decode(ids).strip()
         read, trace = (*named([start]), *target[:-1]), None
         other_pass = again or cache(lambda: _of_tokens(self._passed(ids)[0], ids))
 
@@ -378,13 +379,6 @@ def begin(
         rows = pad([each.source_ids for each in requests], first.config.pad_id)
         source = rows.to(first.model.embedding.weight.device)
     return DecodingState(first.model, source, hooks, steps), hooks
-
-
-def _whole(name: str, value: int, low: int, high: int) -> int:
-    """The value; ValueError if it is not a whole number in a range."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not low <= value <= high:
-        raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {low:,} to {high:,}.")
-    return int(value)
 
 
 def _of_tokens(distribution: Tensor, ids: Sequence[int]) -> tuple[float, ...]:

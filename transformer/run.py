@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING
 
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.interventions import Intervention
-from transformer.view import (
-    Array,
-    AuditReport,
-    BoolArray,
-    Check,
-    HeadLabels,
-    HeadMap,
-    HeadView,
-    Window,
-)
+from transformer.view import Array, AuditReport, BoolArray, Check, HeadLabels, HeadMap, HeadView, Window
 
 if TYPE_CHECKING:  # a run is also read from a file, without PyTorch
     from torch import Tensor

@@ -67,14 +67,10 @@ class LayerTrace:
         """(heads, queries, keys)."""
         return self.query.shape[0], self.query.shape[1], self.key.shape[1]
 
-    def window(self) -> Window:
-        """The whole map."""
-        return Window(0, self.shape[1], 0, self.shape[2])
-
     def mask(self, window: Window | None = None) -> Tensor:
         """(queries, keys) bool, True = may attend; with the cells that interventions allow or forbid."""
-        window = window or self.window()
-        return self._mask(window.queries)[:, window.keys]
+        mask = self._mask(slice(0, self.shape[1]) if window is None else window.queries)
+        return mask if window is None else mask[:, window.keys]
 
     def _mask(self, rows: slice) -> Tensor:
         if self.used_mask is not None:
@@ -284,20 +280,6 @@ class AttentionTrace:
         record = self.layer(kind, layer, head)
         mask = record.mask(window).numpy()
         return mask if head is not None else np.broadcast_to(mask, (record.shape[0], *mask.shape))
-
-    def contributions(self, kind: Kind, layer: int, head: int, window: Window | None = None) -> Array | None:
-        """(queries, keys) ‖w_ij · v_j W_O^h‖: each key's share in the update (Kobayashi et al. 2020).
-
-        None if the trace lacks the norms, which come only with a file that was saved together with its model,
-        or if the head's output was changed after it was computed.
-        """
-        record = self.layer(kind, layer, head)
-        own = record.own_output
-        if record.value_norms is None or (own is not None and not own[head].equal(record.output[head])):
-            return None
-        keys = (window or record.window()).keys
-        contributions: Array = (record.weights(head, window) * record.value_norms[head, keys]).numpy()
-        return contributions
 
     def labels(self, kind: Kind) -> HeadLabels | None:
         """The tokens along the maps of a kind, as they were read and written; None if they are not known."""

@@ -91,19 +91,6 @@ class AuditReport:
         """Whether there was at least one check and all passed."""
         return bool(self.checks) and all(check.passed for check in self.checks)
 
-    @property
-    def row_sum_error(self) -> float:
-        """Largest distance of a row sum from 1 (from 0 for a row that sees no key)."""
-        return self._worst("row sums")
-
-    @property
-    def output_error(self) -> float:
-        """Largest difference between recomputed and used output, as a share of max |value|."""
-        return self._worst("outputs")
-
-    def _worst(self, name: str) -> float:
-        return max((check.value for check in self.checks if check.name == name), default=float("nan"))
-
 
 @dataclass(frozen=True)
 class Window:

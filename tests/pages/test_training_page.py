@@ -13,11 +13,11 @@ from app_pages import charts, run, words
 
 from explorer.app.server import models
 from explorer.app.views.training.history import table
+from explorer.lenses.targets.history import read_history, write_history
+from explorer.lenses.targets.stated import stated_options
 from transformer.config import TransformerConfig
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
-from transformer.training.history import read_history, write_history
-from transformer.training.presets import stated_options
 from transformer.translator import Translator
 
 PAGE = "pages/training.py"

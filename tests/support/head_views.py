@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from transformer import Window
+from transformer.view import Check
 
 
 @dataclass(frozen=True)
@@ -14,8 +15,7 @@ class Audit:
     """A passed or failed audit."""
 
     passed: bool = True
-    row_sum_error: float = 1e-7
-    output_error: float = 2e-6
+    checks: tuple[Check, ...] = (Check("row sums", 1e-7, 1e-5), Check("outputs", 2e-6, 1e-4))
     imported: bool = False
     changes: tuple[str, ...] = ()
     placed: bool = True

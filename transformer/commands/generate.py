@@ -15,6 +15,7 @@ from transformer.requests import LENGTH
 from transformer.sampling import Sampling
 from transformer.storage.files import write_json
 from transformer.text.pairs import DataError, filled_lines
+from transformer.training import quality
 
 
 def generate(
@@ -58,7 +59,7 @@ def perplexity(
     for path, lines in texts.items():
         log_probs = np.array([sum(each) for each in batches.forced_log_probs(generator, lines)])
         words, pieces = [len(text.split()) for text in lines], [len(generator.ids(text)) for text in lines]
-        per_word, per_piece = (batches.perplexity(log_probs, units) for units in (words, pieces))
+        per_word, per_piece = (quality.perplexity(log_probs, units) for units in (words, pieces))
         values: Json = {"texts": len(lines), "words": sum(words), "pieces": sum(pieces)}
         values |= {"per_word": per_word, "per_piece": per_piece}
         text = (

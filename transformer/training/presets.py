@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from transformer.config import ENCODINGS, Score
-from transformer.training.options import TrainingOptions
-from transformer.training.toys import LENGTH, LENGTHS, TOYS
 
 
 @dataclass(frozen=True)
@@ -79,45 +76,8 @@ PRESETS: dict[str, Preset] = {
         {**_PAPER, "steps": 300_000, "weight_decay": 0.0},
     ),
 }
-_CODE = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_COMMAND = re.compile(r"\btransformer\s+train\b")
-_FLAG = re.compile(r"--([a-z][a-z-]*)[ =]+(?!--)([^\s\"'\\]+)")
 
 
 def preset_name(name: str | None, toy: str | None) -> str:
     """The preset of a command that may leave it out, or name a toy task instead."""
     return name or ("toy" if toy else "en-de")
-
-
-def stated_options(card: str) -> TrainingOptions | None:
-    """The options of the last training command in a card's blocks of code; None without a readable one.
-
-    If a flag occurs several times, as it does if a run was resumed, the last value counts.
-    """
-    if (flags := _flags(card)) is None:
-        return None
-    preset = PRESETS.get(preset_name(flags.get("preset"), flags.get("toy")))
-    options = dict(preset.options) if preset else {}
-    try:
-        for each in fields(TrainingOptions):
-            kind: type = type(each.default)
-            if text := flags.get(each.name.replace("_", "-")):
-                options[each.name] = kind(text)
-        return TrainingOptions(**options)
-    except ValueError:
-        return None
-
-
-def stated_task(card: str) -> tuple[str, int] | None:
-    """The toy task that a card's training command names, and the most letters of a sequence, or None."""
-    flags = _flags(card) or {}
-    length = flags.get("toy-length", str(LENGTH))
-    if flags.get("toy") not in TOYS or not length.isdecimal() or not LENGTHS[0] <= int(length) <= LENGTHS[1]:
-        return None
-    return flags["toy"], int(length)
-
-
-def _flags(card: str) -> dict[str, str] | None:
-    """The flags of the training commands in a card's blocks of code; None if there is no such command."""
-    code = [block for block in _CODE.findall(card) if _COMMAND.search(block)]
-    return dict(_FLAG.findall("\n".join(code))) if code else None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from transformer.decoding import DecodingState, OverflowedError, decode, finish
 from transformer.model import EncoderDecoder
@@ -68,3 +70,13 @@ class GreedyBleu:
             for row, hypothesis in zip(rows, done, strict=True):
                 outputs[row] = self._tokenizer.decode(hypothesis.token_ids)
         return outputs
+
+
+def perplexity(log_probs: NDArray[np.float64], units: Sequence[int]) -> float:
+    """Perplexity of sentences: ln p of each, its end included, and its words or pieces without the end.
+
+    Per word it is exp(−Σ ln p(sentence) / (words + sentences)), since each end is predicted, too: so models
+    with different pieces can be compared. p(sentence) is that of the one way in which the vocabulary splits
+    it; the other ways would add to it, so the figure is an upper bound.
+    """
+    return float(np.exp(-log_probs.sum() / (sum(units) + len(units))))

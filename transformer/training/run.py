@@ -25,7 +25,7 @@ from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import UNFINISHED, CheckpointError, claimed, write_atomically
 from transformer.storage.tensors import serialize_tensors
 from transformer.text.tokenizer import Tokenizer
-from transformer.training.history import log_line
+from transformer.training.log import log_line
 from transformer.training.trainer import Trainer, TrainingStep
 
 STATE_FILE = "training.safetensors"

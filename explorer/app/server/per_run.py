@@ -20,6 +20,7 @@ from explorer.lenses.heads.statistics import sentence_totals
 from explorer.lenses.inside.inside import InsideHead, look_inside
 from explorer.lenses.measures.stream import Tell
 from explorer.lenses.targets.filters import FilteredStep, filtered_steps
+from explorer.lenses.targets.history import History, read_history
 from explorer.lenses.targets.lesson import TrainingView
 from explorer.lenses.targets.lesson import lesson as shown_lesson
 from explorer.lenses.targets.smoothing import SmoothedPosition
@@ -33,7 +34,6 @@ from transformer.decoding import SearchRules
 from transformer.hooks import Capture
 from transformer.interventions import Intervention
 from transformer.sampling import Draws, draw
-from transformer.training.history import History, read_history
 from transformer.translator import retrace
 
 LONGEST_IN_BATCH = 128

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,9 +33,7 @@ class AuditLike(Protocol):
     @property
     def placed(self) -> bool: ...
     @property
-    def row_sum_error(self) -> float: ...
-    @property
-    def output_error(self) -> float: ...
+    def checks(self) -> Sequence[Any]: ...  # each with a name, the worst value and a limit
     @property
     def told(self) -> tuple[str, ...]: ...
     @property
@@ -244,12 +242,18 @@ def badge(
 
 def _errors(audit: AuditLike) -> str:
     """The largest errors, if attention was recomputed."""
-    if audit.row_sum_error != audit.row_sum_error:
+    rows, outputs = (_worst(audit, name) for name in ("row sums", "outputs"))
+    if rows is None or outputs is None:
         return ""
     return (
-        f"Largest row-sum error {labels.scientific(audit.row_sum_error)}; "
-        f"largest difference between recomputed and used output {labels.scientific(audit.output_error)}."
+        f"Largest row-sum error {labels.scientific(rows)}; "
+        f"largest difference between recomputed and used output {labels.scientific(outputs)}."
     )
+
+
+def _worst(audit: AuditLike, name: str) -> float | None:
+    """The worst value of a check; None if it was not made."""
+    return max((float(check.value) for check in audit.checks if check.name == name), default=None)
 
 
 def _unmade(audit: AuditLike) -> str:
@@ -281,7 +285,7 @@ def _basis(audit: AuditLike) -> str:
             "Its log-probabilities, the norms of its values, its type of numbers, and its model's name and "
             "hash are as recorded."
         )
-    if audit.row_sum_error != audit.row_sum_error:
+    if _worst(audit, "row sums") is None:
         return ""
     placed = " A second pass found every layer, head and step in its place." * audit.placed
     return f"Recomputed from what the model recorded.{placed}"

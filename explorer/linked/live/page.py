@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import transformer
+from explorer.lenses.targets.stated import stated_task
 from explorer.linked.live.typing_tables import typing_tables
 from explorer.linked.living import scripts
 from explorer.linked.living.known import Known
@@ -26,7 +27,6 @@ from transformer.decoding import FREE
 from transformer.storage.description import EXAMPLES_FILE, read_card, read_header
 from transformer.storage.files import CheckpointError
 from transformer.text.tokenizer import Tokenizer
-from transformer.training.presets import stated_task
 from transformer.training.toys import toy_data
 
 WEIGHTS, PIECES = "model.safetensors", "tokenizer.model"

@@ -15,10 +15,10 @@ import torch
 from programs import main
 from waiting import until
 
+from explorer.lenses.targets.stated import stated_options
 from transformer import Translator, load_translator
 from transformer.config import AttentionKind
 from transformer.storage.description import WEIGHTS_FILE
-from transformer.training.presets import stated_options
 from transformer.training.run import LOG_FILE, STATE_FILE
 from transformer.training.toys import LENGTH, toy_data
 from transformer.training.trainer import Trainer

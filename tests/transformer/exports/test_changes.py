@@ -103,13 +103,6 @@ def test_a_file_whose_changes_contradict_its_arrays_is_refused_in_one_sentence(t
         load_trace(rewritten(file_of(run), change))
 
 
-def test_key_shares_are_not_told_of_a_head_whose_output_was_replaced(translator):
-    run = translator.translate(TEXT, max_length=4, interventions=[do.ablate("cross", 0, 1)])
-    opened = load_trace(file_of(run, translator.model)).attention
-    assert opened.contributions("cross", 0, 1) is None
-    assert opened.contributions("cross", 0, 0) is not None
-
-
 @pytest.mark.parametrize(
     ("name", "change", "check"),
     [

@@ -76,13 +76,16 @@ def test_known_cells_survive_the_file(solved, tmp_path):
 
 def test_a_file_keeps_what_each_key_contributes_through_the_output_projection(translator, saved):
     original, opened = translator.translate("one two three", beam_size=2), load_trace(saved)
-    assert original.attention.contributions("cross", 1, 2) is None
+    assert original.attention.layer("cross", 1).value_norms is None
     projection = translator.model.decoder.layers[1].cross_attention.out_proj.weight.detach().numpy()
     view = original.head("cross", 1, 2)
     d_head = view.value.shape[1]
     vectors = view.weights[..., None] * (view.value @ projection[:, 2 * d_head : 3 * d_head].T)
     np.testing.assert_allclose(
-        opened.attention.contributions("cross", 1, 2), np.linalg.norm(vectors, axis=-1), rtol=1e-4, atol=1e-6
+        view.weights * opened.attention.layer("cross", 1).value_norms[2].numpy(),
+        np.linalg.norm(vectors, axis=-1),
+        rtol=1e-4,
+        atol=1e-6,
     )
 
 
@@ -94,7 +97,7 @@ def test_a_file_names_its_model_by_a_digest_and_keeps_it_when_saved_again(transl
     assert again.model_sha256 == opened.model_sha256
     assert again.notes == opened.notes
     np.testing.assert_array_equal(
-        again.attention.contributions("encoder", 0, 1), opened.attention.contributions("encoder", 0, 1)
+        again.attention.layer("encoder", 0).value_norms, opened.attention.layer("encoder", 0).value_norms
     )
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from transformer.batches import perplexity
+from transformer.training.quality import perplexity
 
 
 def test_even_probabilities_give_their_number_as_perplexity_and_each_sentence_has_one_end():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.training.history import read_step
+from transformer.training.log import read_step
 
 POINTS = 300
 """Most points of a curve."""

@@ -18,10 +18,10 @@ from explorer.app.server import catalogue
 from explorer.app.server.workshop.limits import Limits, closed
 from explorer.app.server.workshop.plan import Pairs, Plan, example
 from explorer.app.server.workshop.run import MB, PLAN_FILE, RUN, TrainingOrder, TrainingRun
+from explorer.lenses.targets.history import write_history
 from transformer.storage.description import CARD_FILE, WEIGHTS_FILE
 from transformer.storage.files import claimed, write_atomically
 from transformer.text.pairs import DataError
-from transformer.training.history import write_history
 from transformer.training.run import LOG_FILE, STATE_FILE
 
 FOLDER = ".here"

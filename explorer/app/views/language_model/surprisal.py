@@ -17,8 +17,8 @@ from explorer.figures.base.style import figure
 from explorer.figures.pages.language_model import LARGEST, bits_spec, share
 from explorer.linked import view as linked_view
 from explorer.linked.view import BarsFeed, Shade
-from transformer.batches import perplexity
 from transformer.run import Translation
+from transformer.training.quality import perplexity
 
 EXAMPLES = {
     "an odd word": "The man opened the door with a cloud.",

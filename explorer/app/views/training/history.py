@@ -11,7 +11,7 @@ from explorer.app.server.opened import Opened
 from explorer.app.shell import menu
 from explorer.figures.base import labels, style
 from explorer.figures.pages.training.curves import FAINT, Curve, Panel, panels
-from transformer.training.history import History
+from explorer.lenses.targets.history import History
 
 _SEEING = (
     "Grey: single steps, which differ because their batches do. Purple: their mean over neighbouring steps. "

@@ -11,8 +11,8 @@ from explorer.app.shell import menu
 from explorer.figures.base import style
 from explorer.figures.base.bars import percent
 from explorer.figures.pages.training.curves import Curve, curves
+from explorer.lenses.targets.stated import stated_options
 from transformer.training.options import TrainingOptions, learning_rate
-from transformer.training.presets import stated_options
 
 _FORMULA = (
     r"\begin{aligned} lrate &= d_{model}^{-0.5} \cdot "

@@ -9,8 +9,9 @@ from head_views import Audit
 from streamlit.testing.v1 import AppTest
 
 from explorer.figures.base.captions import badge
+from transformer.view import Check
 
-AUDIT = Audit(output_error=2e-7)
+AUDIT = Audit(checks=(Check("row sums", 1e-7, 1e-5), Check("outputs", 2e-7, 1e-4)))
 
 
 def page(**given: object) -> AppTest:

@@ -21,9 +21,9 @@ from explorer.app.server.workshop.limits import DISK, MEMORY, MINUTES, NICE, SWI
 from explorer.app.server.workshop.plan import OWN, Plan, own_pairs
 from explorer.app.server.workshop.run import PLAN_FILE, TrainingOrder
 from explorer.app.server.workshop.workshop import FOLDER, Workshop
+from explorer.lenses.targets.history import read_history
 from transformer import load_translator
 from transformer.text.pairs import SentencePair
-from transformer.training.history import read_history
 
 SMALL = Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=100)
 LONG = Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=5000)

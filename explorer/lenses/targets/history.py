@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -16,9 +15,10 @@ from numpy.typing import NDArray
 
 from transformer.storage.description import DIGESTS, HISTORY_FILE, WEIGHTS_FILE, measured_as, model_digests
 from transformer.storage.directory import step_of
-from transformer.storage.files import check_values, write_json
+from transformer.storage.files import write_json
 from transformer.storage.typed import typed
-from transformer.text.pairs import DataError, read_lines
+from transformer.text.pairs import DataError
+from transformer.training.log import read_log, short
 from transformer.training.trainer import TrainingStep
 
 POINTS = 400
@@ -62,49 +62,6 @@ class History:
         return [(int(step), value) for step, value in both if step is not None and value is not None]
 
 
-def log_line(step: TrainingStep) -> str:
-    """A step as a line of JSON; missing measurements are left out."""
-    rounded = {
-        "loss": round(step.loss, 5),
-        "learning_rate": _short(step.learning_rate),
-        "gradient_norm": round(step.gradient_norm, 4),
-        "seconds": round(step.seconds, 4),
-        "gflops": round(step.flops / 1e9, 2),
-        "flops": None,
-    }
-    return json.dumps({name: value for name, value in (asdict(step) | rounded).items() if value is not None})
-
-
-def read_step(line: str | bytes) -> TrainingStep | None:
-    """The step of a line of a log; None if it is none."""
-    try:
-        values = json.loads(line)
-        check_values(values)
-        step = typed(TrainingStep, values)
-    except (ValueError, RecursionError):
-        return None
-    return step if step.step > 0 else None
-
-
-def read_log(
-    path: Path,  # a `log.jsonl`
-    last: int | None = None,  # leaves out later steps
-) -> list[TrainingStep]:
-    """The steps of a run's log in order, without a half-written last line; DataError if it is none."""
-    log, lines = list[TrainingStep](), list(read_lines(path))
-    for number, line in lines:
-        step = read_step(line)
-        if step is None and number == len(lines):
-            break
-        if step is None or (log and step.step <= log[-1].step):
-            raise DataError(f"{path}:{number}: this is not a line of a training log.")
-        log.append(step)
-    log = [step for step in log if last is None or step.step <= last]
-    if not log:
-        raise DataError(f"{path} logs no step of this model.")
-    return log
-
-
 def thinned(log: Sequence[TrainingStep]) -> History:
     """The history of a log."""
     window = max(1, math.ceil(len(log) / WINDOW))
@@ -124,7 +81,7 @@ def _table(log: Sequence[TrainingStep], names: Sequence[str], others: Mapping[st
     count = min(len(log), POINTS)
     rows = [round(i * (len(log) - 1) / max(1, count - 1)) for i in range(count)]
     return {
-        name: [_short(others[name][i] if name in others else getattr(log[i], name)) for i in rows]
+        name: [short(others[name][i] if name in others else getattr(log[i], name)) for i in rows]
         for name in names
     }
 
@@ -136,10 +93,6 @@ def _smoothed(values: Floats, weights: Floats, window: int) -> Floats:
     sums, total = (np.concatenate(([0.0], np.cumsum(each))) for each in (values * weights, weights))
     means: Floats = (sums[last] - sums[first]) / np.maximum(total[last] - total[first], 1e-12)
     return means
-
-
-def _short(value: Any) -> Any:
-    return value if value is None or isinstance(value, int) else float(f"{value:.6g}")
 
 
 def write_history(directory: Path, log: Path, command: str, date: str) -> History:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from explorer.lenses.targets.stated import stated_options, stated_task
 from transformer.storage.card import training_card
 from transformer.training.options import TrainingOptions, learning_rate
-from transformer.training.presets import PRESETS, stated_options, stated_task
+from transformer.training.presets import PRESETS
 
 MODELS = Path(__file__).parents[3] / "assets" / "models"
 CARD = "# A model\n\n```sh\npython -m transformer train --train a.tsv {}\n```\n"

@@ -11,13 +11,14 @@ import pytest
 from corpus import number_pairs, write_pairs
 from programs import main
 
+from explorer.lenses.targets.history import POINTS, read_history, thinned, write_history
+from explorer.lenses.targets.stated import stated_options
 from transformer.storage.description import HISTORY_FILE
 from transformer.storage.directory import load_checkpoint
 from transformer.storage.files import CheckpointError, read_json, write_json
 from transformer.text.pairs import DataError
-from transformer.training.history import POINTS, read_history, read_log, thinned, write_history
+from transformer.training.log import read_log
 from transformer.training.options import learning_rate
-from transformer.training.presets import stated_options
 from transformer.training.trainer import TrainingStep
 
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]
