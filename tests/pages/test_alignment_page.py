@@ -189,7 +189,7 @@ def test_links_are_told_as_suggestions_with_the_error_of_the_head():
     known = models.find("en-de").heads["heads"]["cross"][layer][head]
     assert f"Head {head + 1} of layer {layer + 1} suggests" in words(at)
     assert "suggestions of attention, not facts" in words(at)
-    assert f"this head on 100 pairs of alignments (europarl-en-de) is **{percent(known['aer'])}**" in words(
+    assert f"this head, over pairs with links made by hand, is **{percent(known['aer'])}**" in words(
         at
     ).replace("\\", "")
     assert f"the diagonal would have {percent(known['aer_diagonal'])}" in words(at)
@@ -205,7 +205,7 @@ def test_the_best_aligner_opens_and_comes_back_after_another_was_chosen():
     at = align(model="en-de", text="The dog sleeps.")
     assert f"{name} suggests" in words(at)
     assert (
-        f"this model's best aligner on 100 pairs of alignments (europarl-en-de) is **{percent(best['aer'])}**"
+        f"this model's best aligner, over pairs with links made by hand, is **{percent(best['aer'])}**"
         in (words(at).replace("\\", ""))
     )
     assert [each for each in at.button if each.label == "Best aligner"] == []

@@ -45,16 +45,19 @@ def choose(opened: Opened, now: State) -> None:
 
 def shares(opened: Opened, now: State) -> None:
     """Draws the button that shades the translation by how much of it comes from the source."""
-    if set(opened.kinds) == set(KIND_NAMES) and lacking(opened, "effect") is None:
-        st.button(
-            "Source share",
-            type="tertiary",
-            icon=":material/check_box:" if now.shares else ":material/check_box_outline_blank:",
-            help=_SHARES,
-            key="source-share",
-            on_click=_turn,
-            args=(not now.shares,),
-        )
+    if set(opened.kinds) != set(KIND_NAMES):
+        return
+    cannot = lacking(opened, "effect")
+    st.button(
+        "Source share",
+        type="tertiary",
+        icon=":material/check_box:" if now.shares else ":material/check_box_outline_blank:",
+        help=cannot or _SHARES,
+        disabled=cannot is not None,
+        key="source-share",
+        on_click=_turn,
+        args=(not now.shares,),
+    )
 
 
 def _turn(on: bool) -> None:
@@ -76,10 +79,12 @@ def shaded(opened: Opened, now: State) -> list[Shade]:
 
 def why(opened: Opened) -> None:
     """Draws a button that opens why the token of the cursor was written, and not another."""
-    if lacking(opened, "effect") is not None:
+    if "cross" not in opened.kinds:
         return
+    cannot = lacking(opened, "effect")
     told = "Opens the reasons for the token of this step: what spoke for it and not for another candidate"
-    if st.button("Why this token?", type="tertiary", icon=":material/balance:", help=told):
+    icon, off = ":material/balance:", cannot is not None
+    if st.button("Why this token?", type="tertiary", icon=icon, help=cannot or told, disabled=off):
         st.switch_page("pages/explanation.py", query_params=link(session.current(), view="why"))
 
 

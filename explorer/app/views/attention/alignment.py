@@ -104,6 +104,8 @@ def _controls(opened: Opened, now: State, choice: aligned.LinkRules) -> None:
                 on_click=_take_best,
                 key="alignment.own",
             )
+        elif choice.head != now.cross and choice.mean is None:
+            st.caption("the model's best aligner; your head stays chosen elsewhere", width="content")
 
 
 def _take_best() -> None:
@@ -305,13 +307,11 @@ def _trust(opened: Opened, choice: aligned.LinkRules) -> str:
     if fact not in known or choice.rule != "strongest":
         return "These are suggestions of attention, not facts: links made by hand show how many are right."
     what = "model's best aligner" if best else "head"
-    _, _, pairs = str(facts.get("data", "")).partition("aer: ")
-    where = f" on {plain(data(pairs))}" if pairs else " on pairs with links made by hand"
     diagonal = known.get("aer_diagonal")
     beside = "" if diagonal is None else f"; linking along the diagonal would have {percent(diagonal)}"
     return (
-        f"These are suggestions of attention, not facts: the alignment error rate (AER) of this {what}"
-        f"{where} is **{percent(known[fact])}**{beside}. {plain(opened.source.guided)}"
+        f"These are suggestions of attention, not facts: the alignment error rate (AER) of this {what}, over "
+        f"pairs with links made by hand, is **{percent(known[fact])}**{beside}. {plain(opened.source.guided)}"
     ).rstrip()
 
 

@@ -49,9 +49,9 @@ def show(found: Found, source: Source) -> None:
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
         _map(found)
+        _roles(found.survey, source.guided)
     with right:
         _detail(found, source)
-    _roles(found.survey, source.guided)
     _table(found)
 
 
