@@ -27,19 +27,24 @@ _ROWS = {"cross": "predict", "encoder": "are", "decoder": "read"}
 
 
 def show(found: Found, source: Source) -> None:
-    """Draws one section about the chosen head, and the choice of it."""
-    names = {name: label for name, (label, _) in SECTIONS.items()}
-    pickers.switch("facet", "What to see of the head", names, found.now.facet)
-    if found.survey.brief and found.now.facet in ("tokens", "sentences"):
+    """What the chosen head does: one of three facets, and, folded, what is measured on a few sentences."""
+    chosen = found.now.facet if found.now.facet in FACETS else "tokens"
+    pickers.switch("facet", "What to see of the head", {name: name for name in FACETS}, chosen)
+    if found.survey.brief and chosen in ("tokens", "sentences"):
         inform("The file of this model has statistics alone: let the model read the sentences here, below.")
-        return
-    try:
-        SECTIONS[found.now.facet][1](found, source)
-    except UnmeasuredError as error:
-        inform(plain(str(error)))
+    else:
+        FACETS[chosen](found)
+    for name, (title, draw) in FOLDED.items():
+        fold = st.expander(title, found.now.facet == name, key=f"fold.{name}", on_change="rerun")
+        if fold.open:
+            with fold:
+                try:
+                    draw(found, source)
+                except UnmeasuredError as error:
+                    inform(plain(str(error)))
 
 
-def _tokens(found: Found, _: Source) -> None:
+def _tokens(found: Found) -> None:
     now = found.now
     with st.container(horizontal=True):
         pickers.switch("unit", "Units", {unit: unit for unit in UNITS}, now.unit)
@@ -70,7 +75,7 @@ def _table(tokens: list[Token], names: tuple[str, str, str], first: Callable[[To
     st.markdown("\n".join([f"| | {' | '.join(names)} |", "|---|---:|---:|---:|", *rows]))
 
 
-def _distances(found: Found, _: Source) -> None:
+def _distances(found: Found) -> None:
     profile = found.survey.profiles[found.kind]
     shares, chance = profile.distances[found.head], profile.chance[found.head[0]]
     most = int(np.argmax(shares - chance))
@@ -115,7 +120,7 @@ def _moved(found: Found) -> str:
     return f"{told}: it looks more **by {'position' if stays > follows else 'meaning'}**."
 
 
-def _sentences(found: Found, _: Source) -> None:
+def _sentences(found: Found) -> None:
     known = {each.name: each.label for each in found.known}
     names = {name: known.get(name, "strength of its role") for name in SORTED if name in {*known, "role"}}
     order = found.now.sorted_by if found.now.sorted_by in names else "role"
@@ -149,11 +154,10 @@ def _value(found: Found, order: str, example: SurveyExample) -> str:
     return percent(value) if role(name).share else f"{value:.2f} times"
 
 
-SECTIONS: dict[str, tuple[str, Callable[[Found, Source], None]]] = {
-    "tokens": ("tokens", _tokens),
-    "distances": ("distances", _distances),
-    "sentences": ("sentences", _sentences),
-    "points": ("Q·K", circuits.compares),
-    "sink": ("sink", circuits.rests),
+FACETS = {"tokens": _tokens, "distances": _distances, "sentences": _sentences}
+"""What can be seen of a head, by the value in the address."""
+FOLDED = {
+    "points": ("What it compares: queries and keys as points", circuits.compares),
+    "sink": ("What it costs to hide where it rests", circuits.rests),
 }
-"""Sections about a head: how the page calls each, and what draws it."""
+"""What is measured on a few dozen sentences, only if somebody asks."""
