@@ -68,7 +68,7 @@ PAGES: dict[str, Page] = {
     ),
     HOME: Page(
         "Translate",
-        "Watch a Transformer translate your sentence token by token, and see what it reads at every step.",
+        "Watch a Transformer translate, and see what it reads at every step.",
         "cross_attention",
         icon=":material/translate:",
         title="Attention explorer",

@@ -195,7 +195,7 @@ def heading(page: str, now: State) -> None:
                 label = sitemap.PAGES[other].name.removesuffix(" self-attention")
                 menu.link(other, label, sitemap.PAGES[other].icon, "content")
         if page == sitemap.HOME and now.lesson is None:  # its pictures fill the window to its end
-            start = "Start here: click a target word, then take lesson 1"
+            start = "Start here: click a target word; then lesson 1"
             with st.container(key="next", width="content"):
                 menu.link(page, start, ":material/flag:", "content", lesson="map.1")
 

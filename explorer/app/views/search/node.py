@@ -77,5 +77,5 @@ def _fit_step(opened: Opened) -> None:
 
 def _next(opened: Opened) -> RaceFeed:
     run = opened.translation
-    caption = f"click another token to continue with it · the chosen token in bold · {run.method}"
+    caption = "click a token to continue with it"
     return linked_view.race_feed(opened.trace, run.steps, caption, next_token_choice.offered(opened))
