@@ -4,11 +4,77 @@ from __future__ import annotations
 
 import streamlit as st
 
-from explorer.app.address import session
-from explorer.app.shell import changed, frame, paragraph, sentence
+from explorer.app.address import State, session
+from explorer.app.controls import formula, seen
+from explorer.app.maps import display, measuring, next_token_choice
+from explorer.app.maps.explorer import Scene, Strips, explorer
+from explorer.app.maps.looking import Looks
+from explorer.app.maps.run_export import run_export
+from explorer.app.server.opened import Opened
+from explorer.app.shell import better, changed, frame, paragraph, sentence
 from explorer.app.shell.lesson import strip
 from explorer.app.shell.models.model_picker import pick_model
-from explorer.app.views import home
+from explorer.figures.base import labels
+from explorer.linked.view import RaceFeed
+from explorer.linked.view.home import HOME, LARGEST, TOUR, next_feed
+
+_READING = (
+    "A row is a query, a column is a key. The fuller the colour, "
+    "the larger the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: a "
+    "ring marks its row, and the lines between the tokens show that row of the large map. Later rows are "
+    "faded."
+)
+_UNDIVIDED = r"\mathrm{softmax}\!\left(QK^{\top} + \mathrm{mask}\right)V"
+_FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
+
+
+def show(opened: Opened) -> None:
+    """Draws the linked view of a sentence."""
+
+    def below(now: State, looks: Looks) -> None:
+        with st.container(horizontal=True, vertical_alignment="center", key="under-home"):
+            display.popover(opened.kinds, now)
+            measuring.choose(opened, now)
+            measuring.shares(opened, now)
+            measuring.cell(looks["cross" if "cross" in looks else opened.kinds[0]])
+            measuring.why(opened)
+            display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
+            seen(*_explained(opened))
+            run_export(scene)
+
+    shown = {*opened.kinds, "controls", "next"}
+    with st.container(key="beam-room"):  # of no height, whether the line has come or not
+        better.tell(opened)
+    scene = Scene(
+        HOME,
+        opened,
+        opened.kinds,
+        lambda now, looks: {"next": _next(opened)},
+        below,
+        tuple(stop for stop in TOUR if stop[0] in shown),
+        largest=LARGEST,
+        strips=lambda now: Strips(shades=measuring.shaded(opened, now)),
+        due=lambda: better.due(opened),
+    )
+    explorer(scene)
+
+
+def _explained(opened: Opened) -> tuple[str, str]:
+    """Explanation and formula: that of the paper, or that of the only attention that a model has."""
+    first, *others = opened.translation.config.sites.values()
+    seeing = f"{_READING} {labels.signs(opened.tokens(True))}".rstrip()
+    if others:
+        return (
+            f"Three attention maps of one translation. {seeing}",
+            _FORMULA if first.score == "scaled_dot" else _UNDIVIDED,
+        )
+    return f"One attention map. {seeing}", formula.attention(first.kind, "none", first.causal, first.score)
+
+
+def _next(opened: Opened) -> RaceFeed:
+    offered = next_token_choice.offered(opened) if opened.source.has_model else None
+    return next_feed(opened.trace, opened.translation, str(opened.asked.drawing), offered)
+
 
 now = frame.open_page("app")
 frame.heading("app", now)
@@ -24,4 +90,4 @@ if source is not None:
     changed.show_changes(now, opened)
     if opened is not None:
         strip.ask(opened)
-        home.show(opened)
+        show(opened)

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from explorer.app.shell.page import open_sentence_page, with_model
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("beam_search"):
-    from explorer.app.views.search import page
+    import streamlit as st
+
+    from explorer.app.address import session
+    from explorer.app.sections.beam_search import beam, sampling
+    from explorer.app.server.opened import Opened
+    from explorer.app.shell import sections
+    from explorer.app.shell.page import open_sentence_page, with_model
+
+_SECTIONS = (beam, sampling)
+
+
+def show(opened: Opened) -> None:
+    now = session.current()
+    if opened.asked.target is not None:
+        st.caption("Your own translation plays no part here: the model looks for one itself.")
+    sections.draw("beam_search", _SECTIONS, now, opened, now)
+
 
 opened = open_sentence_page("beam_search", way=None)
 if opened is not None:
-    with_model(opened, page.show)
+    with_model(opened, show)

@@ -8,9 +8,10 @@ from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("cross_attention"):
-    from explorer.app.views.attention import alignment, page
+    from explorer.app.maps import one_kind
+    from explorer.app.sections.cross_attention import alignment
 
-PAGE = page.KindPage(
+PAGE = one_kind.KindPage(
     kind="cross",
     strips=("source", "target"),
     cursor="step",
@@ -36,4 +37,4 @@ opened = open_sentence_page(
 if opened is not None and session.current().view == "alignment":
     alignment.show(opened)
 elif opened is not None:
-    page.show(PAGE, opened)
+    one_kind.show(PAGE, opened)

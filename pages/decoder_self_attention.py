@@ -2,12 +2,86 @@
 
 from __future__ import annotations
 
-from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("decoder_self_attention"):
-    from explorer.app.views.attention import decoder
+    from dataclasses import replace
 
-opened = open_sentence_page("decoder_self_attention", decoder.controls)
+    from explorer.app.address import State, session, sitemap
+    from explorer.app.controls import pickers
+    from explorer.app.maps import one_kind
+    from explorer.app.server import models
+    from explorer.app.server.opened import Opened
+    from explorer.app.shell import sentence
+    from explorer.app.shell.models import needs
+    from explorer.app.shell.page import open_sentence_page
+    from transformer.text.words import NO_PIECE
+
+_NO_TOKEN = "◌ (no token, but a vector of zeros)"
+DECODED = one_kind.KindPage(
+    kind="decoder",
+    strips=("target",),
+    cursor="step",
+    note="**What to notice.** The hatched cells are masked. At step *t* the decoder has read *t* tokens, "
+    "`<s>` first, and later ones do not exist yet. So row *t* has *t* keys, and its weights sum to 1 "
+    "over them. The first row has one key and no choice.",
+    seeing="Every token that the decoder has read makes a query and compares it with the keys of the tokens "
+    "read so far. Later tokens are masked: their scores become −∞ and their weights exactly 0. A row is "
+    "labelled by the token it reads; the cursor names the token it predicts.",
+)
+TRAINED = replace(
+    DECODED,
+    note="**What to notice.** The whole target is there from the start, *shifted right* by one: row 1 "
+    "reads `<s>`, and every other row reads the token that the row above it has to predict. Only the mask "
+    "(hatched) keeps a row from reading its own answer and what follows it. Without the mask, training would "
+    "teach the decoder to copy. The weights are the same as in decoding, because in both a row sees the same "
+    "keys.",
+)
+
+
+def controls(now: State) -> None:
+    """Draws the switch between the two ways; as trained, the visitor may give the reference."""
+    if not needs.has(models.known(now.model), "decoder"):
+        return
+    pickers.variants(
+        sitemap.PAGES["decoder_self_attention"].ways, now.view, sentences(now.target is not None)
+    )
+    if now.view == "trained":
+        sentence.own_translation(now)
+
+
+def sentences(
+    given: bool,  # whether the target is the visitor's own translation instead of the model's
+) -> dict[str, str]:
+    """Sentence about each way of drawing."""
+    decoded = (
+        "As decoded: one row after another. Rows still to come are faded: at this step, nothing has been "
+    )
+    decoded += "computed there."
+    trained = (
+        "As trained: all rows at once under the mask (teacher forcing). In training the decoder reads a "
+    )
+    trained += "reference translation. "
+    if given:
+        decoded += " Your translation is read token by token, as if the model had chosen it."
+        trained += "Here your own translation is the reference."
+    else:
+        trained += "None is known here, so the model's own translation stands in for it."
+    return {"decoded": decoded, "trained": trained}
+
+
+def show(opened: Opened) -> None:
+    """Draws the page for one sentence."""
+    if "decoder" not in opened.kinds:
+        needs.tell_lack(opened.source, ("decoder",))
+        return
+    trained = session.current().view == "trained"
+    drawn = TRAINED if trained else DECODED
+    if opened.translation.decoder_input_tokens[0] == NO_PIECE:
+        drawn = replace(drawn, note=drawn.note.replace("`<s>`", _NO_TOKEN))
+    one_kind.show(drawn, opened, fade=not trained)
+
+
+opened = open_sentence_page("decoder_self_attention", controls)
 if opened is not None:
-    decoder.show(opened)
+    show(opened)

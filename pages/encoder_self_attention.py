@@ -6,9 +6,9 @@ from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("encoder_self_attention"):
-    from explorer.app.views.attention import page
+    from explorer.app.maps import one_kind
 
-PAGE = page.KindPage(
+PAGE = one_kind.KindPage(
     kind="encoder",
     strips=("source",),
     cursor="source",
@@ -22,4 +22,4 @@ PAGE = page.KindPage(
 
 opened = open_sentence_page("encoder_self_attention", kinds=("encoder",))
 if opened is not None:
-    page.show(PAGE, opened)
+    one_kind.show(PAGE, opened)

@@ -1,7 +1,117 @@
-"""Findings: what was measured over many sentences and models."""
+"""Findings: what was measured over many sentences and models; every study by its question, or one of them."""
 
 from __future__ import annotations
 
-from explorer.app.views.findings import page
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
-page.show()
+import streamlit as st
+
+from explorer.app.address import session
+from explorer.app.controls import command, inform, panel, plain
+from explorer.app.controls.text import data
+from explorer.app.server import studies
+from explorer.app.server.studies import Chart, Study
+from explorer.app.shell import frame, menu
+from explorer.app.shell.models.model_picker import pick_model
+from explorer.figures.pages.study import draw, number
+
+_STYLE = """<style>
+.st-key-studies [data-testid="stPageLink"] a { background: none; padding-inline: 0; }
+.st-key-studies h5 { padding-bottom: .6rem; }
+</style>"""
+
+
+def show() -> None:
+    now = frame.open_page("findings")
+    frame.heading("findings", now)
+    frame.end("findings", now)
+    pick_model(now)
+    frame.show_notices(session.current())
+    if now.study in studies.known():
+        menu.link("findings", "All findings", ":material/arrow_back:", "content", study="")
+        _document(studies.study(now.study))
+        return
+    if now.study:
+        inform(plain(f"There is no study “{now.study}” here; these are the ones that there are."))
+    _list()
+
+
+def _list() -> None:
+    st.html(_STYLE)
+    documents = sorted(
+        ((studies.study(name), name) for name in studies.known()), key=lambda each: each[0].topic
+    )
+    with st.container(key="studies"):
+        for topic, entries in groupby(documents, lambda each: each[0].topic):
+            st.markdown(f"##### {topic}")
+            for document, name in entries:
+                with st.container(gap=None):
+                    menu.link("findings", document.question, width="content", study=name)
+                    st.caption(plain(document.finding))
+
+
+def _document(study: Study) -> None:
+    st.subheader(study.question, anchor=False)
+    st.markdown(f"**{study.finding}**")
+    drawn, series = 0, [_series(part) for part in study.parts if isinstance(part, Chart)]
+    for text, parts in groupby(study.parts, lambda part: isinstance(part, str)):
+        if text:
+            st.markdown("\n\n".join(map(str, parts)))
+            continue
+        for row in _rows(each for each in parts if isinstance(each, Chart)):
+            if row[0].kind == "table":
+                st.markdown(_lines(row[0]))
+                st.caption(plain(row[0].caption))
+                continue
+            widths = (1, 1) if len(row) > 1 else (3, 2)
+            for column, chart in zip(st.columns(widths, gap="large"), row, strict=False):
+                drawn += 1
+                with column:
+                    _chart(f"study {drawn}", chart, series)
+    st.caption(plain(data(" ".join(filter(None, (study.method, study.sources))))))
+    with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
+        for date, line in study.made:
+            st.caption(date)
+            st.code(command(line), language="sh", wrap_lines=True)
+        st.caption(study.program)
+
+
+def _series(chart: Chart) -> list[str]:
+    return list(dict.fromkeys(str(row[0]) for row in chart.rows))
+
+
+def _rows(charts: Iterable[Chart]) -> Iterator[list[Chart]]:
+    """Charts two by two, and tables alone: long ones would leave half of the page empty."""
+    for table, group in groupby(charts, lambda chart: chart.kind == "table"):
+        together = list(group)
+        size = 1 if table else 2
+        yield from (together[start : start + size] for start in range(0, len(together), size))
+
+
+def _chart(name: str, chart: Chart, series: list[list[str]]) -> None:
+    """Draws a chart; one of some series of another chart of the document shows them as that one does."""
+    table, own = [chart.columns, *chart.rows], set(_series(chart))
+    among = max((each for each in series if own <= set(each)), key=len)
+    panel(
+        name,
+        lambda ink: draw(chart, among, ink),
+        chart.caption,
+        lambda: table,
+        alt=chart.alt,
+        sentence=False,
+        inked=True,
+    )
+
+
+def _lines(chart: Chart) -> str:
+    """A table in Markdown; numbers stand to the right."""
+    first = chart.rows[0] if chart.rows else ()
+    ends = ["---:" if isinstance(cell, int | float) else "---" for cell in first]
+    rows = [
+        [plain(cell if isinstance(cell, str) else number(cell) or "–") for cell in row] for row in chart.rows
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in ([*map(plain, chart.columns)], ends, *rows))
+
+
+show()

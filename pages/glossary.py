@@ -2,6 +2,74 @@
 
 from __future__ import annotations
 
-from explorer.app.views import glossary
+import json
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
 
-glossary.show()
+import streamlit as st
+
+from explorer.app.address import session, sitemap
+from explorer.app.controls import inform, plain
+from explorer.app.shell import frame
+from explorer.app.shell.models.model_picker import pick_model
+
+FILE = Path(__file__).resolve().parents[1] / "static" / "page-2" / "glossary.json"
+"""Read by the browser too, which underlines the first use of each word (`words.js` beside it)."""
+_CODE = re.compile("`(.+?)`")
+
+
+def show() -> None:
+    now = frame.open_page("glossary")
+    frame.heading("glossary", now)
+    frame.end("glossary", now)
+    pick_model(now)
+    frame.show_notices(session.current())
+    st.caption("On every page, dots underline the first use of each word; a click says what it means.")
+    entries = json.loads(FILE.read_text(encoding="utf-8"))
+    asked = st.text_input("Find a word", placeholder="Find a word", label_visibility="collapsed", width=320)
+    found = {word: each for word, each in entries.items() if matches(asked, word, each)}
+    if found:
+        listed = "".join(_entry(word, **each) for word, each in found.items())
+        st.html(f'<dl class="glossary-page">{listed}</dl>')
+    else:
+        inform(plain(f"No word of the glossary, and no explanation, has “{asked}”."))
+
+
+def matches(asked: str, word: str, entry: Mapping[str, Any]) -> bool:
+    """Whether a word, one of its forms or its explanation has what is looked for, however it is joined."""
+    forms = [word, *entry["written"], *entry.get("also", ()), entry["told"]]
+    return (
+        _letters(asked) in _letters(" ".join(forms)) if _letters(asked) else asked.strip() in " ".join(forms)
+    )
+
+
+def _letters(text: str) -> str:
+    """Letters and digits in small letters: "layer norm" is looked for in "LayerNorm"."""
+    return "".join(filter(str.isalnum, text.lower()))
+
+
+def _entry(
+    word: str,
+    told: str,
+    see: str,
+    written: list[str],
+    on: Sequence[str] = (),  # the pages that mean it so (`words.js`)
+    also: Sequence[str] = (),  # other names, under which it is found
+) -> str:
+    """A word in HTML."""
+    page, _, view = see.partition("/")
+    path = "./" if page == sitemap.HOME else page
+    query = f"?view={view}" if view else ""
+    others = [each for each in (*written, *also) if each.lower() != word.lower()]
+    forms = f"<br><small>{escape(', '.join(others))}</small>" if others else ""
+    explained = _CODE.sub(r"<code>\1</code>", escape(told))
+    return (
+        f"<dt>{escape(word)}{forms}</dt><dd>{explained} "
+        f'<a data-see="{see}" href="{path}{query}">{escape(sitemap.title(see))}</a></dd>'
+    )
+
+
+show()

@@ -2,6 +2,211 @@
 
 from __future__ import annotations
 
-from explorer.app.views.lessons import page
+from typing import Any
 
-page.show()
+import streamlit as st
+
+from explorer.app.address import session, sitemap
+from explorer.app.controls import part, pickers, plain
+from explorer.app.server import cells
+from explorer.app.server.lessons import progress
+from explorer.app.server.lessons.files import Lesson, checks, every
+from explorer.app.server.lessons.table import table
+from explorer.app.shell import frame
+from explorer.app.shell.lesson.strip import link
+from explorer.app.shell.models.model_picker import pick_model
+from explorer.figures.base import labels
+
+_PURPOSE = (
+    "Every lesson runs in the app itself, on your sentence and your model; the answers to its questions are "
+    "measured there. The lessons of the first hour end where you can say what a head does, and how you know."
+)
+_HOUR = "first hour"
+_KEPT = "Nothing is stored here. To go on another day, save your progress as a file, and open it again."
+_AFTER = 6
+"""The second check stands after this lesson."""
+_CLASS = (
+    "Students save their progress as a file and send it to you. Open all files here to see who did what, "
+    "which step most got wrong, and the checks before and after. Nothing of it is stored."
+)
+_STYLE = """
+<style>
+[class*="st-key-lesson-row-"] { border-top: 1px solid rgb(128 128 128 / .25); padding-top: .45rem; }
+[class*="st-key-lesson-row-"] .stVerticalBlock { gap: 0; }
+[class*="st-key-lesson-row-"] a { margin: 0; padding-inline-start: 0; }
+[class*="st-key-lesson-row-"] a p { font-size: 1.02rem; font-weight: 600; }
+.st-key-lesson-go a { background: rgb(128 128 128 / .2); padding-inline: 1rem; }
+</style>
+"""
+
+
+def show() -> None:
+    now = frame.open_page(sitemap.LESSONS)
+    st.html(_STYLE)
+    frame.heading(sitemap.LESSONS, now)
+    frame.end(sitemap.LESSONS, now)
+    st.markdown(_PURPOSE)
+    pick_model(now)
+    frame.show_notices(session.current())
+    lessons, wrong = every()
+    before, after = checks().values()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _go_on(lessons, now.lesson)
+        if not any(map(_done, lessons.values())) and (first := _done(before)) < len(before.steps):
+            link(before, first, "First, check what you know", ":material/quiz:")
+    _row(before)
+    for number, lesson in enumerate(lessons.values(), start=1):
+        _row(lesson, f"{number}. ")
+        if number == _AFTER:
+            _row(after)
+    for text in wrong:
+        st.warning(plain(text), icon=":material/warning:")
+    _keep()
+    _class()
+
+
+def _done(lesson: Lesson) -> int:
+    """Steps that this visitor has seen."""
+    return sum(step < len(lesson.steps) for step in session.lesson_notes().get(lesson.name, {}))
+
+
+def _go_on(lessons: dict[str, Lesson], at: tuple[str, int] | None) -> None:
+    """Draws the link to where the visitor is, or to the first lesson that is not finished."""
+    open_lesson = lessons.get(at[0]) if at is not None else None
+    if open_lesson is not None and at is not None and _done(open_lesson) < len(open_lesson.steps):
+        step = min(at[1], len(open_lesson.steps) - 1)
+        where = f"Continue: {open_lesson.title}, step {labels.count(step)} of {len(open_lesson.steps)}"
+        _button(open_lesson, step, where)
+        return
+    left = [each for each in lessons.values() if _done(each) < len(each.steps)]
+    following = min(left, key=lambda each: not each.first_hour, default=None)
+    if following is not None:
+        begins = "Continue with" if _done(following) else "Begin:"
+        seen = session.lesson_notes().get(following.name, {})
+        step = next(i for i in range(len(following.steps)) if i not in seen)
+        _button(following, step, f"{begins} {following.title}")
+
+
+def _button(lesson: Lesson, step: int, label: str) -> None:
+    with st.container(width="content", key="lesson-go"):
+        link(lesson, step, label, ":material/play_arrow:")
+
+
+def _row(
+    lesson: Lesson,
+    number: str = "",  # before its title; a check has none
+) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", key=f"lesson-row-{lesson.name}"):
+        with st.container():
+            link(lesson, 0, f"{number}{lesson.title}")
+            st.caption(plain(lesson.purpose))
+            if lesson.is_check and _done(lesson) >= len(lesson.steps):
+                st.caption(_wrong(lesson))
+        hour = f" · {_HOUR}" * lesson.first_hour
+        st.caption(f"{lesson.minutes} min{hour} · {_state(lesson)}", width=320)
+
+
+def _state(lesson: Lesson) -> str:
+    """How far the visitor has come in a lesson."""
+    done, steps = _done(lesson), len(lesson.steps)
+    if not done:
+        return f"{steps} steps"
+    if lesson.is_check:
+        return _score() if done >= steps else f"{done} of {steps} steps seen"
+    notes = [note for note in session.lesson_notes()[lesson.name].values() if note is not None]
+    right = f" · {sum(note['right'] for note in notes)} of {len(notes)} answers right" if notes else ""
+    return f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
+
+
+def _wrong(check: Lesson) -> str:
+    """Which questions of a check that is done were not answered right; not what is right."""
+    notes = session.lesson_notes()[check.name]
+    told = [
+        f"Step {step + 1} was not right: {note['asked']} You chose {note['chose']}."
+        if note
+        else f"Step {step + 1} was not answered."
+        for step, note in sorted(notes.items())
+        if not (note and note["right"])
+    ]
+    return "  \n".join(map(plain, told)) or "Every answer was right."
+
+
+def _score() -> str:
+    """What the checks that are done found: "before 4 → after 7 of 8 right"."""
+    ended = [each for each in checks().values() if _done(each) >= len(each.steps)]
+    right = (f"{each.name} {progress.score(session.lesson_notes(), each.name) or 0}" for each in ended)
+    return f"{' → '.join(right)} of {len(ended[0].steps)} right"
+
+
+def _take(file: Any) -> None:
+    if file is None:
+        return
+    try:
+        found, wrong = progress.read(file.getvalue())
+    except progress.ProgressError as error:
+        session.notice(str(error))
+        return
+    session.keep_lesson_notes(found)
+    session.keep_student(progress.student(file.getvalue()))
+    if wrong:
+        session.notice(f"What the file says of these lessons cannot be read: {', '.join(wrong)}.")
+
+
+def _keep() -> None:
+    """Draws the ways to save progress and to open it again."""
+    st.markdown("##### Keep your progress")
+    st.caption(_KEPT)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input(
+            "Your name, if your teacher asks for the file",
+            session.student(),
+            max_chars=progress.MOST_STUDENT,
+            width=300,
+            **pickers.control("student", session.student(), session.keep_student),
+        )
+        st.download_button(
+            "Save progress",
+            progress.written(session.lesson_notes(), session.student()),
+            "attention-lessons.json",
+            "application/json",
+            icon=":material/download:",
+            disabled=not session.lesson_notes(),
+            on_click="ignore",
+        )
+        st.file_uploader(
+            "Open saved progress (JSON)",
+            type=["json"],
+            max_upload_size=1,
+            width=420,
+            **pickers.control("progress", None, _take),
+        )
+
+
+@part
+def _class() -> None:
+    """Draws the table of a class from its files, which are read here and not kept."""
+    with st.expander("For a teacher: a class in one table", icon=":material/groups:"):
+        st.caption(_CLASS)
+        files = st.file_uploader(
+            "Files of progress (JSON)", ["json"], accept_multiple_files=True, max_upload_size=1, key="class"
+        )
+        if not files:
+            return
+        found = table((file.name, file.getvalue()) for file in files)
+        st.markdown(plain(found.told))
+        columns = dict(zip(found.head, zip(*found.rows, strict=True), strict=True)) if found.rows else {}
+        if columns:
+            st.dataframe(columns, hide_index=True)
+            name, kind = "attention-lessons-class.csv", "text/csv"
+            st.download_button(
+                "Save the table (CSV)",
+                cells.written([found.head, *found.rows]),
+                name,
+                kind,
+                on_click="ignore",
+            )
+        for text in found.wrong:
+            st.caption(f":material/warning: {plain(text)}")
+
+
+show()

@@ -5,6 +5,176 @@ from __future__ import annotations
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("open_file"):
-    from explorer.app.views import open_file
+    from collections.abc import Iterable
+    from typing import Any
 
-open_file.show()
+    import streamlit as st
+
+    from explorer.app.address import State, session
+    from explorer.app.address.parameters import as_params
+    from explorer.app.controls import part, plain
+    from explorer.app.maps.run_export import trace_file
+    from explorer.app.server import catalogue, examples, imported, models, runs
+    from explorer.app.server.imported import Imported
+    from explorer.app.server.source import FILE
+    from explorer.app.shell import frame, menu
+    from explorer.app.shell.models.model_picker import pick_model
+    from explorer.figures.base import labels
+    from explorer.figures.base.captions import badge, norm_name
+    from transformer.exports.npz import model_digest
+    from transformer.view import AS_RECORDED, Check
+
+_GIVEN = (
+    "The model here reads the sentence and is given the translation of the file, so every picture is "
+    "computed and verified here. What the file merely records, such as log-probabilities, plays no part."
+)
+_INTRODUCTION = (
+    "Here you open runs that you saved as NPZ under “Export”, even if their model is not available. Such a "
+    "file opens with all its views. The app repeats all checks that need no model. A file stays open for "
+    "this visit only."
+)
+
+
+def show() -> None:
+    now = frame.open_page("open_file")
+    frame.heading("open_file", now)
+    frame.end("open_file", now)
+    if catalogue.available() or imported.traces():
+        pick_model(now)
+    else:
+        with st.sidebar:
+            menu.draw()
+    st.markdown(_INTRODUCTION)
+    _upload()
+    if not session.imported() and catalogue.available():
+        st.button("Open a sample", icon=":material/draft:", on_click=_open_sample)
+    now = session.current()
+    frame.show_notices(now)
+    for name in reversed(list(session.imported())):
+        with st.container(border=True):
+            _opened(imported.find(name))
+
+
+def _open_sample() -> None:
+    """Opens the first example of a model as it would be if somebody had saved it."""
+    session.keep()
+    name = catalogue.DEFAULT if models.exists(catalogue.DEFAULT) else next(iter(catalogue.available()))
+    source = models.find(name)
+    asked = runs.request(State(), source, examples.text_on(source, None))
+    file = trace_file(runs.translate(asked, runs.NoProgress()), source.load().model)
+    imported.open_file("sample.npz", file)
+
+
+@part
+def _upload() -> None:
+    file = st.file_uploader(
+        "NPZ file",
+        type=["npz"],
+        key=session.control("upload", tuple(session.imported())),
+    )
+    if file is None:
+        return
+    opened = imported.open_file(file.name, file.getvalue())
+    session.rerun(model=opened.name, changes=(), off=(), **_nowhere(), **opened.selection)
+
+
+def _nowhere() -> dict[str, None]:
+    return dict.fromkeys(("step", "source", *catalogue.KINDS))
+
+
+def _opened(file: Imported) -> None:
+    run = file.translation
+    words = (run.source_text, run.text)
+    shown = (text if len(text) <= 300 else f"{text[:300]}…" for text in words)
+    st.markdown(f"**{plain(file.name.removeprefix(FILE))}**")
+    st.markdown(" → ".join(map(plain, shown)))
+    st.caption(
+        plain(
+            f"{len(run.source_tokens)} → {len(run.target_tokens)} tokens · {run.method} · model {run.model} "
+            f"({norm_name(run.config.placement)})"
+        )
+    )
+    _trace(file)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.page_link(
+            "app.py",
+            label="Show it",
+            icon=":material/visibility:",
+            query_params=as_params(State(model=file.name, **_read(file.selection))),
+        )
+        _again(file)
+        st.button("Close", key=f"close.{file.name}", on_click=_close, args=(file.name,), type="tertiary")
+
+
+def _read(selection: dict[str, str | None]) -> dict[str, Any]:
+    return dict(selection)
+
+
+def _close(name: str) -> None:
+    session.imported().pop(name, None)
+    if session.current().model == name:
+        session.change(model=None, text=None, target=None, decode="greedy", **_nowhere())
+
+
+def _trace(file: Imported) -> None:
+    trace = file.translation.attention
+    assert trace is not None
+    with st.spinner("Checking every head of the file"):
+        report = trace.audit()
+    shown = badge(report)
+    st.markdown(
+        f"{shown['text']} · {trace.nbytes / 2**20:.1f} MiB in memory", help=plain(str(shown["title"]))
+    )
+    _checks(report.checks)
+
+
+def _checks(checks: Iterable[Check]) -> None:
+    rows = [
+        f"| {plain(check.name.removesuffix(AS_RECORDED))} | "
+        f"{labels.scientific(check.value)} | {labels.scientific(check.limit)} | "
+        f"{'as recorded' if check.name.endswith(AS_RECORDED) else 'computed again'} | "
+        f"{'✓' if check.passed else '✗'} |"
+        for check in checks
+    ]
+    with st.expander("Checks"):
+        st.markdown("\n".join(["| check | worst | limit | how | |", "|---|---|---|---|---|", *rows]))
+
+
+def _again(file: Imported) -> None:
+    run = file.translation
+    if run.model not in catalogue.available():
+        st.caption(plain(f"This run cannot be run again: its model, {run.model}, is not available here."))
+        return
+    told = (
+        ""
+        if _same_model(file)
+        else "A model of that name is available, but its weights differ from those of the file."
+    )
+    ways: dict[str, tuple[dict[str, str | None], str]] = {"Run it again": (file.selection, told)}
+    if run.method != "forced":
+        given = file.selection | {"decode": "greedy", "target": run.text}
+        ways["Compute its pictures"] = given, f"{_GIVEN}{_split(file)} {told}".strip()
+    for label, (asked, about) in ways.items():
+        st.page_link(
+            "app.py",
+            label=f"{label} with {plain(run.model)}",
+            icon=":material/replay:",
+            query_params=as_params(State(model=run.model, changes=run.interventions, **_read(asked))),
+            help=about or None,
+        )
+
+
+def _split(file: Imported) -> str:
+    """Remark for a model here that splits the translation into other tokens."""
+    run = file.translation
+    if models.find(run.model).translator().cut(run.text, "target").ids == tuple(run.target_ids):
+        return ""
+    return " It splits this translation into other tokens than the file does."
+
+
+def _same_model(file: Imported) -> bool:
+    digest = file.translation.model_sha256
+    return digest is None or digest == model_digest(models.find(file.translation.model).translator().model)
+
+
+show()

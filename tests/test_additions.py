@@ -64,7 +64,7 @@ DOOR = """DOORS = (
 SCRIPT = """from explorer.app.address import session
 from explorer.app.shell import sections
 from explorer.app.shell.page import open_sentence_page
-from explorer.app.views.extra import one, other
+from explorer.app.sections.extra import one, other
 
 opened = open_sentence_page("extra")
 if opened is not None:
@@ -173,10 +173,10 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
         path.write_text(text.replace(row, new, 1))
     (copy / "explorer/lenses/measures/squared.py").write_text(MEASURE)
     (copy / "pages/extra.py").write_text(SCRIPT)
-    (copy / "explorer/app/views/extra").mkdir()
+    (copy / "explorer/app/sections/extra").mkdir()
     for file, name in (("__init__", ""), ("one", "Extra"), ("other", "Another")):
         text = SECTION.replace("{name}", name) if name else ""
-        (copy / f"explorer/app/views/extra/{file}.py").write_text(text)
+        (copy / f"explorer/app/sections/extra/{file}.py").write_text(text)
     parts = []
     for command in (["-c", ASKED],):
         path = f"{copy}:{ROOT / 'tests' / 'support'}"

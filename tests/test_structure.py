@@ -24,7 +24,7 @@ ROOMS = {
     ),
     "explorer.figures": ("base", "maps", "pages"),
     "explorer.linked": ("view", "living", "live"),
-    "explorer.app": ("address", "server", "controls", "shell", "maps", "views", "sections"),
+    "explorer.app": ("address", "server", "controls", "shell", "maps", "sections"),
 }
 """The rooms of each package, ground first: a folder or a file imports from its own room and those before."""
 MAY_IMPORT = {
@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "explorer/linked": {"explorer.linked", "explorer.figures", "explorer.lenses", "transformer"},
     "explorer/app": {*ROOMS},
     "pages": {*ROOMS},
-    "app.py": {"explorer.app", "explorer.figures"},
+    "app.py": {*ROOMS},
 }
 FORBIDDEN = {
     "transformer": {"streamlit", "plotly"},
@@ -138,18 +138,18 @@ def test_no_module_imports_itself_in_a_circle():
     assert set(graphlib.TopologicalSorter(graph).static_order()) == set(graph)
 
 
-def test_no_page_s_view_imports_another_s():
+def test_no_page_s_sections_import_another_s():
     folders = [
         path.name
-        for path in (ROOT / "explorer" / "app" / "views").iterdir()
+        for path in (ROOT / "explorer" / "app" / "sections").iterdir()
         if (path / "__init__.py").exists()
     ]
     for name in MODULES:
-        own = name.removeprefix("explorer.app.views.").partition(".")[0]
-        if name.startswith("explorer.app.views.") and own in folders:
-            wrong = {other for other in own_modules(name) if other.startswith("explorer.app.views.")}
+        own = name.removeprefix("explorer.app.sections.").partition(".")[0]
+        if name.startswith("explorer.app.sections.") and own in folders:
+            wrong = {other for other in own_modules(name) if other.startswith("explorer.app.sections.")}
             assert not {
-                other for other in wrong if not f"{other}.".startswith(f"explorer.app.views.{own}.")
+                other for other in wrong if not f"{other}.".startswith(f"explorer.app.sections.{own}.")
             }, name
 
 

@@ -1,4 +1,4 @@
-"""The app: address, server, controls, shell, maps and views around the linked view."""
+"""The app: address, server, controls, shell, maps and sections of pages around the linked view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page Anatomy without a browser: every part, its numbers, the address, hostile tokens."""
+"""The page of the whole model without a browser: every part, its numbers, the address, hostile tokens."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from app_pages import array, click_menu, named_charts, run, said, strip, words
+from app_pages import array, click_menu, functions, named_charts, run, said, strip, words
 from closed_form import CASES
 from random_models import random_model
 
+from explorer.app.address import session
 from explorer.app.address.state import PARTS
+from explorer.app.sections.whole_model import paper
+from explorer.app.sections.whole_model.body import boxes, parts
 from explorer.app.server import catalogue
-from explorer.app.views.anatomy import page, paper
-from explorer.app.views.anatomy.body import boxes, parts
 from transformer.config import TransformerConfig
 from transformer.storage.card import Score, scores
 from transformer.storage.directory import save_checkpoint
@@ -170,15 +171,16 @@ def test_what_to_read_next_names_titles_authors_and_years():
 
 def test_a_click_on_a_box_opens_its_part_and_an_empty_one_changes_nothing(monkeypatch: pytest.MonkeyPatch):
     opened: list[str] = []
-    monkeypatch.setattr(page.session, "change", lambda **values: opened.append(values["part"]))
+    take = functions(PAGE)["take"]
+    monkeypatch.setattr(session, "change", lambda **values: opened.append(values["part"]))
     for points in (
         [{"customdata": "output"}],
         [{"customdata": ["encoder-forward"]}],
         [],
         [{"customdata": "x"}],
     ):
-        page.take(points[0]["customdata"] if points else None)
-    page.take(None)
+        take(points[0]["customdata"] if points else None)
+    take(None)
     assert opened == ["output", "encoder-forward"]
 
 

@@ -18,7 +18,6 @@ NEEDED = [
     "explorer.linked.view",
     "explorer.app.server.runs",
     "explorer.app.shell.sentence",
-    "explorer.app.views.home",
 ]
 HEAVY = ["torch", "pandas", "pyarrow", "matplotlib"]
 VISIT = f"""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-from app_pages import run, said
-
-from explorer.app.views.glossary import FILE, matches
+from app_pages import functions, run, said
 
 PAGE = "pages/glossary.py"
+matches, FILE = (functions(PAGE)[name] for name in ("matches", "FILE"))
 
 
 def test_a_word_is_found_by_its_name_a_form_or_its_explanation():

@@ -13,9 +13,9 @@ from app_pages import SENTENCE, array, click_menu, feeds, run, said, view, words
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.maps.run_export import KEY
+from explorer.app.sections.language_model import generation, lengths, surprisal
 from explorer.app.server import catalogue, models
 from explorer.app.server.language.writer import LONGEST, MORE
-from explorer.app.views.language_model import generation, lengths, surprisal
 from explorer.figures.base.labels import is_special
 from transformer import Translator, load_language_model
 
@@ -157,7 +157,7 @@ def test_as_many_predictions_come_out_as_tokens_go_in(generator: Translator):
 
 
 def test_the_sum_of_a_head_is_the_output_that_the_model_used(generator: Translator):
-    from explorer.app.views.language_model.lengths import weighted_sum
+    from explorer.app.sections.language_model.lengths import weighted_sum
 
     found = generator.force(PROMPT)
     for layer in range(2):

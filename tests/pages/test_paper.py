@@ -5,14 +5,13 @@ from __future__ import annotations
 from urllib.parse import parse_qsl
 
 import pytest
-from app_pages import PAGES, run, words
+from app_pages import PAGES, functions, run, words
 
 from explorer.app.address import sitemap
 from explorer.app.address.parameters import parse
 from explorer.app.address.state import KINDS
-from explorer.app.views.paper import WALK
 
-ITEMS = [item for items in WALK.values() for item in items]
+ITEMS = [item for items in functions("pages/paper.py")["WALK"].values() for item in items]
 LINKS = sorted({address for item in ITEMS for _, address in item.links})
 
 

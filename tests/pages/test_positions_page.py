@@ -213,7 +213,7 @@ def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):
 
 def test_a_twin_that_lacks_the_positions_says_so_and_the_others_go_on():
     at = run(PAGE, view="sentence", text="one " * 310, model="random")
-    assert "300 positions" in " ".join(map(str, at.dataframe[0].value["translation"]))
+    assert "shorten it to at most 300" in " ".join(map(str, at.dataframe[0].value["translation"]))
 
 
 def test_rotary_starts_at_the_width_of_a_twin_s_head_and_another_encoding_at_that_of_the_twin():

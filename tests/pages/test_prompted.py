@@ -77,7 +77,7 @@ def test_a_page_says_what_the_model_computes(page: str, params: dict[str, str]) 
 
 
 def test_inside_a_head_the_division_is_left_out_and_said() -> None:
-    at = run(sitemap.script("inside_a_head"), model="t5", text=TEXT, section="all", what_if="no-scale")
+    at = run(sitemap.script("inside_a_head"), model="t5", text=TEXT, section="weights", what_if="no-scale")
     told = said(at)
     assert "this model does not divide q·k by √d_k" in told
     assert at.session_state["state"].what_if == ("no-scale", None)

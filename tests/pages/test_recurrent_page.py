@@ -10,8 +10,8 @@ import pytest
 from app_pages import PAGES, feeds, named_charts, run, view
 from recurrent_twins import write_recurrent
 
+from explorer.app.sections.recurrent.maps import counterpart
 from explorer.app.server import catalogue
-from explorer.app.views.recurrent.maps import counterpart
 
 PAGE = "pages/recurrent.py"
 TEXT = "one two three four five six"

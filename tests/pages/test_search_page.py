@@ -8,8 +8,8 @@ import pytest
 from app_pages import charts, feeds, run, said, view, words
 from streamlit.testing.v1 import AppTest
 
+from explorer.app.sections.beam_search import tree as search_tree
 from explorer.app.server import models
-from explorer.app.views.search import tree as search_tree
 from explorer.figures.base.bars import shown_candidates
 from transformer import Sampling, Translation, Translator
 from transformer import interventions as do

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from app_pages import PAGES, run
+from app_pages import PAGES, functions, run
 from random_models import random_config, random_recurrent, randomised
 
 from explorer.app.address import sitemap
-from explorer.app.views.language_model import page as language
 from transformer.model import Transformer
 from transformer.storage.directory import save_checkpoint
 from transformer.translator import Translator
@@ -50,7 +49,9 @@ def architectures(small_models: None, models: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_every_section_has_what_draws_it():
-    assert set(language.SECTIONS) == set(sitemap.PAGES["language_model"].sections)
+    assert set(functions("pages/language_model.py")["SECTIONS"]) == set(
+        sitemap.PAGES["language_model"].sections
+    )
 
 
 @pytest.mark.parametrize(("page", "view"), ADDRESSES)

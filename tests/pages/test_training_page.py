@@ -11,8 +11,8 @@ import pytest
 import torch
 from app_pages import charts, run, words
 
+from explorer.app.sections.training.history import table
 from explorer.app.server import models
-from explorer.app.views.training.history import table
 from explorer.lenses.targets.history import read_history, write_history
 from explorer.lenses.targets.stated import stated_options
 from transformer.config import TransformerConfig

@@ -77,8 +77,8 @@ def run(page: str = "app.py", **params: str | list[str]) -> AppTest:
 
 def functions(page: str) -> dict[str, Any]:
     """What the script of a page defines, without opening the page."""
-    source, _, _ = (ROOT / page).read_text().rpartition("\nopened = ")
-    names: dict[str, Any] = {"__name__": page}
+    source, _ = re.split(r"\n(?=opened = |show\(\))", (ROOT / page).read_text())
+    names: dict[str, Any] = {"__name__": __name__, "__file__": str(ROOT / page)}
     exec(compile(re.sub(r"with for_pytorch\(.*\):", "if True:", source), page, "exec"), names)
     return names
 

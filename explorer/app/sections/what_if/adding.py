@@ -10,10 +10,10 @@ from explorer.app.address import session
 from explorer.app.address.change_list import Listed
 from explorer.app.controls import part, pickers, plain
 from explorer.app.sections.what_if import changes
+from explorer.app.sections.what_if.forms import attention, fields, heads, patching, tokens
 from explorer.app.server import runs
 from explorer.app.server.opened import Opened
 from explorer.app.shell import changed
-from explorer.app.views.what_if.forms import attention, fields, heads, patching, tokens
 from explorer.figures.base import labels
 from transformer import interventions as do
 

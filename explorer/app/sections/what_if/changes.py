@@ -9,9 +9,9 @@ import streamlit as st
 from explorer.app.address import State, session
 from explorer.app.address.change_list import Listed
 from explorer.app.controls import pickers, plain
+from explorer.app.sections.what_if.forms import fields
 from explorer.app.server.opened import Opened
 from explorer.app.shell import changed
-from explorer.app.views.what_if.forms import fields
 from transformer import interventions as do
 from transformer.config import AttentionKind
 from transformer.interventions import Intervention, Mask

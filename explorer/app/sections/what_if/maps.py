@@ -11,9 +11,9 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.controls import chart, export, panel, pickers, plain
+from explorer.app.sections.what_if.forms import fields
 from explorer.app.server.opened import Opened
 from explorer.app.shell import changed
-from explorer.app.views.what_if.forms import fields
 from explorer.figures.base import labels, style
 from explorer.figures.base.captions import KIND_NAMES
 from explorer.figures.maps.difference import difference_map, scale_end

@@ -10,7 +10,7 @@ from transformer.storage.card import training_card
 from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.presets import PRESETS
 
-MODELS = Path(__file__).parents[3] / "assets" / "models"
+MODELS = Path(__file__).parents[4] / "assets" / "models"
 CARD = "# A model\n\n```sh\npython -m transformer train --train a.tsv {}\n```\n"
 
 

@@ -1,1 +1,0 @@
-"""Contents of the pages: one folder a page."""

@@ -1,0 +1,35 @@
+"""The badge of a word alignment turns if what is drawn is exchanged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from forged import forged
+from sources import named
+
+from explorer.app.sections.cross_attention.aligned import LinkRules, audit
+from explorer.app.server.opened import Opened
+from explorer.app.server.runs import Request
+from transformer import AttentionKind, Translator
+
+
+@pytest.fixture
+def opened(translator: Translator) -> Opened:
+    text = "one two three four five"
+    return Opened(
+        Request(named("random"), text, "greedy", None), translator.force(text, "two one four three"), None
+    )
+
+
+def test_the_badge_of_a_mean_covers_its_layers(opened: Opened):
+    trace, choice = opened.translation.attention, LinkRules((1, 2), (0, 2), False, "strongest", 0.0)
+    layers = trace.layers[AttentionKind.CROSS]
+    wrong = (*layers[:2], replace(layers[2], output=layers[2].output.roll(1, 1)))
+    run = replace(
+        opened.translation, attention=forged(trace, layers={**trace.layers, AttentionKind.CROSS: wrong})
+    )
+    changed = replace(opened, translation=run)
+    assert not audit(changed, choice).passed
+    assert not audit(changed).passed
+    assert audit(changed, replace(choice, mean=(0, 1))).passed
