@@ -15,8 +15,7 @@ from closed_form import CASES
 from fragments import listening
 from streamlit.testing.v1 import AppTest
 
-from explorer.app.server import catalogue, models, stores
-from explorer.app.server.background import surveys
+from explorer.app.server import catalogue, models, stores, surveys
 from explorer.app.server.examples import offered, text_on
 from explorer.app.views.heads import circuits
 from explorer.lenses.heads.survey import Line

@@ -8,8 +8,7 @@ import pytest
 from app_pages import PAGES, ROOT, feeds, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from explorer.app.server import models, stores
-from explorer.app.server.background import surveys
+from explorer.app.server import models, stores, surveys
 from explorer.app.server.examples import examples
 
 SAMPLE = surveys.sample

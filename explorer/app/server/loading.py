@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from importlib import import_module
 
-from explorer.app.server.hosting.queue import pages
+from explorer.app.server.queue import pages
 
 LIBRARIES = ("pandas", "torch", "transformer.translator")
 

@@ -17,9 +17,9 @@ from explorer.app.address import session
 from explorer.app.address.kinds import BEAM, SAMPLE
 from explorer.app.address.state import State
 from explorer.app.server import examples, imported, measured, models
-from explorer.app.server.background.run import turns
 from explorer.app.server.hosting import hosted
 from explorer.app.server.imported import Imported
+from explorer.app.server.queue import turns
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.stores import Model, declare, held, kept
 from explorer.lenses.words.alignment import Aligner
@@ -288,9 +288,7 @@ def search(
 
 def _turn(tokens: int, progress: Progress) -> AbstractContextManager[None]:
     """Waits for a turn among the work in the background if a search may look at many tokens."""
-    return (
-        turns().turn(object(), progress.waits, session.browser()) if tokens > LONG_SEARCH else nullcontext()
-    )
+    return turns.turn(object(), progress.waits, session.browser()) if tokens > LONG_SEARCH else nullcontext()
 
 
 def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Translation:

@@ -12,8 +12,8 @@ import streamlit as st
 from explorer.app.address import session
 from explorer.app.controls import panel, pickers, plain
 from explorer.app.server import models
-from explorer.app.server.background.surveys import named
 from explorer.app.server.source import Source
+from explorer.app.server.surveys import named
 from explorer.app.views.heads import profile
 from explorer.app.views.heads.choice import Found, written
 from explorer.figures.base import labels, style

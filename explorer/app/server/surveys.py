@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -11,7 +11,8 @@ from pathlib import Path
 import streamlit as st
 
 from explorer.app.server import examples, gold, measured
-from explorer.app.server.background.run import BackgroundRun, turns
+from explorer.app.server.jobs import Job, JobError, Tell
+from explorer.app.server.queue import FairQueue, turns
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.stores import Recent, held
 from explorer.lenses.heads.shipped import survey_of
@@ -49,7 +50,7 @@ def named(source: Source | None) -> str:
 
 
 @st.cache_resource(show_spinner=False)
-def _runs() -> Recent[BackgroundRun[Survey]]:
+def _runs() -> Recent[Job[Survey]]:
     return Recent(KEPT)
 
 
@@ -74,7 +75,7 @@ def run_of(
     source: Source,  # the model
     own: tuple[Line, ...] | None,  # the lines of the visitor's file, or None
     language: str | None,  # the target language of a model that must be told one
-) -> BackgroundRun[Survey]:
+) -> Job[Survey]:
     """The survey of a visitor's own sentences, or of the sample; new if nobody has asked for it yet.
 
     Raises:
@@ -83,7 +84,7 @@ def run_of(
     translator, lines = source.translator(), _lines(source, own, language)
     pairs = [] if examples.task_pairs(source) or source.pieces else gold.sample(source)
     key = (source.name, id(translator), lines)
-    return _runs().get(key, lambda: BackgroundRun(SurveyWork(translator, lines, pairs), turns()))
+    return _runs().get(key, lambda: survey_job(translator, lines, pairs))
 
 
 def _lines(source: Source, own: tuple[Line, ...] | None, language: str | None) -> tuple[Line, ...]:
@@ -107,27 +108,28 @@ def _sample_runs(source: Source, lines: tuple[Line, ...]) -> list[Translation]:
     return found
 
 
-class SurveyWork:
-    """A survey as work for a `BackgroundRun`."""
+def survey_job(
+    translator: Translator,  # the model
+    lines: Sequence[Line],  # the sentences
+    gold: Sequence[GoldPair],  # pairs with word alignments
+    queue: FairQueue = turns,
+) -> Job[Survey]:
+    """A survey as work, one sentence after the other."""
+    surveyor = Surveyor(translator, lines, gold)
+    reading = surveyor.run()
 
-    name = "survey"
+    def result() -> Survey | None:
+        with suppress(ValueError):  # no sentence could be read yet
+            return surveyor.survey()
+        return None
 
-    def __init__(
-        self,
-        translator: Translator,  # the model
-        lines: Sequence[Line],  # the sentences
-        gold: Sequence[GoldPair],  # pairs with word alignments
-    ) -> None:
-        self._surveyor = Surveyor(translator, lines, gold)
-        self.total = self._surveyor.total
+    def work(tell: Tell) -> None:
+        for done in reading:
+            tell(done)
+        if result() is None:
+            raise JobError(
+                "None of these sentences shows anything of the heads: each is too long for the model, or its "
+                "translation is empty. Open a file with others."
+            )
 
-    def run(self) -> Iterator[int]:
-        """Reads one sentence after the other."""
-        yield from self._surveyor.run()
-
-    def result(self) -> Survey | None:
-        """The survey so far."""
-        try:
-            return self._surveyor.survey()
-        except ValueError:
-            return None
+    return Job("survey", surveyor.total, work, result, queue)
