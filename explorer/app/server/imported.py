@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import transformer
 from explorer.app.address import session
 from explorer.app.address.parameters import parse
-from explorer.app.server.hosting import hosted
+from explorer.app.server import hosted
 from explorer.app.server.source import FILE, NEEDS_MODEL, NoModelError, Source
 from explorer.app.server.stores import Model
 from explorer.figures.base import labels

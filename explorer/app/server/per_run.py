@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from torch import Tensor
 
-from explorer.app.server import measured
-from explorer.app.server.hosting import hosted
+from explorer.app.server import hosted, measured
 from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.runs import Drawing, Progress, Request, search, traced
 from explorer.app.server.source import Source, per_model

@@ -16,8 +16,7 @@ import transformer
 from explorer.app.address import session
 from explorer.app.address.kinds import BEAM, SAMPLE
 from explorer.app.address.state import State
-from explorer.app.server import examples, imported, measured, models
-from explorer.app.server.hosting import hosted
+from explorer.app.server import examples, hosted, imported, measured, models
 from explorer.app.server.imported import Imported
 from explorer.app.server.queue import turns
 from explorer.app.server.source import Source, per_model

@@ -11,8 +11,7 @@ import streamlit as st
 from explorer.app.address import State, session, sitemap
 from explorer.app.address.parameters import carried
 from explorer.app.controls import inform, plain
-from explorer.app.server import jobs, models, queue, stores
-from explorer.app.server.hosting import hosted, visits
+from explorer.app.server import hosted, jobs, models, queue, stores, visits
 from explorer.app.shell import menu
 from explorer.app.shell.lesson import strip
 from explorer.figures.base import labels

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
+import streamlit as st
 from safetensors import safe_open
 
-from explorer.app.server.stores import declare, kept
 from explorer.app.server.workshop.run import TrainingRun
 from transformer import Translation, Translator
 from transformer.config import AttentionKind, Head
@@ -15,8 +16,6 @@ from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.directory import load_checkpoint
 
 KIND = "cross"
-
-_LOOKS = declare("looks", 4)
 
 
 @dataclass(frozen=True)
@@ -31,27 +30,24 @@ class PairLook:
 
 
 def look(run: TrainingRun) -> PairLook | None:
-    """The pair at the last checkpoint; None if there is none yet.
-
-    Raises:
-        ValueError: The checkpoint is damaged.
-    """
+    """The pair at the last checkpoint; None if there is none yet, ValueError if it is damaged."""
     if not run.has_model:
         return None
-    changed = (run.directory / WEIGHTS_FILE).stat().st_mtime_ns
-    found: PairLook = kept(_LOOKS).get((str(run.directory), changed), lambda: _look(run))
-    return found
+    return _look(str(run.directory), (run.directory / WEIGHTS_FILE).stat().st_mtime_ns, run)
 
 
-def _look(run: TrainingRun) -> PairLook:
-    checkpoint = load_checkpoint(run.directory)
-    with safe_open(run.directory / WEIGHTS_FILE, framework="pt") as file:
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _look(directory: str, changed: int, _run: TrainingRun) -> PairLook:
+    checkpoint = load_checkpoint(_run.directory)
+    with safe_open(_run.directory / WEIGHTS_FILE, framework="pt") as file:
         step = int((file.metadata() or {}).get("step", 0))
-    name = f"{run.asked.plan.task}, step {step:,}"
+    name = f"{_run.asked.plan.task}, step {step:,}"
     model = Translator(checkpoint.translating, checkpoint.tokenizer, name=name)
-    pair = run.asked.shown
+    pair, config = _run.asked.shown, checkpoint.translating.config
     forced = model.force(pair.source, pair.target)
-    return PairLook(step, forced, model.translate(pair.source, capture=False).text, _telling(forced))
+    heads = list(product(range(config.stacks["decoder"].n_layers), range(config.n_heads)))
+    telling = max(heads, key=lambda head: difference(forced.weights(AttentionKind.CROSS, *head)))
+    return PairLook(step, forced, model.translate(pair.source, capture=False).text, telling)
 
 
 def difference(weights: np.ndarray) -> float:
@@ -65,11 +61,3 @@ def difference(weights: np.ndarray) -> float:
 
 def _entropy(rows: np.ndarray) -> np.ndarray:
     return -(rows * np.log(np.maximum(rows, 1e-12))).sum(-1)
-
-
-def _telling(run: Translation) -> Head:
-    config = run.config
-    heads = [
-        (layer, head) for layer in range(config.stacks["decoder"].n_layers) for head in range(config.n_heads)
-    ]
-    return max(heads, key=lambda head: difference(run.weights(AttentionKind.CROSS, *head)))

@@ -13,7 +13,7 @@ from explorer.app.address.state import KINDS
 from explorer.app.controls import pickers, say
 from explorer.app.maps import next_token_choice
 from explorer.app.server import per_run, runs
-from explorer.app.server.hosting.bounds import Bounds
+from explorer.app.server.hosted import Bounds
 from explorer.app.server.opened import Opened
 from explorer.app.shell import waiting
 from explorer.app.views.search import node

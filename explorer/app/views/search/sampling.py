@@ -12,7 +12,7 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import SAMPLE
 from explorer.app.controls import Table, panel, pickers, plain
 from explorer.app.server import per_run, runs
-from explorer.app.server.hosting.bounds import Bounds
+from explorer.app.server.hosted import Bounds
 from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Drawing
 from explorer.app.shell import sampling, waiting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from explorer.app.server.workshop.progress import POINTS, Log
+from explorer.app.server.workshop.run import POINTS, Log
 
 
 def line(step: int, **values: float) -> str:

@@ -15,9 +15,8 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
-from explorer.app.server import memory
-from explorer.app.server.hosting import hosted
-from explorer.app.server.hosting.bounds import Bounds
+from explorer.app.server import hosted, memory
+from explorer.app.server.hosted import Bounds
 
 LOOK = 50.0
 """Seconds between two looks at a visit that was left once; if the page is closed at both, the visit is over.

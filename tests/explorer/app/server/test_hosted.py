@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from explorer.app.server import hub_models
-from explorer.app.server.hosting import hosted
-from explorer.app.server.hosting.bounds import CHARACTERS, DRAWS, HYPOTHESES, Bounds
-from explorer.app.server.workshop.limits import SWITCH as TRAIN
-from explorer.app.server.workshop.limits import closed
+from explorer.app.server import hosted, hub_models
+from explorer.app.server.hosted import CHARACTERS, DRAWS, HYPOTHESES, Bounds, closed
+from explorer.app.server.hosted import SWITCH as TRAIN
 from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, Hub
 
-ROOT = Path(__file__).parents[5]
+ROOT = Path(__file__).parents[4]
 LONG = "one " * 200
 WRITES = """
 import os, sys, tempfile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from explorer.app.server.workshop.limits import DISK, HOSTED, MEMORY, MINUTES, NICE, SWITCH, Limits, closed
+from explorer.app.server.hosted import DISK, HOSTED, MEMORY, MINUTES, NICE, SWITCH, Limits, closed
 
 
 @pytest.fixture(autouse=True)
