@@ -15,7 +15,7 @@ from closed_form import CASES
 from fragments import listening
 from streamlit.testing.v1 import AppTest
 
-from explorer.app.server import catalogue, models, stores, surveys
+from explorer.app.server import catalogue, measured, models, surveys
 from explorer.app.server.examples import offered, text_on
 from explorer.app.views.heads import circuits
 from explorer.lenses.heads.survey import Line
@@ -57,7 +57,7 @@ def read(**params: str) -> AppTest:
 def whole_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Undoes the short sample, and forgets what was read with it."""
     monkeypatch.setattr(surveys, "sample", SAMPLE)
-    stores.kept.clear()  # type: ignore[attr-defined]
+    measured.MEASURED.clear()
 
 
 def told(at: AppTest) -> str:

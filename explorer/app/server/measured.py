@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from explorer.app.server import catalogue
 from explorer.app.server.source import Source
-from explorer.app.server.stores import declare, kept
+from explorer.app.server.stores import Recent
 from explorer.lenses.heads.roles import surveyed
 from transformer.exports.maps import MappedRun, load_maps
 from transformer.storage.description import measured as of_the_model
@@ -17,7 +17,7 @@ from transformer.storage.description import model_digests, read_heads
 from transformer.storage.files import read_json
 
 T = TypeVar("T")
-MEASURED = declare("measured", 48)
+MEASURED = Recent[Any](48)
 POSITIONS = "positions/results.json"
 
 
@@ -31,7 +31,7 @@ def shipped(name: str, read: Callable[[Path], Any] = read_json) -> Any:
     path = next((folder / name for folder in folders if (folder / name).is_file()), None)
     if path is None:
         return None
-    return kept(MEASURED).get((str(path), path.stat().st_mtime_ns), lambda: read(path))
+    return MEASURED.get((str(path), path.stat().st_mtime_ns), lambda: read(path))
 
 
 def beside(source: Source, read: Callable[[Path], T]) -> T:
@@ -42,7 +42,7 @@ def beside(source: Source, read: Callable[[Path], T]) -> T:
         ValueError: a file is damaged.
     """
     path = _directory(source)
-    found: T = kept(MEASURED).get((read, source), lambda: read(path))
+    found: T = MEASURED.get((read, source), lambda: read(path))
     return found
 
 
@@ -58,7 +58,7 @@ def described(
     """
 
     path = _directory(source)
-    found: dict[str, Any] = kept(MEASURED).get((file, source), lambda: of_the_model(path, file) or {})
+    found: dict[str, Any] = MEASURED.get((file, source), lambda: of_the_model(path, file) or {})
     return found
 
 

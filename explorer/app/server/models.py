@@ -159,14 +159,12 @@ class ModelHandle(Source):
         return load_writer(self.path) if writes else transformer.load_translator(self.path)
 
 
-@st.cache_resource(show_spinner=False)
-def _handles() -> Recent[ModelHandle]:
-    return Recent(256)
+_handles = Recent["ModelHandle"](256)
 
 
 def _handle(name: str, path: Path) -> ModelHandle:
     found = ModelHandle(name, path, catalogue.changed(path))
-    return _handles().get(found.key, lambda: found)
+    return _handles.get(found.key, lambda: found)
 
 
 @st.cache_resource(show_spinner=False)

@@ -47,7 +47,7 @@ class Opened:
 
     def traced(self) -> Opened:
         """The same sentence with the whole trace of its translation; waits for the model."""
-        return replace(self, translation=runs.traced(self.asked, runs.NoProgress()))
+        return replace(self, translation=runs.traced(self.asked))
 
     @property
     def first_step(self) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 from torch import Tensor
 
@@ -13,7 +13,7 @@ from explorer.app.server import hosted, measured
 from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.runs import Drawing, Progress, Request, search, traced
 from explorer.app.server.source import Source, per_model
-from explorer.app.server.stores import declare, held, kept
+from explorer.app.server.stores import Recent, held
 from explorer.lenses.heads.first_heads import Grid, grid
 from explorer.lenses.heads.statistics import sentence_totals
 from explorer.lenses.inside.inside import InsideHead, look_inside
@@ -38,14 +38,8 @@ from transformer.translator import retrace
 LONGEST_IN_BATCH = 128
 """Most tokens of a sentence in a batch: six such sentences take about 60 MB."""
 
-V = TypeVar("V")
-REARRANGED = declare("rearranged", 64)
-
-
-def rearranged(key: Hashable, make: Callable[[], V]) -> V:
-    """Result of a twin for a shifted or changed sentence, made once and then kept."""
-    made: V = kept(REARRANGED).get(key, make)
-    return made
+rearranged = Recent[Any](64).get
+"""What a twin computes of a shifted or changed sentence, by key, made once and then kept."""
 
 
 @per_run(8, held)

@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import streamlit as st
-
 from explorer.app.server import examples, gold, measured
 from explorer.app.server.jobs import Job, JobError, Tell
 from explorer.app.server.queue import FairQueue, turns
@@ -49,9 +47,7 @@ def named(source: Source | None) -> str:
     return "its task" if examples.task_pairs(source) else "Tatoeba"
 
 
-@st.cache_resource(show_spinner=False)
-def _runs() -> Recent[Job[Survey]]:
-    return Recent(KEPT)
+_surveys = Recent[Job[Survey]](KEPT)
 
 
 def shipped(source: Source) -> Survey | None:
@@ -84,7 +80,7 @@ def run_of(
     translator, lines = source.translator(), _lines(source, own, language)
     pairs = [] if examples.task_pairs(source) or source.pieces else gold.sample(source)
     key = (source.name, id(translator), lines)
-    return _runs().get(key, lambda: survey_job(translator, lines, pairs))
+    return _surveys.get(key, lambda: survey_job(translator, lines, pairs))
 
 
 def _lines(source: Source, own: tuple[Line, ...] | None, language: str | None) -> tuple[Line, ...]:

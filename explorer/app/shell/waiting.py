@@ -14,6 +14,7 @@ from explorer.app.controls import plain
 from explorer.app.server import memory, models
 from explorer.app.server.models import ModelHandle
 from explorer.app.server.queue import place, turns
+from explorer.app.server.runs import Progress
 from explorer.app.server.source import Source
 from explorer.app.shell import frame
 from explorer.figures.base import labels
@@ -93,7 +94,7 @@ def _stopped(text: str) -> None:
     st.stop()
 
 
-class Teller:
+class Teller(Progress):
     """Tells the visitor, in one place on the page, how far a run of a model has come, while it runs."""
 
     def __init__(

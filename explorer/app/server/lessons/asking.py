@@ -12,13 +12,13 @@ from explorer.app.server import catalogue, examples, models, runs
 from explorer.app.server.lessons.files import CHECKS, Lesson, Step
 from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.source import Source
-from explorer.app.server.stores import declare, kept
+from explorer.app.server.stores import Recent
 from explorer.figures.base import labels
 from explorer.lenses.what_if.questions.question import Measured, Question, Viewpoint
 from transformer.config import Head
 from transformer.run import Translation
 
-_CHECKS = declare("sentences of checks", 256)
+_CHECKS = Recent[dict[str, Any]](256)
 
 
 def place(
@@ -66,7 +66,7 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[Opened, State]:
     """
     source = models.find(now.model) if now.model else _fitting(needs)
     asked = runs.request(now, source, examples.sentence_of(source, now))
-    found = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
+    found = Opened(asked, runs.traced(asked), None)
     heads: dict[str, Any] = {
         kind: getattr(now, kind) or runs.default_head(source, kind) for kind in source.sizes
     }
@@ -101,4 +101,4 @@ def of_check(source: Source, lesson: Lesson, step: Step) -> dict[str, Any]:
                 break
         return taken
 
-    return kept(_CHECKS).get(("check", source, lesson.name, step.line), make)
+    return _CHECKS.get(("check", source, lesson.name, step.line), make)

@@ -45,7 +45,7 @@ _SEED = 0
 def _results(opened: Opened) -> None:
     """Draws the page."""
     adding.add(opened)
-    base = runs.translate(replace(opened.asked, changes=()), runs.NoProgress())
+    base = runs.translate(replace(opened.asked, changes=()))
     if not opened.asked.changes:
         st.markdown(f":gray[as it is:] {plain(base.text)}")
         st.caption("With each change the model translates again, and this page shows what the change did.")

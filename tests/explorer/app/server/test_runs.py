@@ -7,7 +7,7 @@ from sources import named
 
 from explorer.app.server import runs
 from explorer.app.server.queue import FairQueue
-from explorer.app.server.runs import NoProgress, Request
+from explorer.app.server.runs import Progress, Request
 from transformer.decoding import SearchRules
 from transformer.translator import Translator
 
@@ -18,7 +18,7 @@ class Left(BaseException):
     """How the run of a page ends when its visitor leaves."""
 
 
-class Leaving(NoProgress):
+class Leaving(Progress):
     """A visitor who leaves at the third token, or as soon as there is a queue."""
 
     def __init__(self) -> None:
@@ -56,10 +56,10 @@ def test_a_long_search_waits_as_long_as_its_visitor_does(translator: Translator,
         runs.search(translator, ASKED, translator.rules, visitor)
     assert visitor.heard == 0
     assert turns.count() == (0, 0)
-    assert runs.search(translator, ASKED, translator.rules, NoProgress()).tree is not None
+    assert runs.search(translator, ASKED, translator.rules).tree is not None
 
 
 def test_a_short_search_does_not_wait(translator: Translator, turns: FairQueue, monkeypatch):
     monkeypatch.setattr(runs, "LONG_SEARCH", 10_000)
     with turns.turn(object(), pytest.fail):
-        assert runs.search(translator, ASKED, SearchRules(length_penalty=0.5), NoProgress()).tree is not None
+        assert runs.search(translator, ASKED, SearchRules(length_penalty=0.5)).tree is not None
