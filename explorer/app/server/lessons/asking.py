@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from explorer.app.address.parameters import parse
 from explorer.app.address.state import State
 from explorer.app.server import catalogue, examples, models, runs
-from explorer.app.server.lessons.files import CHECKS, Lesson, Step
+from explorer.app.server.lessons.files import CHECKS, Lesson, LessonError, Step, read
 from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.source import Source
 from explorer.app.server.stores import Recent
@@ -102,3 +103,29 @@ def of_check(source: Source, lesson: Lesson, step: Step) -> dict[str, Any]:
         return taken
 
     return _CHECKS.get(("check", source, lesson.name, step.line), make)
+
+
+def check(path: Path) -> list[tuple[int, str]]:
+    """Lines of a lesson's file, from 1, and what is wrong there; questions are asked on their sentences."""
+    try:
+        lesson = read(path)
+    except LessonError as error:
+        return list(error.found)
+    return [(step.line, wrong) for step in lesson.steps if (wrong := unanswered(lesson, step)) is not None]
+
+
+def unanswered(lesson: Lesson, step: Step) -> str | None:
+    """Why a step's question is not asked on its own sentence; None if it is, or if there is none."""
+    if step.question is None:
+        return None
+    now, _ = parse({name: [value] for name, value in step.params.items()})
+    try:
+        opened, now = open_view(now, lesson.needs)
+        found = answer(opened, step.question, place(opened.translation, now))
+    except KeyError:
+        return f"the question cannot be asked: there is no model {now.model!r:.60} that translates."
+    except (ValueError, OSError) as error:
+        return f"the question cannot be asked: {error}"
+    if found.asked:
+        return None
+    return f"the question has no margin: the best is {found.margin:.2f} from the next one."
