@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,8 +13,7 @@ from explorer.app.server.source import Source
 from explorer.app.server.stores import Recent
 from explorer.lenses.heads.roles import surveyed
 from transformer.exports.maps import MappedRun, load_maps
-from transformer.storage.description import measured as of_the_model
-from transformer.storage.description import model_digests, read_heads
+from transformer.storage.description import measured, model_digests, read_heads
 from transformer.storage.files import read_json
 
 T = TypeVar("T")
@@ -27,11 +27,10 @@ def shipped(name: str, read: Callable[[Path], Any] = read_json) -> Any:
     Raises:
         ValueError: the file is damaged.
     """
-    folders = catalogue.ROOT / "assets", catalogue.BUNDLED, catalogue.own_models()
-    path = next((folder / name for folder in folders if (folder / name).is_file()), None)
-    if path is None:
-        return None
-    return MEASURED.get((str(path), path.stat().st_mtime_ns), lambda: read(path))
+    for folder in (catalogue.ROOT / "assets", catalogue.BUNDLED, catalogue.own_models()):
+        if (path := folder / name).is_file():
+            return MEASURED.get((str(path), path.stat().st_mtime_ns), lambda: read(path))
+    return None
 
 
 def beside(source: Source, read: Callable[[Path], T]) -> T:
@@ -41,37 +40,31 @@ def beside(source: Source, read: Callable[[Path], T]) -> T:
         KeyError: it is a file, which has no directory.
         ValueError: a file is damaged.
     """
-    path = _directory(source)
+    if source.path is None:
+        raise KeyError(source.name)
+    path = source.path
     found: T = MEASURED.get((read, source), lambda: read(path))
     return found
 
 
-def described(
-    source: Source,
-    file: str,  # a JSON file of `transformer.storage.description`
-) -> dict[str, Any]:
-    """What a file beside a model says; empty if there is none, or if it was measured on other weights.
+def described(source: Source, file: str) -> dict[str, Any]:
+    """What a file of `transformer.storage.description` beside a model says; further as `beside`.
 
-    Raises:
-        KeyError: it is a file, which has no directory.
-        ValueError: the file is damaged.
+    Returns:
+        An empty dictionary if there is none, or if it was measured on other weights.
     """
-
-    path = _directory(source)
-    found: dict[str, Any] = MEASURED.get((file, source), lambda: of_the_model(path, file) or {})
-    return found
+    return beside(source, _of_the_model(file))
 
 
-def _directory(source: Source) -> Path:
-    if source.path is None:
-        raise KeyError(source.name)
-    return source.path
+@cache
+def _of_the_model(file: str) -> Callable[[Path], dict[str, Any]]:
+    return lambda path: measured(path, file) or {}
 
 
 def damaged_heads(source: Source) -> tuple[str, ...]:
     """That the file of heads beside a model is damaged, in a sentence; empty if it is not."""
     with suppress(OSError, ValueError, KeyError):
-        return read_heads(_directory(source), source.config)[1]
+        return () if source.path is None else read_heads(source.path, source.config)[1]
     return ()
 
 
