@@ -39,11 +39,7 @@ class Imported(Source):
 
     @property
     def translation(self) -> Translation:
-        """The run.
-
-        Raises:
-            KeyError: the file was closed.
-        """
+        """The run; KeyError if the file was closed."""
         found: Translation = session.imported()[self.name]
         return found
 
@@ -96,8 +92,7 @@ def open_file(file_name: str, content: bytes) -> Imported:
     kept.pop(opened.name, None)
     if sum(map(nbytes, _open.values())) + nbytes(run) > TOGETHER:
         raise TraceFileError("The files that all visitors have open fill this server: come back later.")
-    _open[id(run)] = run
-    kept[opened.name] = run
+    _open[id(run)] = kept[opened.name] = run
     while len(kept) > MOST or sum(map(nbytes, kept.values())) > LARGEST:
         kept.pop(next(iter(kept)))
     return opened
@@ -109,11 +104,7 @@ def traces() -> list[str]:
 
 
 def find(name: str) -> Imported:
-    """An open file.
-
-    Raises:
-        KeyError: this visitor has no such file open.
-    """
+    """An open file; KeyError if this visitor has no such file open."""
     if name not in session.imported():
         raise KeyError(name)
     return Imported(name)
@@ -122,10 +113,9 @@ def find(name: str) -> Imported:
 def run_of(
     opened: Imported, text: str, decode: str, target: str | None, changes: tuple[Intervention, ...] = ()
 ) -> Translation:
-    """The run of an open file; what was changed in it belongs to the file, so a request names no changes.
+    """The run of an open file; ValueError if the request is for something other than that run.
 
-    Raises:
-        ValueError: the request is for something other than that run.
+    What was changed in it belongs to the file, so a request names no changes.
     """
     wanted = opened.selection
     own = None if wanted["target"] is None else clean(wanted["target"])

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from explorer.app.server import hosted, measured
+from explorer.app.server import hosted
 from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.runs import Drawing, Progress, Request, search, traced
 from explorer.app.server.source import Source, per_model
@@ -21,8 +21,6 @@ from explorer.lenses.measures.stream import Tell
 from explorer.lenses.targets.filters import FilteredStep, filtered_steps
 from explorer.lenses.targets.lesson import TrainingView
 from explorer.lenses.targets.lesson import lesson as shown_lesson
-from explorer.lenses.targets.smoothing import SmoothedPosition
-from explorer.lenses.targets.smoothing import smoothed as shown_smoothed
 from explorer.lenses.what_if.build import Pair, Plane, plane_of
 from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import Translation, Translator
@@ -32,7 +30,6 @@ from transformer.decoding import SearchRules
 from transformer.interventions import Intervention
 from transformer.sampling import Draws, draw
 from transformer.trace import Capture
-from transformer.training.history import History, read_history
 from transformer.translator import retrace
 
 LONGEST_IN_BATCH = 128
@@ -48,13 +45,8 @@ def retraced(opened: Opened) -> Translation:
     return retrace(opened.source.translator(), opened.translation)
 
 
-def inside(
-    opened: Opened,  # the sentence
-    kind: str,  # encoder, decoder or cross
-    chosen: Head,  # layer and head, from 0
-    row: int,  # the query, from 0
-) -> InsideHead:
-    """One query of one head, step by step."""
+def inside(opened: Opened, kind: str, chosen: Head, row: int) -> InsideHead:
+    """One query (from 0) of one head (layer and head, from 0), step by step."""
     model = opened.source.translator().model
     return look_inside(model, retraced(opened), (kind, *chosen), row, opened.translation)
 
@@ -83,11 +75,7 @@ def _copies(
 
 @per_run(8, held)
 def untrained(opened: Opened, seed: int) -> Translation:
-    """The same source and target tokens through a model of the same shape with fresh weights.
-
-    Raises:
-        NoModelError: the run was opened from a file.
-    """
+    """The same source and target tokens through a model of the same shape with fresh weights."""
     return same_tokens(_untrained(opened.source, seed), opened.translation)
 
 
@@ -105,19 +93,15 @@ def statistics(opened: Opened, kind: str) -> Grid:
 
 
 def batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
-    """Several sentences translated as one padded batch.
-
-    Raises:
-        ValueError: a text is empty or too long.
-    """
+    """Several sentences translated as one padded batch; ValueError if a text is empty or too long."""
     hosted.check_texts(*texts)
     model = source.translator()
     texts = tuple(source.addressed(text, None) for text in texts)
-    for text in texts:
-        if (length := len(model.ids(text)) + 1) > LONGEST_IN_BATCH:
-            raise ValueError(
-                f"A sentence of the batch has {length:,} tokens; at most {LONGEST_IN_BATCH} are allowed here."
-            )
+    longest = max(len(model.ids(text)) + 1 for text in texts)
+    if longest > LONGEST_IN_BATCH:
+        raise ValueError(
+            f"A sentence of the batch has {longest:,} tokens; at most {LONGEST_IN_BATCH} are allowed here."
+        )
     return _batch(source, texts)
 
 
@@ -126,13 +110,8 @@ def _batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
     return run_batch(source.translator(), texts)
 
 
-def searched(
-    asked: Request,  # the request, decoded with a beam; its target does not count
-    # the model's, or with another score; with its own, a translation has searched already
-    rules: SearchRules,
-    progress: Progress,  # hears how far the search has come
-) -> Translation:
-    """A beam search with its tree, and with what greedy search writes.
+def searched(asked: Request, rules: SearchRules, progress: Progress) -> Translation:
+    """A beam search, by the model's rules or with another score, with its tree and what greedy search writes.
 
     Raises:
         ValueError: the text cannot be translated, or a change does not hold in a search.
@@ -200,17 +179,3 @@ def lesson(opened: Opened) -> TrainingView:
 @per_model(64, lambda found: found.features.nbytes)
 def _lesson(source: Source, text: str, target: tuple[int, ...]) -> TrainingView:
     return shown_lesson(source.translator(), text, target)
-
-
-def smoothed(source: Source, lesson: TrainingView, position: int, epsilon: float) -> SmoothedPosition:
-    """The loss of a position (from 0) of a model's lesson, with label smoothing."""
-    return shown_smoothed(source.translator(), lesson, position, epsilon)
-
-
-def history(source: Source) -> History | None:
-    """Training of a model, from the file beside it; None if it has none of its own.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
-    return measured.beside(source, read_history)
