@@ -100,8 +100,7 @@ def recurrent() -> dict[str, Path]:
 def directory(name: str) -> Path:
     """The directory of a model.
 
-    Raises:
-        KeyError: there is no model of that name; a path is no name.
+    KeyError if there is no model of that name; a path is no name.
     """
     folder, _, own = name.rpartition("/")
     if folder in FOLDERS and own not in _NO_NAMES:

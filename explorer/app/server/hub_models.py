@@ -32,8 +32,7 @@ def cached() -> dict[str, Path]:
 def cached_model(name: str) -> Path:
     """The directory of a model in the cache.
 
-    Raises:
-        KeyError: the model is not in the cache, or may not be opened here.
+    KeyError if the model is not in the cache, or may not be opened here.
     """
     try:
         found = files.cached(name) if is_name(name) else None

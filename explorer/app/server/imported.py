@@ -78,8 +78,7 @@ def nbytes(run: Translation) -> int:
 def open_file(file_name: str, content: bytes) -> Imported:
     """Opens a file for this visit; if too many are open, the oldest are closed.
 
-    Raises:
-        ValueError: the file is damaged, foreign or too large; the message says so in one sentence.
+    ValueError if the file is damaged, foreign or too large; the message says so in one sentence.
     """
     digest = hashlib.sha256(content).hexdigest()[:6]
     shown = "".join(map(labels.display, re.sub(r"[\s<>&]+", " ", file_name[-LONGEST:]))).strip()

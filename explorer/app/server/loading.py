@@ -48,11 +48,7 @@ class Loading:
                 threading.Thread(target=self._run, daemon=True).start()
 
     def wait(self) -> None:
-        """Returns when everything is loaded.
-
-        Raises:
-            ImportError: a library cannot be imported.
-        """
+        """Returns when everything is loaded; ImportError if a library cannot be imported."""
         self.begin()
         with pages.paused():
             self._done.result()

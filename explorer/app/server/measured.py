@@ -24,8 +24,7 @@ POSITIONS = "positions/results.json"
 def shipped(name: str, read: Callable[[Path], Any] = read_json) -> Any:
     """Content of a file of the app, such as `positions/results.json`; None if it was never measured.
 
-    Raises:
-        ValueError: the file is damaged.
+    ValueError if the file is damaged.
     """
     for folder in (catalogue.ROOT / "assets", catalogue.BUNDLED, catalogue.own_models()):
         if (path := folder / name).is_file():

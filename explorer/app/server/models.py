@@ -178,8 +178,7 @@ def loading() -> Loading:
 def find(name: str) -> Source:
     """What a name in the list of models stands for, looked for once per run of a page.
 
-    Raises:
-        KeyError: there is nothing of that name; a path is no name.
+    KeyError if there is nothing of that name; a path is no name.
     """
     return imported.find(name) if name.startswith(FILE) else handle(name)
 

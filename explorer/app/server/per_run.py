@@ -113,8 +113,7 @@ def _batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
 def searched(asked: Request, rules: SearchRules, progress: Progress) -> Translation:
     """A beam search, by the model's rules or with another score, with its tree and what greedy search writes.
 
-    Raises:
-        ValueError: the text cannot be translated, or a change does not hold in a search.
+    ValueError if the text cannot be translated, or a change does not hold in a search.
     """
     if rules == asked.source.translator().rules:
         found = traced(asked, progress)

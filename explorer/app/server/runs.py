@@ -126,8 +126,7 @@ NOBODY = Progress()
 def translate(asked: Request, progress: Progress = NOBODY) -> Translation:
     """The translation, decoded once and then kept; before PyTorch is there, the bundled one of the example.
 
-    Raises:
-        ValueError: the text cannot be translated; the message says why.
+    ValueError if the text cannot be translated; the message says why.
     """
     if asked.source.has_model and not models.loading().done and (shipped := _shipped(asked)) is not None:
         return shipped
@@ -155,11 +154,7 @@ def traced(asked: Request, progress: Progress = NOBODY) -> Translation:
 
 
 def text_of(asked: Request, progress: Progress | None = None) -> str | None:
-    """The translation without its trace; None if it is not known, and no progress lets it be made.
-
-    Raises:
-        ValueError: as in `traced`.
-    """
+    """The translation without its trace; None if it is not known, and no progress lets it be made."""
     hosted.check_texts(asked.text)
     hosted.check_search(asked.decode)
     model = asked.source.load()

@@ -180,8 +180,7 @@ class Residents:
     ) -> Model:
         """The model of a key, loaded if nobody has it; models load one at a time.
 
-        Raises:
-            NoRoomError: the model does not fit into memory.
+        NoRoomError if the model does not fit into memory.
         """
         if (model := self._used(key)) is not None:
             return model

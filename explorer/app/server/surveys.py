@@ -53,8 +53,7 @@ _surveys = Recent[Job[Survey]](KEPT)
 def shipped(source: Source) -> Survey | None:
     """The survey of the sample that came with a model; None if there is none for these weights.
 
-    Raises:
-        CheckpointError: its file is damaged.
+    CheckpointError if its file is damaged.
     """
     with suppress(KeyError, OSError):
         return measured.beside(source, _of_sample)
@@ -74,8 +73,7 @@ def run_of(
 ) -> Job[Survey]:
     """The survey of a visitor's own sentences, or of the sample; new if nobody has asked for it yet.
 
-    Raises:
-        KeyError: The model does not translate.
+    KeyError if the model does not translate.
     """
     translator, lines = source.translator(), _lines(source, own, language)
     pairs = [] if examples.task_pairs(source) or source.pieces else gold.sample(source)

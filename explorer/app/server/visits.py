@@ -38,8 +38,7 @@ class FullError(ValueError):
 def begin() -> None:
     """Notes that a visitor is here.
 
-    Raises:
-        FullError: it is one too many; the message says so in one sentence.
+    FullError if it is one too many; the message says so in one sentence.
     """
     context = get_script_run_ctx()
     if context is not None and runtime.exists():

@@ -57,8 +57,7 @@ class LanguageWriter:
     def ids(self, text: str) -> tuple[int, ...]:
         """Ids of a text; none for an empty one.
 
-        Raises:
-            LongTextError: the text has more than ``LONGEST`` tokens.
+        LongTextError if the text has more than ``LONGEST`` tokens.
         """
         found = self.generator.ids(text)
         if len(found) > LONGEST:
@@ -90,8 +89,7 @@ class LanguageWriter:
     ) -> Translation:
         """Reads a whole text; ``text``, the source that a translator would read, is empty.
 
-        Raises:
-            ValueError: the text is empty or too long.
+        ValueError if the text is empty or too long.
         """
         self.ids(target)
         return self.generator.force(target, capture=capture, interventions=interventions)
@@ -104,7 +102,6 @@ class LanguageWriter:
 def load_writer(path: Path) -> LanguageWriter:
     """Opens the language model of a directory.
 
-    Raises:
-        CheckpointError: the directory is damaged, or its model translates.
+    CheckpointError if the directory is damaged, or its model translates.
     """
     return LanguageWriter(transformer.load_language_model(path))

@@ -38,8 +38,7 @@ def place(
 def answer(opened: Opened, question: Question, at: Viewpoint) -> Measured:
     """The question with its answer.
 
-    Raises:
-        UnmeasuredError: It cannot be asked here; the message says why.
+    UnmeasuredError if it cannot be asked here; the message says why.
     """
     return _answer(opened, question, at.step, at.source, tuple(sorted(at.heads.items())), at=at)
 

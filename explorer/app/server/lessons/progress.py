@@ -54,8 +54,7 @@ def student(content: bytes) -> str:
 def read(content: bytes) -> tuple[Notes, list[str]]:
     """What was done in each lesson, and the names of lessons of which the file says something unreadable.
 
-    Raises:
-        ProgressError: It holds no progress; the message says so in one sentence.
+    ProgressError if it holds no progress; the message says so in one sentence.
     """
     if len(content) > MOST_BYTES:
         raise ProgressError(f"The file is larger than {MOST_BYTES:,} bytes, so it holds no progress.")

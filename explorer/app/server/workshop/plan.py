@@ -36,8 +36,7 @@ _WIDE = 64
 class Plan:
     """A task and sizes.
 
-    Raises:
-        ValueError: A value is out of bounds; the message says which.
+    ValueError if a value is out of bounds; the message says which.
     """
 
     task: Annotated[str, one_of(*TASKS)] = "copy"
@@ -110,11 +109,7 @@ class Pairs:
     valid: Sequence[SentencePair]  # held out
 
     def write(self, folder: Path) -> None:
-        """Writes both parts as files.
-
-        Raises:
-            OSError: The disk is full.
-        """
+        """Writes both parts as files; OSError if the disk is full."""
         for name, pairs in ((TRAIN_FILE, self.train), (VALID_FILE, self.valid)):
             text = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
             write_atomically(folder / name, text.encode())
@@ -123,8 +118,7 @@ class Pairs:
 def own_pairs(name: str, content: bytes) -> Pairs:
     """Reads a visitor's file.
 
-    Raises:
-        DataError: The file is too large, has too few pairs, is not in the format, or cannot be learned here.
+    DataError if the file is too large, has too few pairs, is not in the format, or cannot be learned here.
     """
     read = read_upload(name, content, BOUNDS, read_pairs)
     cleaned = (SentencePair(clean(pair.source), clean(pair.target)) for pair in read)

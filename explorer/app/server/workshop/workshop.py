@@ -105,8 +105,7 @@ class Workshop:
     ) -> None:
         """Makes the model of a run that has ended one of the models that everybody can choose.
 
-        Raises:
-            ValueError: It cannot be kept under this name; the message says why in one sentence.
+        ValueError if it cannot be kept under this name; the message says why in one sentence.
         """
         with self._lock, _refusing("The model cannot be kept"):
             run = self.run

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from explorer.app.server.workshop.looks import difference
+from explorer.app.server.workshop.run import difference
 
 
 def test_rows_that_each_look_at_a_key_of_their_own_differ_most() -> None:
