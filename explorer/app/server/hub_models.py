@@ -51,14 +51,9 @@ def closed() -> str | None:
         return str(error)
     if settings.allowed == ():
         return f"This installation does not open models from the Hub ({ALLOWED_VARIABLE} names none)."
-    if is_offline():
+    if constants.is_offline_mode():
         return "The network is switched off here (HF_HUB_OFFLINE); models in the cache are in the list above."
     return None
-
-
-def is_offline() -> bool:
-    """Whether the network is switched off (`HF_HUB_OFFLINE`)."""
-    return constants.is_offline_mode()
 
 
 def is_allowed(name: str) -> bool:
@@ -72,11 +67,6 @@ def is_allowed(name: str) -> bool:
 def most_bytes() -> int:
     """Largest total size of a model's files that may be downloaded."""
     return Hub.from_environment().most_bytes
-
-
-def allowed() -> tuple[str, ...] | None:
-    """Patterns of the model names that may be opened here; None allows all."""
-    return Hub.from_environment().allowed
 
 
 def _download(offer: Offer) -> Job[bool]:

@@ -12,10 +12,10 @@ from typing import Any
 import transformer
 from explorer.app.server import catalogue, imported, memory
 from explorer.app.server.catalogue import DEFAULT, LANGUAGE, RECURRENT, TWINS
-from explorer.app.server.language.writer import load_writer
 from explorer.app.server.loading import Loading
 from explorer.app.server.source import FILE, Source
 from explorer.app.server.stores import Key, Model, Recent, Residents, once
+from explorer.app.server.writer import load_writer
 from explorer.lenses.words.languages import languages_in_words, languages_of
 from transformer import devices
 from transformer.config import ModelConfig

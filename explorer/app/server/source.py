@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import transformer
-from explorer.app.server.language.writer import LanguageWriter
 from explorer.app.server.stores import Decorator, Model, Size, remembered
+from explorer.app.server.writer import LanguageWriter
 from transformer.config import Head, ModelConfig
 
 FILE = "imported: "

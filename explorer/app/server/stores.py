@@ -17,7 +17,7 @@ from transformer.hub.files import size
 from transformer.run import Translation
 
 if TYPE_CHECKING:
-    from explorer.app.server.language.writer import LanguageWriter
+    from explorer.app.server.writer import LanguageWriter
 
 MOST_BYTES = 512 * 2**20
 """Most bytes of translations that a store keeps for all visitors together, not counting the newest."""

@@ -15,6 +15,7 @@ from explorer.app.server.hub_models import HubQuestion
 from explorer.app.server.jobs import Job
 from transformer.families.registry import known_names
 from transformer.hub.files import Offer, size
+from transformer.hub.settings import Hub
 
 _EVERY = 0.5
 """Seconds between two updates of a download's progress."""
@@ -68,7 +69,7 @@ def _form(question: HubQuestion) -> None:
     if reason is not None:
         st.caption(plain(reason))
         return
-    if patterns := hub_models.allowed():
+    if patterns := Hub.from_environment().allowed:
         st.caption(f"Allowed here: {plain(', '.join(patterns))}")
     if not question.name:
         st.caption("Type a name and press Enter.")
