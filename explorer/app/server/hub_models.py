@@ -12,6 +12,7 @@ from huggingface_hub import constants
 from explorer.app.address import session
 from explorer.app.server.jobs import Job, JobError, Tell
 from explorer.app.server.queue import FairQueue
+from explorer.app.server.stores import Recent
 from transformer.hub import files
 from transformer.hub.files import Offer
 from transformer.hub.settings import ALLOWED_VARIABLE, Hub, HubError, UnreachableError, is_name
@@ -89,7 +90,7 @@ def downloads() -> dict[tuple[str, str], Job[bool]]:
 
 @dataclass
 class HubQuestion:
-    """What a visitor wants from the Hub, and what it answered, until the visit ends."""
+    """What a visitor wants from the Hub, and what it answered."""
 
     visitor: str
     name: str = ""  # the name as typed; empty if nothing is asked for
@@ -153,11 +154,11 @@ class HubQuestion:
         self.download.wait(self.visitor)
 
 
-@st.cache_resource(scope="session", show_spinner=False)
-def _question(visitor: str) -> HubQuestion:
-    return HubQuestion(visitor)
+_questions = Recent[HubQuestion](1_000)
+"""Of the visitors seen last: Streamlit's own store of a session forgets when its connection breaks once."""
 
 
 def question() -> HubQuestion:
     """The question of the present visitor."""
-    return _question(session.visitor())
+    visitor = session.visitor()
+    return _questions.get(visitor, lambda: HubQuestion(visitor))
