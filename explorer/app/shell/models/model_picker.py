@@ -13,12 +13,12 @@ from explorer.app.controls.pickers import choose
 from explorer.app.server import catalogue, imported, models, runs
 from explorer.app.server.hub_models import question
 from explorer.app.server.imported import Imported
-from explorer.app.server.language_names import language_name
 from explorer.app.server.models import ModelHandle
 from explorer.app.server.source import FILE, Source
 from explorer.app.shell import menu, waiting
 from explorer.app.shell.fitting import fit_model
 from explorer.app.shell.models import hub_picker
+from explorer.lenses.words.languages import language_name
 from transformer.config import Head
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
