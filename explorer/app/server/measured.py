@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,22 +25,17 @@ def shipped(name: str, read: Callable[[Path], Any] = read_json) -> Any:
 
     ValueError if the file is damaged.
     """
-    for folder in (catalogue.ROOT / "assets", catalogue.BUNDLED, catalogue.own_models()):
-        if (path := folder / name).is_file():
-            return MEASURED.get((str(path), path.stat().st_mtime_ns), lambda: read(path))
-    return None
+    folders = catalogue.ROOT / "assets", catalogue.BUNDLED, catalogue.own_models()
+    path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+    return path and MEASURED.get((str(path), path.stat().st_mtime_ns), lambda: read(path))
 
 
 def beside(source: Source, read: Callable[[Path], T]) -> T:
     """Value that a function reads from the directory of a model, once until the directory changes.
 
-    Raises:
-        KeyError: it is a file, which has no directory.
-        ValueError: a file is damaged.
+    KeyError if the source is a file, which has no directory; ValueError if what is read is damaged.
     """
-    if source.path is None:
-        raise KeyError(source.name)
-    path = source.path
+    path = _directory(source)
     found: T = MEASURED.get((read, source), lambda: read(path))
     return found
 
@@ -49,29 +43,30 @@ def beside(source: Source, read: Callable[[Path], T]) -> T:
 def described(source: Source, file: str) -> dict[str, Any]:
     """What a file of `transformer.storage.description` beside a model says; further as `beside`.
 
-    Returns:
-        An empty dictionary if there is none, or if it was measured on other weights.
+    Empty if there is no such file, or if it was measured on other weights.
     """
-    return beside(source, _of_the_model(file))
+    path = _directory(source)
+    found: dict[str, Any] = MEASURED.get((file, source), lambda: measured(path, file) or {})
+    return found
 
 
-@cache
-def _of_the_model(file: str) -> Callable[[Path], dict[str, Any]]:
-    return lambda path: measured(path, file) or {}
+def _directory(source: Source) -> Path:
+    if source.path is None:
+        raise KeyError(source.name)
+    return source.path
 
 
 def damaged_heads(source: Source) -> tuple[str, ...]:
     """That the file of heads beside a model is damaged, in a sentence; empty if it is not."""
     with suppress(OSError, ValueError, KeyError):
-        return () if source.path is None else read_heads(source.path, source.config)[1]
+        return read_heads(_directory(source), source.config)[1]
     return ()
 
 
 def roles(source: Source) -> dict[str, list[list[str]]]:
     """What every head does over many sentences, by kind, layer and head; an empty text for a mixed head.
 
-    Returns:
-        An empty dictionary if the model has no survey of its heads.
+    Empty if the model has no survey of its heads.
     """
     with suppress(OSError, ValueError, KeyError):
         return beside(source, surveyed)
@@ -81,8 +76,7 @@ def roles(source: Source) -> dict[str, list[list[str]]]:
 def first(directory: Path) -> MappedRun | None:
     """The first example as the model of a directory translated it: a cold server draws it at once.
 
-    Returns:
-        None if `python -m explorer survey` was not run with this very model.
+    None if `python -m explorer survey` was not run with this very model.
     """
     with suppress(OSError, ValueError, KeyError):
         run = load_maps(directory / "first.npz")
