@@ -27,7 +27,9 @@ def shipped(name: str, read: Callable[[Path], Any] = read_json) -> Any:
     """
     folders = catalogue.ROOT / "assets", catalogue.BUNDLED, catalogue.own_models()
     path = next((folder / name for folder in folders if (folder / name).is_file()), None)
-    return path and MEASURED.get((str(path), path.stat().st_mtime_ns), lambda: read(path))
+    if path is None:
+        return None
+    return MEASURED.get((str(path), path.stat().st_mtime_ns), lambda: read(path))
 
 
 def beside(source: Source, read: Callable[[Path], T]) -> T:

@@ -56,14 +56,13 @@ def shipped(source: Source) -> Survey | None:
     CheckpointError if its file is damaged.
     """
     with suppress(KeyError, OSError):
-        return measured.beside(source, _of_sample)
+        return measured.beside(source, _beside)
     return None
 
 
-def _of_sample(directory: Path) -> Survey | None:
+def _beside(directory: Path) -> Survey | None:
     data = samples.sample_of(directory)
-    links = gold.sample_of(samples.FOLDER / data.alignments)
-    return survey_of(directory, sample(data.data), links)
+    return survey_of(directory, sample(data.data), gold.sample_of(samples.FOLDER / data.alignments))
 
 
 def run_of(

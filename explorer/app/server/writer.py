@@ -27,18 +27,11 @@ class LongTextError(ValueError):
 
 
 class LanguageWriter:
-    """A language model for the pages.
-
-    Attributes:
-        generator: the language model with its vocabulary.
-        config: its sizes.
-        heads: contents of `heads.json`; None if the model has none.
-    """
+    """A language model for the pages: its generator, sizes, and contents of `heads.json`, None without it."""
 
     def __init__(self, generator: transformer.Translator) -> None:
-        self.generator = generator
+        self.generator, self.heads = generator, generator.heads
         self.config: LanguageModelConfig = generator.model.config
-        self.heads = generator.heads
 
     @property
     def model(self) -> LanguageModel:
