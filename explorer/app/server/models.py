@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,8 @@ class ModelHandle(Source):
 
     @property
     def _home(self) -> Residents:
-        return _residents(self.name.startswith((f"{TWINS}/", f"{RECURRENT}/")))
+        twin = self.name.startswith((f"{TWINS}/", f"{RECURRENT}/"))
+        return _resident_twins if twin else _residents
 
     def load(self) -> Model:
         loading().wait()
@@ -157,22 +158,22 @@ def _handle(name: str, path: Path) -> ModelHandle:
     return _handles.get(found.key, lambda: found)
 
 
-@cache
-def _residents(twins: bool) -> Residents:
-    """The models in memory: the twins are small, and many."""
-    return Residents(12 if twins else int(os.environ.get("TRANSFORMER_MOST_MODELS") or MOST_MODELS))
+_residents = Residents(int(os.environ.get("TRANSFORMER_MOST_MODELS") or MOST_MODELS))
+_resident_twins = Residents(12)  # they are small, and many
 
 
 def leave_gpu() -> None:
     """Lets every model in memory compute on the CPU, since the GPU has no memory left."""
-    for twins in (False, True):
-        _residents(twins).leave_gpu()
+    for home in (_residents, _resident_twins):
+        home.leave_gpu()
 
 
-@cache
+_loading = Loading(lambda: _handle(*next(iter(catalogue.on_disk().items()))).load_first())
+
+
 def loading() -> Loading:
     """PyTorch and the model that opens first; whatever imports PyTorch waits for them first."""
-    return Loading(lambda: _handle(*next(iter(catalogue.on_disk().items()))).load_first())
+    return _loading
 
 
 def find(name: str) -> Source:
