@@ -24,7 +24,7 @@ from app_pages import LINKED, PAGES, view  # noqa: E402
 from streamlit.testing.v1 import AppTest  # noqa: E402
 from test_every_step import changed, choices  # noqa: E402
 
-from explorer.app.server.background.surveys import sample  # noqa: E402
+from explorer.app.server.surveys import sample  # noqa: E402
 from transformer.translator import load_translator  # noqa: E402
 
 

@@ -29,9 +29,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.app import ARGUMENTS, CHROMIUM, READY, enter, server, settle, visit  # noqa: E402
-from explorer.app.server.workshop.limits import SWITCH, Limits  # noqa: E402
-from explorer.app.server.workshop.plan import Plan, example  # noqa: E402
-from explorer.app.server.workshop.run import RUN, TrainingOrder, TrainingRun  # noqa: E402
+from explorer.app.server.hosted import SWITCH, Limits  # noqa: E402
+from explorer.app.server.workshop.plan import Plan, TrainingOrder, example  # noqa: E402
+from explorer.app.server.workshop.run import RUN, TrainingRun  # noqa: E402
 from explorer.app.server.workshop.workshop import FOLDER  # noqa: E402
 from transformer.training.toys import TOYS  # noqa: E402
 

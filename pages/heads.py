@@ -16,9 +16,9 @@ with for_pytorch("heads"):
     from explorer.app.sections.heads import statistics
     from explorer.app.sections.heads.choice import Found
     from explorer.app.server import measured
-    from explorer.app.server.background.run import BackgroundRun, stays
-    from explorer.app.server.background.surveys import named, run_of, shipped
+    from explorer.app.server.jobs import Job, stays
     from explorer.app.server.source import Source
+    from explorer.app.server.surveys import named, run_of, shipped
     from explorer.app.shell import frame, menu
     from explorer.app.shell.fitting import fit_heads, noticed
     from explorer.app.shell.models import needs
@@ -52,12 +52,12 @@ def show() -> None:
         part(_body)(source, run)
 
 
-def _reads(run: BackgroundRun[Survey]) -> bool:
+def _reads(run: Job[Survey]) -> bool:
     """Whether the page shows how far the app has read for this visitor."""
     return _asked(run) and stays(run)
 
 
-def _reading(run: BackgroundRun[Survey]) -> None:
+def _reading(run: Job[Survey]) -> None:
     """Draws the progress, twice a second; the end of it draws the whole page again.
 
     Findings hold fragments, so no part with a clock draws them (see ``views.training.live.saving``).
@@ -68,7 +68,7 @@ def _reading(run: BackgroundRun[Survey]) -> None:
     _progress(run, now)
 
 
-def _body(source: Source, run: BackgroundRun[Survey]) -> None:
+def _body(source: Source, run: Job[Survey]) -> None:
     """Draws what depends on the controls."""
     now = session.current()
     if not _asked(run):
@@ -79,17 +79,17 @@ def _body(source: Source, run: BackgroundRun[Survey]) -> None:
         _found(source, run, now)
 
 
-def _asked(run: BackgroundRun[Survey]) -> bool:
+def _asked(run: Job[Survey]) -> bool:
     """Whether the page reads sentences for this visitor; a file of one's own asks for it."""
     return session.own_sentences() is not None or run.asked(session.visitor())
 
 
-def _ask(run: BackgroundRun[Survey]) -> None:
+def _ask(run: Job[Survey]) -> None:
     session.keep()
     run.ask(session.visitor())
 
 
-def _unasked(source: Source, run: BackgroundRun[Survey], now: State) -> None:
+def _unasked(source: Source, run: Job[Survey], now: State) -> None:
     """Draws the survey that came with the model, and offers to read the sentences here."""
     known, damaged = None, True
     for note in measured.damaged_heads(source):
@@ -160,11 +160,11 @@ def _take_file(source: Source, file: Any) -> None:
         session.notice(str(error))
 
 
-def _progress(run: BackgroundRun[Survey], now: State) -> None:
+def _progress(run: Job[Survey], now: State) -> None:
     """Draws the progress while the app reads sentences, a way to stop, and the map so far."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        text = run.place or f"Reading sentence {run.read} of {run.total}"
-        st.progress(min(1.0, run.read / max(1, run.total)), text)
+        text = run.place or f"Reading sentence {run.done} of {run.total}"
+        st.progress(min(1.0, run.done / max(1, run.total)), text)
         st.button("Stop", key="heads.stop", on_click=run.leave, args=(session.visitor(),))
     survey = run.result()
     if survey is None:
@@ -189,25 +189,25 @@ def _subject(survey: Survey, now: State) -> Found:
     return Found.of(survey, kind, now, None if own is None else own[0])
 
 
-def _found(source: Source, run: BackgroundRun[Survey], now: State) -> None:
+def _found(source: Source, run: Job[Survey], now: State) -> None:
     """Draws the findings of a survey that is complete or was stopped."""
     survey = run.result()
     if run.failed or survey is None:
         st.error(refusal(run.failed or "No sentence was read before you stopped."), icon=":material/error:")
-    if run.read < run.total and not run.failed:
+    if run.done < run.total and not run.failed:
         _stopped(run)
     if survey is None:
         return
     statistics.show(_subject(survey, now), source)
 
 
-def _stopped(run: BackgroundRun[Survey]) -> None:
+def _stopped(run: Job[Survey]) -> None:
     def go_on() -> None:
         run.go_on(session.visitor())
 
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(
-            f"Stopped after {run.read} of {run.total} sentences; what follows covers only those.",
+            f"Stopped after {run.done} of {run.total} sentences; what follows covers only those.",
             width="content",
         )
         st.button("Continue", on_click=go_on)

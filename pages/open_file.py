@@ -61,7 +61,7 @@ def _open_sample() -> None:
     name = catalogue.DEFAULT if models.exists(catalogue.DEFAULT) else next(iter(catalogue.available()))
     source = models.find(name)
     asked = runs.request(State(), source, examples.text_on(source, None))
-    file = trace_file(runs.translate(asked, runs.NoProgress()), source.load().model)
+    file = trace_file(runs.translate(asked), source.load().model)
     imported.open_file("sample.npz", file)
 
 

@@ -29,7 +29,7 @@ import yaml
 from streamlit.web.server.starlette import starlette_routes as routes
 from waiting import until
 
-from explorer.app.server.hosting.bounds import Bounds
+from explorer.app.server.hosted import Bounds
 from transformer.hub.settings import HOSTED_VARIABLE
 
 ROOT = Path(__file__).parents[1]

@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def check_lessons(files: Annotated[tuple[Path, ...], "FILE", "lessons, see docs/lessons.md"]) -> int:
     """Say what is wrong with lessons, with line numbers."""
-    from explorer.app.server.lessons.check import check  # loads PyTorch
+    from explorer.app.server.lessons.asking import check  # loads PyTorch
     from explorer.app.server.lessons.files import shown
 
     wrong = False

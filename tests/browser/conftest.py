@@ -25,7 +25,7 @@ from headless import CHROMIUM
 from hub_server import HubServer, running_hub
 
 from explorer.app.address import sitemap
-from explorer.app.server.workshop.limits import NICE, SWITCH
+from explorer.app.server.hosted import NICE, SWITCH
 from transformer.storage.directory import save_checkpoint
 from transformer.translator import Translator
 

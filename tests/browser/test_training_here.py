@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from explorer.app.server.workshop.plan import Plan
-from explorer.app.server.workshop.run import RUN, TrainingOrder
+from explorer.app.server.workshop.plan import Plan, TrainingOrder
+from explorer.app.server.workshop.run import RUN
 from explorer.app.server.workshop.workshop import FOLDER
 from transformer.text.pairs import SentencePair
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from app_pages import SENTENCE, write_app_models
 
-from explorer.app.server.background import surveys
+from explorer.app.server import surveys
 from explorer.lenses.heads.survey import Line
 from transformer.translator import Translator
 

@@ -9,7 +9,7 @@ from sources import named
 
 from explorer.app.address import session
 from explorer.app.server import models, runs
-from explorer.app.server.runs import NoProgress, Request, by_beam
+from explorer.app.server.runs import Progress, Request, by_beam
 from transformer.hub.settings import HOSTED_VARIABLE
 
 TEXTS = [f"{first} {second} three" for first in ("one", "two", "five", "ten") for second in ("six", "four")]
@@ -17,7 +17,7 @@ TEXTS = [f"{first} {second} three" for first in ("one", "two", "five", "ten") fo
 
 def found(text: str, decode: str = "greedy") -> runs.Bettered | None:
     asked = Request(named("random"), text, decode, None)
-    return by_beam(asked, runs.translate(asked, NoProgress()), 4, NoProgress())
+    return by_beam(asked, runs.translate(asked), 4, Progress())
 
 
 def test_it_is_told_exactly_if_the_beam_s_text_differs_and_scores_higher():
@@ -41,7 +41,7 @@ def test_a_page_searches_once_its_picture_is_painted(monkeypatch: pytest.MonkeyP
     text = "nine seven three five"
     asked = Request(named("random"), text, "greedy", None)
     assert "A beam of 4" not in words(run("app.py", model="random", text=text))
-    greedy = runs.translate(asked, NoProgress())
+    greedy = runs.translate(asked)
     assert runs.unsearched(asked, greedy, 4)
     monkeypatch.setattr(session, "sent", lambda key: {"painted": key == "linked.home"})
     assert "A beam of 4 finds what scores higher" in words(run("app.py", model="random", text=text))

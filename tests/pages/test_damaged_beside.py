@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from app_pages import run, words
 
-from explorer.app.server import gold
-from explorer.app.server.background import surveys
+from explorer.app.server import gold, surveys
 from explorer.lenses.heads.roles import surveyed
 from explorer.lenses.heads.shipped import fingerprint
 from explorer.lenses.words import samples

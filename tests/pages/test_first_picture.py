@@ -60,7 +60,7 @@ models.loading().wait()
 first.run()
 assert not first.exception, first.exception
 asked = runs.request(first.session_state["state"], models.find("en-de"), first.text_input[0].value)
-assert runs.translate(asked, runs.NoProgress()).attention is not None
+assert runs.translate(asked).attention is not None
 found["live"] = [feeds(first), state(first)]
 print(json.dumps(found))
 """

@@ -16,8 +16,7 @@ from fragments import listening
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.sections.heads import circuits
-from explorer.app.server import catalogue, models, stores
-from explorer.app.server.background import surveys
+from explorer.app.server import catalogue, measured, models, surveys
 from explorer.app.server.examples import offered, text_on
 from explorer.lenses.heads.survey import Line
 from transformer.config import AttentionKind
@@ -58,7 +57,7 @@ def read(**params: str) -> AppTest:
 def whole_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Undoes the short sample, and forgets what was read with it."""
     monkeypatch.setattr(surveys, "sample", SAMPLE)
-    stores.kept.clear()  # type: ignore[attr-defined]
+    measured.MEASURED.clear()
 
 
 def told(at: AppTest) -> str:

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from waiting import until as wait_until
 
 from explorer.app.server import catalogue, hub_models, memory, models, runs
-from explorer.app.server.background.surveys import run_of
+from explorer.app.server.surveys import run_of
 from explorer.lenses.heads.survey import Line
 from transformer.hub.fetch import find
 from transformer.hub.settings import Hub
@@ -54,7 +54,7 @@ def hub(
     monkeypatch.setenv("TRANSFORMER_MODELS", str(closed_form_models["copy"].parent))
     monkeypatch.setattr(catalogue, "BUNDLED", tmp_path / "none")
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 2**14)
-    hub_models.desk.clear()
+    hub_models.downloads.clear()
     return hub
 
 

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from explorer.app.maps.run_export import KEY
 from explorer.app.sections.language_model import generation, lengths, surprisal
 from explorer.app.server import catalogue, models
-from explorer.app.server.language.writer import LONGEST, MORE
+from explorer.app.server.writer import LONGEST, MORE
 from explorer.figures.base.labels import is_special
 from transformer import Translator, load_language_model
 

@@ -8,8 +8,7 @@ import pytest
 from app_pages import PAGES, ROOT, feeds, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from explorer.app.server import models, stores
-from explorer.app.server.background import surveys
+from explorer.app.server import measured, models, surveys
 from explorer.app.server.examples import examples
 
 SAMPLE = surveys.sample
@@ -87,7 +86,7 @@ def test_heads_over_sentences_count_the_roles_of_the_kinds_that_a_model_has(
     name: str, kinds: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(surveys, "sample", SAMPLE)
-    stores.kept.clear()  # type: ignore[attr-defined]
+    measured.MEASURED.clear()
     at = run("pages/heads.py", model=name, kind="decoder")
     assert f"heads: {kinds}" in words(at)
     assert not at.exception
@@ -104,6 +103,6 @@ def test_attention_that_learned_from_given_alignments_says_so_wherever_its_error
     shown = words(run("pages/cross_attention.py", model=name, text=text, view="alignment"))
     assert guided in shown.replace("\\", "")
     monkeypatch.setattr(surveys, "sample", SAMPLE)
-    stores.kept.clear()  # type: ignore[attr-defined]
+    measured.MEASURED.clear()
     assert guided in words(run("pages/heads.py", model=name)).replace("\\", "")
     assert models.find("en-de").guided == ""

@@ -10,8 +10,8 @@ from app_pages import feeds, run
 from m2m_models import write_m2m
 
 from explorer.app.server import models
-from explorer.app.server.language_names import language_name
 from explorer.figures.base.labels import is_special
+from explorer.lenses.words.languages import language_name
 from transformer.families.m2m import M2M, NLLB
 
 TEXT = "two dogs ran over the hills ."

@@ -16,7 +16,7 @@ from explorer.app.address.state import State
 from explorer.app.maps.living import living_pages
 from explorer.app.server import examples, runs
 from explorer.app.server.opened import Opened
-from explorer.app.server.runs import NoProgress
+from explorer.app.server.runs import Progress
 from transformer.hub.settings import HOSTED_VARIABLE
 
 TEXT = "One two. Three four? Five six!"
@@ -66,8 +66,8 @@ def test_a_page_makes_the_run_of_the_shown_sentence_and_no_other() -> None:
     assert found["translations"][::2] == [None, None]
     asked = runs.request(State(), named("random"), "Ten six!")
     assert runs.text_of(asked) is None
-    made = runs.text_of(asked, NoProgress())
-    assert made == runs.translate(asked, NoProgress()).text
+    made = runs.text_of(asked, Progress())
+    assert made == runs.translate(asked).text
     assert paragraph(run(model="random", text=text, sentence="2"))["translations"][2] == made  # type: ignore[index]
 
 
@@ -111,7 +111,7 @@ def test_what_has_no_model_is_one_run_and_so_is_a_pair_of_a_file() -> None:
 
 def test_all_sentences_are_exported_as_living_pages_with_an_index() -> None:
     asked = runs.request(State(), named("random"), SENTENCES[1])
-    opened = Opened(asked, runs.translate(asked, NoProgress()), None)
+    opened = Opened(asked, runs.translate(asked), None)
     now = State(sentence=1, step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0))
     with zipfile.ZipFile(io.BytesIO(living_pages(opened, now, SENTENCES))) as folder:
         assert sorted(folder.namelist()) == ["1.html", "2.html", "3.html", "index.html"]

@@ -13,9 +13,9 @@ from fragments import listening
 from streamlit.testing.v1 import AppTest
 from waiting import until
 
-from explorer.app.server.workshop.limits import MEMORY, NICE, SWITCH
-from explorer.app.server.workshop.plan import OWN, Plan
-from explorer.app.server.workshop.run import PLAN_FILE, RUN, TrainingOrder
+from explorer.app.server.hosted import MEMORY, NICE, SWITCH
+from explorer.app.server.workshop.plan import OWN, PLAN_FILE, Plan, TrainingOrder
+from explorer.app.server.workshop.run import RUN
 from explorer.app.server.workshop.workshop import FOLDER, Workshop, workshop
 from transformer import load_translator
 from transformer.text.pairs import SentencePair

@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import sitemap
 from explorer.app.address.parameters import KEEP
-from explorer.app.server.background.run import AT_ONCE, turns
+from explorer.app.server.queue import AT_ONCE, turns
 from transformer.storage.directory import save_checkpoint
 from transformer.text.tokenizer import Vocabulary
 from transformer.translator import Translator
@@ -163,5 +163,5 @@ def taken() -> Iterator[None]:
     """Others compute, so that long work of the app waits."""
     with ExitStack() as stack:
         for number in range(AT_ONCE):
-            stack.enter_context(turns().turn(number, lambda before: None))
+            stack.enter_context(turns.turn(number, lambda before: None))
         yield

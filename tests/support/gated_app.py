@@ -51,7 +51,7 @@ def main() -> None:
     """Runs Streamlit with the arguments that follow the gate."""
     from streamlit.web import cli
 
-    from explorer.app.server.background import surveys
+    from explorer.app.server import surveys
     from transformer.translator import Translator
 
     gate, *arguments = sys.argv[1:]

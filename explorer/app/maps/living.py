@@ -53,7 +53,7 @@ def living_page(
     beside = None
     if opened.asked.changes and source.has_model:
         asked = replace(opened.asked, changes=())
-        base = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
+        base = Opened(asked, runs.traced(asked), None)
         beside = base.translation, replace(known, query=_query(base, now))
     at, measures = place(opened.kinds, now), _measures(opened, now)
     explained = now.view == "why" and "decoder" in opened.kinds and not opened.asked.changes
@@ -75,7 +75,7 @@ def living_pages(
             if number != (now.sentence or 0) + 1:
                 view = replace(now, target=None, changes=(), source=None)
                 asked = runs.request(view, opened.source, text)
-                run = runs.traced(asked, runs.NoProgress())
+                run = runs.traced(asked)
                 each = Opened(asked, run, examples.example_of(opened.source, text))
                 view = replace(view, step=each.first_step)
             folder.writestr(f"{number}.html", living_page(each, view, app))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from explorer.app.address.encodings import ENCODINGS
@@ -33,12 +34,6 @@ def own_models() -> Path:
     return Path(os.environ.get("TRANSFORMER_MODELS") or ROOT / "models")
 
 
-def _checkpoints(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    return sorted(path for path in folder.iterdir() if _is_model(path))
-
-
 def _is_model(path: Path) -> bool:
     """Whether a directory holds a model under a name that an address can carry and no opened file has."""
     usable = path.name.isprintable() and not path.name.startswith(FILE)
@@ -46,6 +41,17 @@ def _is_model(path: Path) -> bool:
         return usable and is_model(path)
     except OSError:  # longer than the name of a file may be
         return False
+
+
+def _in_folder(folder: str, write: bool = False, order: Iterable[str] = ()) -> dict[str, Path]:
+    """The models in a folder that translate or write, by name: bundled, then trained here; some first."""
+    found: dict[str, Path] = {}
+    for place in (BUNDLED / folder, own_models() / folder):
+        for path in sorted(place.iterdir()) if place.is_dir() else ():
+            if _is_model(path) and writes(path) == write:
+                found.setdefault(path.name, path)
+    names = dict.fromkeys((*(name for name in order if name in found), *found))
+    return {f"{folder}/{name}".lstrip("/"): found[name] for name in names}
 
 
 def available() -> dict[str, Path]:
@@ -60,12 +66,7 @@ def available() -> dict[str, Path]:
 
 def on_disk() -> dict[str, Path]:
     """The same without the Hub's cache; the first is the one that opens first."""
-    found = {path.name: path for path in _checkpoints(BUNDLED)}
-    for path in _checkpoints(own_models()):
-        if not writes(path):
-            found.setdefault(path.name, path)
-    first = {DEFAULT: found[DEFAULT]} if DEFAULT in found else {}
-    return first | found | twins() | recurrent()
+    return _in_folder("", order=(DEFAULT,)) | twins() | recurrent()
 
 
 def architecture(path: Path) -> object:
@@ -81,45 +82,25 @@ def writes(path: Path) -> bool:
     return architecture(path) == "language_model"
 
 
-def _in_folder(name: str, write: bool = False) -> dict[str, Path]:
-    """The models in a folder of models that translate or write, by name there: bundled, then trained here."""
-    found = {path.name: path for path in _checkpoints(BUNDLED / name)}
-    for path in _checkpoints(own_models() / name):
-        found.setdefault(path.name, path)
-    return {own: path for own, path in found.items() if writes(path) == write}
-
-
 def language_models() -> dict[str, Path]:
     """The language models by name, such as `language/lm-en`, and those among a visitor's own models."""
-    found = {f"{LANGUAGE}/{name}": path for name, path in _in_folder(LANGUAGE, write=True).items()}
-    return found | {path.name: path for path in _checkpoints(own_models()) if writes(path)}
+    return _in_folder(LANGUAGE, write=True) | _in_folder("", write=True)
 
 
 def twins() -> dict[str, Path]:
     """The positional twins by name, such as `positions/rotary`: in the usual order, then the others."""
-    found = _in_folder(TWINS)
-    names = [
-        *(name for name in ENCODINGS if name in found),
-        *(name for name in found if name not in ENCODINGS),
-    ]
-    return {f"{TWINS}/{name}": found[name] for name in names}
+    return _in_folder(TWINS, order=ENCODINGS)
 
 
 def recurrent() -> dict[str, Path]:
     """The recurrent twins by name, such as `recurrent/additive`: in the usual order, then the others."""
-    found = _in_folder(RECURRENT)
-    names = [
-        *(name for name in SCORE_RULES if name in found),
-        *(name for name in found if name not in SCORE_RULES),
-    ]
-    return {f"{RECURRENT}/{name}": found[name] for name in names}
+    return _in_folder(RECURRENT, order=SCORE_RULES)
 
 
 def directory(name: str) -> Path:
     """The directory of a model.
 
-    Raises:
-        KeyError: there is no model of that name; a path is no name.
+    KeyError if there is no model of that name; a path is no name.
     """
     folder, _, own = name.rpartition("/")
     if folder in FOLDERS and own not in _NO_NAMES:
@@ -135,12 +116,9 @@ def changed(path: Path) -> int:
         return max((each.stat().st_mtime_ns for each in files if os.path.exists(each)), default=0)
 
 
-_TWIN_TITLES = {name: each.called for name, each in ENCODINGS.items()} | {
-    "postnorm": "sinusoidal (post-norm)"
-}
-
-
 def twin_title(name: str) -> str:
     """What people call a twin or an encoding: `shaw-seed2` is "relative keys, seed 2"."""
     first, seed, number = name.partition("-seed")
-    return f"{_TWIN_TITLES.get(first, first)}, seed {number}" if seed else _TWIN_TITLES.get(first, first)
+    title = ENCODINGS[first].called if first in ENCODINGS else first
+    title = "sinusoidal (post-norm)" if first == "postnorm" else title
+    return f"{title}, seed {number}" if seed else title

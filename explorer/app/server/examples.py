@@ -34,17 +34,15 @@ OFFERED = 4
 
 def examples(source: Source | None) -> tuple[Example, ...]:
     """The examples on offer with a model, in their order on the page; the usual ones for a damaged file."""
-    file = _file(source) or _USUAL
     with suppress(CheckpointError):
-        return _read(file, file.stat().st_mtime_ns)
-    return _read(_USUAL, _USUAL.stat().st_mtime_ns)
+        return _of(source)
+    return _of(None)
 
 
 def problem(source: Source | None) -> str | None:
     """What is wrong with a model's file of examples, in one sentence; None if nothing is."""
-    file = _file(source)
     try:
-        _ = file and _read(file, file.stat().st_mtime_ns)
+        _of(source)
     except CheckpointError as error:
         return str(error)
     return None
@@ -52,16 +50,16 @@ def problem(source: Source | None) -> str | None:
 
 def has_own(source: Source | None) -> bool:
     """Whether there are examples written for a model."""
-    return _file(source) is not None
+    return source is not None and source.path is not None and (source.path / EXAMPLES_FILE).is_file()
 
 
-def _file(source: Source | None) -> Path | None:
-    path = None if source is None or source.path is None else source.path / EXAMPLES_FILE
-    return path if path is not None and path.is_file() else None
+def _of(source: Source | None) -> tuple[Example, ...]:
+    own = source.path / EXAMPLES_FILE if source and source.path and has_own(source) else _USUAL
+    return _read(own, own.stat().st_mtime_ns)
 
 
 @cache
-def _read(path: Path, changed: int) -> tuple[Example, ...]:
+def _read(path: Path, _changed: int) -> tuple[Example, ...]:
     return read_examples(path)
 
 
@@ -76,7 +74,7 @@ def task_pairs(source: Source | None) -> tuple[SentencePair, ...]:
 
 
 @cache
-def _task_pairs(directory: Path, changed: int) -> tuple[SentencePair, ...]:
+def _task_pairs(directory: Path, _changed: int) -> tuple[SentencePair, ...]:
     task = stated_task(read_card(directory))
     return () if task is None else toy_data(*task).valid
 

@@ -36,7 +36,6 @@ def sample_of(path: Path) -> list[GoldPair]:
 def parse(name: str, content: bytes) -> list[GoldPair]:
     """Reads the visitor's file.
 
-    Raises:
-        DataError: the file is too large, or not in the format; the message says where.
+    DataError if the file is too large, or not in the format; the message says where.
     """
     return read_upload(name, content, BOUNDS, read_gold)

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import transformer
 from explorer.app.address import session
 from explorer.app.address.parameters import parse
-from explorer.app.server.hosting import hosted
+from explorer.app.server import hosted
 from explorer.app.server.source import FILE, NEEDS_MODEL, NoModelError, Source
 from explorer.app.server.stores import Model
 from explorer.figures.base import labels
@@ -39,11 +39,7 @@ class Imported(Source):
 
     @property
     def translation(self) -> Translation:
-        """The run.
-
-        Raises:
-            KeyError: the file was closed.
-        """
+        """The run; KeyError if the file was closed."""
         found: Translation = session.imported()[self.name]
         return found
 
@@ -82,8 +78,7 @@ def nbytes(run: Translation) -> int:
 def open_file(file_name: str, content: bytes) -> Imported:
     """Opens a file for this visit; if too many are open, the oldest are closed.
 
-    Raises:
-        ValueError: the file is damaged, foreign or too large; the message says so in one sentence.
+    ValueError if the file is damaged, foreign or too large; the message says so in one sentence.
     """
     digest = hashlib.sha256(content).hexdigest()[:6]
     shown = "".join(map(labels.display, re.sub(r"[\s<>&]+", " ", file_name[-LONGEST:]))).strip()
@@ -96,8 +91,7 @@ def open_file(file_name: str, content: bytes) -> Imported:
     kept.pop(opened.name, None)
     if sum(map(nbytes, _open.values())) + nbytes(run) > TOGETHER:
         raise TraceFileError("The files that all visitors have open fill this server: come back later.")
-    _open[id(run)] = run
-    kept[opened.name] = run
+    _open[id(run)] = kept[opened.name] = run
     while len(kept) > MOST or sum(map(nbytes, kept.values())) > LARGEST:
         kept.pop(next(iter(kept)))
     return opened
@@ -109,11 +103,7 @@ def traces() -> list[str]:
 
 
 def find(name: str) -> Imported:
-    """An open file.
-
-    Raises:
-        KeyError: this visitor has no such file open.
-    """
+    """An open file; KeyError if this visitor has no such file open."""
     if name not in session.imported():
         raise KeyError(name)
     return Imported(name)
@@ -122,10 +112,9 @@ def find(name: str) -> Imported:
 def run_of(
     opened: Imported, text: str, decode: str, target: str | None, changes: tuple[Intervention, ...] = ()
 ) -> Translation:
-    """The run of an open file; what was changed in it belongs to the file, so a request names no changes.
+    """The run of an open file; ValueError if the request is for something other than that run.
 
-    Raises:
-        ValueError: the request is for something other than that run.
+    What was changed in it belongs to the file, so a request names no changes.
     """
     wanted = opened.selection
     own = None if wanted["target"] is None else clean(wanted["target"])

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from importlib import import_module
 
-from explorer.app.server.hosting.queue import pages
+from explorer.app.server.queue import pages
 
 LIBRARIES = ("pandas", "torch", "transformer.translator")
 
@@ -27,13 +27,13 @@ class Loading:
         # loads the model after the libraries. Whoever asks for the model later gets its errors.
         load: Callable[[], object],
     ) -> None:
-        self._load, self._done = load, Future[None]()
-        self._begun, self._lock = False, threading.Lock()
+        self._load, self._done, self._lock = load, Future[None](), threading.Lock()
+        self._thread = threading.Thread(target=lambda: self._run(), daemon=True)
 
     @property
     def begun(self) -> bool:
         """Whether the thread was started."""
-        return self._begun
+        return self._thread.ident is not None
 
     @property
     def done(self) -> bool:
@@ -43,16 +43,11 @@ class Loading:
     def begin(self) -> None:
         """Starts the thread, unless it was started."""
         with self._lock:
-            if not self._begun:
-                self._begun = True
-                threading.Thread(target=self._run, daemon=True).start()
+            if not self.begun:
+                self._thread.start()
 
     def wait(self) -> None:
-        """Returns when everything is loaded.
-
-        Raises:
-            ImportError: a library cannot be imported.
-        """
+        """Returns when everything is loaded; ImportError if a library cannot be imported."""
         self.begin()
         with pages.paused():
             self._done.result()
@@ -63,16 +58,9 @@ class Loading:
                 import_module(name)
             with suppress(Exception):
                 self._load()
-            _keep()
+            # Among all the objects of PyTorch, a collection takes longer than the run of a page.
+            gc.collect()
+            gc.freeze()
             self._done.set_result(None)
         except BaseException as error:
             self._done.set_exception(error)
-
-
-def _keep() -> None:
-    """Keeps what is loaded by now out of garbage collection.
-
-    Among all the objects of PyTorch, a collection takes longer than the run of a page, and everybody waits.
-    """
-    gc.collect()
-    gc.freeze()

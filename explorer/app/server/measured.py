@@ -9,56 +9,46 @@ from typing import Any, TypeVar
 
 from explorer.app.server import catalogue
 from explorer.app.server.source import Source
-from explorer.app.server.stores import declare, kept
+from explorer.app.server.stores import Recent
 from explorer.lenses.heads.roles import surveyed
 from transformer.exports.maps import MappedRun, load_maps
-from transformer.storage.description import measured as of_the_model
-from transformer.storage.description import model_digests, read_heads
+from transformer.storage.description import measured, model_digests, read_heads
 from transformer.storage.files import read_json
 
 T = TypeVar("T")
-MEASURED = declare("measured", 48)
+MEASURED = Recent[Any](48)
 POSITIONS = "positions/results.json"
 
 
 def shipped(name: str, read: Callable[[Path], Any] = read_json) -> Any:
     """Content of a file of the app, such as `positions/results.json`; None if it was never measured.
 
-    Raises:
-        ValueError: the file is damaged.
+    ValueError if the file is damaged.
     """
     folders = catalogue.ROOT / "assets", catalogue.BUNDLED, catalogue.own_models()
     path = next((folder / name for folder in folders if (folder / name).is_file()), None)
     if path is None:
         return None
-    return kept(MEASURED).get((str(path), path.stat().st_mtime_ns), lambda: read(path))
+    return MEASURED.get((str(path), path.stat().st_mtime_ns), lambda: read(path))
 
 
 def beside(source: Source, read: Callable[[Path], T]) -> T:
     """Value that a function reads from the directory of a model, once until the directory changes.
 
-    Raises:
-        KeyError: it is a file, which has no directory.
-        ValueError: a file is damaged.
+    KeyError if the source is a file, which has no directory; ValueError if what is read is damaged.
     """
     path = _directory(source)
-    found: T = kept(MEASURED).get((read, source), lambda: read(path))
+    found: T = MEASURED.get((read, source), lambda: read(path))
     return found
 
 
-def described(
-    source: Source,
-    file: str,  # a JSON file of `transformer.storage.description`
-) -> dict[str, Any]:
-    """What a file beside a model says; empty if there is none, or if it was measured on other weights.
+def described(source: Source, file: str) -> dict[str, Any]:
+    """What a file of `transformer.storage.description` beside a model says; further as `beside`.
 
-    Raises:
-        KeyError: it is a file, which has no directory.
-        ValueError: the file is damaged.
+    Empty if there is no such file, or if it was measured on other weights.
     """
-
     path = _directory(source)
-    found: dict[str, Any] = kept(MEASURED).get((file, source), lambda: of_the_model(path, file) or {})
+    found: dict[str, Any] = MEASURED.get((file, source), lambda: measured(path, file) or {})
     return found
 
 
@@ -78,8 +68,7 @@ def damaged_heads(source: Source) -> tuple[str, ...]:
 def roles(source: Source) -> dict[str, list[list[str]]]:
     """What every head does over many sentences, by kind, layer and head; an empty text for a mixed head.
 
-    Returns:
-        An empty dictionary if the model has no survey of its heads.
+    Empty if the model has no survey of its heads.
     """
     with suppress(OSError, ValueError, KeyError):
         return beside(source, surveyed)
@@ -89,8 +78,7 @@ def roles(source: Source) -> dict[str, list[list[str]]]:
 def first(directory: Path) -> MappedRun | None:
     """The first example as the model of a directory translated it: a cold server draws it at once.
 
-    Returns:
-        None if `python -m explorer survey` was not run with this very model.
+    None if `python -m explorer survey` was not run with this very model.
     """
     with suppress(OSError, ValueError, KeyError):
         run = load_maps(directory / "first.npz")

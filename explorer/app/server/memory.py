@@ -60,30 +60,28 @@ class Collector:
     come to hold, while the visitor waits.
     """
 
-    def __init__(
-        self,
-        quiet: float = QUIET,  # seconds without use to wait for
-        latest: float = LATEST,  # the most seconds to wait
-    ) -> None:
+    def __init__(self, quiet: float = QUIET, latest: float = LATEST) -> None:
         self._quiet, self._latest, self._lock = quiet, latest, threading.Lock()
-        self._used, self._waits = 0.0, False
+        self._timer: threading.Timer | None = None
+        self._since = 0.0  # when the server was first used since the last collection
 
     def used(self) -> None:
         """Notes that a page or a part of one runs."""
         with self._lock:
-            self._used, waits, self._waits = time.monotonic(), self._waits, True
-        if not waits:
-            threading.Thread(target=self._collect, daemon=True).start()
+            now = time.monotonic()
+            if self._timer is None:
+                self._since = now
+            else:
+                self._timer.cancel()
+            wait = min(self._quiet, max(self._since + self._latest - now, 0.0))
+            self._timer = threading.Timer(wait, self._collect)
+            self._timer.daemon = True
+            self._timer.start()
 
     def _collect(self) -> None:
-        waits = True
-        while waits:
-            latest = time.monotonic() + self._latest
-            while (left := min((used := self._used) + self._quiet, latest) - time.monotonic()) > 0:
-                time.sleep(left)
-            gc.collect()
-            with self._lock:
-                waits = self._waits = self._used != used
+        with self._lock:
+            self._timer = None
+        gc.collect()
 
 
 _collector = Collector()

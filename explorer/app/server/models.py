@@ -9,15 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import streamlit as st
-
 import transformer
 from explorer.app.server import catalogue, imported, memory
 from explorer.app.server.catalogue import DEFAULT, LANGUAGE, RECURRENT, TWINS
-from explorer.app.server.language.writer import load_writer
 from explorer.app.server.loading import Loading
 from explorer.app.server.source import FILE, Source
 from explorer.app.server.stores import Key, Model, Recent, Residents, once
+from explorer.app.server.writer import load_writer
 from explorer.lenses.words.languages import languages_in_words, languages_of
 from transformer import devices
 from transformer.config import ModelConfig
@@ -27,9 +25,7 @@ from transformer.storage.card import Header
 from transformer.storage.description import Description, read_header
 
 _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
-_TITLES = {
-    "language/lm-en": "English language model",
-}
+_TITLES = {"language/lm-en": "English language model"}
 """Titles of bundled models whose names are no languages."""
 LARGE = 100_000_000
 """From this many bytes on, the list of models says how much memory a model needs."""
@@ -108,11 +104,9 @@ class ModelHandle(Source):
         folder, _, own = self.name.rpartition("/")
         if self.named_by_languages:
             return self.languages
-        return (
-            f"{_FOLDER_NAMES[folder]}: {own}"
-            if folder in _FOLDER_NAMES
-            else _TITLES.get(self.name, self.name.removeprefix(f"{LANGUAGE}/"))
-        )
+        if folder in _FOLDER_NAMES:
+            return f"{_FOLDER_NAMES[folder]}: {own}"
+        return _TITLES.get(self.name, self.name.removeprefix(f"{LANGUAGE}/"))
 
     @cached_property
     def label(self) -> str:
@@ -144,7 +138,7 @@ class ModelHandle(Source):
     @property
     def _home(self) -> Residents:
         twin = self.name.startswith((f"{TWINS}/", f"{RECURRENT}/"))
-        return _resident_twins() if twin else _residents()
+        return _resident_twins if twin else _residents
 
     def load(self) -> Model:
         loading().wait()
@@ -152,50 +146,40 @@ class ModelHandle(Source):
 
     def load_first(self) -> Model:
         """The loaded model, for the one who loads before all others: nothing is waited for."""
-        return self._home.get(self.key, self.needs, self._load)
-
-    def _load(self) -> Model:
-        writes = catalogue.writes(self.path)
-        return load_writer(self.path) if writes else transformer.load_translator(self.path)
+        load = load_writer if catalogue.writes(self.path) else transformer.load_translator
+        return self._home.get(self.key, self.needs, lambda: load(self.path))
 
 
-@st.cache_resource(show_spinner=False)
-def _handles() -> Recent[ModelHandle]:
-    return Recent(256)
+_handles = Recent[ModelHandle](256)
 
 
 def _handle(name: str, path: Path) -> ModelHandle:
     found = ModelHandle(name, path, catalogue.changed(path))
-    return _handles().get(found.key, lambda: found)
+    return _handles.get(found.key, lambda: found)
 
 
-@st.cache_resource(show_spinner=False)
-def _residents() -> Residents:
-    return Residents(int(os.environ.get("TRANSFORMER_MOST_MODELS") or MOST_MODELS))
-
-
-@st.cache_resource(show_spinner=False)
-def _resident_twins() -> Residents:
-    return Residents(12)
+_residents = Residents(int(os.environ.get("TRANSFORMER_MOST_MODELS") or MOST_MODELS))
+_resident_twins = Residents(12)  # they are small, and many
 
 
 def leave_gpu() -> None:
     """Lets every model in memory compute on the CPU, since the GPU has no memory left."""
-    for home in (_residents(), _resident_twins()):
+    for home in (_residents, _resident_twins):
         home.leave_gpu()
 
 
-@st.cache_resource(show_spinner=False)
+_loading = Loading(lambda: _handle(*next(iter(catalogue.on_disk().items()))).load_first())
+
+
 def loading() -> Loading:
     """PyTorch and the model that opens first; whatever imports PyTorch waits for them first."""
-    return Loading(lambda: _handle(*next(iter(catalogue.on_disk().items()))).load_first())
+    return _loading
 
 
 def find(name: str) -> Source:
     """What a name in the list of models stands for, looked for once per run of a page.
 
-    Raises:
-        KeyError: there is nothing of that name; a path is no name.
+    KeyError if there is nothing of that name; a path is no name.
     """
     return imported.find(name) if name.startswith(FILE) else handle(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from explorer.app.server import runs
@@ -47,7 +48,7 @@ class Opened:
 
     def traced(self) -> Opened:
         """The same sentence with the whole trace of its translation; waits for the model."""
-        return replace(self, translation=runs.traced(self.asked, runs.NoProgress()))
+        return replace(self, translation=runs.traced(self.asked))
 
     @property
     def first_step(self) -> int:
@@ -87,15 +88,11 @@ def word_alignment(opened: Opened) -> WordAlignment:
     return tell(opened.translation, runs.aligner(source), runs.default_head(source, "cross"))
 
 
-def forced(
-    opened: Opened,  # a sentence with changes
-    base: Translation,  # the run whose translation is read
-) -> Translation | None:
+def forced(opened: Opened, base: Translation) -> Translation | None:
     """The changed model on the translation of another run; None if a change contradicts that translation."""
-    try:
+    with suppress(InterventionError):
         return _forced(opened, base.target_ids)
-    except InterventionError:
-        return None
+    return None
 
 
 @per_run(16, held)

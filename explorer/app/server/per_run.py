@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 from torch import Tensor
 
-from explorer.app.server import measured
-from explorer.app.server.hosting import hosted
+from explorer.app.server import hosted
 from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.runs import Drawing, Progress, Request, search, traced
 from explorer.app.server.source import Source, per_model
-from explorer.app.server.stores import declare, held, kept
+from explorer.app.server.stores import Recent, held
 from explorer.lenses.heads.first_heads import Grid, grid
 from explorer.lenses.heads.statistics import sentence_totals
 from explorer.lenses.inside.inside import InsideHead, look_inside
 from explorer.lenses.measures.stream import Tell
 from explorer.lenses.targets.filters import FilteredStep, filtered_steps
-from explorer.lenses.targets.history import History, read_history
 from explorer.lenses.targets.lesson import TrainingView
 from explorer.lenses.targets.lesson import lesson as shown_lesson
-from explorer.lenses.targets.smoothing import SmoothedPosition
-from explorer.lenses.targets.smoothing import smoothed as shown_smoothed
 from explorer.lenses.what_if.build import Pair, Plane, plane_of
 from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
 from transformer import Translation, Translator
@@ -39,14 +35,8 @@ from transformer.translator import retrace
 LONGEST_IN_BATCH = 128
 """Most tokens of a sentence in a batch: six such sentences take about 60 MB."""
 
-V = TypeVar("V")
-REARRANGED = declare("rearranged", 64)
-
-
-def rearranged(key: Hashable, make: Callable[[], V]) -> V:
-    """Result of a twin for a shifted or changed sentence, made once and then kept."""
-    made: V = kept(REARRANGED).get(key, make)
-    return made
+rearranged = Recent[Any](64).get
+"""What a twin computes of a shifted or changed sentence, by key, made once and then kept."""
 
 
 @per_run(8, held)
@@ -55,13 +45,8 @@ def retraced(opened: Opened) -> Translation:
     return retrace(opened.source.translator(), opened.translation)
 
 
-def inside(
-    opened: Opened,  # the sentence
-    kind: str,  # encoder, decoder or cross
-    chosen: Head,  # layer and head, from 0
-    row: int,  # the query, from 0
-) -> InsideHead:
-    """One query of one head, step by step."""
+def inside(opened: Opened, kind: str, chosen: Head, row: int) -> InsideHead:
+    """One query (from 0) of one head (layer and head, from 0), step by step."""
     model = opened.source.translator().model
     return look_inside(model, retraced(opened), (kind, *chosen), row, opened.translation)
 
@@ -90,11 +75,7 @@ def _copies(
 
 @per_run(8, held)
 def untrained(opened: Opened, seed: int) -> Translation:
-    """The same source and target tokens through a model of the same shape with fresh weights.
-
-    Raises:
-        NoModelError: the run was opened from a file.
-    """
+    """The same source and target tokens through a model of the same shape with fresh weights."""
     return same_tokens(_untrained(opened.source, seed), opened.translation)
 
 
@@ -112,19 +93,15 @@ def statistics(opened: Opened, kind: str) -> Grid:
 
 
 def batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
-    """Several sentences translated as one padded batch.
-
-    Raises:
-        ValueError: a text is empty or too long.
-    """
+    """Several sentences translated as one padded batch; ValueError if a text is empty or too long."""
     hosted.check_texts(*texts)
     model = source.translator()
     texts = tuple(source.addressed(text, None) for text in texts)
-    for text in texts:
-        if (length := len(model.ids(text)) + 1) > LONGEST_IN_BATCH:
-            raise ValueError(
-                f"A sentence of the batch has {length:,} tokens; at most {LONGEST_IN_BATCH} are allowed here."
-            )
+    longest = max(len(model.ids(text)) + 1 for text in texts)
+    if longest > LONGEST_IN_BATCH:
+        raise ValueError(
+            f"A sentence of the batch has {longest:,} tokens; at most {LONGEST_IN_BATCH} are allowed here."
+        )
     return _batch(source, texts)
 
 
@@ -133,16 +110,10 @@ def _batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
     return run_batch(source.translator(), texts)
 
 
-def searched(
-    asked: Request,  # the request, decoded with a beam; its target does not count
-    # the model's, or with another score; with its own, a translation has searched already
-    rules: SearchRules,
-    progress: Progress,  # hears how far the search has come
-) -> Translation:
-    """A beam search with its tree, and with what greedy search writes.
+def searched(asked: Request, rules: SearchRules, progress: Progress) -> Translation:
+    """A beam search, by the model's rules or with another score, with its tree and what greedy search writes.
 
-    Raises:
-        ValueError: the text cannot be translated, or a change does not hold in a search.
+    ValueError if the text cannot be translated, or a change does not hold in a search.
     """
     if rules == asked.source.translator().rules:
         found = traced(asked, progress)
@@ -207,17 +178,3 @@ def lesson(opened: Opened) -> TrainingView:
 @per_model(64, lambda found: found.features.nbytes)
 def _lesson(source: Source, text: str, target: tuple[int, ...]) -> TrainingView:
     return shown_lesson(source.translator(), text, target)
-
-
-def smoothed(source: Source, lesson: TrainingView, position: int, epsilon: float) -> SmoothedPosition:
-    """The loss of a position (from 0) of a model's lesson, with label smoothing."""
-    return shown_smoothed(source.translator(), lesson, position, epsilon)
-
-
-def history(source: Source) -> History | None:
-    """Training of a model, from the file beside it; None if it has none of its own.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
-    return measured.beside(source, read_history)

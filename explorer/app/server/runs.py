@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,12 +16,11 @@ import transformer
 from explorer.app.address import session
 from explorer.app.address.kinds import BEAM, SAMPLE
 from explorer.app.address.state import State
-from explorer.app.server import examples, imported, measured, models
-from explorer.app.server.background.run import turns
-from explorer.app.server.hosting import hosted
+from explorer.app.server import examples, hosted, imported, measured, models
 from explorer.app.server.imported import Imported
+from explorer.app.server.queue import turns
 from explorer.app.server.source import Source, per_model
-from explorer.app.server.stores import Model, declare, held, kept
+from explorer.app.server.stores import Model, Recent, held
 from explorer.lenses.words.alignment import Aligner
 from explorer.linked import view as linked_view
 from transformer.config import AttentionKind, Head
@@ -36,9 +35,9 @@ if TYPE_CHECKING:  # the first picture is drawn without PyTorch
 TEMPERATURE = 0.8
 LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
-RUNS = declare("translations", 64, held)
-TEXTS = declare("translations of sentences", 4096)
-_BETTERED = declare("what a beam finds", 256)
+_runs = Recent[Translation](64, held)
+_texts = Recent[str](4096)
+_bettered = Recent["Bettered | None"](256)
 _followed: WeakKeyDictionary[Translation, dict[Head, Sequence[int]]] = WeakKeyDictionary()
 
 
@@ -100,8 +99,8 @@ def drawing_of(state: State) -> Drawing:
     return Drawing(state.temperature, state.top_k, state.top_p)
 
 
-class Progress(Protocol):
-    """Hears how a translation progresses."""
+class Progress:
+    """Hears how a translation progresses; this one is of a translation that nobody watches."""
 
     def loads(self) -> None:
         """The model is not in memory, and is loaded first."""
@@ -113,20 +112,7 @@ class Progress(Protocol):
         """The output has `count` tokens so far, and `token` is the last one."""
 
 
-class NoProgress:
-    """The progress of a translation that nobody watches."""
-
-    def loads(self) -> None:
-        """Tells nobody."""
-
-    def waits(self, before: int) -> None:
-        """Tells nobody."""
-
-    def wrote(self, count: int, token: str) -> None:
-        """Tells nobody."""
-
-
-class Yielding(NoProgress):
+class Yielding(Progress):
     """The progress of what nobody asked for: after each token, a waiting request runs first."""
 
     def wrote(self, count: int, token: str) -> None:
@@ -134,21 +120,20 @@ class Yielding(NoProgress):
         session.current()
 
 
-def translate(
-    asked: Request,  # what to translate, and how
-    progress: Progress,  # hears now and then how far the translation has come
-) -> Translation:
+NOBODY = Progress()
+
+
+def translate(asked: Request, progress: Progress = NOBODY) -> Translation:
     """The translation, decoded once and then kept; before PyTorch is there, the bundled one of the example.
 
-    Raises:
-        ValueError: the text cannot be translated; the message says why.
+    ValueError if the text cannot be translated; the message says why.
     """
     if asked.source.has_model and not models.loading().done and (shipped := _shipped(asked)) is not None:
         return shipped
     return traced(asked, progress)
 
 
-def traced(asked: Request, progress: Progress) -> Translation:
+def traced(asked: Request, progress: Progress = NOBODY) -> Translation:
     """The translation with its whole trace, which only a model or a file has; further as `translate`."""
     hosted.check_texts(asked.text, asked.target)
     hosted.check_search(asked.decode)
@@ -165,25 +150,19 @@ def traced(asked: Request, progress: Progress) -> Translation:
         hosted.log("translated", model=asked.model, tokens=len(made.target_tokens), ms=took)
         return made
 
-    return kept(RUNS).get((asked, id(model)), make)
+    return _runs.get((asked, id(model)), make)
 
 
 def text_of(asked: Request, progress: Progress | None = None) -> str | None:
-    """The translation without its trace; None if it is not known, and no progress lets it be made.
-
-    Raises:
-        ValueError: as in `traced`.
-    """
+    """The translation without its trace; None if it is not known, and no progress lets it be made."""
     hosted.check_texts(asked.text)
     hosted.check_search(asked.decode)
     model = asked.source.load()
-    if (key := (asked, id(model))) in kept(RUNS):
-        run: Translation = kept(RUNS).get(key, lambda: None)
-        return run.text
-    if progress is None and key not in kept(TEXTS):
+    if (key := (asked, id(model))) in _runs:
+        return traced(asked).text
+    if progress is None and key not in _texts:
         return None
-    text: str = kept(TEXTS).get(key, lambda: _decode(model, asked, progress or NoProgress(), False).text)
-    return text
+    return _texts.get(key, lambda: _decode(model, asked, progress or NOBODY, capture=False).text)
 
 
 def _shipped(asked: Request) -> Translation | None:
@@ -224,18 +203,26 @@ def by_beam(
     Without a progress, nothing is searched: None, too, if it is not known.
     """
     key = _beam_key(asked, greedy, size)
-    if key is None or (progress is None and key not in kept(_BETTERED)):
+    if key is None or (progress is None and key not in _bettered):
         return None
-    found: Bettered | None = kept(_BETTERED).get(
-        key, lambda: _bettered(asked, greedy, size, progress or NoProgress())
-    )
-    return found
+
+    def make() -> Bettered | None:
+        model = asked.source.translator()
+        found = _last(model.stream(asked.text, beam_size=size, capture=False), progress or NOBODY)
+        score, least = (
+            model.rules.score(sum(step.log_prob for step in run.steps), len(run.steps))
+            for run in (found, greedy)
+        )
+        better = found.text != greedy.text and score > least
+        return Bettered(found.text, score, least) if better else None
+
+    return _bettered.get(key, make)
 
 
 def unsearched(asked: Request, greedy: Translation, size: int) -> bool:
     """Whether `by_beam` would search."""
     key = _beam_key(asked, greedy, size)
-    return key is not None and key not in kept(_BETTERED)
+    return key is not None and key not in _bettered
 
 
 def _beam_key(asked: Request, greedy: Translation, size: int) -> Hashable | None:
@@ -252,29 +239,20 @@ def _beam_key(asked: Request, greedy: Translation, size: int) -> Hashable | None
     return (asked, id(model), size) if isinstance(model, transformer.Translator) else None
 
 
-def _bettered(asked: Request, greedy: Translation, size: int, progress: Progress) -> Bettered | None:
-    model = asked.source.translator()
-
-    def score(run: Translation) -> float:
-        return model.rules.score(sum(step.log_prob for step in run.steps), len(run.steps))
-
-    found = _last(model.stream(asked.text, beam_size=size, capture=False), progress)
-    told = Bettered(found.text, score(found), score(greedy))
-    return told if found.text != greedy.text and told.score > told.greedy else None
-
-
 def search(
     model: transformer.Translator,  # the translator
     asked: Request,  # a request without a target, decoded with a beam
     rules: SearchRules,  # the model's, or with another score
-    progress: Progress,  # hears how far it has come
+    progress: Progress = NOBODY,  # hears how far it has come
 ) -> Translation:
     """A beam search with its tree; `progress` ends it by raising, as Streamlit does once the visitor left."""
     beam_size = int(asked.decode.removeprefix(BEAM))
     from transformer import requests  # PyTorch is there, as the model is
 
     limit = requests.Request(model, asked.text, interventions=asked.changes).limit
-    with _turn(beam_size * limit, progress):
+    with ExitStack() as turn:
+        if beam_size * limit > LONG_SEARCH:
+            turn.enter_context(turns.turn(object(), progress.waits, session.browser()))
         stream = model.stream(
             asked.text,
             beam_size=beam_size,
@@ -284,13 +262,6 @@ def search(
             length_offset=rules.length_offset,
         )
         return _last(stream, progress)
-
-
-def _turn(tokens: int, progress: Progress) -> AbstractContextManager[None]:
-    """Waits for a turn among the work in the background if a search may look at many tokens."""
-    return (
-        turns().turn(object(), progress.waits, session.browser()) if tokens > LONG_SEARCH else nullcontext()
-    )
 
 
 def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Translation:
@@ -324,16 +295,14 @@ def default_head(source: Source, kind: str) -> Head:
     known = models.known(source.translation.model) if isinstance(source, Imported) else source
     chosen = first_choice(known).get(kind) if known is not None and known.has_model else None
     layers, heads = source.sizes[kind]
-    if chosen is None:
-        return layers - 1, 0
-    return min(int(chosen[0]), layers - 1), min(int(chosen[1]), heads - 1)
+    layer, head = (layers - 1, 0) if chosen is None else chosen
+    return min(int(layer), layers - 1), min(int(head), heads - 1)
 
 
 def first_choice(source: Source) -> dict[str, Head]:
     """The heads that open first, by kind: from `heads.json`, otherwise measured once on the examples."""
-    if (known := source.heads.get("default")) is not None:
-        return known
-    return _measured_first(source)
+    known: dict[str, Head] | None = source.heads.get("default")
+    return _measured_first(source) if known is None else known
 
 
 @per_model(32)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import transformer
-from explorer.app.server.language.writer import LanguageWriter
 from explorer.app.server.stores import Decorator, Model, Size, remembered
+from explorer.app.server.writer import LanguageWriter
 from transformer.config import Head, ModelConfig
 
 FILE = "imported: "
@@ -37,11 +37,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def config(self) -> ModelConfig:
-        """Its config; loads a model whose files do not tell all of it.
-
-        Raises:
-            ValueError: the directory is damaged.
-        """
+        """Its config; loads a model whose files do not tell all of it; ValueError if they are damaged."""
 
     @property
     @abstractmethod
@@ -68,27 +64,24 @@ class Source(ABC):
         return False
 
     @property
+    def guided(self) -> str:
+        """The card's sentence on attention that was trained with given word alignments; empty without any."""
+        return ""
+
+    @property
     def has_model(self) -> bool:
         """Whether there is a model, not only its run."""
         return self.path is not None
 
     def translator(self) -> transformer.Translator:
-        """The model if it translates; further as `load`.
-
-        Raises:
-            KeyError: it is a language model.
-        """
+        """The model if it translates; KeyError if it is a language model. Further as `load`."""
         found = self.load()
         if isinstance(found, LanguageWriter):
             raise KeyError(self.name)
         return found
 
     def writer(self) -> LanguageWriter:
-        """The model if it is a language model; further as `load`.
-
-        Raises:
-            KeyError: it translates.
-        """
+        """The model if it is a language model; KeyError if it translates. Further as `load`."""
         found = self.load()
         if not isinstance(found, LanguageWriter):
             raise KeyError(self.name)
@@ -113,11 +106,6 @@ class Source(ABC):
         """Beginnings of texts that tell the model what to do; empty for one that needs none."""
         found: tuple[str, ...] = getattr(self.stated, "prompt_texts", ())
         return found
-
-    @property
-    def guided(self) -> str:
-        """The card's sentence on attention that was trained with given word alignments; empty without any."""
-        return ""
 
     @property
     def pieces(self) -> tuple[str, ...]:

@@ -11,19 +11,16 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
-import streamlit as st
-
 import transformer
 from explorer.app.server import memory
 from transformer.hub.files import size
 from transformer.run import Translation
 
 if TYPE_CHECKING:
-    from explorer.app.server.language.writer import LanguageWriter
+    from explorer.app.server.writer import LanguageWriter
 
 MOST_BYTES = 512 * 2**20
-"""Most bytes of translations that the server keeps for all visitors together, not counting the newest."""
-
+"""Most bytes of translations that a store keeps for all visitors together, not counting the newest."""
 _NODE = 400
 """Bytes that a node of a search's tree takes, about."""
 V = TypeVar("V")
@@ -33,20 +30,20 @@ Key = tuple[str, str, int]
 """Name, directory and modification time of a model."""
 Model: TypeAlias = "transformer.Translator | LanguageWriter"
 """Model behind the requests of pages: one that translates, or one that writes."""
-Load = Callable[[], Model]
+Size = Callable[[Any], int] | None
+"""Gives the bytes of a value, of a store that is bounded by them, too."""
 
 
 class Recent(Generic[V]):
-    """A small thread-safe store, shared by all visitors, of the values used most recently."""
+    """A thread-safe store, shared by all visitors, of the values used most recently."""
 
     def __init__(
         self,
         entries: int,  # most values kept
-        # gives the bytes of a value; if given, the store keeps at most `MOST_BYTES`
-        size: Callable[[V], int] | None = None,
+        size: Size = None,  # if given, the store keeps at most `MOST_BYTES`
     ) -> None:
-        self._entries, self._values, self._lock = entries, OrderedDict[Hashable, V](), threading.Lock()
-        self._size, self._sizes = size, dict[Hashable, int]()
+        self._entries, self._size, self._lock = entries, size, threading.Lock()
+        self._values = OrderedDict[Hashable, tuple[V, int]]()
         _stores.add(self)
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
@@ -54,32 +51,38 @@ class Recent(Generic[V]):
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
-                return self._values[key]
+                return self._values[key][0]
         value = make()
         with self._lock:
-            self._values[key], self._sizes[key] = value, 0 if self._size is None else self._size(value)
+            self._values[key] = value, 0 if self._size is None else self._size(value)
             while len(self._values) > 1 and self._full():
-                del self._sizes[self._values.popitem(last=False)[0]]
+                self._values.popitem(last=False)
         return value
+
+    def _full(self) -> bool:
+        return (
+            len(self._values) > self._entries or sum(size for _, size in self._values.values()) > MOST_BYTES
+        )
 
     def drop(self, model: str) -> None:
         """Forgets what was made with a model: keys that begin with the model's name or a request for it."""
         with self._lock:
-            for key in [key for key in self._values if _model_of(key) == model]:
-                del self._values[key], self._sizes[key]
+            for key in list(self._values):
+                first = key[0] if isinstance(key, tuple) and key else key
+                if getattr(first, "model", first) == model:
+                    del self._values[key]
 
-    def _full(self) -> bool:
-        return len(self._values) > self._entries or sum(self._sizes.values()) > MOST_BYTES
-
-    def __len__(self) -> int:
-        return len(self._values)
+    def clear(self) -> None:
+        """Forgets everything."""
+        with self._lock:
+            self._values.clear()
 
     def __contains__(self, key: Hashable) -> bool:
         with self._lock:
             return key in self._values
 
 
-_stores: WeakSet[Recent[Any]] = WeakSet()
+_stores = WeakSet[Recent[Any]]()
 _looked_up: ContextVar[dict[Hashable, Any] | None] = ContextVar("looked_up", default=None)
 
 
@@ -101,11 +104,6 @@ def once(key: Hashable, make: Callable[[], V]) -> V:
     return value
 
 
-def _model_of(key: Hashable) -> object:
-    first = key[0] if isinstance(key, tuple) and key else key
-    return getattr(first, "model", first)
-
-
 def held(translation: Translation) -> int:
     """Bytes that a translation holds in memory: the trace, the residual stream, the tree of a search."""
     trace = translation.attention
@@ -117,28 +115,6 @@ def held(translation: Translation) -> int:
     return trace.nbytes + sum(sizes) + _NODE * nodes
 
 
-Size = Callable[[Any], int] | None
-_declared: dict[str, tuple[int, Size]] = {}
-
-
-def declare(sort: str, entries: int, size: Size = None) -> str:
-    """Declares a store for all visitors, before its first use.
-
-    Args:
-        sort: its name.
-        entries: most values that it keeps.
-        size: the bytes of a value, if the store is bounded by them, too.
-    """
-    _declared[sort] = entries, size
-    return sort
-
-
-@st.cache_resource(show_spinner=False)
-def kept(sort: str) -> Recent[Any]:
-    """The values of one sort that all visitors share."""
-    return Recent(*_declared[sort])
-
-
 class Decorator(Protocol[S]):
     """What `remembered` returns: it decorates functions of a subject and of hashable values."""
 
@@ -148,7 +124,7 @@ class Decorator(Protocol[S]):
 def remembered(
     key: Callable[[S], tuple[Hashable, ...]],  # what tells one state of a subject from another
     entries: int,  # most values that are kept
-    size: Size = None,  # the bytes of a value, if they are bounded, too
+    size: Size = None,
 ) -> Decorator[S]:
     """Keeps what a function of a subject and of hashable values returns, as long as the key is the same.
 
@@ -156,12 +132,11 @@ def remembered(
     """
 
     def decorate(make: Callable[Concatenate[S, P], V]) -> Callable[Concatenate[S, P], V]:
-        sort = declare(f"{make.__module__}.{make.__name__}", entries, size)
+        store = Recent[V](entries, size)
 
         @wraps(make)
         def found(subject: S, /, *of: P.args, **listens: P.kwargs) -> V:
-            value: V = kept(sort).get((*key(subject), *of), lambda: make(subject, *of, **listens))
-            return value
+            return store.get((*key(subject), *of), lambda: make(subject, *of, **listens))
 
         return found
 
@@ -184,16 +159,13 @@ class Residents:
         most: int,  # most models that stay
     ) -> None:
         self._most = most
-        self._kept: OrderedDict[Key, Model] = OrderedDict()
-        self._alive: WeakValueDictionary[Key, Model] = WeakValueDictionary()
-        self._lock, self._loading = threading.Lock(), threading.Lock()
+        self._recent = OrderedDict[Key, Model]()
+        self._alive = WeakValueDictionary[Key, Model]()
+        self._lock, self._loading = threading.RLock(), threading.Lock()
 
     def __contains__(self, key: Key) -> bool:
         with self._lock:
             return key in self._alive
-
-    def __len__(self) -> int:
-        return len(self._alive)
 
     def leave_gpu(self) -> None:
         """Lets every model in memory compute on the CPU from now on."""
@@ -204,44 +176,39 @@ class Residents:
         self,
         key: Key,  # which model
         needed: int,  # bytes of memory that the model takes
-        load: Load,  # loads the model
+        load: Callable[[], Model],  # loads the model
     ) -> Model:
         """The model of a key, loaded if nobody has it; models load one at a time.
 
-        Raises:
-            NoRoomError: the model does not fit into memory.
+        NoRoomError if the model does not fit into memory.
         """
-        model = self._find(key)
-        if model is None:
-            with self._loading:
-                model = self._find(key) or self._load(key, needed, load)
-        return model
+        if (model := self._used(key)) is not None:
+            return model
+        with self._loading:
+            if (model := self._used(key)) is not None:
+                return model
+            self._make_room(key[0], needed)
+            model = load()
+            self._use(key, model)
+            return model
 
-    def _find(self, key: Key) -> Model | None:
+    def _used(self, key: Key) -> Model | None:
+        """The model of a key, which is now the one used last; None if nobody has it."""
         with self._lock:
-            model = self._alive.get(key)
-            if model is not None:
-                self._keep(key, model)
-        return model
+            if (model := self._alive.get(key)) is not None:
+                self._use(key, model)
+            return model
 
-    def _keep(self, key: Key, model: Model) -> None:
-        self._kept[key] = model
-        self._kept.move_to_end(key)
-        while len(self._kept) > self._most:
-            self._leave()
-
-    def _load(self, key: Key, needed: int, load: Load) -> Model:
-        self._make_room(key[0], needed)
-        model = load()
+    def _use(self, key: Key, model: Model) -> None:
         with self._lock:
-            self._alive[key] = model
-            self._keep(key, model)
-        return model
+            self._alive[key] = self._recent[key] = model
+            self._recent.move_to_end(key)
+            while len(self._recent) > self._most:
+                self._leave()
 
     def _make_room(self, name: str, needed: int) -> None:
-        while memory.available() < needed and self._kept:
-            with self._lock:
-                self._leave()
+        while memory.available() < needed and self._recent:
+            self._leave()
             gc.collect()
         if (free := memory.available()) < needed:
             raise NoRoomError(
@@ -250,6 +217,7 @@ class Residents:
             )
 
     def _leave(self) -> None:
-        (name, _, _), _ = self._kept.popitem(last=False)
+        with self._lock:
+            (name, _, _), _ = self._recent.popitem(last=False)
         for store in list(_stores):
             store.drop(name)

@@ -20,8 +20,7 @@ def read_upload(
 ) -> T:
     """Content of an uploaded file.
 
-    Raises:
-        DataError: the file is too large, or the reader refuses it; the message says where, as "the file".
+    DataError if the file is too large, or the reader refuses it; the message says where, as "the file".
     """
     if len(content) > bounds.total:
         raise DataError(

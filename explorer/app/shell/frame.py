@@ -11,9 +11,7 @@ import streamlit as st
 from explorer.app.address import State, session, sitemap
 from explorer.app.address.parameters import carried
 from explorer.app.controls import inform, plain
-from explorer.app.server import models, stores
-from explorer.app.server.background import run as background
-from explorer.app.server.hosting import hosted, queue, visits
+from explorer.app.server import hosted, jobs, models, queue, stores, visits
 from explorer.app.shell import menu
 from explorer.app.shell.lesson import strip
 from explorer.figures.base import labels
@@ -159,7 +157,7 @@ def open_page(
     """The first line of every page: reads the address and sets up the page."""
     stores.begin()
     queue.begin()
-    background.begin()
+    jobs.begin()
     session.adopt(sitemap.PAGES[page].sort)
     now = session.current()
     told = {"characters": len(now.text or ""), "changes": len(now.changes), "decode": now.decode}

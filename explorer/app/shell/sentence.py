@@ -11,9 +11,8 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import AS_ONE, SAMPLE
 from explorer.app.controls import options, pickers, plain, refusal
 from explorer.app.controls.pickers import choose, control
-from explorer.app.server import examples, models, runs
-from explorer.app.server.hosting import hosted
-from explorer.app.server.hosting.hosted import TIMES
+from explorer.app.server import examples, hosted, models, runs
+from explorer.app.server.hosted import TIMES
 from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source

@@ -12,8 +12,9 @@ import streamlit as st
 from explorer.app.address import session
 from explorer.app.controls import plain
 from explorer.app.server import memory, models
-from explorer.app.server.background.run import place, turns
 from explorer.app.server.models import ModelHandle
+from explorer.app.server.queue import place, turns
+from explorer.app.server.runs import Progress
 from explorer.app.server.source import Source
 from explorer.app.shell import frame
 from explorer.figures.base import labels
@@ -72,13 +73,11 @@ def progress(
             done = min(share, 1.0)
             if not begun and stop and button.button("Stop", key=stop):
                 _stopped(text)
-            if not begun or turns().count()[1]:  # what waits may be shorter
+            if not begun or turns.count()[1]:  # what waits may be shorter
                 begun = True
                 turn.close()
                 turn.enter_context(
-                    turns().turn(
-                        object(), lambda before: bar.progress(done, place(before)), session.browser()
-                    )
+                    turns.turn(object(), lambda before: bar.progress(done, place(before)), session.browser())
                 )
             bar.progress(done, text)
 
@@ -95,7 +94,7 @@ def _stopped(text: str) -> None:
     st.stop()
 
 
-class Teller:
+class Teller(Progress):
     """Tells the visitor, in one place on the page, how far a run of a model has come, while it runs."""
 
     def __init__(

@@ -25,7 +25,7 @@ from explorer.app.sections.beam_search.tree import (
     score,
 )
 from explorer.app.server import per_run, runs
-from explorer.app.server.hosting.bounds import Bounds
+from explorer.app.server.hosted import Bounds
 from explorer.app.server.opened import Opened
 from explorer.app.shell import waiting
 from explorer.figures.base import labels

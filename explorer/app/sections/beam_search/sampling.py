@@ -14,7 +14,7 @@ from explorer.app.controls import Table, panel, pickers, plain
 from explorer.app.sections.beam_search import node
 from explorer.app.sections.beam_search.tree import beside_greedy, choose, node_rows
 from explorer.app.server import per_run, runs
-from explorer.app.server.hosting.bounds import Bounds
+from explorer.app.server.hosted import Bounds
 from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Drawing
 from explorer.app.shell import sampling, waiting
@@ -44,7 +44,7 @@ def show(opened: Opened, now: State) -> None:
     asked = replace(opened.asked, target=None)
     with waiting.progress(f"Drawing {now.draws} samples", stop="sampling.stop") as tell:
         draws = per_run.drawn(asked, drawing, seeds, tell)
-    greedy = runs.translate(replace(asked, decode="greedy", drawing=runs.USUAL), runs.NoProgress())
+    greedy = runs.translate(replace(asked, decode="greedy", drawing=runs.USUAL))
     chosen = _chosen(draws, now)
     sample = draws.nodes[chosen].samples[0]
     st.markdown(_found(draws, seeds, greedy))
@@ -190,7 +190,7 @@ def _table_of_draws(draws: Draws, seeds: range) -> None:
 
 
 def _sample(asked: runs.Request, seed: int) -> None:
-    opened = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
+    opened = Opened(asked, runs.traced(asked), None)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown(f"##### Seed {seed}: {plain(opened.translation.text) or '◌'}", width="stretch")
         st.button(

@@ -11,8 +11,8 @@ import streamlit as st
 from explorer.app.address import session
 from explorer.app.controls import panel, pickers, plain
 from explorer.app.sections.heads.choice import Found, link_to
-from explorer.app.server.background.surveys import runs_of
 from explorer.app.server.source import Source, per_model
+from explorer.app.server.surveys import runs_of
 from explorer.figures.base import labels, style
 from explorer.figures.base.bars import percent
 from explorer.figures.base.captions import KIND_NAMES

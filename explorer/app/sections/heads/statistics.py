@@ -14,8 +14,8 @@ from explorer.app.controls import panel, pickers, plain
 from explorer.app.sections.heads import profile
 from explorer.app.sections.heads.choice import Found, written
 from explorer.app.server import models
-from explorer.app.server.background.surveys import named
 from explorer.app.server.source import Source
+from explorer.app.server.surveys import named
 from explorer.figures.base import labels, style
 from explorer.figures.base.bars import percent
 from explorer.figures.base.captions import KIND_NAMES

@@ -18,7 +18,7 @@ from explorer.app.server import catalogue, measured, models
 from explorer.app.server.catalogue import twin_title as title
 from explorer.app.server.opened import Opened
 from explorer.app.server.per_run import rearranged
-from explorer.app.server.runs import NoProgress, Request, translate
+from explorer.app.server.runs import Request, translate
 from explorer.app.server.source import Source
 from explorer.app.shell import frame
 from explorer.figures import heatmap
@@ -76,9 +76,7 @@ def translations(text: str) -> Runs:
         inform("There are no twins here yet. The project's README says how to train them.")
         return {}
     with st.spinner("Translating with every twin"):
-        runs, refused = each_twin(
-            names, lambda name: translate(Request(known(name), text, "greedy", None), NoProgress())
-        )
+        runs, refused = each_twin(names, lambda name: translate(Request(known(name), text, "greedy", None)))
     scores = (measured.shipped(measured.POSITIONS) or {}).get("scores", {})
     st.caption(TWINS_ARE.format(len(runs)))
     bleu = "BLEU on the test"

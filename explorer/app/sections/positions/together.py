@@ -10,7 +10,7 @@ from explorer.app.address.encodings import ENCODINGS
 from explorer.app.controls import inform, pickers, plain
 from explorer.app.sections.positions import TITLES, USUAL, draw
 from explorer.app.server import catalogue, models
-from explorer.app.server.runs import NoProgress, Request, traced
+from explorer.app.server.runs import Request, traced
 from explorer.figures.base import labels
 from explorer.figures.pages.positions import table_map
 from transformer.view import HeadView
@@ -73,7 +73,7 @@ def repeated(name: str, word: str, now: State) -> tuple[HeadView, np.ndarray] | 
     """The head of a twin's first encoder layer that is asked for, or that places move most; its scores."""
     if (known := models.known(f"{catalogue.TWINS}/{name}")) is None:
         return None
-    run = traced(Request(known, " ".join([word] * COUNT), "greedy", TARGET), NoProgress())
+    run = traced(Request(known, " ".join([word] * COUNT), "greedy", TARGET))
     views = [run.head("encoder", 0, i) for i in range(run.config.n_heads)]
     # the end of the text is another token and left out
     scores = [view.scores[:-1, :-1] - view.scores[:-1, :-1].mean() for view in views]

@@ -6,12 +6,12 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.controls import Table, inform, panel
-from explorer.app.server import per_run
+from explorer.app.server import measured
 from explorer.app.server.opened import Opened
 from explorer.app.shell import menu
 from explorer.figures.base import labels, style
 from explorer.figures.pages.training.curves import FAINT, Curve, Panel, panels
-from explorer.lenses.targets.history import History
+from explorer.lenses.targets.history import History, read_history
 
 _SEEING = (
     "Grey: single steps, which differ because their batches do. Purple: their mean over neighbouring steps. "
@@ -23,7 +23,7 @@ _NONE = "This model comes without a log of its training, so there is no history 
 
 
 def show(opened: Opened, _now: State) -> None:
-    found = per_run.history(opened.source)
+    found = measured.beside(opened.source, read_history)
     if found is None:
         inform(_NONE)
         menu.with_model("training/history", session.FORMER)

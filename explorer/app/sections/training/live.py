@@ -7,10 +7,8 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.app.controls import Picture, Table, chart, export, panel, part, plain
-from explorer.app.server.workshop.looks import KIND, PairLook, look
 from explorer.app.server.workshop.plan import OWN, Plan
-from explorer.app.server.workshop.progress import Curves
-from explorer.app.server.workshop.run import TrainingRun
+from explorer.app.server.workshop.run import KIND, Curves, PairLook, TrainingRun, look
 from explorer.app.shell.fitting import fit_head
 from explorer.figures import Tile, heatmap, overview_spec
 from explorer.figures.base import captions, style

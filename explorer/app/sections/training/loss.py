@@ -13,6 +13,7 @@ from explorer.app.server.opened import Opened
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.figures.pages.training.smoothing import Piece, against_target, gradient_bars, small
+from explorer.lenses.targets import smoothing
 from explorer.lenses.targets.lesson import Position, TrainingView
 from explorer.lenses.targets.smoothing import SmoothedPiece, SmoothedPosition
 
@@ -36,7 +37,7 @@ def show(opened: Opened, now: State) -> None:
     lesson = per_run.lesson(opened)
     place = min(now.step or 0, len(lesson.positions) - 1)
     _controls(lesson, place, now.smoothing)
-    found = per_run.smoothed(opened.source, lesson, place, now.smoothing)
+    found = smoothing.smoothed(opened.source.translator(), lesson, place, now.smoothing)
     st.markdown(smoothed(lesson.positions[place], place, found))
     parts = (1 - found.epsilon, found.bare_loss, found.epsilon, found.spread, found.loss)
     with_numbers = _FORMULA % tuple(f"{value:.2f}" for value in parts)

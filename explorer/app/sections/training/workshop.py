@@ -10,7 +10,7 @@ from explorer.app.address import session
 from explorer.app.controls import inform, part, plain, refusal, refusals
 from explorer.app.sections.training import live
 from explorer.app.server import examples
-from explorer.app.server.workshop.limits import Limits, closed
+from explorer.app.server.hosted import Limits, closed
 from explorer.app.server.workshop.plan import (
     BOUNDS,
     FEWEST,
@@ -69,17 +69,12 @@ def _going(run: TrainingRun) -> None:
         session.rerun()
     live.bar(run)
     if workshop().controls(session.browser()):
-        shop, who = workshop(), session.browser()
         with st.container(horizontal=True, gap="small"):
             if run.paused:
-                st.button(
-                    "Continue", icon=":material/play_arrow:", key="here.go", on_click=shop.go_on, args=(who,)
-                )
+                st.button("Continue", icon=":material/play_arrow:", key="here.go", on_click=run.go_on)
             else:
-                st.button(
-                    "Pause", icon=":material/pause:", key="here.pause", on_click=shop.pause, args=(who,)
-                )
-            st.button("Stop", icon=":material/stop:", key="here.stop", on_click=shop.stop, args=(who,))
+                st.button("Pause", icon=":material/pause:", key="here.pause", on_click=run.pause)
+            st.button("Stop", icon=":material/stop:", key="here.stop", on_click=run.stop)
     else:
         st.caption("Another visitor began this run and controls it; you can watch.")
     live.show_run(run)

@@ -41,7 +41,7 @@ _SEED = 0
 def show(opened: Opened) -> None:
     """The controls that add a change, and what the changes did; without changes, questions to start from."""
     adding.add(opened)
-    base = runs.translate(replace(opened.asked, changes=()), runs.NoProgress())
+    base = runs.translate(replace(opened.asked, changes=()))
     if not opened.asked.changes:
         st.markdown(f":gray[as it is:] {plain(base.text)}")
         experiments.show(opened.source)

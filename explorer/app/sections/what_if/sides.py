@@ -120,7 +120,7 @@ class Side:
 def decoded(opened: Opened, way: str) -> str:
     """Output of a way of decoding; the translation on the screen if this run cannot be decoded again."""
     try:
-        return runs.translate(replace(opened.asked, decode=way, target=None), runs.NoProgress()).text
+        return runs.translate(replace(opened.asked, decode=way, target=None)).text
     except ValueError:
         return opened.translation.text
 
@@ -170,7 +170,7 @@ def other_run(mode: str, own: Side, value: Any, text: str | None) -> tuple[str, 
     }
     names, more = ways[mode]
     asked = replace(asked, **more)
-    run = runs.translate(asked, runs.NoProgress())
+    run = runs.translate(asked)
     opened = Opened(asked, run, None)
     return names[0], Side(names[1], run, own.kind, fitted(opened, own.kind, own.head), opened)
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from explorer.app.address.parameters import parse
 from explorer.app.address.state import State
 from explorer.app.server import catalogue, examples, models, runs
-from explorer.app.server.lessons.files import CHECKS, Lesson, Step
+from explorer.app.server.lessons.files import CHECKS, Lesson, LessonError, Step, read
 from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.source import Source
-from explorer.app.server.stores import declare, kept
+from explorer.app.server.stores import Recent
 from explorer.figures.base import labels
 from explorer.lenses.what_if.questions.question import Measured, Question, Viewpoint
 from transformer.config import Head
 from transformer.run import Translation
 
-_CHECKS = declare("sentences of checks", 256)
+_CHECKS = Recent[dict[str, Any]](256)
 
 
 def place(
@@ -37,8 +38,7 @@ def place(
 def answer(opened: Opened, question: Question, at: Viewpoint) -> Measured:
     """The question with its answer.
 
-    Raises:
-        UnmeasuredError: It cannot be asked here; the message says why.
+    UnmeasuredError if it cannot be asked here; the message says why.
     """
     return _answer(opened, question, at.step, at.source, tuple(sorted(at.heads.items())), at=at)
 
@@ -66,7 +66,7 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[Opened, State]:
     """
     source = models.find(now.model) if now.model else _fitting(needs)
     asked = runs.request(now, source, examples.sentence_of(source, now))
-    found = Opened(asked, runs.traced(asked, runs.NoProgress()), None)
+    found = Opened(asked, runs.traced(asked), None)
     heads: dict[str, Any] = {
         kind: getattr(now, kind) or runs.default_head(source, kind) for kind in source.sizes
     }
@@ -101,4 +101,30 @@ def of_check(source: Source, lesson: Lesson, step: Step) -> dict[str, Any]:
                 break
         return taken
 
-    return kept(_CHECKS).get(("check", source, lesson.name, step.line), make)
+    return _CHECKS.get(("check", source, lesson.name, step.line), make)
+
+
+def check(path: Path) -> list[tuple[int, str]]:
+    """Lines of a lesson's file, from 1, and what is wrong there; questions are asked on their sentences."""
+    try:
+        lesson = read(path)
+    except LessonError as error:
+        return list(error.found)
+    return [(step.line, wrong) for step in lesson.steps if (wrong := unanswered(lesson, step)) is not None]
+
+
+def unanswered(lesson: Lesson, step: Step) -> str | None:
+    """Why a step's question is not asked on its own sentence; None if it is, or if there is none."""
+    if step.question is None:
+        return None
+    now, _ = parse({name: [value] for name, value in step.params.items()})
+    try:
+        opened, now = open_view(now, lesson.needs)
+        found = answer(opened, step.question, place(opened.translation, now))
+    except KeyError:
+        return f"the question cannot be asked: there is no model {now.model!r:.60} that translates."
+    except (ValueError, OSError) as error:
+        return f"the question cannot be asked: {error}"
+    if found.asked:
+        return None
+    return f"the question has no margin: the best is {found.margin:.2f} from the next one."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -115,8 +115,7 @@ class _Reader:
     """Reads a lesson and notes what is wrong."""
 
     def __init__(self, text: str) -> None:
-        self._lines = lines(text)
-        self.wrong: list[tuple[int, str]] = []
+        self._lines, self.wrong = lines(text), list[tuple[int, str]]()
 
     def line(self, *at: Any) -> int:
         """The line of a value, or that of what it should be in."""
@@ -124,71 +123,72 @@ class _Reader:
             at = at[:-1]
         return self._lines.get(at, 1)
 
-    def says(self, text: str, *at: Any) -> None:
-        """Notes that something is wrong."""
-        self.wrong.append((self.line(*at), text))
+    def need(self, holds: object, says: str, *at: Any) -> bool:
+        """Whether something holds; if not, that is noted."""
+        if not holds:
+            self.wrong.append((self.line(*at), says))
+        return bool(holds)
 
-    def halves(self, given: Any) -> None:
+    def whole(self, value: Any, *at: Any) -> None:
         """Notes texts with half of a surrogate pair: no page can send them."""
-        left: list[tuple[tuple[Any, ...], Any]] = [((), given)]
-        while left:
-            at, value = left.pop()
-            if isinstance(value, dict):
-                left += [((*at, name), text) for name, each in value.items() for text in (name, each)]
-            elif isinstance(value, list):
-                left += [((*at, i), each) for i, each in enumerate(value)]
-            elif isinstance(value, str) and without_surrogates(value) != value:
-                self.says("this text has half of a character, a lone surrogate.", *at)
+        if isinstance(value, dict):
+            for name, each in value.items():
+                self.whole(name, *at, name)
+                self.whole(each, *at, name)
+        elif isinstance(value, list):
+            for i, each in enumerate(value):
+                self.whole(each, *at, i)
+        elif isinstance(value, str):
+            says = "this text has half of a character, a lone surrogate."
+            self.need(without_surrogates(value) == value, says, *at)
 
     def known(self, given: Any, names: Sequence[str], *at: Any) -> dict[str, Any]:
         """An object, if it is one; names of its fields that nobody knows are noted."""
-        if not isinstance(given, dict):
-            self.says("this must be an object.", *at)
+        if not self.need(isinstance(given, dict), "this must be an object.", *at):
             return {}
         for name in given:
-            if name not in names:
-                self.says(f"{name!r:.40} is unknown; known are {', '.join(names)}.", *at, name)
-        return given
+            says = f"{name!r:.40} is unknown; known are {', '.join(names)}."
+            self.need(name in names, says, *at, name)
+        return {name: value for name, value in given.items() if name in names}
 
-    def text(self, given: dict[str, Any], name: str, *at: Any) -> str:
+    def text(self, value: Any, name: str, *at: Any) -> str:
         """A text of a limited length."""
-        value, most = given.get(name), _MOST_LETTERS[name]
-        if not isinstance(value, str) or not (value.strip() or name == "view") or len(value) > most:
-            self.says(f"{name} must be a text of at most {most:,} characters.", *at, name)
-            return ""
-        return value
+        most = _MOST_LETTERS[name]
+        fits = isinstance(value, str) and (value.strip() or name == "view") and len(value) <= most
+        return value if self.need(fits, f"{name} must be a text of at most {most:,} characters.", *at) else ""
 
     def lesson(self, name: str, given: Any) -> Lesson:
         """A whole lesson."""
-        names = ("title", "minutes", "purpose", "needs", "first_hour", "steps")
-        known = self.known(given, names)
-        title, purpose = self.text(known, "title"), self.text(known, "purpose")
-        minutes, hour, needs = (known.get(each) for each in ("minutes", "first_hour", "needs"))
-        if not isinstance(minutes, int) or isinstance(minutes, bool) or not 1 <= minutes <= 60:
-            self.says("minutes must be a whole number from 1 to 60.", "minutes")
-        if hour not in (None, True, False):
-            self.says("first_hour must be true or false.", "first_hour")
-        if not isinstance(needs or [], list) or any(each not in (*ATTENTION, *FACTS) for each in needs or []):
-            self.says(f"needs must be a list of {', '.join((*ATTENTION, *FACTS))}.", "needs")
-            needs = []
+        try:
+            LESSON.read(f"{name}.1")
+        except ValueError:
+            self.need(False, "a lesson's file is called by lower-case letters, digits and hyphens.")
+        known = self.known(given, ("title", "minutes", "purpose", "needs", "first_hour", "steps"))
+        title, purpose = (self.text(known.get(each), each, each) for each in ("title", "purpose"))
+        minutes, hour, needs = known.get("minutes"), known.get("first_hour"), known.get("needs") or []
+        counts = isinstance(minutes, int) and not isinstance(minutes, bool) and 1 <= minutes <= 60
+        self.need(counts, "minutes must be a whole number from 1 to 60.", "minutes")
+        self.need(hour in (None, True, False), "first_hour must be true or false.", "first_hour")
+        can_need = (*ATTENTION, *FACTS)
+        listed = isinstance(needs, list) and all(each in can_need for each in needs)
+        self.need(listed, f"needs must be a list of {', '.join(can_need)}.", "needs")
         steps = known.get("steps")
-        if not isinstance(steps, list) or not 1 <= len(steps) <= MOST_STEPS:
-            self.says(f"steps must be a list of 1 to {MOST_STEPS} steps.", "steps")
-            steps = []
-        read = tuple(self.step(each, "steps", i) for i, each in enumerate(steps))
-        return Lesson(name, title, minutes or 1, purpose, tuple(needs or ()), bool(hour), read)
+        fits = isinstance(steps, list) and 1 <= len(steps) <= MOST_STEPS
+        self.need(fits, f"steps must be a list of 1 to {MOST_STEPS} steps.", "steps")
+        read = [self.step(each, "steps", i) for i, each in enumerate(steps if fits and steps else ())]
+        return Lesson(
+            name, title, minutes or 1, purpose, tuple(needs if listed else ()), bool(hour), tuple(read)
+        )
 
     def step(self, given: Any, *at: Any) -> Step:
         """One step."""
         known = self.known(given, ("text", "otherwise", "view", "question"), *at)
-        text, view = self.text(known, "text", *at), self.text(known, "view", *at)
+        text, view = (self.text(known.get(each), each, *at, each) for each in ("text", "view"))
         others = self.known(known.get("otherwise", {}), tuple(FACTS), *at, "otherwise")
-        for each in (
-            text,
-            *(self.text({"text": other}, "text", *at, "otherwise") for other in others.values()),
-        ):
-            if len(each.split()) > MOST_WORDS:
-                self.says(f"the text has {len(each.split())} words; at most {MOST_WORDS} fit.", *at, "text")
+        others = {fact: self.text(each, "text", *at, "otherwise", fact) for fact, each in others.items()}
+        for each in (text, *others.values()):
+            says = f"the text has {len(each.split())} words; at most {MOST_WORDS} fit."
+            self.need(len(each.split()) <= MOST_WORDS, says, *at, "text")
         question = self.question(known["question"], *at, "question") if "question" in known else None
         return Step(text, others, *self.view(view, *at, "view"), question, self.line(*at))
 
@@ -197,29 +197,26 @@ class _Reader:
         try:
             split = urlsplit(view)
         except ValueError:
-            self.says(f"{view!r:.60} is no address.", *at)
+            self.need(False, f"{view!r:.60} is no address.", *at)
             return "app.py", {}
         path = split.path.strip("/")
         script = f"pages/{path}.py" if path else "app.py"
-        if split.netloc or not _PATH.fullmatch(path) or not (ROOT / script).is_file():
-            self.says(f"there is no page {path!r:.60}.", *at)
-            script = "app.py"
+        is_page = not split.netloc and _PATH.fullmatch(path) and (ROOT / script).is_file()
+        script = script if self.need(is_page, f"there is no page {path!r:.60}.", *at) else "app.py"
         params = parse_qs(split.query, keep_blank_values=True)
         for name in [*parse(params)[1], *(set(params) - set(KINDS)), *({"lesson"} & set(params))]:
-            self.says(f"the address's {name}={params[name][-1]} cannot be read.", *at)
+            self.need(False, f"the address's {name}={params[name][-1]} cannot be read.", *at)
         return script, {name: values[-1] for name, values in params.items()}
 
     def question(self, given: Any, *at: Any) -> Question | None:
         """A question about a measured quantity."""
-        names = [each.name for each in fields(Question)]
-        known: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in self.known(given, names, *at).items()
-            if name in names
+        known = self.known(given, [each.name for each in fields(Question)], *at)
+        values: dict[str, Any] = {
+            name: tuple(each) if isinstance(each, list) else each for name, each in known.items()
         }
-        question = Question(**{"quantity": "", **known})
+        question = Question(**{"quantity": "", **values})
         if (wrong := question.problem()) is not None:
-            self.says(wrong, *at, wrong.partition(" ")[0])
+            self.need(False, wrong, *at, wrong.partition(" ")[0])
         return question
 
 
@@ -229,11 +226,7 @@ def name_of(path: Path) -> str:
 
 
 def read(path: Path) -> Lesson:
-    """Reads a lesson.
-
-    Raises:
-        LessonError: The file is no lesson; all that is wrong is named, with lines.
-    """
+    """Reads a lesson; a LessonError names all that is wrong, with lines."""
     try:
         modified = path.stat().st_mtime_ns
         if not path.is_file():
@@ -252,45 +245,31 @@ def _read(path: Path, _modified: int) -> Lesson:
     try:
         text = content.decode()
         given = json.loads(text)
+        reader = _Reader(text)
+        reader.whole(given)
     except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", 1)
         pointer = content.startswith(POINTER)
         why = "is a pointer of Git LFS; run git lfs pull." if pointer else "is not JSON in UTF-8."
-        raise LessonError(path, [(line, f"this {why}")]) from error
-    reader = _Reader(text)
-    reader.halves(given)
-    if reader.wrong:
-        raise LessonError(path, sorted(reader.wrong))
-    lesson = reader.lesson(name_of(path), given)
-    try:
-        LESSON.read(f"{lesson.name}.1")
-    except ValueError:
-        reader.says("a lesson's file is called by lower-case letters, digits and hyphens.")
-    if reader.wrong:
+        raise LessonError(path, [(getattr(error, "lineno", 1), f"this {why}")]) from error
+    lesson = None if reader.wrong else reader.lesson(name_of(path), given)
+    if lesson is None or reader.wrong:
         raise LessonError(path, sorted(reader.wrong))
     return lesson
 
 
-def _paths() -> Iterator[Path]:
-    yield from sorted(BUNDLED.glob("*.json"))
-    if folder := os.environ.get(FOLDER):
-        yield from sorted(Path(folder).glob("*.json"))[:MOST_FILES]
-
-
 def every() -> tuple[dict[str, Lesson], list[str]]:
     """All lessons by name, in order, and a sentence for each file that is none."""
-    found: dict[str, Lesson] = {}
-    wrong = []
-    for path in _paths():
+    found, wrong, own = dict[str, Lesson](), list[str](), os.environ.get(FOLDER)
+    further = sorted(Path(own).glob("*.json"))[:MOST_FILES] if own else []
+    for path in [*sorted(BUNDLED.glob("*.json")), *further]:
         try:
             lesson = read(path)
         except LessonError as error:
             wrong.append(str(error))
             continue
         if lesson.name in (*found, *CHECKS):
-            wrong.append(
-                f"{shown(path.name)}: another lesson is called {lesson.name}, so this one is left out."
-            )
+            taken = f"another lesson is called {lesson.name}, so this one is left out."
+            wrong.append(f"{shown(path.name)}: {taken}")
         else:
             found[lesson.name] = lesson
     return found, wrong

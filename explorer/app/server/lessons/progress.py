@@ -52,13 +52,9 @@ def student(content: bytes) -> str:
 
 
 def read(content: bytes) -> tuple[Notes, list[str]]:
-    """Reads the file.
+    """What was done in each lesson, and the names of lessons of which the file says something unreadable.
 
-    Returns:
-        What was done in each lesson, and the names of lessons of which the file says something unreadable.
-
-    Raises:
-        ProgressError: It holds none; the message says so in one sentence.
+    ProgressError if it holds no progress; the message says so in one sentence.
     """
     if len(content) > MOST_BYTES:
         raise ProgressError(f"The file is larger than {MOST_BYTES:,} bytes, so it holds no progress.")
@@ -71,31 +67,25 @@ def read(content: bytes) -> tuple[Notes, list[str]]:
     found, wrong = Notes(), []
     for name, steps in lessons:
         try:
-            found[LESSON.read(f"{name}.1")[0]] = _steps(steps)
+            if len(steps) > MOST_STEPS:
+                raise ValueError
+            found[LESSON.read(f"{name}.1")[0]] = dict(map(_step, steps))
         except (ValueError, KeyError, TypeError, AttributeError):
             wrong.append(without_surrogates(name)[:_MOST_NAME])
     return found, wrong
 
 
-def _steps(steps: list[dict[str, Any]]) -> dict[int, dict[str, Any] | None]:
-    if len(steps) > MOST_STEPS:
-        raise ValueError
-    return {_place(step["step"]): _note(step) for step in steps}
-
-
-def _place(step: object) -> int:
-    if isinstance(step, bool) or not isinstance(step, int) or not 1 <= step <= MOST_STEPS:
-        raise ValueError
-    return step - 1
-
-
-def _note(step: dict[str, Any]) -> dict[str, Any] | None:
-    note = {name: step[name] for name in FIELDS if name in step}
-    if set(step) - {"step", *FIELDS} or len(note) not in (0, len(FIELDS)):
+def _step(values: dict[str, Any]) -> tuple[int, dict[str, Any] | None]:
+    """A step, from 0, and what is noted of it; an error if anything is not as `written` writes it."""
+    step = values["step"]
+    note = {name: values[name] for name in FIELDS if name in values}
+    counts = isinstance(step, int) and not isinstance(step, bool) and 1 <= step <= MOST_STEPS
+    if not counts or set(values) - {"step", *FIELDS} or len(note) not in (0, len(FIELDS)):
         raise ValueError
     for name, value in note.items():
-        if not isinstance(value, bool if name == "right" else str):
+        text = str(value)
+        if not isinstance(value, bool if name == "right" else str) or len(text) > _MOST_LETTERS:
             raise ValueError
-        if len(text := str(value)) > _MOST_LETTERS or without_surrogates(text) != text:
+        if without_surrogates(text) != text:
             raise ValueError
-    return note or None
+    return step - 1, note or None

@@ -34,9 +34,8 @@ class Table:
 
 def table(files: Iterable[tuple[str, bytes | None]]) -> Table:
     """The table of files of progress, by name and content (None: cannot be read); a student may be named."""
-    known = {**every()[0], **checks()}
+    known, wrong = {**every()[0], **checks()}, list[str]()
     students: list[tuple[str, progress.Notes]] = []
-    wrong: list[str] = []
     for count, (file, content) in enumerate(files):
         if count == MOST_STUDENTS:
             wrong.append(f"Only the first {MOST_STUDENTS} files are read.")
@@ -52,28 +51,22 @@ def table(files: Iterable[tuple[str, bytes | None]]) -> Table:
         students.append((progress.student(content) or Path(file).stem, notes))
         if unread:
             wrong.append(f"{file}: what it says of {', '.join(unread)} cannot be read.")
-    begun = {name for _, notes in students for name in notes}
-    lessons = [name for name in (*known, *sorted(begun - {*known})) if name in begun and name not in CHECKS]
+    begun = {name for _, notes in students for name in notes} - {*CHECKS}
+    lessons = [*(name for name in known if name in begun), *sorted(begun - {*known})]
     titles = [known[name].title if name in known else name for name in lessons]
-    head = (
-        "name",
-        *(f"{name} (of {len(known[name].steps)})" for name in CHECKS),
-        "answers",
-        "right",
-        *titles,
-    )
-    rows = [_row(name, notes, lessons, known) for name, notes in students]
-    return Table(head, tuple(rows), _hardest(students, known), tuple(wrong))
+    tests = [f"{name} (of {len(known[name].steps)})" for name in CHECKS]
+    rows = tuple(_row(name, notes, lessons, known) for name, notes in students)
+    return Table(("name", *tests, "answers", "right", *titles), rows, _hardest(students, known), tuple(wrong))
 
 
 def _row(
     student: str, notes: progress.Notes, lessons: Sequence[str], known: dict[str, Lesson]
 ) -> tuple[str | int, ...]:
     """One student: the checks, answers and right ones in lessons, and how far each lesson was seen."""
-    scores = [progress.score(notes, name) for name in CHECKS]
+    scores = ("" if (score := progress.score(notes, name)) is None else score for name in CHECKS)
     answers = [note["right"] for name in lessons for note in notes.get(name, {}).values() if note]
-    seen = [_seen(len(notes[name]), known.get(name)) if name in notes else "" for name in lessons]
-    return (student, *("" if each is None else each for each in scores), len(answers), sum(answers), *seen)
+    seen = (_seen(len(notes[name]), known.get(name)) if name in notes else "" for name in lessons)
+    return (student, *scores, len(answers), sum(answers), *seen)
 
 
 def _seen(steps: int, lesson: Lesson | None) -> str:

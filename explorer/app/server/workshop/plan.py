@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from explorer.app.server.uploads import read_upload
-from transformer.storage.files import write_atomically
+from transformer.storage.files import read_json, write_atomically, write_json
 from transformer.text.kinds import check_fields, one_of, whole
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
 from transformer.text.tokenizer import Tokenizer, TokenizerError
@@ -26,7 +26,7 @@ LARGEST = 2 * 2**20
 BOUNDS = ReadBounds(total=LARGEST, line=8 * 2**10, lines=20_000)
 FEWEST, MOST_HELD_OUT, HELD_OUT = 20, 200, 10
 """Fewest different pairs of a file; one in ten of them is held out, but not more than this."""
-TRAIN_FILE, VALID_FILE = "train.tsv", "valid.tsv"
+TRAIN_FILE, VALID_FILE, PLAN_FILE = "train.tsv", "valid.tsv", "plan.json"
 _VOCABULARY, _LONGEST = 1_000, 64
 _WIDE = 64
 """Wider models learn with a smaller rate."""
@@ -36,8 +36,7 @@ _WIDE = 64
 class Plan:
     """A task and sizes.
 
-    Raises:
-        ValueError: A value is out of bounds; the message says which.
+    ValueError if a value is out of bounds; the message says which.
     """
 
     task: Annotated[str, one_of(*TASKS)] = "copy"
@@ -50,21 +49,6 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_fields(self)
-
-    @classmethod
-    def read(cls, values: dict[str, Any]) -> Plan:
-        """The plan that ``to_dict`` wrote.
-
-        Raises:
-            ValueError: It is none.
-        """
-        if set(values) != {field.name for field in fields(cls)}:
-            raise ValueError("These are not the values of a plan.")
-        return cls(**values)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON values."""
-        return asdict(self)
 
     def arguments(
         self,
@@ -95,6 +79,29 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class TrainingOrder:
+    """A plan, and the held-out pair whose maps are shown."""
+
+    plan: Plan
+    shown: SentencePair
+
+    def write(self, folder: Path) -> None:
+        """Keeps it beside the run, for a server that starts again."""
+        pair = {"source": self.shown.source, "target": self.shown.target}
+        write_json(folder / PLAN_FILE, {"plan": asdict(self.plan), "shown": pair})
+
+    @classmethod
+    def read(cls, folder: Path) -> TrainingOrder:
+        """Content that ``write`` kept; ValueError if there is no such file, or it is damaged."""
+        values = read_json(folder / PLAN_FILE)
+        try:
+            pair = SentencePair(str(values["shown"]["source"]), str(values["shown"]["target"]))
+            return cls(Plan(**values["plan"]), pair)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{PLAN_FILE} is damaged.") from error
+
+
+@dataclass(frozen=True)
 class Pairs:
     """A visitor's pairs."""
 
@@ -102,11 +109,7 @@ class Pairs:
     valid: Sequence[SentencePair]  # held out
 
     def write(self, folder: Path) -> None:
-        """Writes both parts as files.
-
-        Raises:
-            OSError: The disk is full.
-        """
+        """Writes both parts as files; OSError if the disk is full."""
         for name, pairs in ((TRAIN_FILE, self.train), (VALID_FILE, self.valid)):
             text = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
             write_atomically(folder / name, text.encode())
@@ -115,8 +118,7 @@ class Pairs:
 def own_pairs(name: str, content: bytes) -> Pairs:
     """Reads a visitor's file.
 
-    Raises:
-        DataError: The file is too large, has too few pairs, is not in the format, or cannot be learned here.
+    DataError if the file is too large, has too few pairs, is not in the format, or cannot be learned here.
     """
     read = read_upload(name, content, BOUNDS, read_pairs)
     cleaned = (SentencePair(clean(pair.source), clean(pair.target)) for pair in read)

@@ -7,7 +7,8 @@ import os
 import re
 import shutil
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -15,9 +16,9 @@ from typing import IO
 import streamlit as st
 
 from explorer.app.server import catalogue
-from explorer.app.server.workshop.limits import Limits, closed
-from explorer.app.server.workshop.plan import Pairs, Plan, example
-from explorer.app.server.workshop.run import MB, PLAN_FILE, RUN, TrainingOrder, TrainingRun
+from explorer.app.server.hosted import Limits, closed
+from explorer.app.server.workshop.plan import PLAN_FILE, Pairs, Plan, TrainingOrder, example
+from explorer.app.server.workshop.run import MB, RUN, TrainingRun
 from explorer.lenses.targets.history import write_history
 from transformer.storage.description import CARD_FILE, WEIGHTS_FILE
 from transformer.storage.files import claimed, write_atomically
@@ -31,25 +32,22 @@ MARK = "trained-here"
 LAST_MOMENT = 5
 """Seconds that a run has to save when the server ends."""
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}[A-Za-z0-9])?")
-_BUSY = "A run is going on here already; one at a time is allowed."
-_RESTARTED = "The server was started again meanwhile; what the run had saved is kept."
 
 
 class Workshop:
     """The run of a server, if there is one, for all its visitors.
 
-    Only the visitor who began a run pauses, continues and stops it. Once it has ended, anyone may keep its
-    model or start another run, which replaces it.
+    Only the visitor who began a run controls it. Once it has ended, anyone may keep its model or start
+    another run, which replaces it.
     """
 
     def __init__(
         self,
         models: Path,  # the folder of models
     ) -> None:
-        self._models, self._folder = models, models / FOLDER
-        self._lock = threading.Lock()
+        self._models, self._folder, self._lock = models, models / FOLDER, threading.Lock()
         self._claim: IO[str] | None = None
-        self.run: TrainingRun | None = self._found()
+        self.run = self._left()
         atexit.register(self.close)
 
     def start(
@@ -58,25 +56,24 @@ class Workshop:
         plan: Plan,  # task and sizes
         pairs: Pairs | None = None,  # the visitor's own, if the task asks for them
     ) -> None:
-        """Begins a run.
-
-        Raises:
-            ValueError: It cannot begin; the message says why in one sentence.
-        """
+        """Begins a run; ValueError if it cannot begin, which says why in one sentence."""
         if (why := closed()) is not None:
             raise ValueError(why)
         limits = Limits.from_environment()
-        asked = TrainingOrder(plan, example(plan, pairs))
-        with self._lock:
-            try:
-                self._check_free(limits)
-                self._begin(TrainingRun(asked, self._folder / RUN, visitor), limits, pairs)
-            except OSError as error:
-                raise ValueError(f"The run cannot begin: {_reason(error)}.") from error
+        run = TrainingRun(TrainingOrder(plan, example(plan, pairs)), self._folder / RUN, visitor)
+        with self._lock, _refusing("The run cannot begin"):
+            self._make_room(limits.disk_mb)
+            run.folder.mkdir(parents=True)
+            run.asked.write(run.folder)
+            if pairs is not None:
+                pairs.write(run.folder)
+            run.begin(limits, self._used)
+            self.run = run
 
-    def _check_free(self, limits: Limits) -> None:
+    def _make_room(self, most_mb: float) -> None:
+        """Deletes the last run; ValueError if one is going on, or if what is kept takes too much."""
         if self.run is not None and not self.run.told:
-            raise ValueError(_BUSY)
+            raise ValueError("A run is going on here already; one at a time is allowed.")
         self._folder.mkdir(parents=True, exist_ok=True)
         if not self._is_alone():
             raise ValueError("Another server trains in the same folder of models; wait until it has ended.")
@@ -87,44 +84,20 @@ class Workshop:
             )
         shutil.rmtree(self._folder / RUN, ignore_errors=True)
         self.run = None
-        if self._used() > limits.disk_mb * MB:
+        if (used := self._used() / MB) > most_mb:
             raise ValueError(
-                f"The models kept here take {self._used() / MB:,.0f} MB, and this server allows "
-                f"{limits.disk_mb:g} MB; whoever runs it can delete some."
+                f"The models kept here take {used:,.0f} MB, and this server allows {most_mb:g} MB; whoever "
+                "runs it can delete some."
             )
-
-    def _begin(self, run: TrainingRun, limits: Limits, pairs: Pairs | None) -> None:
-        run.folder.mkdir(parents=True)
-        run.asked.write(run.folder)
-        if pairs is not None:
-            pairs.write(run.folder)
-        run.begin(limits, self._used)
-        self.run = run
 
     def _is_alone(self) -> bool:
         """Whether no other server uses the folder; the system ends this claim with the process."""
-        if self._claim is None:
-            self._claim = claimed(self._folder / "lock")
+        self._claim = self._claim or claimed(self._folder / "lock")
         return self._claim is not None
 
     def controls(self, visitor: str) -> bool:
         """Whether a visitor may pause, continue and stop the run."""
         return self.run is not None and not self.run.told and self.run.owner == visitor
-
-    def pause(self, visitor: str) -> None:
-        """Pauses the run of this visitor."""
-        if self.run is not None and self.controls(visitor):
-            self.run.pause()
-
-    def go_on(self, visitor: str) -> None:
-        """Continues the run of this visitor."""
-        if self.run is not None and self.controls(visitor):
-            self.run.go_on()
-
-    def stop(self, visitor: str) -> None:
-        """Stops the run of this visitor, after it has saved."""
-        if self.run is not None and self.controls(visitor):
-            self.run.stop()
 
     def keep(
         self,
@@ -132,33 +105,28 @@ class Workshop:
     ) -> None:
         """Makes the model of a run that has ended one of the models that everybody can choose.
 
-        Raises:
-            ValueError: It cannot be kept under this name; the message says why in one sentence.
+        ValueError if it cannot be kept under this name; the message says why in one sentence.
         """
-        with self._lock:
+        with self._lock, _refusing("The model cannot be kept"):
             run = self.run
             if run is None or not run.told or not run.has_model:
                 raise ValueError("There is no run that has ended and could be kept.")
-            self._check_name(name)
-            try:
-                _finish(run, name)
-                os.replace(run.directory, self._models / name)
-                shutil.rmtree(run.folder, ignore_errors=True)
-            except OSError as error:
-                raise ValueError(f"The model cannot be kept: {_reason(error)}.") from error
+            if not _NAME.fullmatch(name):
+                raise ValueError(
+                    "A name has 1 to 40 letters (a to z), digits, - and _, and begins and ends with a letter "
+                    "or digit."
+                )
+            taken = {
+                *catalogue.available(),
+                *catalogue.FOLDERS,
+                *(path.name for path in self._models.iterdir()),
+            }
+            if name.lower() in map(str.lower, taken):
+                raise ValueError(f"There is already a model called {name}; choose another name.")
+            _finish(run.directory, name)
+            os.replace(run.directory, self._models / name)
+            shutil.rmtree(run.folder, ignore_errors=True)
             self.run = None
-
-    def _check_name(self, name: str) -> None:
-        if not _NAME.fullmatch(name):
-            raise ValueError(
-                "A name has 1 to 40 letters (a to z), digits, - and _, and begins and ends with a letter or "
-                "digit."
-            )
-        taken = {each.lower() for each in catalogue.available()} | {*catalogue.FOLDERS}
-        if self._models.is_dir():
-            taken |= {path.name.lower() for path in self._models.iterdir()}
-        if name.lower() in taken:
-            raise ValueError(f"There is already a model called {name}; choose another name.")
 
     def close(self) -> None:
         """Ends the run, because the server ends, and leaves the folder to others."""
@@ -168,53 +136,50 @@ class Workshop:
             self._claim.close()
             self._claim = None
 
-    def _found(self) -> TrainingRun | None:
-        """Runs that an earlier server left."""
+    def _left(self) -> TrainingRun | None:
+        """The run that an earlier server left."""
         folder = self._folder / RUN
         if not (folder / PLAN_FILE).is_file() or not self._is_alone():
             return None
-        try:
+        with suppress(ValueError):
             run = TrainingRun(TrainingOrder.read(folder), folder)
-        except ValueError:
-            return None
-        run.ended(_RESTARTED)
-        return run
+            run.ended("The server was started again meanwhile; what the run had saved is kept.")
+            return run
+        return None
 
     def _used(self) -> int:
         """Bytes of the run and of the models kept from runs."""
-        kept = [path.parent for path in self._models.glob(f"*/{MARK}")]
-        return sum(_size(folder) for folder in (self._folder, *kept))
+        total = 0
+        for folder in (self._folder, *(mark.parent for mark in self._models.glob(f"*/{MARK}"))):
+            for path in folder.rglob("*"):
+                with suppress(OSError):  # the file was deleted meanwhile
+                    total += path.stat().st_size if path.is_file() else 0
+        return total
 
 
-def _reason(error: OSError) -> str:
-    """The system's words, without the server's paths."""
-    return getattr(error.__cause__, "strerror", None) or error.strerror or str(error).rstrip(".")
+@contextmanager
+def _refusing(start: str) -> Iterator[None]:
+    """Turns an error of the system into a sentence, without the server's paths."""
+    try:
+        yield
+    except OSError as error:
+        reason = getattr(error.__cause__, "strerror", None) or error.strerror or str(error).rstrip(".")
+        raise ValueError(f"{start}: {reason}.") from error
 
 
-def _size(folder: Path) -> int:
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:  # the file was deleted meanwhile
-            continue
-    return total
-
-
-def _finish(run: TrainingRun, name: str) -> None:
+def _finish(directory: Path, name: str) -> None:
     """Turns the directory of a run into a model's: its name on its card, its history, no state to resume."""
-    card = run.directory / CARD_FILE
+    card = directory / CARD_FILE
     if card.is_file():
         text = os.fsdecode(card.read_bytes()).replace(f"\n# {RUN}\n", f"\n# {name}\n")
         text = text.replace(f"--output {RUN} ", f"--output models/{name} ").replace(" --obey-input", "")
         write_atomically(card, os.fsencode(text))
-    if (run.directory / LOG_FILE).is_file():
+    if (log := directory / LOG_FILE).is_file():
         command = f"python -m transformer train --output models/{name}"
         with suppress(DataError):  # stopped before its first step
-            today = datetime.now(UTC).date().isoformat()
-            write_history(run.directory, run.directory / LOG_FILE, command, today)
-    (run.directory / STATE_FILE).unlink(missing_ok=True)
-    (run.directory / MARK).touch()
+            write_history(directory, log, command, datetime.now(UTC).date().isoformat())
+    (directory / STATE_FILE).unlink(missing_ok=True)
+    (directory / MARK).touch()
 
 
 @st.cache_resource(show_spinner=False)

@@ -11,9 +11,11 @@ from explorer.app.address import session
 from explorer.app.controls import part, plain, refusal
 from explorer.app.controls.pickers import control
 from explorer.app.server import hub_models, memory, suggested
-from explorer.app.server.hub_models import Download, HubQuestion, desk
+from explorer.app.server.hub_models import HubQuestion
+from explorer.app.server.jobs import Job
 from transformer.families.registry import known_names
 from transformer.hub.files import Offer, size
+from transformer.hub.settings import Hub
 
 _EVERY = 0.5
 """Seconds between two updates of a download's progress."""
@@ -26,21 +28,16 @@ Take = Callable[[str], object]
 
 def draw(take: Take) -> None:
     """Draws the form, or the progress of a download; opens the model when the download ends."""
-    if _fetching() is None:
+    if hub_models.question().download is None:
         part(_panel)()
     else:
         part(_fetched, run_every=_EVERY)(take)
 
 
-def _fetching() -> Download | None:
-    question = desk().question(session.visitor())
-    return None if question is None else question.download
-
-
 def _fetched(take: Take) -> None:
     """Draws the progress of a download, twice a second; its end draws the whole page again."""
-    question = desk().question(session.visitor())
-    if question is None or question.download is None:
+    question = hub_models.question()
+    if question.download is None:
         session.rerun()
     else:
         _progress(question, question.download, take)
@@ -48,33 +45,33 @@ def _fetched(take: Take) -> None:
 
 def _panel() -> None:
     """Draws the form; the start of a download draws the whole page again."""
-    if _fetching() is not None:
+    question = hub_models.question()
+    if question.download is not None:
         session.rerun()
     with st.popover("Models on the Hub", icon=":material/cloud_download:", type="tertiary"):
-        _form(desk().question(session.visitor()))
+        _form(question)
 
 
-def _form(question: HubQuestion | None) -> None:
+def _form(question: HubQuestion) -> None:
     reason = hub_models.closed()
-    if question is not None and question.is_open and reason is None:
+    if question.is_open and reason is None:
         with st.spinner("Asking the Hub"):
-            question.ask()
-    blocked = reason is not None or (question is not None and question.unreachable)
-    name = "" if question is None else question.name
+            question.look()
+    blocked = reason is not None or question.unreachable
     st.text_input(
         "Name of a model on the Hub",
-        name,
+        question.name,
         placeholder="Helsinki-NLP/opus-mt-en-fr",
         disabled=blocked,
         help=f"Any model of {known_names()}, or one trained with this package.",
-        **control("hub.grey" if blocked else "hub", name, _ask),  # a disabled field loses its text
+        **control("hub.grey" if blocked else "hub", question.name, _ask),  # a disabled field loses its text
     )
     if reason is not None:
         st.caption(plain(reason))
         return
-    if patterns := hub_models.allowed():
+    if patterns := Hub.from_environment().allowed:
         st.caption(f"Allowed here: {plain(', '.join(patterns))}")
-    if question is None:
+    if not question.name:
         st.caption("Type a name and press Enter.")
         _suggest()
         return
@@ -98,13 +95,13 @@ def _answer(question: HubQuestion) -> None:
     if question.problem:
         st.error(refusal(question.problem), icon=":material/error:")
     if question.offer is not None and not question.problem:
-        _offer(question.offer)
+        _offer(question, question.offer)
         return
     label = "Try again" if question.problem else "Look it up"
-    st.button(label, on_click=_ask_again, key="hub.again")
+    st.button(label, on_click=question.again, key="hub.again")
 
 
-def _offer(offer: Offer) -> None:
+def _offer(question: HubQuestion, offer: Offer) -> None:
     free, config = memory.available(), offer.config
     layers = " + ".join(str(stack.n_layers) for stack in config.stacks.values())
     st.markdown(
@@ -117,35 +114,25 @@ def _offer(offer: Offer) -> None:
     fits = offer.loaded_nbytes <= free
     if not fits:
         st.caption("This model needs more memory than is free here.")
-    st.button("Download it", type="primary", disabled=not fits, on_click=_fetch, key="hub.fetch")
+    st.button("Download it", type="primary", disabled=not fits, on_click=question.fetch, key="hub.fetch")
 
 
 def _ask(text: str) -> None:
     address = _ADDRESS.fullmatch(text.strip())
-    desk().ask(session.visitor(), address[1] if address else text.strip().strip("/"))
+    hub_models.question().ask(address[1] if address else text.strip().strip("/"))
 
 
-def _ask_again() -> None:
-    desk().ask_again(session.visitor())
-
-
-def _fetch() -> None:
-    desk().fetch(session.visitor())
-
-
-def _progress(question: HubQuestion, download: Download, take: Take) -> None:
+def _progress(question: HubQuestion, download: Job[bool], take: Take) -> None:
     """Shows the progress of the download, and opens the model when the download ends."""
     if download.complete:
-        desk().ask(session.visitor(), "")
-        take(question.name)
+        name = question.name
+        question.ask("")
+        take(name)
         session.rerun()
     if download.failed:
         question.problem, question.download = download.failed, None
         session.rerun()
-    there, total = size(download.done), size(download.offer.nbytes)
-    st.progress(download.share, f"Downloading {plain(question.name)}: {there} of {total}")
-    st.button("Cancel", on_click=_cancel, key="hub.cancel")
-
-
-def _cancel() -> None:
-    desk().ask(session.visitor(), "")
+    there, total = size(download.done), size(download.total)
+    share = min(download.done / max(download.total, 1), 1.0)
+    st.progress(share, f"Downloading {plain(question.name)}: {there} of {total}")
+    st.button("Cancel", on_click=question.ask, args=("",), key="hub.cancel")

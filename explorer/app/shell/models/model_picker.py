@@ -11,14 +11,14 @@ from explorer.app.address import State, session, sitemap
 from explorer.app.controls import plain
 from explorer.app.controls.pickers import choose
 from explorer.app.server import catalogue, imported, models, runs
-from explorer.app.server.hub_models import desk
+from explorer.app.server.hub_models import question
 from explorer.app.server.imported import Imported
-from explorer.app.server.language_names import language_name
 from explorer.app.server.models import ModelHandle
 from explorer.app.server.source import FILE, Source
 from explorer.app.shell import menu, waiting
 from explorer.app.shell.fitting import fit_model
 from explorer.app.shell.models import hub_picker
+from explorer.lenses.words.languages import language_name
 from transformer.config import Head
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
@@ -61,7 +61,7 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
 def _fitted(names: list[str], asked: str | None) -> str:
     name, notes = fit_model(asked, names)
     if notes and asked is not None and is_name(asked):
-        desk().suggest(session.visitor(), asked)
+        question().suggest(asked)
         notes = [
             f"{asked} is not on this machine, so {name} is shown. Download {asked} from the Hub, on the left."
         ]

@@ -31,7 +31,7 @@ CHANGES = (do.ablate("cross", 0, 1, "zero"), do.hide(1))
 )
 def test_the_copied_calls_give_the_same_run_and_head(asked: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(catalogue.ROOT)
-    own = runs.translate(asked, runs.NoProgress())
+    own = runs.translate(asked)
     look: Any = SimpleNamespace(opened=SimpleNamespace(asked=asked), kind="cross", head=(2, 1))
     code = calls(look)
     found: dict[str, Any] = {}

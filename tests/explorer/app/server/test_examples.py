@@ -7,8 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from explorer.app.server import catalogue, models
-from explorer.app.server.background import surveys
+from explorer.app.server import catalogue, models, surveys
 from explorer.app.server.examples import examples, text_on
 from explorer.lenses.words.groups import find_word
 from explorer.linked.view.examples import Example, claim_step

@@ -6,8 +6,8 @@ import pytest
 from sources import named
 
 from explorer.app.server import runs
-from explorer.app.server.background.run import Turns
-from explorer.app.server.runs import NoProgress, Request
+from explorer.app.server.queue import FairQueue
+from explorer.app.server.runs import Progress, Request
 from transformer.decoding import SearchRules
 from transformer.translator import Translator
 
@@ -18,7 +18,7 @@ class Left(BaseException):
     """How the run of a page ends when its visitor leaves."""
 
 
-class Leaving(NoProgress):
+class Leaving(Progress):
     """A visitor who leaves at the third token, or as soon as there is a queue."""
 
     def __init__(self) -> None:
@@ -34,15 +34,15 @@ class Leaving(NoProgress):
 
 
 @pytest.fixture
-def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
+def turns(monkeypatch: pytest.MonkeyPatch) -> FairQueue:
     """The only turn of long searches; each search is long."""
-    only = Turns(1)
-    monkeypatch.setattr(runs, "turns", lambda: only)
+    only = FairQueue(1)
+    monkeypatch.setattr(runs, "turns", only)
     monkeypatch.setattr(runs, "LONG_SEARCH", 0)
     return only
 
 
-def test_a_search_ends_with_its_visitor_and_gives_its_turn_back(translator: Translator, turns: Turns):
+def test_a_search_ends_with_its_visitor_and_gives_its_turn_back(translator: Translator, turns: FairQueue):
     visitor = Leaving()
     with pytest.raises(Left):
         runs.search(translator, ASKED, translator.rules, visitor)
@@ -50,16 +50,16 @@ def test_a_search_ends_with_its_visitor_and_gives_its_turn_back(translator: Tran
     assert turns.count() == (0, 0)
 
 
-def test_a_long_search_waits_for_its_turn_as_long_as_its_visitor_does(translator: Translator, turns: Turns):
+def test_a_long_search_waits_as_long_as_its_visitor_does(translator: Translator, turns: FairQueue):
     visitor = Leaving()
     with turns.turn(object(), pytest.fail), pytest.raises(Left):
         runs.search(translator, ASKED, translator.rules, visitor)
     assert visitor.heard == 0
     assert turns.count() == (0, 0)
-    assert runs.search(translator, ASKED, translator.rules, NoProgress()).tree is not None
+    assert runs.search(translator, ASKED, translator.rules).tree is not None
 
 
-def test_a_short_search_does_not_wait(translator: Translator, turns: Turns, monkeypatch):
+def test_a_short_search_does_not_wait(translator: Translator, turns: FairQueue, monkeypatch):
     monkeypatch.setattr(runs, "LONG_SEARCH", 10_000)
     with turns.turn(object(), pytest.fail):
-        assert runs.search(translator, ASKED, SearchRules(length_penalty=0.5), NoProgress()).tree is not None
+        assert runs.search(translator, ASKED, SearchRules(length_penalty=0.5)).tree is not None

@@ -10,8 +10,9 @@ from streamlit.runtime.caching import clear_session_resource_cache
 from streamlit.testing.v1 import AppTest
 from waiting import until
 
-from explorer.app.server.background import run as background
-from explorer.app.server.background.run import BackgroundRun, Turns, turns
+from explorer.app.server import jobs
+from explorer.app.server.jobs import Job
+from explorer.app.server.queue import FairQueue, turns
 from explorer.app.shell.waiting import progress
 
 SESSION = "test session id"
@@ -42,7 +43,7 @@ def test_who_stops_long_work_is_told_so_and_can_go_on() -> None:
     next(each for each in at.button if each.label == "Continue").click().run()
     assert not at.caption
     assert bars(at) == ["Drawing"]
-    assert turns().count() == (0, 0)
+    assert turns.count() == (0, 0)
 
 
 def test_what_is_kept_takes_no_turn_and_leaves_nothing_behind() -> None:
@@ -56,7 +57,7 @@ def test_what_is_kept_takes_no_turn_and_leaves_nothing_behind() -> None:
 
 
 def test_long_work_says_its_place_and_starts_when_a_turn_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    own, heard = Turns(1), []
+    own, heard = FairQueue(1), []
     other = own.turn(object(), heard.append)
 
     def told(before: int) -> str:
@@ -64,7 +65,7 @@ def test_long_work_says_its_place_and_starts_when_a_turn_is_free(monkeypatch: py
         other.__exit__(None, None, None)
         return str(before)
 
-    monkeypatch.setattr("explorer.app.shell.waiting.turns", lambda: own)
+    monkeypatch.setattr("explorer.app.shell.waiting.turns", own)
     monkeypatch.setattr("explorer.app.shell.waiting.place", told)
     other.__enter__()
     at = AppTest.from_function(_page).run()
@@ -73,8 +74,8 @@ def test_long_work_says_its_place_and_starts_when_a_turn_is_free(monkeypatch: py
 
 
 def test_long_work_lets_others_go_first_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    own, done = Turns(1), []
-    monkeypatch.setattr("explorer.app.shell.waiting.turns", lambda: own)
+    own, done = FairQueue(1), []
+    monkeypatch.setattr("explorer.app.shell.waiting.turns", own)
 
     def other() -> None:
         with own.turn("other", lambda before: None):
@@ -95,28 +96,27 @@ def test_long_work_lets_others_go_first_now_and_then(monkeypatch: pytest.MonkeyP
 class Endless:
     """Work that goes on as long as somebody waits for it."""
 
-    name, total = "endless work", 10
-
     def __init__(self) -> None:
         self.begun = Event()
 
-    def run(self):
+    def __call__(self, tell):
         while True:
             self.begun.set()
-            yield 1
+            tell(1)
 
-    def result(self) -> None:
-        return None
+
+def endless(work: Endless) -> Job[None]:
+    return Job("endless work", 10, work, lambda: None, FairQueue(1))
 
 
 def test_work_ends_with_the_session_of_the_last_visitor_who_waits() -> None:
     work = Endless()
-    run = BackgroundRun(work, Turns(1))
+    run = endless(work)
 
     def page() -> None:
         import streamlit as st
 
-        from explorer.app.server.background.run import stays
+        from explorer.app.server.jobs import stays
 
         st.session_state["stays"] = stays(st.session_state["run"])
 
@@ -131,7 +131,7 @@ def test_work_ends_with_the_session_of_the_last_visitor_who_waits() -> None:
     until(lambda: not run.running)
     assert at.run().session_state["stays"]
     assert run.running
-    other = BackgroundRun(Endless(), Turns(1))
+    other = endless(Endless())
     at.session_state["run"] = other
     assert at.run().session_state["stays"]
     until(lambda: not run.running)
@@ -140,18 +140,18 @@ def test_work_ends_with_the_session_of_the_last_visitor_who_waits() -> None:
 
 
 def test_work_ends_when_its_visitor_opens_another_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, page = BackgroundRun(Endless(), Turns(1)), "heads"
+    run, page = endless(Endless()), "heads"
 
     def opened() -> None:
         import streamlit as st
 
-        from explorer.app.server.background.run import begin, stays
+        from explorer.app.server.jobs import begin, stays
 
         begin()
         if "run" in st.session_state:
             st.session_state["stays"] = stays(st.session_state.pop("run"))
 
-    monkeypatch.setattr(background, "_page", lambda: page)
+    monkeypatch.setattr(jobs, "_page", lambda: page)
     at = AppTest.from_function(opened)
     at.session_state["run"] = run
     assert at.run().session_state["stays"]

@@ -166,7 +166,7 @@ def typed(opened: Opened) -> tuple[str, ...]:
 
 def unchanged(opened: Opened) -> Translation:
     """The run without changes, whose source is the text as typed."""
-    return runs.translate(replace(opened.asked, changes=()), runs.NoProgress())
+    return runs.translate(replace(opened.asked, changes=()))
 
 
 def names(run: Translation, kind: str) -> tuple[list[str], list[str]]:

@@ -46,7 +46,7 @@ def _patch(opened: Opened) -> do.Intervention | None:
     if not typed:
         return None
     text = opened.source.addressed(typed, session.current().language)
-    other = runs.translate(replace(opened.asked, text=text, target=None, changes=()), runs.NoProgress())
+    other = runs.translate(replace(opened.asked, text=text, target=None, changes=()))
     return do.patch(place, other, _positions(opened.translation, other, place))
 
 

@@ -247,7 +247,7 @@ def test_the_command_ends_quietly_when_nobody_reads_and_when_it_is_interrupted(
     def interrupted(path: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("explorer.app.server.lessons.check.check", interrupted)
+    monkeypatch.setattr("explorer.app.server.lessons.asking.check", interrupted)
     assert main(["lesson", "check", str(bad)]) == 130
     assert capsys.readouterr().err == "Interrupted.\n"
 

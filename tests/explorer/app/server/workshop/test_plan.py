@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +14,17 @@ from hypothesis import given
 from programs import main
 from properties import PROPERTY, as_file, damaged, or_refused
 
-from explorer.app.server.workshop.plan import BOUNDS, LARGEST, OWN, TASKS, Plan, example, own_pairs
+from explorer.app.server.workshop.plan import (
+    BOUNDS,
+    LARGEST,
+    OWN,
+    PLAN_FILE,
+    TASKS,
+    Plan,
+    TrainingOrder,
+    example,
+    own_pairs,
+)
 from transformer.text.pairs import DataError, SentencePair
 
 LINES = [f"one {i}\teins {i}" for i in range(60)]
@@ -21,9 +35,11 @@ def content(lines: list[str]) -> bytes:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_plan_survives_being_written(task: str) -> None:
+def test_an_order_survives_being_written(task: str, tmp_path: Path) -> None:
     plan = Plan(task=task, length=6, width=64, heads=2, layers=1, steps=200)
-    assert Plan.read(plan.to_dict()) == plan
+    order = TrainingOrder(plan, SentencePair("a b", "b a"))
+    order.write(tmp_path)
+    assert TrainingOrder.read(tmp_path) == order
 
 
 BOUNDED = {
@@ -44,11 +60,13 @@ def test_a_value_out_of_bounds_is_refused_by_its_name(name: str) -> None:
 
 
 @PROPERTY
-@given(damaged(Plan().to_dict()))
+@given(damaged(asdict(Plan())))
 def test_a_damaged_plan_is_refused_in_one_sentence_or_survives(values: dict[str, Any]) -> None:
-    with or_refused(ValueError):
-        plan = Plan.read(values)
-        assert Plan.read(as_file(plan.to_dict())) == plan
+    with or_refused(ValueError), tempfile.TemporaryDirectory() as folder:
+        written = {"plan": values, "shown": {"source": "a", "target": "b"}}
+        (Path(folder) / PLAN_FILE).write_text(json.dumps(written))
+        order = TrainingOrder.read(Path(folder))
+        assert Plan(**as_file(asdict(order.plan))) == order.plan
 
 
 def test_the_command_is_one_that_the_package_knows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,10 +16,9 @@ from safetensors.numpy import save_file
 from waiting import until
 
 from explorer.app.server import catalogue
-from explorer.app.server.workshop.child import ROOT
-from explorer.app.server.workshop.limits import DISK, MEMORY, MINUTES, NICE, SWITCH
-from explorer.app.server.workshop.plan import OWN, Plan, own_pairs
-from explorer.app.server.workshop.run import PLAN_FILE, TrainingOrder
+from explorer.app.server.hosted import DISK, MEMORY, MINUTES, NICE, SWITCH
+from explorer.app.server.workshop.plan import OWN, PLAN_FILE, Plan, TrainingOrder, own_pairs
+from explorer.app.server.workshop.run import ROOT
 from explorer.app.server.workshop.workshop import FOLDER, Workshop
 from explorer.lenses.targets.history import read_history
 from transformer import load_translator
@@ -67,14 +66,13 @@ def test_a_run_on_own_pairs_obeys_its_visitor_alone_and_its_model_is_kept(
     assert os.getpriority(os.PRIO_PROCESS, run.pid or 0) >= 3
     with pytest.raises(ValueError, match="one at a time"):
         workshop.start("ben", SMALL)
-    workshop.pause("ben")
-    assert not run.paused
-    workshop.pause("anna")
+    assert not workshop.controls("ben")
+    assert workshop.controls("anna")
+    run.pause()
     assert run.paused
     with pytest.raises(ValueError, match="no run that has ended"):
         workshop.keep("early")
-    workshop.stop("ben")
-    workshop.go_on("anna")
+    run.go_on()
     assert ended(workshop) == "Finished all 100 steps."
     assert run.curves().step == 100
     assert run.curves().exact
@@ -110,10 +108,10 @@ def test_a_killed_process_leaves_its_checkpoint_and_another_server_finds_it(
 def test_a_run_that_is_stopped_while_it_pauses_is_saved(workshop: Workshop) -> None:
     workshop.start("anna", LONG)
     until(lambda: step(workshop) > 0)
-    workshop.pause("anna")
-    workshop.stop("anna")
-    assert ended(workshop) == "Stopped, and saved after its last step."
     assert workshop.run is not None
+    workshop.run.pause()
+    workshop.run.stop()
+    assert ended(workshop) == "Stopped, and saved after its last step."
     assert workshop.run.has_model
     assert not workshop.run.paused
 
@@ -171,12 +169,14 @@ def test_a_server_that_is_switched_off_begins_nothing(
 SERVER = """
 import sys
 from pathlib import Path
-from explorer.app.server.workshop.child import Child
-from explorer.app.server.workshop.plan import Plan
+from explorer.app.server.hosted import Limits
+from explorer.app.server.workshop.plan import Plan, TrainingOrder, example
+from explorer.app.server.workshop.run import TrainingRun
 plan = Plan(task="copy", length=3, width=32, layers=1, steps=5000)
-child = Child(plan.arguments("run"), Path(sys.argv[1]), 10**8, nice=0)
-child.pause()
-print(child.pid, flush=True)
+run = TrainingRun(TrainingOrder(plan, example(plan, None)), Path(sys.argv[1]))
+run.begin(Limits(nice=0), lambda: 0)
+run.pause()
+print(run.pid, flush=True)
 sys.stdin.read()
 """
 

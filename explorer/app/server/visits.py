@@ -15,9 +15,8 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
-from explorer.app.server import memory
-from explorer.app.server.hosting import hosted
-from explorer.app.server.hosting.bounds import Bounds
+from explorer.app.server import hosted, memory
+from explorer.app.server.hosted import Bounds
 
 LOOK = 50.0
 """Seconds between two looks at a visit that was left once; if the page is closed at both, the visit is over.
@@ -39,8 +38,7 @@ class FullError(ValueError):
 def begin() -> None:
     """Notes that a visitor is here.
 
-    Raises:
-        FullError: it is one too many; the message says so in one sentence.
+    FullError if it is one too many; the message says so in one sentence.
     """
     context = get_script_run_ctx()
     if context is not None and runtime.exists():

@@ -10,14 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from explorer.app.server import hub_models
-from explorer.app.server.hosting import hosted
-from explorer.app.server.hosting.bounds import CHARACTERS, DRAWS, HYPOTHESES, Bounds
-from explorer.app.server.workshop.limits import SWITCH as TRAIN
-from explorer.app.server.workshop.limits import closed
+from explorer.app.server import hosted, hub_models
+from explorer.app.server.hosted import (
+    CHARACTERS,
+    DISK,
+    DRAWS,
+    HOSTED,
+    HYPOTHESES,
+    MEMORY,
+    MINUTES,
+    NICE,
+    SWITCH,
+    Bounds,
+    Limits,
+    closed,
+)
 from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, Hub
 
-ROOT = Path(__file__).parents[5]
+ROOT = Path(__file__).parents[4]
 LONG = "one " * 200
 WRITES = """
 import os, sys, tempfile
@@ -44,7 +54,18 @@ for page in ("app.py", "pages/beam_search.py", "pages/what_if.py", "pages/traini
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (HOSTED_VARIABLE, CHARACTERS, HYPOTHESES, DRAWS, ALLOWED_VARIABLE, TRAIN):
+    for name in (
+        HOSTED_VARIABLE,
+        CHARACTERS,
+        HYPOTHESES,
+        DRAWS,
+        *HOSTED,
+        SWITCH,
+        MINUTES,
+        MEMORY,
+        DISK,
+        NICE,
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -79,7 +100,7 @@ def test_one_variable_closes_the_hub_and_training(value: str, monkeypatch: pytes
 
 @pytest.mark.usefixtures("on")
 def test_what_the_operator_allows_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TRAIN, "on")
+    monkeypatch.setenv(SWITCH, "on")
     monkeypatch.setenv(ALLOWED_VARIABLE, "some/*")
     assert closed() is None
     assert hub_models.is_allowed("some/model")
@@ -133,3 +154,46 @@ def test_a_hosted_server_writes_nothing_outside_the_temporary_folder(tmp_path: P
     )
     assert done.stdout.count("RAN") == 4, done.stderr
     assert "WROTE" not in done.stdout, done.stdout
+
+
+def test_a_local_start_may_train() -> None:
+    assert closed() is None
+
+
+@pytest.mark.parametrize("name", HOSTED)
+def test_a_hosted_instance_may_not_unless_it_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "")
+    assert name in (closed() or "")
+    monkeypatch.setenv(SWITCH, "on")
+    assert closed() is None
+
+
+@pytest.mark.parametrize("value", ["off", "OFF", " no ", "0", "perhaps"])
+def test_the_switch_switches_off_and_a_strange_value_too(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, value)
+    assert SWITCH in (closed() or "")
+
+
+def test_the_environment_sets_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Limits.from_environment() == Limits()
+    for name, value in ((MINUTES, "0.5"), (MEMORY, "700"), (DISK, "2e2"), (NICE, "3")):
+        monkeypatch.setenv(name, value)
+    assert Limits.from_environment() == Limits(0.5, 700, 200, 3)
+
+
+@pytest.mark.parametrize("name", [MINUTES, MEMORY, DISK, NICE])
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "many", "²", "1e308"])
+def test_a_senseless_limit_is_refused_by_its_name(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=f"{name} is"):
+        Limits.from_environment()
+
+
+def test_no_time_at_all_and_no_such_priority_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ((MINUTES, "0"), (NICE, "20")):
+        monkeypatch.setenv(name, value)
+        with pytest.raises(ValueError, match=f"{name} is"):
+            Limits.from_environment()
+        monkeypatch.delenv(name)

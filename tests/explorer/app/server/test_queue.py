@@ -11,14 +11,14 @@ import pytest
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from waiting import until
 
-from explorer.app.server.hosting import queue
-from explorer.app.server.hosting.queue import PageQueue
+from explorer.app.server import queue
+from explorer.app.server.queue import FairQueue
 
 
 class Held:
     """Runs of a queue in threads of their own, each until it is let go."""
 
-    def __init__(self, pages: PageQueue) -> None:
+    def __init__(self, pages: FairQueue) -> None:
         self.pages, self.ran, self._gates = pages, list[str](), dict[str, threading.Event]()
 
     def start(self, name: str) -> None:
@@ -29,7 +29,7 @@ class Held:
         )
 
         def run() -> None:
-            with self.pages.turn(name[0]):
+            with self.pages.turn(name, browser=name[0]):
                 self.ran.append(name)
                 gate.wait()
 
@@ -54,7 +54,7 @@ class Held:
     ],
 )
 def test_runs_compute_in_turn(at_once: int, asked: list[str], ran: list[str]) -> None:
-    held = Held(PageQueue(at_once))
+    held = Held(FairQueue(at_once, alone=True))
     for name in asked:
         held.start(name)
     browsers = list(dict.fromkeys(name[0] for name in asked))[:at_once]
@@ -66,9 +66,9 @@ def test_runs_compute_in_turn(at_once: int, asked: list[str], ran: list[str]) ->
 
 
 def test_a_run_that_only_waits_lets_another_browser_compute_and_goes_on_at_once() -> None:
-    pages, other = PageQueue(1), threading.Event()
+    pages, other = FairQueue(1, alone=True), threading.Event()
     held = Held(pages)
-    with pages.turn("a"):
+    with pages.turn("a", browser="a"):
         held.start("a2")
         held.start("b1")
         assert held.ran == []
@@ -82,8 +82,8 @@ def test_a_run_that_only_waits_lets_another_browser_compute_and_goes_on_at_once(
 
 
 def test_outside_of_a_run_nothing_is_paused() -> None:
-    pages = PageQueue(1)
-    with pages.paused(), pages.turn("a"):
+    pages = FairQueue(1, alone=True)
+    with pages.paused(), pages.turn("a", browser="a"):
         pass
 
 

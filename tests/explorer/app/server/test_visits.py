@@ -12,7 +12,7 @@ from streamlit.runtime.caching import clear_session_resource_cache
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
-from explorer.app.server.hosting import bounds, visits
+from explorer.app.server import hosted, visits
 from transformer.hub.settings import HOSTED_VARIABLE
 
 SESSION = "test session id"
@@ -123,7 +123,7 @@ def test_a_visit_that_was_left_is_over_and_one_that_came_back_is_not(monkeypatch
 
 def test_a_visitor_too_many_is_told_so_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(HOSTED_VARIABLE, "on")
-    monkeypatch.setenv(bounds.VISITORS, "2")
+    monkeypatch.setenv(hosted.VISITORS, "2")
     visits._visits.update({"one", "two"})  # AppTest's server takes every session for an active one
     at = run()
     assert [each.value for each in at.info] == [

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import streamlit as st
-
 from explorer.app.server import examples, gold, measured
-from explorer.app.server.background.run import BackgroundRun, turns
+from explorer.app.server.jobs import Job, JobError, Tell
+from explorer.app.server.queue import FairQueue, turns
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.stores import Recent, held
 from explorer.lenses.heads.shipped import survey_of
@@ -48,42 +47,37 @@ def named(source: Source | None) -> str:
     return "its task" if examples.task_pairs(source) else "Tatoeba"
 
 
-@st.cache_resource(show_spinner=False)
-def _runs() -> Recent[BackgroundRun[Survey]]:
-    return Recent(KEPT)
+_surveys = Recent[Job[Survey]](KEPT)
 
 
 def shipped(source: Source) -> Survey | None:
     """The survey of the sample that came with a model; None if there is none for these weights.
 
-    Raises:
-        CheckpointError: its file is damaged.
+    CheckpointError if its file is damaged.
     """
     with suppress(KeyError, OSError):
-        return measured.beside(source, _of_sample)
+        return measured.beside(source, _beside)
     return None
 
 
-def _of_sample(directory: Path) -> Survey | None:
+def _beside(directory: Path) -> Survey | None:
     data = samples.sample_of(directory)
-    links = gold.sample_of(samples.FOLDER / data.alignments)
-    return survey_of(directory, sample(data.data), links)
+    return survey_of(directory, sample(data.data), gold.sample_of(samples.FOLDER / data.alignments))
 
 
 def run_of(
     source: Source,  # the model
     own: tuple[Line, ...] | None,  # the lines of the visitor's file, or None
     language: str | None,  # the target language of a model that must be told one
-) -> BackgroundRun[Survey]:
+) -> Job[Survey]:
     """The survey of a visitor's own sentences, or of the sample; new if nobody has asked for it yet.
 
-    Raises:
-        KeyError: The model does not translate.
+    KeyError if the model does not translate.
     """
     translator, lines = source.translator(), _lines(source, own, language)
     pairs = [] if examples.task_pairs(source) or source.pieces else gold.sample(source)
     key = (source.name, id(translator), lines)
-    return _runs().get(key, lambda: BackgroundRun(SurveyWork(translator, lines, pairs), turns()))
+    return _surveys.get(key, lambda: survey_job(translator, lines, pairs))
 
 
 def _lines(source: Source, own: tuple[Line, ...] | None, language: str | None) -> tuple[Line, ...]:
@@ -107,27 +101,28 @@ def _sample_runs(source: Source, lines: tuple[Line, ...]) -> list[Translation]:
     return found
 
 
-class SurveyWork:
-    """A survey as work for a `BackgroundRun`."""
+def survey_job(
+    translator: Translator,  # the model
+    lines: Sequence[Line],  # the sentences
+    gold: Sequence[GoldPair],  # pairs with word alignments
+    queue: FairQueue = turns,
+) -> Job[Survey]:
+    """A survey as work, one sentence after the other."""
+    surveyor = Surveyor(translator, lines, gold)
+    reading = surveyor.run()
 
-    name = "survey"
+    def result() -> Survey | None:
+        with suppress(ValueError):  # no sentence could be read yet
+            return surveyor.survey()
+        return None
 
-    def __init__(
-        self,
-        translator: Translator,  # the model
-        lines: Sequence[Line],  # the sentences
-        gold: Sequence[GoldPair],  # pairs with word alignments
-    ) -> None:
-        self._surveyor = Surveyor(translator, lines, gold)
-        self.total = self._surveyor.total
+    def work(tell: Tell) -> None:
+        for done in reading:
+            tell(done)
+        if result() is None:
+            raise JobError(
+                "None of these sentences shows anything of the heads: each is too long for the model, or its "
+                "translation is empty. Open a file with others."
+            )
 
-    def run(self) -> Iterator[int]:
-        """Reads one sentence after the other."""
-        yield from self._surveyor.run()
-
-    def result(self) -> Survey | None:
-        """The survey so far."""
-        try:
-            return self._surveyor.survey()
-        except ValueError:
-            return None
+    return Job("survey", surveyor.total, work, result, queue)

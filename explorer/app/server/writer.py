@@ -27,18 +27,11 @@ class LongTextError(ValueError):
 
 
 class LanguageWriter:
-    """A language model for the pages.
-
-    Attributes:
-        generator: the language model with its vocabulary.
-        config: its sizes.
-        heads: contents of `heads.json`; None if the model has none.
-    """
+    """A language model for the pages: its generator, sizes, and contents of `heads.json`, None without it."""
 
     def __init__(self, generator: transformer.Translator) -> None:
-        self.generator = generator
+        self.generator, self.heads = generator, generator.heads
         self.config: LanguageModelConfig = generator.model.config
-        self.heads = generator.heads
 
     @property
     def model(self) -> LanguageModel:
@@ -57,8 +50,7 @@ class LanguageWriter:
     def ids(self, text: str) -> tuple[int, ...]:
         """Ids of a text; none for an empty one.
 
-        Raises:
-            LongTextError: the text has more than ``LONGEST`` tokens.
+        LongTextError if the text has more than ``LONGEST`` tokens.
         """
         found = self.generator.ids(text)
         if len(found) > LONGEST:
@@ -90,8 +82,7 @@ class LanguageWriter:
     ) -> Translation:
         """Reads a whole text; ``text``, the source that a translator would read, is empty.
 
-        Raises:
-            ValueError: the text is empty or too long.
+        ValueError if the text is empty or too long.
         """
         self.ids(target)
         return self.generator.force(target, capture=capture, interventions=interventions)
@@ -104,7 +95,6 @@ class LanguageWriter:
 def load_writer(path: Path) -> LanguageWriter:
     """Opens the language model of a directory.
 
-    Raises:
-        CheckpointError: the directory is damaged, or its model translates.
+    CheckpointError if the directory is damaged, or its model translates.
     """
     return LanguageWriter(transformer.load_language_model(path))

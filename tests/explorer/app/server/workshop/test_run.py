@@ -1,11 +1,15 @@
-"""The log of a run, read while another process writes it."""
+"""The log of a run, read while another process writes it, and the head that opens first."""
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
-from explorer.app.server.workshop.progress import POINTS, Log
+import numpy as np
+import pytest
+
+from explorer.app.server.workshop.run import POINTS, Log, difference
 
 
 def line(step: int, **values: float) -> str:
@@ -37,3 +41,13 @@ def test_a_long_log_becomes_means_of_neighbouring_steps(tmp_path: Path) -> None:
     assert len(points) == POINTS
     assert points[0] == (2, 0.75)
     assert points[-1][0] == 2 * POINTS
+
+
+def test_rows_that_each_look_at_a_key_of_their_own_differ_most() -> None:
+    assert difference(np.eye(5)) == pytest.approx(math.log(5))
+    assert difference(np.eye(5)[::-1]) == pytest.approx(math.log(5))
+
+
+def test_rows_that_are_alike_do_not_differ_however_sharp_they_are() -> None:
+    assert difference(np.eye(5)[[2, 2, 2]]) == pytest.approx(0)
+    assert difference(np.full((4, 3), 1 / 3)) == pytest.approx(0)

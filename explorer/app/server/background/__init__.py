@@ -1,1 +1,0 @@
-"""Long work that visitors share: computed in the background once somebody asks, told about, and kept."""

@@ -1,0 +1,143 @@
+"""What the environment lets visitors do: how large what they ask for may be, and whether they may train here.
+
+``TRANSFORMER_HOSTED=on`` switches on all bounds of an instance where anybody may come: texts and searches are
+bounded, each run of a page is logged, the Hub is closed unless ``TRANSFORMER_HUB_ALLOWED`` names models
+(`transformer/hub/settings.py`), and so is training unless ``TRANSFORMER_TRAIN_HERE`` is on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from explorer.app.address.kinds import BEAM, LARGEST_BEAM, MOST_DRAWS
+from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, is_hosted
+
+CHARACTERS, HYPOTHESES = f"{HOSTED_VARIABLE}_CHARACTERS", f"{HOSTED_VARIABLE}_BEAM"
+DRAWS, VISITORS = f"{HOSTED_VARIABLE}_DRAWS", f"{HOSTED_VARIABLE}_VISITORS"
+KNOWN = (CHARACTERS, HYPOTHESES, DRAWS, VISITORS)
+SWITCH = "TRANSFORMER_TRAIN_HERE"
+MINUTES, MEMORY, DISK = f"{SWITCH}_MINUTES", f"{SWITCH}_MB", f"{SWITCH}_DISK_MB"
+NICE = f"{SWITCH}_NICE"
+HOSTED = (ALLOWED_VARIABLE, "SPACE_ID")
+"""Variables that only a hosted instance sets: the operator's list of models, and the name of a Space."""
+ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
+MOST = 1_000_000_000
+"""The largest number that a variable may give."""
+TIMES = 10
+"""How much longer a text of several sentences may be than a sentence."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What one visitor may ask for, and how many there may be."""
+
+    characters: float = math.inf  # of a text
+    beam: float = LARGEST_BEAM  # hypotheses of a search
+    draws: float = MOST_DRAWS  # samples drawn at once
+    visitors: float = math.inf  # with an open page, of the process
+
+    @classmethod
+    def from_environment(cls) -> Bounds:
+        """The bounds of a hosted instance as the environment sets them; none if it is not hosted.
+
+        Raises:
+            ValueError: a variable is not a number in its range, or sets nothing: a bound that is misspelt
+                would leave its default unnoticed.
+        """
+        if not is_hosted():
+            return cls()
+        for name in os.environ:
+            if name.startswith(f"{HOSTED_VARIABLE}_") and name not in KNOWN:
+                known = ", ".join(each.removeprefix(HOSTED_VARIABLE) for each in KNOWN)
+                raise ValueError(f"{name} sets nothing; after {HOSTED_VARIABLE} may stand {known}.")
+        beam, draws = min(_number(HYPOTHESES, 4), LARGEST_BEAM), min(_number(DRAWS, 8), MOST_DRAWS)
+        return cls(_number(CHARACTERS, 300), beam, draws, _number(VISITORS, 100))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of a run of training."""
+
+    minutes: float = 15  # time from its start, pauses included
+    memory_mb: float = 1500  # memory of its process, in MB
+    disk_mb: float = 300  # all files of the run and of the models kept from runs, in MB
+    nice: int = 15  # how much it gives way to others: 0 not at all, 19 most
+
+    @classmethod
+    def from_environment(cls) -> Limits:
+        """The limits that the environment sets, or the usual ones; ValueError if one is out of its range."""
+        nice = os.environ.get(NICE, "").strip() or str(cls.nice)
+        if not (nice.isascii() and nice.isdigit() and int(nice[:4]) <= 19):
+            raise ValueError(f"{NICE} is {nice!r:.20}; it must be a whole number from 0 to 19.")
+        minutes, memory = _number(MINUTES, cls.minutes), _number(MEMORY, cls.memory_mb)
+        return cls(minutes, memory, _number(DISK, cls.disk_mb), int(nice))
+
+
+def _number(name: str, usual: float) -> float:
+    """A number above 0 that a variable gives, or the usual one; ValueError if it is not in this range."""
+    text = os.environ.get(name, "").strip()
+    try:
+        value = float(text) if text else usual
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= MOST:
+        raise ValueError(f"{name} is {text!r:.20}; it must be a number above 0, and at most {MOST:,}.")
+    return value
+
+
+def closed() -> str | None:
+    """Why nobody can train here, in one sentence; None if visitors may."""
+    value = os.environ.get(SWITCH, "").strip().lower()
+    if value in OFF:
+        return f"Training is switched off on this server ({SWITCH} is {value})."
+    if value and value not in ON:
+        return f"Training is switched off on this server: {SWITCH} is {value!r:.20}; it must be on or off."
+    marks = [HOSTED_VARIABLE] if is_hosted() else [name for name in HOSTED if name in os.environ]
+    if not value and marks:
+        return (
+            f"Training is switched off here because this is a hosted instance ({marks[0]} is set); "
+            f"{SWITCH}=on switches it on."
+        )
+    return None
+
+
+def check_texts(*texts: str | None, times: int = 1) -> None:
+    """Refuses texts longer than so many times this instance's bound with a ValueError."""
+    most = times * Bounds.from_environment().characters
+    longest = max((len(text or "") for text in texts), default=0)
+    if longest > most:
+        _refuse(
+            "length",
+            f"This text has {longest:,} characters; this server takes at most {most:g}. "
+            "Your own copy of the app takes more.",
+        )
+
+
+def check_search(decode: str) -> None:
+    """Refuses a way of decoding whose beam is too large for this instance with a ValueError."""
+    most = Bounds.from_environment().beam
+    if decode.startswith(BEAM) and int(decode.removeprefix(BEAM)) > most:
+        _refuse("beam", f"This server searches with at most {most:g} hypotheses; choose fewer.")
+
+
+def check_draws(count: int) -> None:
+    """Refuses more samples than this instance draws at once with a ValueError."""
+    most = Bounds.from_environment().draws
+    if count > most:
+        _refuse("draws", f"This server draws at most {most:g} samples at once; choose fewer.")
+
+
+def _refuse(why: str, sentence: str) -> None:
+    log("refused", why=why)
+    raise ValueError(sentence)
+
+
+def log(event: str, **values: object) -> None:
+    """Writes one line of JSON on a hosted instance; never a text, an address or a name of a visitor."""
+    if is_hosted():
+        told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **values}
+        print(json.dumps(told), flush=True)

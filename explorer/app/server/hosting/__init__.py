@@ -1,1 +1,0 @@
-"""What a hosted instance, where anybody may come, closes, bounds, counts and logs."""

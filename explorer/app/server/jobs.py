@@ -1,0 +1,172 @@
+"""Long work in the background, shared by all visitors who wait for it, and then kept."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from explorer.app.address import session
+from explorer.app.server.queue import FairQueue, place
+
+Result = TypeVar("Result")
+Tell = Callable[[int], None]
+"""Hears how much is done; ends the work by raising if it has to stop."""
+
+
+class JobError(Exception):
+    """Why work cannot be done, in a sentence for the visitor."""
+
+
+class _LeftError(Exception):
+    """Nobody waits for the work any more, or others wait for a turn."""
+
+
+class Job(Generic[Result]):
+    """One piece of work, done in a thread as long as somebody waits for it; whoever comes back resumes it.
+
+    Attributes:
+        total, done: how much there is to do, and how much of it is done.
+        failed: why it failed, in a sentence; empty if it has not.
+        complete: whether all is done.
+        result: gives the result so far; None if there is none.
+    """
+
+    def __init__(
+        self,
+        name: str,  # sort of the work, such as "survey"
+        total: int,
+        work: Callable[[Tell], object],  # does it; called again, it goes on where it stopped
+        result: Callable[[], Result | None],
+        turns: FairQueue,  # limits how many compute at once; shared by many
+        shares: bool = True,  # whether it gives its turn to others between two parts
+    ) -> None:
+        self.total, self.done, self.failed, self.complete, self.result = total, 0, "", False, result
+        self._name, self._turns, self._shares = name, turns, shares
+        self._work: Callable[[Tell], object] | None = work
+        self._waiting, self._left, self._asked = set[str](), set[str](), set[str]()
+        self._browser = ""  # of the visitor who waited last; its turns are theirs
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def ask(self, visitor: str) -> None:
+        """Notes that a visitor wants the result."""
+        self._asked.add(visitor)
+
+    def asked(self, visitor: str) -> bool:
+        """Whether a visitor wanted the result, or it is complete because somebody else did."""
+        return visitor in self._asked or self.complete
+
+    def wait(self, visitor: str, browser: str = "") -> bool:
+        """Whether the work goes on for a visitor who has not left; starts it if it is not running."""
+        with self._lock:
+            self._browser = browser
+            if visitor in self._left or self.complete or self.failed:
+                return False
+            self._waiting.add(visitor)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, daemon=True)
+                self._thread.start()
+            return True
+
+    @property
+    def running(self) -> bool:
+        """Whether a thread works, or waits for its turn to."""
+        return self._thread is not None
+
+    @property
+    def place(self) -> str:
+        """Its place in the queue, in a sentence; empty if it does not wait for its turn."""
+        before = self._turns.before(self)
+        return "" if before is None else place(before)
+
+    def leave(self, visitor: str) -> None:
+        """Removes a visitor; if nobody waits any more, the work stops after its present part."""
+        with self._lock:
+            self._waiting.discard(visitor)
+            self._left.add(visitor)
+
+    def away(self, visitor: str) -> None:
+        """As `leave`, for a visitor who may come back, and then waits again."""
+        with self._lock:
+            self._waiting.discard(visitor)
+
+    def go_on(self, visitor: str) -> None:
+        """Adds the visitor again; what is done is not lost."""
+        with self._lock:
+            self._left.discard(visitor)
+
+    def _run(self) -> None:
+        try:
+            while (work := self._next()) is not None:
+                with suppress(_LeftError), self._turns.turn(self, self._check, self._browser):
+                    work(self._tell)
+                    self._finish(self.result())
+        except Exception as error:  # tell the visitor, who would otherwise wait for ever
+            told = str(error) if isinstance(error, JobError) else f"The {self._name} stopped: {error}"
+            with self._lock:
+                self.failed, self._thread = told, None
+
+    def _finish(self, result: Result | None) -> None:
+        self.result, self._work, self.complete = lambda: result, None, True
+
+    def _next(self) -> Callable[[Tell], object] | None:
+        """The work if somebody waits; if not, the thread is over, and whoever comes back starts another."""
+        with self._lock:
+            if self._work is None or not self._waiting:
+                self._thread = None
+                return None
+            return self._work
+
+    def _check(self, _: int) -> None:
+        if not self._waiting:
+            raise _LeftError
+
+    def _tell(self, done: int) -> None:
+        self.done = done
+        if not self._waiting or (self._shares and self._turns.count()[1]):
+            raise _LeftError
+
+
+@dataclass
+class _Seat:
+    """The work that a session waits for, one at a time, and the page where it was asked for."""
+
+    visitor: str
+    job: Job[Any] | None = None
+    page: str = ""
+
+    def take(self, job: Job[Any] | None) -> None:
+        if self.job is not None and self.job is not job:
+            self.job.away(self.visitor)
+        self.job, self.page = job, _page()
+
+
+def _page() -> str:
+    context = get_script_run_ctx(suppress_warning=True)
+    return "" if context is None else context.page_script_hash
+
+
+@st.cache_resource(scope="session", on_release=lambda seat: seat.take(None), show_spinner=False)
+def _seat(visitor: str) -> _Seat:
+    return _Seat(visitor)
+
+
+def begin() -> None:
+    """Notes that the present visitor opens a page, and no longer waits for what another one asked for."""
+    seat = _seat(session.visitor())
+    if seat.page != _page():
+        seat.take(None)
+
+
+def stays(job: Job[Any]) -> bool:
+    """Whether work goes on for the present visitor, who leaves it when the session ends."""
+    if not job.wait(session.visitor(), session.browser()):
+        return False
+    _seat(session.visitor()).take(job)
+    return True

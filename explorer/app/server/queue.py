@@ -1,0 +1,148 @@
+"""The fair queue of what the server computes: whole runs of pages, and long work; browsers come by turns."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import wraps
+from itertools import count
+from typing import Any
+
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+
+from explorer.app.address import session
+
+PAGES_AT_ONCE, AT_ONCE = 4, 2
+"""Most runs of pages, each of another browser, and most pieces of long work that compute at the same time."""
+_TELLS = 0.2
+"""Seconds after which whoever waits for a turn hears of its place."""
+_ORDINALS = ("First", "Second", "Third", "Fourth", "Fifth")
+
+
+@dataclass(eq=False)
+class _Turn:
+    who: object  # the work
+    browser: object
+    since: int  # when its browser asked, or was last served: whoever waits longest is next
+
+
+class FairQueue:
+    """Turns to compute; the next one is of the browser that has waited longest since it was served."""
+
+    def __init__(
+        self,
+        at_once: int,  # most turns at the same time
+        alone: bool = False,  # whether a browser has at most one turn at a time
+    ) -> None:
+        self._free, self._alone, self._ticks = at_once, alone, count()
+        self._moved, self._here = threading.Condition(), threading.local()
+        self._waiting, self._computing = list[_Turn](), list[_Turn]()
+
+    @contextmanager
+    def turn(
+        self,
+        who: object,  # the work
+        waits: Callable[[int], object] | None = None,  # hears how much is before it; gives up by raising
+        browser: str = "",  # whose work it is; empty if nobody's: then it is the only one of its browser
+    ) -> Iterator[None]:
+        """Waits for a turn, and takes it while what is inside computes."""
+        mine = _Turn(who, browser or object(), next(self._ticks))
+        with self._moved:
+            self._waiting.append(mine)
+        try:
+            seconds = None if waits is None else 0.0
+            while not self._takes(mine, seconds):
+                if waits is not None and (before := self.before(who)) is not None:
+                    waits(before)
+                seconds = _TELLS
+            self._here.computes = True
+            yield
+        finally:
+            self._here.computes = False
+            self._end(mine)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Lets another browser compute while the present turn only waits for something."""
+        computes = getattr(self._here, "computes", False)
+        self._give(computes)
+        try:
+            yield
+        finally:  # at once: who waits here could hold what those who compute need
+            self._give(-computes)
+
+    def before(self, who: object) -> int | None:
+        """Number of pieces of work that wait before one; None if it does not wait."""
+        with self._moved:
+            earlier, rounds = Counter(each.browser for each in self._computing), list[tuple[int, object]]()
+            for each in sorted(self._waiting, key=lambda turn: turn.since):
+                rounds.append((earlier[each.browser], each.who))
+                earlier[each.browser] += 1
+        order = [each for _, each in sorted(rounds, key=lambda pair: pair[0])]
+        return order.index(who) if who in order else None
+
+    def count(self) -> tuple[int, int]:
+        """Number of pieces of work that compute, and that wait."""
+        with self._moved:
+            return len(self._computing), len(self._waiting)
+
+    def _takes(self, mine: _Turn, seconds: float | None) -> bool:
+        with pages.paused() if seconds else nullcontext(), self._moved:
+            if not self._moved.wait_for(lambda: self._next() is mine, seconds):
+                return False
+            self._waiting.remove(mine)
+            self._computing.append(mine)
+            self._give(-1)
+            return True
+
+    def _end(self, mine: _Turn) -> None:
+        with self._moved:
+            if mine in self._waiting:
+                self._waiting.remove(mine)
+                self._give(0)
+                return
+            self._computing.remove(mine)
+            tick = next(self._ticks)
+            for each in self._waiting:
+                each.since = tick if each.browser == mine.browser else each.since
+            self._give(1)
+
+    def _give(self, places: int) -> None:
+        with self._moved:
+            self._free += places
+            self._moved.notify_all()
+
+    def _next(self) -> _Turn | None:
+        busy = {each.browser for each in self._computing} if self._alone else set()
+        able = [each for each in self._waiting if each.browser not in busy] if self._free > 0 else []
+        return min(able, key=lambda each: each.since, default=None)
+
+
+pages = FairQueue(PAGES_AT_ONCE, alone=True)
+turns = FairQueue(AT_ONCE)
+
+
+def place(before: int) -> str:
+    """A place in the queue, as pages say it."""
+    if before == 0:
+        return "First in the queue: the next free turn is yours."
+    name = _ORDINALS[before] if before < len(_ORDINALS) else f"Number {before + 1}"
+    others = "1 other computation is" if before == 1 else f"{before} other computations are"
+    return f"{name} in the queue: {others} before yours."
+
+
+def begin() -> None:
+    """Lets every run of a page and of its parts wait for its turn, from the next one on."""
+    run = ScriptRunner._run_script
+    if hasattr(run, "__wrapped__"):
+        return
+
+    @wraps(run)
+    def queued(runner: ScriptRunner, asked: Any) -> None:
+        with pages.turn(runner, browser=session.cookie()):
+            run(runner, asked)
+
+    ScriptRunner._run_script = queued  # type: ignore[method-assign, assignment]
