@@ -14,6 +14,10 @@ import plotly.graph_objects as go
 HUES = {"encoder": "#0072B2", "decoder": "#009E73", "cross": "#D55E00"}
 NEUTRAL = "rgba(128,128,128,.55)"
 CHOSEN = "rgba(128,128,128,.95)"
+FRAME, LINE, GRID = (f"rgba(128,128,128,{alpha})" for alpha in ("1", ".9", ".25"))
+"""Greys of frames, of thin lines and of the lines behind numbers."""
+SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
+"""Colours (Okabe and Ito) and line styles of what is drawn together; none is the hue of an attention kind."""
 HATCH = {"shape": "/", "size": 6, "solidity": 0.25, "fgcolor": "rgba(128,128,128,.6)"}
 NEGATIVE, POSITIVE = "#B8860B", "#9457BE"
 """The ends of the diverging scale, amber and purple: no attention kind's hue, safe for colour blindness."""
@@ -138,7 +142,8 @@ LEGEND: dict[str, Any] = {
     },
 }
 """A legend along the upper edge of a figure, as parts of its layout."""
-_CLEAR = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "showlegend": False}
+_NO_PAPER = dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)")
+_CLEAR: dict[str, Any] = {**_NO_PAPER, "showlegend": False, "dragmode": False}
 
 
 def spec(
@@ -169,10 +174,3 @@ def packed(values: np.ndarray) -> dict[str, str]:
     dtype = f"{values.dtype.kind}{values.dtype.itemsize}"
     written = {"dtype": dtype, "bdata": base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()}
     return written if values.ndim == 1 else written | {"shape": ", ".join(map(str, values.shape))}
-
-
-def bare(figure: go.Figure) -> go.Figure:
-    """Removes Plotly's template, so that the page's theme shows through and the figure stays small."""
-    figure.layout.template = go.layout.Template()
-    figure.update_layout(_CLEAR)
-    return figure

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from explorer.figures.base import style
+from explorer.figures.base.plot import STILL, Spec, heat, spec
 from explorer.figures.maps.heatmap import LARGEST, levels, pool
 
 
 def pooled_spec(
     weights: np.ndarray, mask: np.ndarray, kind: str, size: int = style.SIZE, scale: str = "linear"
-) -> dict[str, Any]:
+) -> Spec:
     """A long matrix as an overview: each cell is the largest weight among the cells it stands for.
 
     Args:
@@ -23,32 +22,18 @@ def pooled_spec(
         scale: one of `style.SCALES`.
     """
     pooled, rows, columns = pool(levels(weights, mask, scale), LARGEST)
-    cells = {
-        "type": "heatmap",
-        "z": pooled,
-        "x0": columns / 2 + 0.5,
-        "dx": columns,
-        "y0": rows / 2 + 0.5,
-        "dy": rows,
-        "zmin": 0,
-        "zmax": 255,
-        "colorscale": style.scale(kind),
-        "showscale": False,
-        "hovertemplate": "near query %{y:.0f}, key %{x:.0f}<extra></extra>",
+    place = {"x0": columns / 2 + 0.5, "dx": columns, "y0": rows / 2 + 0.5, "dy": rows}
+    told = "near query %{y:.0f}, key %{x:.0f}<extra></extra>"
+    cells = heat(pooled, (0, 255), style.scale(kind), **place, hovertemplate=told)
+    frame = STILL | {"constrain": "domain", "tickfont": {"size": 10}, "nticks": 6}
+    across: Spec = {"side": "top", "title": {"text": "key", "font": {"size": 10}}, "constraintoward": "left"}
+    down: Spec = {
+        "scaleanchor": "x",
+        "title": {"text": "query", "font": {"size": 10}},
+        "constraintoward": "top",
     }
-    frame = {"showgrid": False, "zeroline": False, "fixedrange": True, "constrain": "domain"}
-    frame |= {"tickfont": {"size": 10}, "automargin": False, "nticks": 6, "ticks": ""}
-    across = {"side": "top", "title": {"text": "key", "font": {"size": 10}}, "constraintoward": "left"}
-    down = {"scaleanchor": "x", "title": {"text": "query", "font": {"size": 10}}, "constraintoward": "top"}
-    layout = {
-        "xaxis": frame | across | {"range": [0.5, weights.shape[1] + 0.5]},
-        "yaxis": frame | down | {"range": [weights.shape[0] + 0.5, 0.5]},
-        "width": size,
-        "height": size,
-        "margin": {"l": 50, "t": 40, "r": 6, "b": 6},
-        "dragmode": False,
-    }
-    return style.spec([cells], layout)
+    across["range"], down["range"] = [0.5, weights.shape[1] + 0.5], [weights.shape[0] + 0.5, 0.5]
+    return spec([cells], frame | across, frame | down, size, (50, 40, 6, 6), width=size)
 
 
 def pooled_note(weights: np.ndarray) -> str:

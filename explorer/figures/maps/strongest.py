@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, style
+from explorer.figures.base.plot import bar_list, bars
 from explorer.figures.base.quantity import quantity
 from explorer.figures.base.shape import HeadLike
 
@@ -30,50 +31,23 @@ def strongest(
     Raises:
         IndexError: The window has no such query or key.
     """
-    values, seen = (
-        (view.weights[place], view.mask[place])
-        if of == "query"
-        else (view.weights[:, place], view.mask[:, place])
-    )
+    row = of == "query"
+    values, seen = (each[place] if row else each[:, place] for each in (view.weights, view.mask))
     partners = np.flatnonzero(seen)
     order = partners[np.argsort(-values[partners], kind="stable")][:SHOWN]
-    names = (
-        labels.key_names(view.key_tokens)
-        if of == "query"
-        else labels.row_names(view.query_tokens, view.predicted_tokens)
+    keys, queries = (
+        labels.key_names(view.key_tokens),
+        labels.row_names(view.query_tokens, view.predicted_tokens),
     )
-    short = [
-        labels.escape(labels.shorten(names[i].removeprefix("key ").removeprefix("query "), 24)) for i in order
-    ]
-    figure = style.bare(
-        go.Figure(
-            go.Bar(
-                x=values[order].astype(np.float32),
-                y=np.arange(len(order)),
-                orientation="h",
-                text=[f"{value:.2f}" for value in values[order]],
-                textposition="outside",
-                cliponaxis=False,
-                hovertext=[labels.escape(names[i]) for i in order],
-                hovertemplate=f"%{{hovertext}}<br>{quantity(view).share} %{{x:.3f}}<extra></extra>",
-                marker={"color": style.HUES[view.kind]},
-            )
-        )
+    names = [(keys if row else queries)[i] for i in order]
+    listed = bars(
+        values[order].astype(np.float32),
+        style.HUES[view.kind],
+        text=[f"{value:.2f}" for value in values[order]],
+        hovertext=list(map(labels.escape, names)),
+        hovertemplate=f"%{{hovertext}}<br>{quantity(view).share} %{{x:.3f}}<extra></extra>",
     )
-    still = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": ""}
-    figure.update_layout(
-        xaxis={**still, "range": [0, 1.15], "visible": False},
-        yaxis={
-            **still,
-            "range": [SHOWN - 0.4, -0.6],
-            "tickmode": "array",
-            "tickvals": list(range(len(order))),
-            "ticktext": short,
-            "automargin": True,
-        },
-        height=height,
-        margin={"l": 8, "t": 6, "r": 6, "b": 6},
-        bargap=0.35,
-        dragmode=False,
-    )
-    return figure
+    bare = [name.removeprefix("key ").removeprefix("query ") for name in names]
+    short = [labels.escape(labels.shorten(name, 24)) for name in bare]
+    figure = bar_list([listed], short, (0, 1.15), height, (8, 6, 6, 6), SHOWN)
+    return figure.update_layout(yaxis={"automargin": True})

@@ -8,10 +8,8 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, style
-from explorer.figures.base.bars import percent
-from explorer.figures.base.paired import Bars, paired_bars
+from explorer.figures.base.bars import Bars, paired_bars, percent
 
-_ROW = 26
 BEFORE, AFTER = style.NEUTRAL, style.POSITIVE
 
 
@@ -24,20 +22,16 @@ def before_after(
     """Draws two bars for each token: its probability under the model, and that of being drawn."""
     names = [labels.escape(labels.shorten(labels.piece(token))) for token in tokens]
     notes = [
-        f"{labels.escape(labels.piece(token))}<br>the model: {percent(a)} (log p {_nats(a)})"
+        f"{labels.escape(labels.piece(token))}<br>the model: {percent(a)} "
+        f"(log p {labels.number(math.log(a)) if a > 0 else '−∞'})"
         f"<br>drawn with: {percent(b) if b else 'never'}"
         for token, a, b in zip(tokens, before, after, strict=True)
     ]
-    sides = (
-        Bars("the model", before, _texts(before), notes, BEFORE),
-        Bars("after temperature, top-k and top-p", after, _texts(after), notes, AFTER),
+    first, second = (
+        Bars(name, shares, [labels.escape(percent(each)) if each else "–" for each in shares], notes, colour)
+        for name, shares, colour in (
+            ("the model", before, BEFORE),
+            ("after temperature, top-k and top-p", after, AFTER),
+        )
     )
-    return paired_bars(names, sides, written, (0.0, 1.0), _ROW)
-
-
-def _texts(shares: Sequence[float]) -> list[str]:
-    return [labels.escape(percent(share)) if share else "–" for share in shares]
-
-
-def _nats(share: float) -> str:
-    return labels.number(math.log(share)) if share > 0 else "−∞"
+    return paired_bars(names, (first, second), written, (0.0, 1.0), 26)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, style
-from explorer.figures.base.bars import percent
-from explorer.figures.base.paired import Bars, paired_bars
+from explorer.figures.base.bars import Bars, paired_bars, percent
 
 MODEL, TARGET = style.NEUTRAL, style.POSITIVE
 _ROW = 31
@@ -25,31 +24,34 @@ class Piece:
     bare: float  # the target's probability without smoothing
 
 
-def against_target(
-    pieces: Sequence[Piece],  # the rows, from the top down
-    right: int,  # the row of the right piece
-) -> go.Figure:
-    """Draws the model's distribution beside the smoothed target."""
-    sides = (
-        _side("the model, p", [each.share for each in pieces], small, MODEL),
-        _side("the target, q", [each.target for each in pieces], small, TARGET),
-    )
-    return paired_bars(_names(pieces), sides, right, (0.0, 1.0), _ROW)
+def against_target(pieces: Sequence[Piece], right: int) -> go.Figure:
+    """Draws the model's distribution beside the smoothed target; `right` is the row of the right piece."""
+    model, target = [each.share for each in pieces], [each.target for each in pieces]
+    return _both(pieces, ("the model, p", model), ("the target, q", target), small, right, (0.0, 1.0))
 
 
-def gradient_bars(
-    pieces: Sequence[Piece],  # the rows, from the top down
-    right: int,  # the row of the right piece
-) -> go.Figure:
+def gradient_bars(pieces: Sequence[Piece], right: int) -> go.Figure:
     """Draws the gradient with respect to each logit, without smoothing and with it."""
     bare = [each.share - each.bare for each in pieces]
     smoothed = [each.share - each.target for each in pieces]
     ends = min(0.0, *bare, *smoothed), max(0.0, *bare, *smoothed, 1e-6)
-    sides = (
-        _side("without smoothing", bare, _signed, MODEL),
-        _side("with smoothing", smoothed, _signed, TARGET),
-    )
-    return paired_bars(_names(pieces), sides, right, ends, _ROW)
+    return _both(pieces, ("without smoothing", bare), ("with smoothing", smoothed), _signed, right, ends)
+
+
+def _both(
+    pieces: Sequence[Piece],
+    first: tuple[str, list[float]],
+    second: tuple[str, list[float]],
+    write: Callable[[float], str],
+    right: int,
+    ends: tuple[float, float],
+) -> go.Figure:
+    sides = []
+    for (name, values), colour in ((first, MODEL), (second, TARGET)):
+        texts = [labels.escape(write(value)) for value in values]
+        sides.append(Bars(name, values, texts, [f"{name}: {text}" for text in texts], colour))
+    names = [labels.escape(labels.shorten(each.name, 16)) for each in pieces]
+    return paired_bars(names, (sides[0], sides[1]), right, ends, _ROW)
 
 
 def small(share: float) -> str:
@@ -65,12 +67,3 @@ def _signed(value: float) -> str:
     if abs(value) >= 0.095:
         return labels.number(value, "+.2f")
     return labels.number(value, "+.1e" if abs(value) < 1e-4 else "+.2g").replace("e−0", "e−")
-
-
-def _side(name: str, values: Sequence[float], write: Callable[[float], str], color: str) -> Bars:
-    texts = [labels.escape(write(value)) for value in values]
-    return Bars(name, values, texts, [f"{name}: {text}" for text in texts], color)
-
-
-def _names(pieces: Sequence[Piece]) -> list[str]:
-    return [labels.escape(labels.shorten(each.name, 16)) for each in pieces]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from explorer.figures.base.paired import Bars, paired_bars
+from explorer.figures.base.bars import Bars, paired_bars
 
 SIDES = (
     Bars("before", [0.5, 0.25], ["50 %", "25 %"], ["a", "b"], "#999999"),
