@@ -25,9 +25,10 @@ from explorer.figures.base.plot import (
     number_axis,
     plot,
     spec,
+    token_axis,
 )
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import AlternativeLike, HeadLike, StepLike, row_sums
+from explorer.figures.base.shape import AlternativeLike, HeadLike, StepLike, cell_names, row_sums
 
 SHOWN = 10
 EXCLUDED = "barred"
@@ -107,8 +108,7 @@ def next_token_spec(steps: Sequence[StepLike], step: int = 0, height: int = styl
 
 def upright(tokens: Sequence[str], title: str, ends: Sequence[float]) -> tuple[Spec, Spec]:
     """The axes of upright bars over tokens."""
-    across = {**style.token_axis(labels.ticks(tokens)), "tickangle": -90}
-    return across, number_axis(title, standoff=None, range=ends, tickfont=None)
+    return token_axis(tokens, tickangle=-90), number_axis(title, standoff=None, range=ends, tickfont=None)
 
 
 def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> Spec:
@@ -121,15 +121,21 @@ def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> Spec:
     """
     what = quantity(view)
     frames = []
-    for i, name in enumerate(labels.row_names(view.query_tokens, view.predicted_tokens)):
+    rows, keys = cell_names(view)
+    for i, name in enumerate(rows):
         end = f": Σ = {row_sums(view)[i]}" if what.sums else ""
         text = labels.escape(f"{name}{end}{' hidden' * ('+' in end)}")
         bar = {"y": view.weights[i].astype(np.float32)}
         frames.append(Spec(name=str(i), data=[bar], layout={"title": {"text": text}}))
-    keys = [labels.escape(name) for name in labels.key_names(view.key_tokens)]
     told = f"%{{hovertext}}<br>{what.share} %{{y:.3f}}<extra></extra>"
     hue = style.HUES[view.kind]
-    drawn = bars(view.weights[row].astype(np.float32), hue, False, hovertext=keys, hovertemplate=told)
+    drawn = bars(
+        view.weights[row].astype(np.float32),
+        hue,
+        False,
+        hovertext=list(map(labels.escape, keys)),
+        hovertemplate=told,
+    )
     title = {"font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.97, "yanchor": "top"}
     across, up = upright(view.key_tokens, what.share, [0, 1])
     return spec(

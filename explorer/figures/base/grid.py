@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, style
-from explorer.figures.base.plot import Spec, note, nothing, rectangle
+from explorer.figures.base.plot import Spec, note, nothing, rectangle, token_axis
 
 LEGEND = 34
 """Px of the legend under a map."""
@@ -28,7 +28,7 @@ def token_grid(
 ) -> Spec:
     """The layout of a map."""
     longest = max(len(rows), len(columns))
-    across, down = (style.token_axis(labels.ticks(each, room), size, longest) for each in (columns, rows))
+    across, down = (token_axis(each, size, longest, room) for each in (columns, rows))
     across |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
     down |= {"range": [len(rows) - 0.5, -0.5], "scaleanchor": "x"}
     down |= {"constrain": "domain", "constraintoward": "top"}

@@ -46,6 +46,19 @@ def named_axis(
     return {**STILL, "tickmode": "array", **ticks, "range": ends[::-1] if down else ends, **more}
 
 
+def token_axis(
+    tokens: Sequence[str],
+    size: int = style.SIZE,  # of the map, in px
+    count: int | None = None,  # number of cells on the map's longer side, if the cells are square
+    room: float = labels.ROOM,  # widest name, in multiples of its font size
+    **more: Any,
+) -> Spec:
+    """An axis with tokens at the numeric positions 0, 1, …, so that equal tokens stay separate."""
+    count = len(tokens) if count is None else count
+    letters, every = style.label_size(count, size), style.label_step(count, size)
+    return named_axis(labels.ticks(tokens, room), letters, every, ticklabelstandoff=3, **more)
+
+
 def number_axis(title: str = "", size: int = 11, standoff: int | None = 6, **more: Any) -> Spec:
     """An axis of numbers with a faint grid; `standoff` are px from its numbers to its title."""
     text = {"title": {"text": title, "font": {"size": size}, "standoff": standoff}} if title else {}
@@ -95,6 +108,21 @@ def points(x: Numbers, y: Numbers, mode: str = "markers", **more: Any) -> Spec:
 def nothing(**more: Any) -> Spec:
     """A trace without points, for an axis or a legend that needs one."""
     return {"type": "scatter", "x": [None], "y": [None], **more}
+
+
+def curve(
+    name: str, x: Numbers, y: Numbers, colour: str, dash: str = "solid", width: float = 2, **more: Any
+) -> Spec:
+    """A line as the legend calls it, in plain text."""
+    line = {"color": colour, "dash": dash, "width": width}
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "name": labels.escape(name),
+        "line": line,
+    } | more
 
 
 def targets(

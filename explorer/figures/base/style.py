@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -103,45 +102,6 @@ def label_step(count: int, size: int = SIZE) -> int:
     return math.ceil(0.75 * label_size(count, size) / pitch(count, size))
 
 
-def token_axis(
-    labels: Sequence[str],  # escaped names
-    size: int = SIZE,  # size of the map in px
-    count: int | None = None,  # number of cells on the map's longer side, if the cells are square
-) -> dict[str, Any]:
-    """An axis with tokens at the numeric positions 0, 1, …, so that equal tokens stay separate."""
-    count = len(labels) if count is None else count
-    shown = range(0, len(labels), label_step(count, size))
-    return {
-        "tickmode": "array",
-        "tickvals": list(shown),
-        "ticktext": [labels[i] for i in shown],
-        "tickfont": {"size": label_size(count, size)},
-        "ticklabelstandoff": 3,
-        "range": [-0.5, len(labels) - 0.5],
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-        "automargin": False,
-        "ticks": "",
-    }
-
-
-LEGEND: dict[str, Any] = {
-    "showlegend": True,
-    "legend": {
-        "orientation": "h",
-        "x": 0,
-        "xanchor": "left",
-        "y": 1,
-        "yanchor": "top",
-        "yref": "container",
-        "font": {"size": 11},
-        "itemclick": False,
-        "itemdoubleclick": False,
-        "traceorder": "normal",
-    },
-}
-"""A legend along the upper edge of a figure, as parts of its layout."""
 _NO_PAPER = dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)")
 _CLEAR: dict[str, Any] = {**_NO_PAPER, "showlegend": False, "dragmode": False}
 

@@ -11,7 +11,7 @@ from explorer.figures.base import labels, style
 from explorer.figures.base.grid import LEGEND, row_ends, token_grid
 from explorer.figures.base.plot import Spec, colour_bar, heat
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import HeadLike, hidden, named, row_sums
+from explorer.figures.base.shape import HeadLike, cell_names, hidden, named, row_sums
 
 LARGEST = 64
 _SUMS = 76
@@ -115,8 +115,7 @@ def heatmap_spec(
     traces = [cells | {"customdata": numbers, "hovertemplate": f"%{{text}}<br>{hover}<extra></extra>"}]
     traces += [] if hatched is None else [hatched]
     layout = token_grid(row_tokens(view), view.key_tokens, axis_titles(view), size)
-    rows = labels.row_names(view.query_tokens, view.predicted_tokens)
-    layout["meta"] = {"rows": rows, "columns": labels.key_names(view.key_tokens)}
+    layout["meta"] = dict(zip(("rows", "columns"), cell_names(view), strict=True))
     if sums and quantity(view).sums:
         heading, right = ("Σ + hidden", _SUMS) if hidden(view).any() else ("Σ", 36)
         traces.append(row_ends(layout, row_sums(view), heading, right))

@@ -9,9 +9,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, style
-from explorer.figures.base.plot import Spec, nothing, plot, points
+from explorer.figures.base.plot import Spec, nothing, plot, points, token_axis
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import HeadLike
+from explorer.figures.base.shape import HeadLike, cell_names
 from explorer.figures.maps.heatmap import row_tokens
 
 MASS = 0.7
@@ -85,9 +85,7 @@ def lines(
     traces.append(nothing(yaxis="y2", x=[0], hoverinfo="skip", showlegend=False))
     view = views[0]
     span = {"range": [max(len(view.query_tokens), len(view.key_tokens)) - 0.5, -0.5]}
-    left, right = (
-        style.token_axis(labels.ticks(each), height) for each in (row_tokens(view), view.key_tokens)
-    )
+    left, right = (token_axis(each, height) for each in (row_tokens(view), view.key_tokens))
     return plot(
         traces,
         {"range": [0, 1], "visible": False, "fixedrange": True},
@@ -127,7 +125,7 @@ def _traces(found: Sequence[WeightLine], view: HeadLike, hue: str, dash: str, op
         shown = level == max(levels) and opacity == 1.0
         more = {"opacity": opacity, "name": name, "legendgroup": name, "showlegend": shown}
         traces.append(points(x, y, "lines", line=line, **more))
-    rows, keys = labels.row_names(view.query_tokens, view.predicted_tokens), labels.key_names(view.key_tokens)
+    rows, keys = cell_names(view)
     unseen = points(
         np.full(len(found), 0.5, np.float32),
         np.array([(link.query + link.key) / 2 for link in found], np.float32),

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from explorer.figures.base import labels, style
 from explorer.figures.base.plot import bar_list, bars
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import HeadLike
+from explorer.figures.base.shape import HeadLike, cell_names
 
 SHOWN = 10
 """Most partners in a list, here and in the linked view."""
@@ -35,10 +35,7 @@ def strongest(
     values, seen = (each[place] if row else each[:, place] for each in (view.weights, view.mask))
     partners = np.flatnonzero(seen)
     order = partners[np.argsort(-values[partners], kind="stable")][:SHOWN]
-    keys, queries = (
-        labels.key_names(view.key_tokens),
-        labels.row_names(view.query_tokens, view.predicted_tokens),
-    )
+    queries, keys = cell_names(view)
     names = [(keys if row else queries)[i] for i in order]
     listed = bars(
         values[order].astype(np.float32),

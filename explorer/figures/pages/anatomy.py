@@ -16,6 +16,7 @@ from explorer.figures.base.plot import (
     Spec,
     bar_list,
     bars,
+    curve,
     heat,
     legend,
     named_axis,
@@ -161,15 +162,9 @@ def lens(
 def stream(lines: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> go.Figure:
     """The length of vectors along the residual stream: for each line its name, the places and the lengths."""
     traces = [
-        points(
-            list(range(len(places))),
-            np.asarray(lengths, np.float32),
-            "lines+markers",
-            text=list(places),
-            name=labels.escape(name),
-            line={"dash": dash, "width": 2, "color": style.CHOSEN},
-            hovertemplate="%{text}: ‖x‖ = %{y:.2f}<extra></extra>",
-        )
+        curve(name, list(range(len(places))), np.asarray(lengths, np.float32), style.CHOSEN, dash)
+        | {"mode": "lines+markers", "text": list(places)}
+        | {"hovertemplate": "%{text}: ‖x‖ = %{y:.2f}<extra></extra>"}
         for (name, places, lengths), dash in zip(lines, ("solid", "dash"), strict=False)
     ]
     longest = max(len(places) for _, places, _ in lines)

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from explorer.figures.base import labels, style
 from explorer.figures.base.bars import percent
-from explorer.figures.base.plot import Spec, bars, number_axis, plot, points, stroke
+from explorer.figures.base.plot import Spec, bars, number_axis, plot, points, stroke, token_axis
 from explorer.figures.maps.heatmap import hatching
 
 _LEAST = 4.0
@@ -52,7 +52,7 @@ def built_row(
     below = {"domain": [0, 0.4], "range": [low - air, high + air], "nticks": 4, "title": "score"}
     return plot(
         [*traces, *([] if hatched is None else [hatched])],
-        style.token_axis(labels.ticks(tokens), style.LARGE) | {"tickangle": -90, "anchor": "free"},
+        token_axis(tokens, style.LARGE, tickangle=-90, anchor="free"),
         soft | above,
         286,
         (56, 12, 6, 66),

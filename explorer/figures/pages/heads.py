@@ -16,6 +16,7 @@ from explorer.figures.base.plot import (
     Spec,
     bars,
     colour_bar,
+    curve,
     heat,
     hover,
     legend,
@@ -107,14 +108,10 @@ def distance_bars(shares: np.ndarray, chance: np.ndarray, kind: str) -> go.Figur
     measured = bars(
         np.asarray(shares, np.float32), style.HUES[kind], across=False, name="this head", hovertemplate=told
     )
-    even = points(
-        distances,
-        np.asarray(chance, np.float32),
-        "lines",
-        name="even weights",
-        line={"color": style.CHOSEN, "shape": "hvh", "width": 1.5},
-        hovertemplate="even weights: %{y:.1%}<extra></extra>",
-    )
+    even = curve("even weights", distances, np.asarray(chance, np.float32), style.CHOSEN, width=1.5) | {
+        "line": {"color": style.CHOSEN, "shape": "hvh", "width": 1.5},
+        "hovertemplate": "even weights: %{y:.1%}<extra></extra>",
+    }
     title = "query − key, in tokens (above 0: an earlier key)"
     x = number_axis(title, standoff=None, showgrid=False, tickvals=marks, ticktext=texts, tickfont=None)
     y = number_axis(tickformat=".0%", rangemode="tozero", tickfont=None)

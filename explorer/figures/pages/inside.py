@@ -11,6 +11,7 @@ from explorer.figures.base import labels, style
 from explorer.figures.base.plot import (
     STILL,
     Spec,
+    curve,
     heat,
     legend,
     note,
@@ -19,6 +20,7 @@ from explorer.figures.base.plot import (
     rectangle,
     spec,
     stroke,
+    token_axis,
 )
 from explorer.figures.base.strips import AIR, largest, signed
 from explorer.figures.maps.heatmap import hatching
@@ -67,7 +69,7 @@ def ledger_spec(
     bottom = places[-1] + 0.5
     return spec(
         traces,
-        style.token_axis(labels.ticks(tokens), style.LARGE) | {"side": "top", "tickangle": -90},
+        token_axis(tokens, style.LARGE, side="top", tickangle=-90),
         STILL
         | {"range": [bottom, -0.5], "tickvals": places, "ticktext": [labels.escape(row.name) for row in rows]}
         | {"tickmode": "array", "tickfont": {"size": 12}, "ticklabelstandoff": AIR},
@@ -110,14 +112,8 @@ def saturation_spec(
     """Saturation of a softmax as its scores grow."""
     x = factors.astype(np.float32)
     traces = [
-        points(
-            x,
-            values.astype(np.float32),
-            "lines",
-            name=name,
-            line={"dash": dash, "width": 2, "color": style.FRAME},
-            hovertemplate=f"{labels.escape(name)} %{{y:.3f}} at × %{{x:.2f}}<extra></extra>",
-        )
+        curve(name, x, values.astype(np.float32), style.FRAME, dash)
+        | {"hovertemplate": f"{labels.escape(name)} %{{y:.3f}} at × %{{x:.2f}}<extra></extra>"}
         for (name, values), dash in zip(curves, ("solid", "dash", "dot"), strict=False)
     ]
     ticks: Spec = {"tickvals": [0.125, 0.25, 0.5, 1, 2, 4, 8], "ticktext": ["⅛", "¼", "½", *"1248"]}

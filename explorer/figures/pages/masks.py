@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from explorer.figures.base import labels, style
 from explorer.figures.base.grid import LEGEND
-from explorer.figures.base.plot import bars, heat, named_axis, plot, rectangle
+from explorer.figures.base.plot import bars, heat, named_axis, plot, rectangle, token_axis
 from explorer.figures.base.shape import HeadLike
 from explorer.figures.maps.heatmap import hatching, heatmap, levels, row_tokens
 
@@ -68,7 +68,7 @@ def leak_bars(
     return plot(
         parts,
         x | {"gridcolor": style.GRID},
-        style.token_axis(labels.ticks(rows), size, longest) | {"range": [longest - 0.5, -0.5]},
+        token_axis(rows, size, longest) | {"range": [longest - 0.5, -0.5]},
         size + LEGEND,
         barmode="stack",
         margin=around | {"r": 12, "b": around["b"] + LEGEND, "autoexpand": False},

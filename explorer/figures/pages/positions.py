@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, style
-from explorer.figures.base.plot import BESIDE, Spec, error, heat, legend, number_axis, plot, points
+from explorer.figures.base.plot import BESIDE, Spec, curve, error, heat, legend, number_axis, plot, points
 
 LOOKS = {
     "none": ("#999999", "dot"),
@@ -106,9 +106,8 @@ def lines(
     data = []
     for i, (name, values) in enumerate(series.items()):
         colour, dash = (looks or {}).get(name, style.SERIES[i % len(style.SERIES)])
-        line = {"color": colour, "dash": dash, "width": 2}
-        more = {"name": labels.escape(name), "line": line, "hovertemplate": "%{x:g}: %{y:.3f}"}
-        data.append(points(np.asarray(x, np.float32), np.asarray(values, np.float32), "lines", **more))
+        places, heights = (np.asarray(each, np.float32) for each in (x, values))
+        data.append(curve(name, places, heights, colour, dash, hovertemplate="%{x:g}: %{y:.3f}"))
     several = {"margin": margin(30 if len(series) > 1 else 8), "hovermode": "closest", **_legend(len(series))}
     x_axis, y_axis = map(number_axis, titles)
     return plot(data, x_axis, y_axis, **{"height": 280, **several, **layout})

@@ -13,7 +13,18 @@ import plotly.graph_objects as go
 
 from explorer.figures.base import labels, style
 from explorer.figures.base.captions import KIND_NAMES
-from explorer.figures.base.plot import BESIDE, Spec, bars, error, heat, legend, number_axis, plot, points
+from explorer.figures.base.plot import (
+    BESIDE,
+    Spec,
+    bars,
+    curve,
+    error,
+    heat,
+    legend,
+    number_axis,
+    plot,
+    points,
+)
 
 Row = Sequence[str | float | None]
 LOOKS = (
@@ -69,17 +80,19 @@ def draw(
 def _curves(chart: ChartLike, among: Sequence[str]) -> go.Figure:
     data = []
     for name, rows, (colour, dash, symbol) in _looked(chart, among):
-        curve = points(
+        drawn = curve(
+            name,
             [row[1] for row in rows],
             [row[2] for row in rows],
-            "lines+markers" if len(rows) <= _MOST_MARKS else "lines",
-            name=labels.escape(name),
-            line={"color": colour, "dash": dash, "width": 1.8},
+            colour,
+            dash,
+            1.8,
+            mode="lines+markers" if len(rows) <= _MOST_MARKS else "lines",
             marker={"color": colour, "symbol": symbol, "size": 6},
             hovertemplate=f"%{{x:,.6~g}}: %{{y:.4~g}}{chart.unit}%{{customdata}}",
             customdata=[_ends(row) for row in rows],
         )
-        data.append(curve | ({"error_y": _error(rows)} if len(chart.columns) > 3 else {}))
+        data.append(drawn | ({"error_y": _error(rows)} if len(chart.columns) > 3 else {}))
     x, y = (
         _axis(
             chart.columns[i], [float(r[i] or 0.0) for r in chart.rows if r[2] is not None], axis in chart.log

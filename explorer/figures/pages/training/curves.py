@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels
-from explorer.figures.base.plot import CLICKS, UNSEEN, Spec, legend, number_axis, plot, points, stroke
+from explorer.figures.base.plot import CLICKS, UNSEEN, Spec, curve, legend, number_axis, plot, stroke
 
 _GAP, _TOP, _BOTTOM = 26, 52, 44
 FAINT = "rgba(128,128,128,.42)"
@@ -32,10 +32,9 @@ class Curve:
 
     def trace(self, x: str) -> Spec:
         """The hover text gives the place, which is `x`, and the value."""
-        line = {"color": self.color, "dash": self.dash, "width": self.width, "simplify": False}
         told = f"{labels.escape(x)} %{{x:,}}: %{{y:.4g}}"
-        name = labels.escape(self.name)
-        return points(list(self.x), list(self.y), "lines", name=name, line=line, hovertemplate=told)
+        drawn = curve(self.name, list(self.x), list(self.y), self.color, self.dash, self.width)
+        return drawn | {"line": drawn["line"] | {"simplify": False}, "hovertemplate": told}
 
 
 @dataclass(frozen=True)
