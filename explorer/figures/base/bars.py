@@ -13,20 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import (
-    HIDDEN,
-    STILL,
-    Spec,
-    bars,
-    legend,
-    named_axis,
-    noted,
-    number_axis,
-    plot,
-    spec,
-    token_axis,
-)
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 from explorer.figures.base.quantity import quantity
 from explorer.figures.base.shape import AlternativeLike, HeadLike, StepLike, cell_names, row_sums
 
@@ -99,16 +87,18 @@ def next_token_spec(steps: Sequence[StepLike], step: int = 0, height: int = styl
     frames = [_next_token_frame(str(i), each) for i, each in enumerate(steps)]
     told = "probability %{x:.3f} · log-probability %{customdata:.2f} nats"
     first = {**frames[step]["data"][0], "y": list(range(SHOWN)), "textfont": {"size": 10}}
-    bar = bars([], "", hovertemplate=f"%{{hovertext}}<br>{told}<extra></extra>", **first)
-    down = STILL | {"tickmode": "array", "tickvals": list(range(SHOWN)), "tickfont": {"size": 11}}
+    bar = plot.bars([], "", hovertemplate=f"%{{hovertext}}<br>{told}<extra></extra>", **first)
+    down = plot.STILL | {"tickmode": "array", "tickvals": list(range(SHOWN)), "tickfont": {"size": 11}}
     down |= {"range": [SHOWN - 0.4, -0.6]} | frames[step]["layout"]["yaxis"]
-    across = HIDDEN | {"range": [0, 1.3]}
-    return spec([bar], across, down, height, (84, 6, 6, 6), bargap=0.35, frames=frames)
+    across = plot.HIDDEN | {"range": [0, 1.3]}
+    return plot.spec([bar], across, down, height, (84, 6, 6, 6), bargap=0.35, frames=frames)
 
 
 def upright(tokens: Sequence[str], title: str, ends: Sequence[float]) -> tuple[Spec, Spec]:
     """The axes of upright bars over tokens."""
-    return token_axis(tokens, tickangle=-90), number_axis(title, standoff=None, range=ends, tickfont=None)
+    return plot.token_axis(tokens, tickangle=-90), plot.number_axis(
+        title, standoff=None, range=ends, tickfont=None
+    )
 
 
 def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> Spec:
@@ -129,7 +119,7 @@ def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> Spec:
         frames.append(Spec(name=str(i), data=[bar], layout={"title": {"text": text}}))
     told = f"%{{hovertext}}<br>{what.share} %{{y:.3f}}<extra></extra>"
     hue = style.HUES[view.kind]
-    drawn = bars(
+    drawn = plot.bars(
         view.weights[row].astype(np.float32),
         hue,
         False,
@@ -138,7 +128,7 @@ def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> Spec:
     )
     title = {"font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.97, "yanchor": "top"}
     across, up = upright(view.key_tokens, what.share, [0, 1])
-    return spec(
+    return plot.spec(
         [drawn],
         across,
         up | {"tickvals": [0, 0.5, 1]},
@@ -172,15 +162,15 @@ def paired_bars(
     low, high = ends
     room = _ROOM * (high - low)
     data = [
-        bars(list(side.values), side.color, name=side.name, text=list(side.texts))
-        | {"constraintext": "none", "textfont": {"size": 10}, **noted(list(side.notes))}
+        plot.bars(list(side.values), side.color, name=side.name, text=list(side.texts))
+        | {"constraintext": "none", "textfont": {"size": 10}, **plot.noted(list(side.notes))}
         for side in sides
     ]
-    across = STILL | {"range": [low - room if low else 0, high + room], "showticklabels": False}
-    return plot(
+    across = plot.STILL | {"range": [low - room if low else 0, high + room], "showticklabels": False}
+    return plot.figure(
         data,
         across | {"zeroline": low < 0, "zerolinecolor": "rgba(128,128,128,.6)"},
-        named_axis(
+        plot.named_axis(
             [f"<b>{name}</b>" if at == bold else name for at, name in enumerate(names)],
             12,
             down=True,
@@ -191,5 +181,5 @@ def paired_bars(
         bargap=0.3,
         bargroupgap=0.05,
         barmode="group",
-        **legend(),
+        **plot.legend(),
     )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import Spec, note, nothing, rectangle, token_axis
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 
 LEGEND = 34
 """Px of the legend under a map."""
@@ -28,7 +28,7 @@ def token_grid(
 ) -> Spec:
     """The layout of a map."""
     longest = max(len(rows), len(columns))
-    across, down = (token_axis(each, size, longest, room) for each in (columns, rows))
+    across, down = (plot.token_axis(each, size, longest, room) for each in (columns, rows))
     across |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
     down |= {"range": [len(rows) - 0.5, -0.5], "scaleanchor": "x"}
     down |= {"constrain": "domain", "constraintoward": "top"}
@@ -44,8 +44,8 @@ def token_grid(
         "height": size + more + below,
         "margin": {"l": left, "t": top, "r": around["r"], "b": around["b"] + below, "autoexpand": False},
         "annotations": [
-            note(titles[1], 0, 1, _LETTERS, **corner, xshift=spare[1], yshift=top - _EDGE),
-            note(titles[0], 0, 1, _LETTERS, **corner, **beside),
+            plot.note(titles[1], 0, 1, _LETTERS, **corner, xshift=spare[1], yshift=top - _EDGE),
+            plot.note(titles[0], 0, 1, _LETTERS, **corner, **beside),
         ],
     }
 
@@ -57,14 +57,14 @@ def row_ends(layout: Spec, texts: Sequence[str], heading: str, right: int) -> Sp
     corner = {"xref": "x domain", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "xshift": 4}
     layout["yaxis2"] = down | ends
     layout["margin"]["r"] = right
-    layout["annotations"].append(note(heading, 1, 1, 9, **corner))
-    return nothing(yaxis="y2", x=[0], hoverinfo="skip")
+    layout["annotations"].append(plot.note(heading, 1, 1, 9, **corner))
+    return plot.nothing(yaxis="y2", x=[0], hoverinfo="skip")
 
 
 def framed(figure: go.Figure, row: int) -> go.Figure:
     """Frames a row of a map, counted from 0."""
     columns = figure.data[0].z.shape[1]
-    return figure.add_shape(rectangle(-0.5, columns - 0.5, row - 0.5, row + 0.5))
+    return figure.add_shape(plot.rectangle(-0.5, columns - 0.5, row - 0.5, row + 0.5))
 
 
 def row_frame(figure: go.Figure, row: int) -> dict[str, float]:

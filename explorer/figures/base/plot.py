@@ -210,7 +210,7 @@ def spec(
     return style.spec(data, layout | more, frames)
 
 
-def plot(
+def figure(
     data: list[Spec],
     x: Spec,
     y: Spec,
@@ -234,4 +234,4 @@ def bar_list(
     """A list with level bars; nothing but their names and numbers says how long they are."""
     range_ = [(len(names) if rows is None else rows) - 0.4, -0.6]
     y = {**STILL, "range": range_, "tickvals": list(range(len(names))), "ticktext": list(names)}
-    return plot(data, HIDDEN | {"range": list(ends)}, y, height, around, **{"bargap": 0.35} | more)
+    return figure(data, HIDDEN | {"range": list(ends)}, y, height, around, **{"bargap": 0.35} | more)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import STILL, Spec, heat, named_axis, note, rectangle, spec
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 
 LARGEST_MATRIX = 16_384
 """Most cells of a matrix that are sent one by one; a larger matrix is pooled, and its title says so."""
@@ -39,7 +39,7 @@ def largest(values: np.ndarray) -> float:
 
 def signed(values: np.ndarray, scale: float, **more: Any) -> Spec:
     """A heatmap of signed numbers (rows, columns), transparent at zero."""
-    return heat(values, (-scale, scale), style.diverging(), **more)
+    return plot.heat(values, (-scale, scale), style.diverging(), **more)
 
 
 def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dimension") -> Spec:
@@ -66,14 +66,14 @@ def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dim
     names = [labels.escape(labels.shorten(strip.name, 26)) for strip in strips]
     names = [f"<b>{name}</b>" if strip.bold else name for name, strip in zip(names, strips, strict=True)]
     beside: Spec = {"xref": "paper", "xanchor": "left", "xshift": 6, "yanchor": "middle"}
-    return spec(
+    return plot.spec(
         traces,
         _columns(max(len(strip.values) for strip in strips)),
-        named_axis(names, down=True, ticklabelstandoff=AIR),
+        plot.named_axis(names, down=True, ticklabelstandoff=AIR),
         _STRIP * len(strips) + 26,
         (_LEFT, 4, _RIGHT, 22),
         annotations=[
-            note(labels.escape(strip.note), 1, row, 10, **beside)
+            plot.note(labels.escape(strip.note), 1, row, 10, **beside)
             for row, strip in enumerate(strips)
             if strip.note
         ],
@@ -82,7 +82,7 @@ def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dim
 
 def _columns(width: int) -> Spec:
     """An axis of dimensions, from 1."""
-    return STILL | _SMALL | {"range": [0.5, width + 0.5], "nticks": 8}
+    return plot.STILL | _SMALL | {"range": [0.5, width + 0.5], "nticks": 8}
 
 
 def strips(vectors: Sequence[Strip], joint: bool = False, across: str = "dimension") -> go.Figure:
@@ -109,11 +109,11 @@ def vectors_spec(
         hovertemplate=f"%{{y}}, dimension %{{x}}<br>{hover[1]} %{{customdata[0]:.3f}} × "
         f"{hover[0]} %{{z:.3f}} = %{{customdata[1]:.3f}}<extra></extra>",
     )
-    framed = [] if selected is None else [rectangle(0.5, width + 0.5, selected - 0.5, selected + 0.5)]
+    framed = [] if selected is None else [plot.rectangle(0.5, width + 0.5, selected - 0.5, selected + 0.5)]
     size = 10 if count <= 34 else 8
-    down = named_axis(labels.ticks(tokens), size, down=True, ticklabelstandoff=AIR)
+    down = plot.named_axis(labels.ticks(tokens), size, down=True, ticklabelstandoff=AIR)
     height = int(np.clip(340 / count, 10, 18)) * count + 28
-    return spec([trace], _columns(width), down, height, (_LEFT, 4, _RIGHT, 22), shapes=framed)
+    return plot.spec([trace], _columns(width), down, height, (_LEFT, 4, _RIGHT, 22), shapes=framed)
 
 
 def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210) -> Spec:
@@ -135,7 +135,7 @@ def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210)
         told = f"row %{{y}}, column %{{x}}: %{{z:.4f}}<extra>{name}</extra>"
         on = {"xaxis": f"x{axis}", "yaxis": f"y{axis}", "hovertemplate": told}
         traces.append(signed(shown, largest(shown), **cells, **on))
-        ticks = STILL | _SMALL | {"nticks": 5}
+        ticks = plot.STILL | _SMALL | {"nticks": 5}
         axes[f"xaxis{axis}"] = {**ticks, "domain": [left, left + width], "anchor": f"y{axis}"}
         axes[f"yaxis{axis}"] = {**ticks, "autorange": "reversed", "anchor": f"x{axis}"}
         text = f"<b>{name}</b> {values.shape[0]} × {values.shape[1]}"
@@ -147,10 +147,10 @@ def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210)
             "yanchor": "bottom",
             "align": "left",
         }
-        over.append(note(text, left, 1, **corner))
+        over.append(plot.note(text, left, 1, **corner))
     sides = (34, 4) if count > 1 else (_LEFT, _RIGHT)
     around = (sides[0], 34, sides[1], 22)
-    return spec(traces, axes.pop("xaxis"), axes.pop("yaxis"), height, around, **axes, annotations=over)
+    return plot.spec(traces, axes.pop("xaxis"), axes.pop("yaxis"), height, around, **axes, annotations=over)
 
 
 def pooled(values: np.ndarray, cells: int = LARGEST_MATRIX) -> tuple[np.ndarray, int, int]:

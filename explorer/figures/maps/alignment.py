@@ -7,10 +7,9 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
 from explorer.figures.base.grid import LEGEND, token_grid
-from explorer.figures.base.plot import SEEN, Spec, heat, nothing, points, rectangle, targets
-from explorer.figures.base.plot import legend as key
+from explorer.figures.base.plot import Spec
 from explorer.figures.maps.heatmap import legend, levels
 
 Pair = tuple[int, int]
@@ -46,10 +45,10 @@ def alignment_map(
     A click on a cell gives a point whose `customdata` is (source word, target word), from 0.
     """
     layout = token_grid(target, source, titles, size, below=LEGEND + _MARKS)
-    layout |= key(10, y=0, yanchor="bottom")
+    layout |= plot.legend(10, y=0, yanchor="bottom")
     side = style.pitch(max(len(source), len(target)), size)
     everywhere = np.ones(weights.shape, bool)
-    cells = heat(
+    cells = plot.heat(
         levels(weights, everywhere), (0, 255), style.scale("cross"), showlegend=False, hoverinfo="skip"
     )
     others = sorted(set(possible) - set(sure))
@@ -59,24 +58,24 @@ def alignment_map(
     x, y = (np.array([pair[at] for pair in sorted(found)], np.float32) for at in (0, 1))
     line = {"width": 1, "color": "rgba(0,0,0,.5)"}
     dot = {"symbol": "circle", "size": 0.42 * side, "color": FOUND, "line": line}
-    traces = [cells | legend(), points(x, y, name="link of attention", marker=dot, **SEEN)]
+    traces = [cells | legend(), plot.points(x, y, name="link of attention", marker=dot, **plot.SEEN)]
     # squares are shapes, which have no place in a legend: traces without points stand there for them
     square = {"symbol": "square-open", "size": 10, "color": _BY_HAND, "line": {"width": 2}}
     for pairs, name in ((sure, "sure link made by hand"), (others, "possible link (dotted)")):
-        traces += [nothing(mode="markers", name=name, marker=square)] if pairs else []
+        traces += [plot.nothing(mode="markers", name=name, marker=square)] if pairs else []
     pairs = [(i, j) for j in range(len(target)) for i in range(len(source))]
     across, down = (np.array([pair[at] for pair in pairs], np.uint8) for at in (0, 1))
     data = [(i, j, round(float(weights[j, i]), 3)) for i, j in pairs]
     marks = {"found": found, "sure": sure, "possible": possible}
     told = {"hovertext": None} | _hover(source, target, marks, pairs)
-    traces.append(targets(across, down, data, (), 0.95 * side) | told)
+    traces.append(plot.targets(across, down, data, (), 0.95 * side) | told)
     return style.figure(style.spec(traces, layout))
 
 
 def _square(pair: Pair, dash: str) -> Spec:
     i, j = pair
     line = {"color": _BY_HAND, "width": 2.5, "dash": dash}
-    return rectangle(i - 0.42, i + 0.42, j - 0.42, j + 0.42) | {"line": line}
+    return plot.rectangle(i - 0.42, i + 0.42, j - 0.42, j + 0.42) | {"line": line}
 
 
 def _hover(

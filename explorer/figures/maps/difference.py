@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
 from explorer.figures.base.grid import LEGEND, row_ends, token_grid
-from explorer.figures.base.plot import colour_bar, heat
 from explorer.figures.maps.heatmap import LARGEST, cell_texts, hatching
 
 Pair = tuple[int | None, int | None]
@@ -60,11 +59,11 @@ def difference_map(
         raise ValueError(f"A map shows at most {LARGEST} x {LARGEST} cells: ask for a window.")
     ticks = {-end: f"−{end:.1f}", 0.0: "0", end: f"{end:.1f}"}
     told = "%{text}<br>A %{customdata[0]:.3f} · B %{customdata[1]:.3f} · A − B %{z:.3f}<extra></extra>"
-    cells = heat(
+    cells = plot.heat(
         np.where(compared, first - second, 0), (-end, end), style.diverging(), hovertemplate=told
     ) | {
         "showscale": True,
-        "colorbar": colour_bar(ticks, 0.7, 9, "weight, A − B", air=4),
+        "colorbar": plot.colour_bar(ticks, 0.7, 9, "weight, A − B", air=4),
         "customdata": np.stack([first, second], axis=-1).astype(np.float32),
         "text": cell_texts(rows, [f"key {column}" for column in columns], compared, " (not compared)"),
     }

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
 from explorer.figures.base.grid import LEGEND, row_ends, token_grid
-from explorer.figures.base.plot import Spec, colour_bar, heat
+from explorer.figures.base.plot import Spec
 from explorer.figures.base.quantity import quantity
 from explorer.figures.base.shape import HeadLike, cell_names, hidden, named, row_sums
 
@@ -110,7 +110,7 @@ def heatmap_spec(
     """
     check(view, most)
     numbers, hover = cell_numbers(view)
-    cells = heat(levels(view.weights, view.mask, scale), (0, 255), style.scale(view.kind))
+    cells = plot.heat(levels(view.weights, view.mask, scale), (0, 255), style.scale(view.kind))
     hatched = hatching(view.mask)
     traces = [cells | {"customdata": numbers, "hovertemplate": f"%{{text}}<br>{hover}<extra></extra>"}]
     traces += [] if hatched is None else [hatched]
@@ -138,7 +138,7 @@ def cell_numbers(view: HeadLike) -> tuple[np.ndarray, str]:
 def legend(scale: str = "linear", share: str = "weight") -> Spec:
     """A colour bar with numbers under a map of weights; it takes `LEGEND` px of height."""
     ticks = {1 + 254 * end: text for text, end in style.stops(scale)}
-    bar = colour_bar(ticks, 0.5, 9, f"{share}, {style.SCALE_NAMES[scale]}", air=4)
+    bar = plot.colour_bar(ticks, 0.5, 9, f"{share}, {style.SCALE_NAMES[scale]}", air=4)
     return {"showscale": True, "colorbar": bar}
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import Spec, nothing, plot, points, token_axis
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 from explorer.figures.base.quantity import quantity
 from explorer.figures.base.shape import HeadLike, cell_names
 from explorer.figures.maps.heatmap import row_tokens
@@ -82,11 +82,11 @@ def lines(
         traces += _traces([link for link in found if query in (None, link.query)], view, hue, dash, 1.0)
         if query is not None:
             traces += _traces([link for link in found if link.query != query], view, hue, dash, 0.12)
-    traces.append(nothing(yaxis="y2", x=[0], hoverinfo="skip", showlegend=False))
+    traces.append(plot.nothing(yaxis="y2", x=[0], hoverinfo="skip", showlegend=False))
     view = views[0]
     span = {"range": [max(len(view.query_tokens), len(view.key_tokens)) - 0.5, -0.5]}
-    left, right = (token_axis(each, height) for each in (row_tokens(view), view.key_tokens))
-    return plot(
+    left, right = (plot.token_axis(each, height) for each in (row_tokens(view), view.key_tokens))
+    return plot.figure(
         traces,
         {"range": [0, 1], "visible": False, "fixedrange": True},
         left | span,
@@ -124,9 +124,9 @@ def _traces(found: Sequence[WeightLine], view: HeadLike, hue: str, dash: str, op
         line = {"color": hue, "width": WIDEST * level / WIDTHS, "dash": dash}
         shown = level == max(levels) and opacity == 1.0
         more = {"opacity": opacity, "name": name, "legendgroup": name, "showlegend": shown}
-        traces.append(points(x, y, "lines", line=line, **more))
+        traces.append(plot.points(x, y, "lines", line=line, **more))
     rows, keys = cell_names(view)
-    unseen = points(
+    unseen = plot.points(
         np.full(len(found), 0.5, np.float32),
         np.array([(link.query + link.key) / 2 for link in found], np.float32),
         marker={"opacity": 0, "size": 10},

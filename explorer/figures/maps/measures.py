@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import bars, heat, legend, named_axis, plot, points
+from explorer.figures.base import labels, plot, style
 
 _ROW, _LEFT, _TOP = 34, 150, 74
 _NUMBERS = 16
@@ -43,15 +42,15 @@ def measures_map(rows: Sequence[MeasureRow], columns: Sequence[str], ink: str = 
     ]
     shares = np.array([row.values / end for row, end in zip(rows, ends, strict=True)])
     told = {"hovertext": notes, "hoverinfo": "text"}
-    cells = heat(shares, (-_FADED, _FADED), style.diverging(), xgap=1, ygap=1, **told)
+    cells = plot.heat(shares, (-_FADED, _FADED), style.diverging(), xgap=1, ygap=1, **told)
     if len(columns) <= _NUMBERS:
         cells |= {"text": texts, "texttemplate": "%{text}", "textfont": {"size": 10, "color": ink}}
     across, down = (
         [labels.escape(each) for each in texts] for texts in (columns, [row.name for row in rows])
     )
-    x = named_axis(across, 11, max(1, len(columns) // 48), side="top", tickangle=-90)
-    y = named_axis(down, down=True, side="left")
-    return plot([cells], x, y, _TOP + _ROW * len(rows) + 8, (_LEFT, _TOP, 6, 8))
+    x = plot.named_axis(across, 11, max(1, len(columns) // 48), side="top", tickangle=-90)
+    y = plot.named_axis(down, down=True, side="left")
+    return plot.figure([cells], x, y, _TOP + _ROW * len(rows) + 8, (_LEFT, _TOP, 6, 8))
 
 
 def _said(value: float, signed: bool) -> str:
@@ -72,9 +71,9 @@ def share_bars(
     for what, values, hue in (("source", source, hues[0]), ("prefix", 1 - source, hues[1])):
         said = [f"{step}: {what} {value:.2f}" for step, value in zip(steps, values.tolist(), strict=True)]
         notes = {"hovertext": list(map(labels.escape, said)), "hoverinfo": "text"}
-        data.append(bars(values.astype(np.float32), hue, across=False, name=what, **notes))
+        data.append(plot.bars(values.astype(np.float32), hue, across=False, name=what, **notes))
     data.append(
-        points(
+        plot.points(
             list(range(len(steps))),
             compared[1].astype(np.float32),
             name=name,
@@ -83,15 +82,15 @@ def share_bars(
             hoverinfo="text",
         )
     )
-    return plot(
+    return plot.figure(
         data,
-        named_axis([labels.escape(each) for each in steps], side="bottom", tickangle=-90),
+        plot.named_axis([labels.escape(each) for each in steps], side="bottom", tickangle=-90),
         {"range": [0, 1], "tickvals": [0, 0.5, 1], "title": {"text": "share"}, "fixedrange": True},
         300,
         (52, 30, 8, 86),
         barmode="stack",
         bargap=0.25,
-        **legend(12, top=False),
+        **plot.legend(12, top=False),
     )
 
 
@@ -102,10 +101,10 @@ def part_bars(names: Sequence[str], values: np.ndarray) -> go.Figure:
     hues = [style.POSITIVE if value > 0 else style.NEGATIVE for value in values.tolist()]
     notes = [labels.escape(f"{name}: {each} nats") for name, each in zip(names, texts, strict=True)]
     room = 1.25 * max(float(np.abs(values).max(initial=0.0)), 1e-3)
-    return plot(
-        [bars(values, hues, text=texts, textfont={"size": 10}, hovertext=notes, hoverinfo="text")],
+    return plot.figure(
+        [plot.bars(values, hues, text=texts, textfont={"size": 10}, hovertext=notes, hoverinfo="text")],
         {"title": {"text": "nats"}, "range": [-room, room], "zeroline": True},
-        named_axis([labels.escape(name) for name in names], down=True, side="left"),
+        plot.named_axis([labels.escape(name) for name in names], down=True, side="left"),
         24 * len(names) + 56,
         (20 + 7 * max(map(len, names), default=20), 8, 8, 44),
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from plotly.colors import sample_colorscale
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import CLICKS, STILL, Spec, heat, hover, note, rectangle, spec, targets
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 from explorer.figures.maps.heatmap import levels, pool
 
 LARGEST_TILE = 32
@@ -112,7 +112,7 @@ def overview_spec(
             strip = _frame(x, y + rows / 2 + 0.14 * gap, 0.28 * gap, columns, "rgba(0,0,0,0)", 0)
             frames.append(strip | {"fillcolor": measure.color(i, j)})
             parts.append(measure.texts[i][j])
-        texts.append(note(labels.escape(" · ".join(parts)), x, y - rows / 2, 9, **look))
+        texts.append(plot.note(labels.escape(" · ".join(parts)), x, y - rows / 2, 9, **look))
     lift = 0.0 if plain else 0.3 * gap
     x, y = places[selected]
     frames.append(_frame(x, y - lift, rows + gap + 2 * lift, columns + gap, style.HUES[kind], 2.5))
@@ -120,11 +120,11 @@ def overview_spec(
     down = _axis([f"L{labels.count(i)}" for i in range(len(ys))], ys, rows + gap, gap)
     side = (width - 40) / len(xs)
     across, along = zip(*places.values(), strict=True)
-    told = [hover(_told(*place, (notes or {}).get(place))) for place in places]
-    return spec(
+    told = [plot.hover(_told(*place, (notes or {}).get(place))) for place in places]
+    return plot.spec(
         [
-            heat(canvas, (0, 255), style.scale(kind), hoverinfo="skip"),
-            targets(across, along, list(places), told, 0.9 * side),
+            plot.heat(canvas, (0, 255), style.scale(kind), hoverinfo="skip"),
+            plot.targets(across, along, list(places), told, 0.9 * side),
         ],
         _axis(names, xs, columns + gap, gap) | {"side": "top"},
         down | {"range": down["range"][::-1]},
@@ -132,7 +132,7 @@ def overview_spec(
         (30, 26, 4, 4),
         shapes=frames,
         annotations=[] if plain else texts,
-        **CLICKS,
+        **plot.CLICKS,
     )
 
 
@@ -144,8 +144,8 @@ def _told(layer: int, head: int, note: str | None) -> str:
 def _axis(texts: list[str], centres: list[float], pitch: int, gap: int) -> Spec:
     ends = [-0.5 - 0.7 * gap, len(centres) * pitch - 0.5 - 0.3 * gap]
     ticks = {"tickmode": "array", "tickvals": centres, "ticktext": texts, "tickfont": {"size": 11}}
-    return {**STILL, **ticks, "range": ends}
+    return {**plot.STILL, **ticks, "range": ends}
 
 
 def _frame(x: float, y: float, height: float, width: float, colour: str, line: float) -> Spec:
-    return rectangle(x - width / 2, x + width / 2, y - height / 2, y + height / 2, colour, line)
+    return plot.rectangle(x - width / 2, x + width / 2, y - height / 2, y + height / 2, colour, line)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from explorer.figures.base import style
-from explorer.figures.base.plot import STILL, Spec, heat, spec
+from explorer.figures.base import plot, style
+from explorer.figures.base.plot import Spec
 from explorer.figures.maps.heatmap import LARGEST, levels, pool
 
 
@@ -24,8 +24,8 @@ def pooled_spec(
     pooled, rows, columns = pool(levels(weights, mask, scale), LARGEST)
     place = {"x0": columns / 2 + 0.5, "dx": columns, "y0": rows / 2 + 0.5, "dy": rows}
     told = "near query %{y:.0f}, key %{x:.0f}<extra></extra>"
-    cells = heat(pooled, (0, 255), style.scale(kind), **place, hovertemplate=told)
-    frame = STILL | {"constrain": "domain", "tickfont": {"size": 10}, "nticks": 6}
+    cells = plot.heat(pooled, (0, 255), style.scale(kind), **place, hovertemplate=told)
+    frame = plot.STILL | {"constrain": "domain", "tickfont": {"size": 10}, "nticks": 6}
     across: Spec = {"side": "top", "title": {"text": "key", "font": {"size": 10}}, "constraintoward": "left"}
     down: Spec = {
         "scaleanchor": "x",
@@ -33,7 +33,7 @@ def pooled_spec(
         "constraintoward": "top",
     }
     across["range"], down["range"] = [0.5, weights.shape[1] + 0.5], [weights.shape[0] + 0.5, 0.5]
-    return spec([cells], frame | across, frame | down, size, (50, 40, 6, 6), width=size)
+    return plot.spec([cells], frame | across, frame | down, size, (50, 40, 6, 6), width=size)
 
 
 def pooled_note(weights: np.ndarray) -> str:

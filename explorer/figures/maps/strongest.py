@@ -7,8 +7,7 @@ from typing import Literal
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import bar_list, bars
+from explorer.figures.base import labels, plot, style
 from explorer.figures.base.quantity import quantity
 from explorer.figures.base.shape import HeadLike, cell_names
 
@@ -37,7 +36,7 @@ def strongest(
     order = partners[np.argsort(-values[partners], kind="stable")][:SHOWN]
     queries, keys = cell_names(view)
     names = [(keys if row else queries)[i] for i in order]
-    listed = bars(
+    listed = plot.bars(
         values[order].astype(np.float32),
         style.HUES[view.kind],
         text=[f"{value:.2f}" for value in values[order]],
@@ -46,5 +45,5 @@ def strongest(
     )
     bare = [name.removeprefix("key ").removeprefix("query ") for name in names]
     short = [labels.escape(labels.shorten(name, 24)) for name in bare]
-    figure = bar_list([listed], short, (0, 1.15), height, (8, 6, 6, 6), SHOWN)
+    figure = plot.bar_list([listed], short, (0, 1.15), height, (8, 6, 6, 6), SHOWN)
     return figure.update_layout(yaxis={"automargin": True})

@@ -8,25 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
 from explorer.figures.base.bars import percent
-from explorer.figures.base.plot import (
-    CLICKS,
-    HIDDEN,
-    Spec,
-    bar_list,
-    bars,
-    curve,
-    heat,
-    legend,
-    named_axis,
-    note,
-    nothing,
-    number_axis,
-    plot,
-    points,
-    rectangle,
-)
+from explorer.figures.base.plot import Spec
 
 _LINE = {"color": "rgba(128,128,128,.8)", "width": 1.2}
 _HALF_WIDTH, _HALF_HEIGHT = 0.62, 0.36
@@ -63,10 +47,10 @@ def diagram(
         shapes += _stack(x, boxes, selected)
         for y, box in enumerate(boxes):
             small = f'<br><span style="font-size:9px">{labels.escape(box.shape)}</span>' if box.shape else ""
-            notes.append(note(_text(box.label, box.part == selected) + small, x, y))
+            notes.append(plot.note(_text(box.label, box.part == selected) + small, x, y))
             places += [(x + shift, y, box.part) for shift in np.linspace(-0.5, 0.5, _TARGETS)]
         inner = [y for y, box in enumerate(boxes) if box.repeated]
-        notes.append(note(_text(count), x + 0.98, (inner[0] + inner[-1]) / 2))
+        notes.append(plot.note(_text(count), x + 0.98, (inner[0] + inner[-1]) / 2))
     left, right, middle = _COLUMNS[0], _COLUMNS[1] - _HALF_WIDTH, 0.92
     edge, up = len(encoder) - 1 + _HALF_HEIGHT, len(encoder) - 0.38
     reader = [box.part for box in decoder].index(feeds)
@@ -74,14 +58,14 @@ def diagram(
     xs, ys, parts = zip(*places, strict=True)
     marker = {"symbol": "square", "size": 24, "color": "rgba(0,0,0,0)"}
     rows = max(len(encoder), len(decoder))
-    return plot(
-        [points(xs, ys, customdata=parts, marker=marker, hoverinfo="none")],
-        HIDDEN | {"range": [-1.0, 3.2]},
-        HIDDEN | {"range": [-0.75, rows - 0.1]},
+    return plot.figure(
+        [plot.points(xs, ys, customdata=parts, marker=marker, hoverinfo="none")],
+        plot.HIDDEN | {"range": [-1.0, 3.2]},
+        plot.HIDDEN | {"range": [-0.75, rows - 0.1]},
         SLOT * rows + 30,
         shapes=shapes,
         annotations=notes,
-        clickmode=CLICKS["clickmode"],
+        clickmode=plot.CLICKS["clickmode"],
     )
 
 
@@ -89,7 +73,9 @@ def _stack(x: float, boxes: Sequence[Box], selected: str) -> list[Spec]:
     """The frame of a layer, the arrows between boxes, and the boxes."""
     inner = [y for y, box in enumerate(boxes) if box.repeated]
     edges = x - 0.9, x + 0.84, inner[0] - 0.62, inner[-1] + 0.5
-    shapes = [rectangle(*edges, fillcolor="rgba(128,128,128,.08)", layer="below") | {"line": {"width": 0}}]
+    shapes = [
+        plot.rectangle(*edges, fillcolor="rgba(128,128,128,.08)", layer="below") | {"line": {"width": 0}}
+    ]
     shapes += [_path((x, y + _HALF_HEIGHT), (x, y + 1 - _HALF_HEIGHT)) for y in range(-1, len(boxes) - 1)]
     for y, box in enumerate(boxes):
         low, left = y - box.adds - 0.5, x - _HALF_WIDTH - 0.16
@@ -99,7 +85,7 @@ def _stack(x: float, boxes: Sequence[Box], selected: str) -> list[Spec]:
         hue = style.rgba(style.HUES[box.kind], 0.3) if box.kind else "rgba(128,128,128,.22)"
         line = (style.FRAME, 3) if box.part == selected else ("rgba(128,128,128,.5)", 1)
         edges = x - _HALF_WIDTH, x + _HALF_WIDTH, y - _HALF_HEIGHT, y + _HALF_HEIGHT
-        shapes.append(rectangle(*edges, *line, fillcolor=hue, layer="below"))
+        shapes.append(plot.rectangle(*edges, *line, fillcolor=hue, layer="below"))
     return shapes
 
 
@@ -123,12 +109,12 @@ def norms(running: str, called: str = "LayerNorm") -> go.Figure:
         runs = norm == running
         boxes = [Box(part, part, None, y > 0, adds if part == "+" else 0) for y, part in enumerate(parts)]
         shapes += _stack(x, boxes, "")
-        notes += [note(_text(part), x, y) for y, part in enumerate(parts)]
-        notes.append(note(_text(f"{norm}-norm{': runs here' * runs}", runs), x, 4.15))
+        notes += [plot.note(_text(part), x, y) for y, part in enumerate(parts)]
+        notes.append(plot.note(_text(f"{norm}-norm{': runs here' * runs}", runs), x, 4.15))
         if runs:
-            shapes.append(rectangle(x - 0.96, x + 0.9, -0.6, 4.5))
-    x_axis, y_axis = ({**HIDDEN, "range": ends} for ends in ([-1.05, 3.0], [-0.75, 4.6]))
-    return plot([nothing()], x_axis, y_axis, 190, shapes=shapes, annotations=notes)
+            shapes.append(plot.rectangle(x - 0.96, x + 0.9, -0.6, 4.5))
+    x_axis, y_axis = ({**plot.HIDDEN, "range": ends} for ends in ([-1.05, 3.0], [-0.75, 4.6]))
+    return plot.figure([plot.nothing()], x_axis, y_axis, 190, shapes=shapes, annotations=notes)
 
 
 def lens(
@@ -142,7 +128,7 @@ def lens(
 ) -> go.Figure:
     """The model's prediction as read off after each layer: a row per layer, the most probable token first."""
     count, ranks = shares.shape
-    cells = heat(shares, (0, 1), _SHADES, xgap=2, ygap=3) | {
+    cells = plot.heat(shares, (0, 1), _SHADES, xgap=2, ygap=3) | {
         "text": [[labels.escape(labels.piece(token)) for token in row] for row in tokens],
         "hovertemplate": "%{y}<br>%{text}: probability %{z:.4f}<extra></extra>",
     }
@@ -154,24 +140,24 @@ def lens(
     y, x = zip(*places, strict=True)
     names = [f"{row}, {labels.escape(text)}" for row, text in zip(rows, chosen, strict=True)]
     names[-1] = f"<b>{names[-1]}</b>"
-    across = HIDDEN | {"range": [-0.5, ranks - 0.5]}
-    inside = points(x, y, "text", text=texts, textfont={"size": 11})
-    return plot([cells, inside], across, named_axis(names, 12), 30 * count + 12, (164, 4, 4, 4))
+    across = plot.HIDDEN | {"range": [-0.5, ranks - 0.5]}
+    inside = plot.points(x, y, "text", text=texts, textfont={"size": 11})
+    return plot.figure([cells, inside], across, plot.named_axis(names, 12), 30 * count + 12, (164, 4, 4, 4))
 
 
 def stream(lines: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> go.Figure:
     """The length of vectors along the residual stream: for each line its name, the places and the lengths."""
     traces = [
-        curve(name, list(range(len(places))), np.asarray(lengths, np.float32), style.CHOSEN, dash)
+        plot.curve(name, list(range(len(places))), np.asarray(lengths, np.float32), style.CHOSEN, dash)
         | {"mode": "lines+markers", "text": list(places)}
         | {"hovertemplate": "%{text}: ‖x‖ = %{y:.2f}<extra></extra>"}
         for (name, places, lengths), dash in zip(lines, ("solid", "dash"), strict=False)
     ]
     longest = max(len(places) for _, places, _ in lines)
     ticks: Spec = {"tickvals": list(range(longest)), "range": [-0.3, longest - 0.7]}
-    x = number_axis("sub-layers passed", standoff=None, showgrid=False, **ticks)
-    y = number_axis("‖x‖", standoff=None, rangemode="tozero")
-    return plot(traces, x, y, 230, (46, 28, 8, 40), **legend(top=False))
+    x = plot.number_axis("sub-layers passed", standoff=None, showgrid=False, **ticks)
+    y = plot.number_axis("‖x‖", standoff=None, rangemode="tozero")
+    return plot.figure(traces, x, y, 230, (46, 28, 8, 40), **plot.legend(top=False))
 
 
 def ranked(names: Sequence[str], values: np.ndarray, written: Sequence[str], what: str) -> go.Figure:
@@ -183,7 +169,7 @@ def ranked(names: Sequence[str], values: np.ndarray, written: Sequence[str], wha
         written: texts at the ends of the bars.
         what: what a bar measures, for the hover text.
     """
-    listed = bars(
+    listed = plot.bars(
         values.astype(np.float32),
         style.NEUTRAL,
         text=list(map(labels.escape, written)),
@@ -192,4 +178,4 @@ def ranked(names: Sequence[str], values: np.ndarray, written: Sequence[str], wha
     )
     low, high = min(0.0, float(np.min(values, initial=0.0))), float(np.max(values, initial=1e-9))
     short = [labels.escape(labels.shorten(name, 16)) for name in names]
-    return bar_list([listed], short, (low, 1.35 * high), 22 * len(names) + 14, (112, 4, 6, 6))
+    return plot.bar_list([listed], short, (low, 1.35 * high), 22 * len(names) + 14, (112, 4, 6, 6))

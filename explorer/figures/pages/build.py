@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
 from explorer.figures.base.bars import percent
-from explorer.figures.base.plot import Spec, bars, number_axis, plot, points, stroke, token_axis
+from explorer.figures.base.plot import Spec
 from explorer.figures.maps.heatmap import hatching
 
 _LEAST = 4.0
@@ -41,23 +41,23 @@ def built_row(
     told = "%{hovertext}<br>score %{y:.3f}<extra></extra>"
     marker = {"color": colours, "size": 11}
     traces = [
-        bars(weighed, colours, across=False, **written) | drawn,
-        points(drawn["x"], scored, yaxis="y2", marker=marker, hovertemplate=told) | drawn,
+        plot.bars(weighed, colours, across=False, **written) | drawn,
+        plot.points(drawn["x"], scored, yaxis="y2", marker=marker, hovertemplate=told) | drawn,
     ]
     hatched = hatching(mask[None])
     low, high = float(scores[mask].min()), float(scores[mask].max())
     air = max(_LEAST - (high - low), 0.3 * (high - low)) / 2
-    soft = number_axis(zeroline=None, tickfont=None)
+    soft = plot.number_axis(zeroline=None, tickfont=None)
     above = {"domain": [0.52, 1], "range": [0, 1.08], "tickvals": [0, 0.5, 1], "title": "weight"}
     below = {"domain": [0, 0.4], "range": [low - air, high + air], "nticks": 4, "title": "score"}
-    return plot(
+    return plot.figure(
         [*traces, *([] if hatched is None else [hatched])],
-        token_axis(tokens, style.LARGE, tickangle=-90, anchor="free"),
+        plot.token_axis(tokens, style.LARGE, tickangle=-90, anchor="free"),
         soft | above,
         286,
         (56, 12, 6, 66),
         yaxis2=soft | below,
-        shapes=[stroke(y=goal, width=1.5, colour=style.CHOSEN) | {"layer": "below"} for goal in goals],
+        shapes=[plot.stroke(y=goal, width=1.5, colour=style.CHOSEN) | {"layer": "below"} for goal in goals],
         bargap=0.2,
     )
 
@@ -77,7 +77,7 @@ def key_plane(
     air = 0.15 * float((high - low).max()) + 1e-9
     names = [labels.escape(name) for name in labels.names(tokens, 6)]
     hues = [style.HUES[kind] if key in pair else style.CHOSEN for key in range(len(tokens))]
-    keys = points(
+    keys = plot.points(
         places[:, 0].astype(np.float32),
         places[:, 1].astype(np.float32),
         "markers+text",
@@ -92,7 +92,7 @@ def key_plane(
     arrow = {"ax": 0, "ay": 0, "axref": "x", "ayref": "y", "showarrow": True, "arrowhead": 2, "arrowwidth": 2}
     head = {"x": tip[0], "y": tip[1], "text": "", "arrowcolor": style.POSITIVE}
     end = {"x": tip[0], "y": tip[1], "showarrow": False, "text": "<b>q</b>", "xshift": 10, "yshift": 8}
-    axis = number_axis(zeroline=True, zerolinecolor="rgba(128,128,128,.5)", showticklabels=False)
+    axis = plot.number_axis(zeroline=True, zerolinecolor="rgba(128,128,128,.5)", showticklabels=False)
     across, up = (axis | {"range": [low[i] - air, high[i] + air]} for i in range(2))
     notes = [arrow | head, end] if size else []
-    return plot([keys], across, up | {"scaleanchor": "x"}, 210, (6, 6, 6, 6), annotations=notes)
+    return plot.figure([keys], across, up | {"scaleanchor": "x"}, 210, (6, 6, 6, 6), annotations=notes)

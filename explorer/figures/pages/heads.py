@@ -9,26 +9,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import (
-    CLICKS,
-    SEEN,
-    Spec,
-    bars,
-    colour_bar,
-    curve,
-    heat,
-    hover,
-    legend,
-    named_axis,
-    note,
-    noted,
-    number_axis,
-    plot,
-    points,
-    rectangle,
-    targets,
-)
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 
 STRONGEST = 0.6
 """Opacity of the largest value; text in its cell stays readable."""
@@ -68,14 +50,14 @@ def head_grid(
     values = np.array([[np.nan if cell.value is None else cell.value for cell in row] for row in cells])
     shades = [(0.0, style.rgba(hue, style.FAINTEST)), (1.0, style.rgba(hue, STRONGEST))]
     top = high if high > low else low + 1
-    colours = heat(values, (low, top), shades, xgap=3, ygap=3, reversescale=falling, hoverinfo="skip")
+    colours = plot.heat(values, (low, top), shades, xgap=3, ygap=3, reversescale=falling, hoverinfo="skip")
     if texts and high > low:
         ends = {value: labels.escape(texts[value]) for value in (low, high)}
-        colours |= {"showscale": True, "colorbar": colour_bar(ends, 0.4, air=8)}
+        colours |= {"showscale": True, "colorbar": plot.colour_bar(ends, 0.4, air=8)}
     y, x = zip(*each, strict=True)
-    places = targets(x, y, list(each), [hover(cell.note) for cell in each.values()], 38)
+    places = plot.targets(x, y, list(each), [plot.hover(cell.note) for cell in each.values()], 38)
     written = [
-        note(
+        plot.note(
             labels.escape(cell.text) + f"<br>{labels.escape(cell.role)}" * roomy,
             head,
             layer,
@@ -86,15 +68,15 @@ def head_grid(
     for text in written if ink else ():
         text["font"]["color"] = ink
     layer, head = selected
-    return plot(
+    return plot.figure(
         [colours, places],
-        named_axis([f"H{labels.count(i)}" for i in range(n_heads)], side="top"),
-        named_axis([f"L{labels.count(i)}" for i in range(n_layers)], down=True, side="left"),
+        plot.named_axis([f"H{labels.count(i)}" for i in range(n_heads)], side="top"),
+        plot.named_axis([f"L{labels.count(i)}" for i in range(n_layers)], down=True, side="left"),
         34 + (62 if roomy else 40) * n_layers + _LEGEND,
         (30, 28, 4, 4 + _LEGEND),
-        shapes=[rectangle(head - 0.5, head + 0.5, layer - 0.5, layer + 0.5, hue, 2.5)],
+        shapes=[plot.rectangle(head - 0.5, head + 0.5, layer - 0.5, layer + 0.5, hue, 2.5)],
         annotations=written,
-        **CLICKS,
+        **plot.CLICKS,
     )
 
 
@@ -105,18 +87,18 @@ def distance_bars(shares: np.ndarray, chance: np.ndarray, kind: str) -> go.Figur
     marks = [*range(-far, far + 1, far // 2)]
     texts = [f"{'≤ ' * (at == -far)}{'≥ ' * (at == far)}{labels.number(at, 'd')}" for at in marks]
     told = "query − key %{x}: %{y:.1%}<extra></extra>"
-    measured = bars(
+    measured = plot.bars(
         np.asarray(shares, np.float32), style.HUES[kind], across=False, name="this head", hovertemplate=told
     )
-    even = curve("even weights", distances, np.asarray(chance, np.float32), style.CHOSEN, width=1.5) | {
+    even = plot.curve("even weights", distances, np.asarray(chance, np.float32), style.CHOSEN, width=1.5) | {
         "line": {"color": style.CHOSEN, "shape": "hvh", "width": 1.5},
         "hovertemplate": "even weights: %{y:.1%}<extra></extra>",
     }
     title = "query − key, in tokens (above 0: an earlier key)"
-    x = number_axis(title, standoff=None, showgrid=False, tickvals=marks, ticktext=texts, tickfont=None)
-    y = number_axis(tickformat=".0%", rangemode="tozero", tickfont=None)
+    x = plot.number_axis(title, standoff=None, showgrid=False, tickvals=marks, ticktext=texts, tickfont=None)
+    y = plot.number_axis(tickformat=".0%", rangemode="tozero", tickfont=None)
     data = [measured | {"x": distances}, even]
-    return plot(data, x, y, 260, (44, 28, 6, 44), bargap=0.15, **legend())
+    return plot.figure(data, x, y, 260, (44, 28, 6, 44), bargap=0.15, **plot.legend())
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +120,12 @@ class Marks:
             faint, full = style.rgba(self.colour, 0.2), style.rgba(self.colour, 1)
             look |= {"color": np.asarray(self.values, np.float32), "colorscale": [(0.0, faint), (1.0, full)]}
         x, y = (np.asarray(each, np.float32) for each in (self.x, self.y))
-        more = noted([hover(each) for each in self.notes]) | SEEN | {"customdata": list(self.data)}
-        return points(x, y, name=self.name, showlegend=bool(self.name), marker=look, **more)
+        more = (
+            plot.noted([plot.hover(each) for each in self.notes])
+            | plot.SEEN
+            | {"customdata": list(self.data)}
+        )
+        return plot.points(x, y, name=self.name, showlegend=bool(self.name), marker=look, **more)
 
 
 def plane(
@@ -159,19 +145,21 @@ def plane(
     if ends and high > low:
         for trace in data:
             trace["marker"] |= {"cmin": low, "cmax": high, "reversescale": falling}
-        bar = colour_bar({low: labels.escape(ends[0]), high: labels.escape(ends[1])}, 0.4, air=44)
+        bar = plot.colour_bar({low: labels.escape(ends[0]), high: labels.escape(ends[1])}, 0.4, air=44)
         data[0]["marker"] |= {"showscale": True, "colorbar": bar}
     if chosen is not None:
         ring = {"symbol": "circle-open", "size": 17, "color": style.CHOSEN, "line": {"width": 2.5}}
-        data.append(points([chosen[0]], [chosen[1]], marker=ring, showlegend=False))
-    x, y = (number_axis(labels.escape(each), zeroline=None, zerolinecolor=style.NEUTRAL) for each in titles)
-    return plot(
+        data.append(plot.points([chosen[0]], [chosen[1]], marker=ring, showlegend=False))
+    x, y = (
+        plot.number_axis(labels.escape(each), zeroline=None, zerolinecolor=style.NEUTRAL) for each in titles
+    )
+    return plot.figure(
         data,
         x,
         y | ({"scaleanchor": "x", "constrain": "domain"} if even else {}),
         430,
         (48, 30, 8, 44 + _LEGEND * bool(ends)),
-        annotations=[note(labels.escape(text), x, y, 10, yshift=9) for x, y, text in texts],
-        **CLICKS,
-        **(legend() if any(each.name for each in marks) else {}),
+        annotations=[plot.note(labels.escape(text), x, y, 10, yshift=9) for x, y, text in texts],
+        **plot.CLICKS,
+        **(plot.legend() if any(each.name for each in marks) else {}),
     )

@@ -7,21 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import (
-    STILL,
-    Spec,
-    curve,
-    heat,
-    legend,
-    note,
-    number_axis,
-    points,
-    rectangle,
-    spec,
-    stroke,
-    token_axis,
-)
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 from explorer.figures.base.strips import AIR, largest, signed
 from explorer.figures.maps.heatmap import hatching
 
@@ -67,22 +54,22 @@ def ledger_spec(
     if len(tokens) <= NUMBERS_UP_TO:
         traces += _numbers(lines, mask)
     bottom = places[-1] + 0.5
-    return spec(
+    return plot.spec(
         traces,
-        token_axis(tokens, style.LARGE, side="top", tickangle=-90),
-        STILL
+        plot.token_axis(tokens, style.LARGE, side="top", tickangle=-90),
+        plot.STILL
         | {"range": [bottom, -0.5], "tickvals": places, "ticktext": [labels.escape(row.name) for row in rows]}
         | {"tickmode": "array", "tickfont": {"size": 12}, "ticklabelstandoff": AIR},
         int(26 * (bottom + 0.5)) + 88,
         (112, 82, 4, 6),
-        shapes=[] if selected is None else [rectangle(selected - 0.5, selected + 0.5, -0.5, bottom)],
+        shapes=[] if selected is None else [plot.rectangle(selected - 0.5, selected + 0.5, -0.5, bottom)],
     )
 
 
 def _numbers(lines: Sequence[tuple[LedgerRow, float]], mask: np.ndarray) -> list[Spec]:
     """The numbers in the cells: white on a strong purple or hue, otherwise in the page's text colour."""
     fonts = {"size": 10, "color": "#ffffff"}, {"size": 10}
-    strong, faint = (points([], [], "text", text=[], textfont=font) for font in fonts)
+    strong, faint = (plot.points([], [], "text", text=[], textfont=font) for font in fonts)
     for row, place in lines:
         end = 1.0 if row.share else largest(row.values[mask] if row.masked else row.values)
         for column in np.flatnonzero(mask | (not row.masked)):
@@ -101,7 +88,7 @@ def _line(kind: str, row: LedgerRow, place: float, mask: np.ndarray) -> Spec:
         return signed(values[None], largest(np.nan_to_num(values)), **shared)
     hue = WHAT_IF if row.what_if else style.HUES[kind]
     shades = [(0.0, style.rgba(hue, style.FAINTEST)), (1.0, style.rgba(hue, 1))]
-    return heat(values[None], (0, 1), shades, **shared)
+    return plot.heat(values[None], (0, 1), shades, **shared)
 
 
 def saturation_spec(
@@ -112,22 +99,22 @@ def saturation_spec(
     """Saturation of a softmax as its scores grow."""
     x = factors.astype(np.float32)
     traces = [
-        curve(name, x, values.astype(np.float32), style.FRAME, dash)
+        plot.curve(name, x, values.astype(np.float32), style.FRAME, dash)
         | {"hovertemplate": f"{labels.escape(name)} %{{y:.3f}} at × %{{x:.2f}}<extra></extra>"}
         for (name, values), dash in zip(curves, ("solid", "dash", "dot"), strict=False)
     ]
     ticks: Spec = {"tickvals": [0.125, 0.25, 0.5, 1, 2, 4, 8], "ticktext": ["⅛", "¼", "½", *"1248"]}
     corner = {"xanchor": "left", "yanchor": "top"}
-    return spec(
+    return plot.spec(
         traces,
-        number_axis("scores multiplied by", standoff=None, type="log", tickfont=None, **ticks),
-        number_axis(range=[0, 1.05], tickvals=[0, 0.5, 1], tickfont=None),
+        plot.number_axis("scores multiplied by", standoff=None, type="log", tickfont=None, **ticks),
+        plot.number_axis(range=[0, 1.05], tickvals=[0, 0.5, 1], tickfont=None),
         210,
         (34, 30, 8, 40),
-        shapes=[stroke(x=factor) for _, factor in marks],
+        shapes=[plot.stroke(x=factor) for _, factor in marks],
         annotations=[
-            note(labels.escape(name), float(np.log10(factor)), 1.03 - 0.14 * i, 10, **corner)
+            plot.note(labels.escape(name), float(np.log10(factor)), 1.03 - 0.14 * i, 10, **corner)
             for i, (name, factor) in enumerate(marks)
         ],
-        **legend(top=False),
+        **plot.legend(top=False),
     )

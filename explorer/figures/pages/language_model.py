@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
 from explorer.figures.base.bars import upright
-from explorer.figures.base.plot import Spec, bars, spec
+from explorer.figures.base.plot import Spec
 
 LARGEST = 16.0
 """Bits at which a token has the full shade, in every text, so that texts can be compared."""
@@ -24,7 +24,7 @@ def bits_spec(tokens: Sequence[str], bits: Sequence[float], height: int = 190) -
 
     `height` is in px.
     """
-    bar = bars(
+    bar = plot.bars(
         np.array(bits, np.float32),
         style.POSITIVE,
         across=False,
@@ -35,4 +35,4 @@ def bits_spec(tokens: Sequence[str], bits: Sequence[float], height: int = 190) -
     )
     frames = [{"name": str(i), "data": [{"selectedpoints": [i]}]} for i in range(len(tokens))]
     axes = upright(tokens, "bits", [0, 1.05 * max(*bits, 1.0)])
-    return spec([bar], *axes, height, (50, 8, 6, 74), bargap=0.15, frames=frames)
+    return plot.spec([bar], *axes, height, (50, 8, 6, 74), bargap=0.15, frames=frames)

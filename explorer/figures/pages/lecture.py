@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import HIDDEN, Spec, note, points, rectangle, spec
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 
 LECTURE_KEYS = 4
 _GREY = "rgba(128,128,128,.14)"
@@ -89,23 +89,23 @@ def lecture_spec(
             _link((left, 3.15), (left, 3.6)),
             _link((x, 4.05), (0.12, 4.75), 1 + 9 * weight, style.rgba(style.HUES[kind], 0.75)),
         ]
-    softmax = rectangle(0.5, len(keys) + 0.5, 2.65, 3.15, fillcolor=_GREY)
-    return spec(
+    softmax = plot.rectangle(0.5, len(keys) + 0.5, 2.65, 3.15, fillcolor=_GREY)
+    return plot.spec(
         lines,
-        HIDDEN | {"range": [-0.6, len(keys) + 0.6]},
-        HIDDEN | {"range": [-0.45, 5.4]},
+        plot.HIDDEN | {"range": [-0.6, len(keys) + 0.6]},
+        plot.HIDDEN | {"range": [-0.45, 5.4]},
         330,
-        annotations=[*boxes, note("softmax", 1.5, 2.9, borderpad=0)],
+        annotations=[*boxes, plot.note("softmax", 1.5, 2.9, borderpad=0)],
         shapes=[softmax | {"line": {"width": 0}}],
     )
 
 
 def _box(x: float, y: float, text: str) -> Spec:
-    return note(text, x, y, bordercolor="rgba(128,128,128,.6)", borderpad=3, bgcolor=_GREY)
+    return plot.note(text, x, y, bordercolor="rgba(128,128,128,.6)", borderpad=3, bgcolor=_GREY)
 
 
 def _link(
     start: tuple[float, float], end: tuple[float, float], width: float = 1, colour: str = style.NEUTRAL
 ) -> Spec:
     line = {"width": width, "color": style.NEUTRAL if width == 1 else colour}
-    return points([start[0], end[0]], [start[1], end[1]], "lines", line=line)
+    return plot.points([start[0], end[0]], [start[1], end[1]], "lines", line=line)

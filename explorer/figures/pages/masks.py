@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
 from explorer.figures.base.grid import LEGEND
-from explorer.figures.base.plot import bars, heat, named_axis, plot, rectangle, token_axis
 from explorer.figures.base.shape import HeadLike
 from explorer.figures.maps.heatmap import hatching, heatmap, levels, row_tokens
 
@@ -57,7 +56,7 @@ def leak_bars(
     rows, longest, around = row_tokens(view), max(view.mask.shape), style.margin(size)
     names = list(map(labels.escape, labels.names(rows)))
     parts = [
-        bars(x.astype(np.float32), colour, name=name, text=names)
+        plot.bars(x.astype(np.float32), colour, name=name, text=names)
         | {"textposition": "none", "hovertemplate": f"%{{text}}: %{{x:.3f}} {name}<extra></extra>"}
         for name, x, colour in (
             ("on visible keys", visible, style.HUES[view.kind]),
@@ -65,10 +64,10 @@ def leak_bars(
         )
     ]
     x = {"range": [0, 1.02], "tickvals": [0, 0.5, 1], "fixedrange": True, "side": "top", "zeroline": False}
-    return plot(
+    return plot.figure(
         parts,
         x | {"gridcolor": style.GRID},
-        token_axis(rows, size, longest) | {"range": [longest - 0.5, -0.5]},
+        plot.token_axis(rows, size, longest) | {"range": [longest - 0.5, -0.5]},
         size + LEGEND,
         barmode="stack",
         margin=around | {"r": 12, "b": around["b"] + LEGEND, "autoexpand": False},
@@ -88,7 +87,7 @@ def padding_grid(
     rows, columns = mask.shape
     shown = list(map(labels.pieces, sentences))
     shades = [(0.0, "rgba(128,128,128,0)"), (1.0, "rgba(128,128,128,.22)")]
-    cells = heat(mask.astype(np.uint8), (0, 1), shades, ygap=3) | {
+    cells = plot.heat(mask.astype(np.uint8), (0, 1), shades, ygap=3) | {
         "customdata": [[labels.escape(each) for each in line] for line in shown],
         "text": [[labels.escape(labels.fitted(each, 4.5)) for each in line] for line in shown],
         "texttemplate": "%{text}" if columns <= WRITTEN else "",
@@ -97,11 +96,11 @@ def padding_grid(
     }
     hatched = hatching(mask)
     across, down = ([str(labels.count(i)) for i in range(count)] for count in mask.shape[::-1])
-    return plot(
+    return plot.figure(
         [cells, *([hatched] if hatched else [])],
-        named_axis(across, 12, 1 if columns <= 40 else 5, edge=0.55, side="top"),
-        named_axis(down, 12, down=True, edge=0.55),
+        plot.named_axis(across, 12, 1 if columns <= 40 else 5, edge=0.55, side="top"),
+        plot.named_axis(down, 12, down=True, edge=0.55),
         34 + 30 * rows,
         (24, 26, 4, 6),
-        shapes=[rectangle(-0.5, columns - 0.5, selected - 0.47, selected + 0.47, style.CHOSEN)],
+        shapes=[plot.rectangle(-0.5, columns - 0.5, selected - 0.47, selected + 0.47, style.CHOSEN)],
     )

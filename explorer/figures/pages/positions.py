@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import BESIDE, Spec, curve, error, heat, legend, number_axis, plot, points
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 
 LOOKS = {
     "none": ("#999999", "dot"),
@@ -63,7 +63,7 @@ def margin(top: int) -> dict[str, int]:
 
 
 def _legend(items: int) -> Spec:
-    return legend(10, top=False, itemclick="toggleothers") | {"showlegend": items > 1}
+    return plot.legend(10, top=False, itemclick="toggleothers") | {"showlegend": items > 1}
 
 
 def table_map(
@@ -80,11 +80,13 @@ def table_map(
     most = most or max(float(np.abs(table).max()), 1e-9)
     bar = {"thickness": 8, "outlinewidth": 0, "tickfont": {"size": 9}, "xpad": 4}
     told = f"{down} %{{y}}, {across} %{{x}}: %{{z:.3f}}<extra></extra>"
-    cells = heat(table, (-most, most), style.diverging(), x0=left, dx=1, y0=first, dy=1, hovertemplate=told)
-    x = number_axis(across, showgrid=False, range=[left - 0.5, left + table.shape[1] - 0.5])
-    y = number_axis(down, showgrid=False, range=[first + len(table) - 0.5, first - 0.5])
+    cells = plot.heat(
+        table, (-most, most), style.diverging(), x0=left, dx=1, y0=first, dy=1, hovertemplate=told
+    )
+    x = plot.number_axis(across, showgrid=False, range=[left - 0.5, left + table.shape[1] - 0.5])
+    y = plot.number_axis(down, showgrid=False, range=[first + len(table) - 0.5, first - 0.5])
     data = [cells | {"showscale": True, "colorbar": bar}]
-    return plot(data, x, y, max(height, 50 + len(table)), margin=margin(8))
+    return plot.figure(data, x, y, max(height, 50 + len(table)), margin=margin(8))
 
 
 def lines(
@@ -107,10 +109,10 @@ def lines(
     for i, (name, values) in enumerate(series.items()):
         colour, dash = (looks or {}).get(name, style.SERIES[i % len(style.SERIES)])
         places, heights = (np.asarray(each, np.float32) for each in (x, values))
-        data.append(curve(name, places, heights, colour, dash, hovertemplate="%{x:g}: %{y:.3f}"))
+        data.append(plot.curve(name, places, heights, colour, dash, hovertemplate="%{x:g}: %{y:.3f}"))
     several = {"margin": margin(30 if len(series) > 1 else 8), "hovermode": "closest", **_legend(len(series))}
-    x_axis, y_axis = map(number_axis, titles)
-    return plot(data, x_axis, y_axis, **{"height": 280, **several, **layout})
+    x_axis, y_axis = map(plot.number_axis, titles)
+    return plot.figure(data, x_axis, y_axis, **{"height": 280, **several, **layout})
 
 
 def twin_lines(
@@ -136,8 +138,8 @@ def dots(
     cells, places = list(values.values()), list(range(len(values)))
     hues = {name: colour for name, (colour, _) in looks(values).items()}
     filled = ["rgba(0,0,0,0)" if "-seed" in name else colour for name, colour in hues.items()]
-    beyond = error([c.value - c.low for c in cells], [c.high - c.value for c in cells])
-    dot = points(
+    beyond = plot.error([c.value - c.low for c in cells], [c.high - c.value for c in cells])
+    dot = plot.points(
         [cell.value for cell in cells],
         places,
         error_x=beyond | {"color": "rgba(128,128,128,.8)"},
@@ -146,12 +148,12 @@ def dots(
         customdata=[f"95 %: {cell.low:.{digits}f} to {cell.high:.{digits}f}" for cell in cells],
     )
     texts = [f"\u2003{cell.value:.{digits}f}" for cell in cells]
-    written = points([cell.high for cell in cells], places, "text", text=texts, **BESIDE)
+    written = plot.points([cell.high for cell in cells], places, "text", text=texts, **plot.BESIDE)
     high, low = max(cell.high for cell in cells), min(0.0, *(cell.low for cell in cells))
     shown = [labels.escape(named(name)) for name in values]
-    y = number_axis(tickvals=places, ticktext=shown, range=[len(places) - 0.5, -0.5], showgrid=False)
-    x = number_axis(title, range=[low - 0.02 * (high - low), high + 0.16 * (high - low)])
-    return plot([dot, written], x, y, 62 + 26 * len(places), (122, 6, 12, 42))
+    y = plot.number_axis(tickvals=places, ticktext=shown, range=[len(places) - 0.5, -0.5], showgrid=False)
+    x = plot.number_axis(title, range=[low - 0.02 * (high - low), high + 0.16 * (high - low)])
+    return plot.figure([dot, written], x, y, 62 + 26 * len(places), (122, 6, 12, 42))
 
 
 def seen_norms(
@@ -180,7 +182,7 @@ def seen_norms(
     powers = [10**i for i in range(6)]
     ticks: Spec = {"tickvals": [_NEVER, *powers], "ticktext": ["0", *(f"{n:,}" for n in powers)]}
     figure.update_layout(
-        yaxis2=number_axis(
+        yaxis2=plot.number_axis(
             "training sentences", overlaying="y", side="right", type="log", showgrid=False, **ticks
         ),
         margin=margin(44) | {"r": 74},

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import Spec, named_axis, note, plot, points
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 
 RECURRENT, ATTENTION = style.NEGATIVE, style.POSITIVE
 """Colours of the two ways through a sentence; neither is the hue of a kind of attention."""
@@ -25,7 +25,7 @@ def with_centres(
     """Marks on a map where each query of local attention looks."""
     places = np.asarray(centres, np.float32) - first
     inside = (places >= -0.5) & (places <= keys - 0.5)
-    marks = points(
+    marks = plot.points(
         np.where(inside, places, np.nan),
         np.arange(len(places)),
         marker={"symbol": "line-ns", "size": 13, "line": {"width": 2.5, "color": style.POSITIVE}},
@@ -45,29 +45,29 @@ def paths(
     told, data = "%{customdata}<extra></extra>", []
     faint = {"size": 9, "color": "rgba(0,0,0,0)", "line": {"width": 1.5, "color": style.NEUTRAL}}
     for y in (2.0, 0.0):
-        data.append(points(places, [y] * count, marker=faint, customdata=names, hovertemplate=told))
+        data.append(plot.points(places, [y] * count, marker=faint, customdata=names, hovertemplate=told))
     for y, colour, way in (
         (2.0, RECURRENT, list(range(start, stop + 1))),
         (0.0, ATTENTION, [start, stop]),
     ):
         sizes = [13 if place in (start, stop) else 9 for place in way]
-        data.append(points(way, [y] * len(way), marker={"size": sizes, "color": colour}))
+        data.append(plot.points(way, [y] * len(way), marker={"size": sizes, "color": colour}))
     arc = {"type": "path", "path": f"M {start} 0.12 Q {(start + stop) / 2} 1.9 {stop} 0.12"}
     corner = {"xref": "paper", "yref": "y", "xanchor": "left", "yanchor": "top"}
     far = (
         f"recurrent: {steps} step{'s' * (steps != 1)}, one after the other" if steps else "recurrent: no step"
     )
     size, every = 12 if count <= 24 else 9, -(-count // _MOST_PLACES)
-    return plot(
+    return plot.figure(
         data,
-        named_axis(names, size, every, edge=0.6, tickangle=-60),
+        plot.named_axis(names, size, every, edge=0.6, tickangle=-60),
         {"range": [-0.55, 3.35], "visible": False, "fixedrange": True},
         300,
         (8, 8, 8, 74),
         annotations=[
             *(_arrow(i, start <= i < stop) for i in range(count - 1)),
-            note(far, 0, 3.2, 13, **corner),
-            note("self-attention: 1 step", 0, 1.42, 13, **corner),
+            plot.note(far, 0, 3.2, 13, **corner),
+            plot.note("self-attention: 1 step", 0, 1.42, 13, **corner),
         ],
         shapes=[arc | {"line": {"color": ATTENTION, "width": 2.5}}] if steps else [],
     )

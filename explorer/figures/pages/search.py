@@ -11,20 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import (
-    BESIDE,
-    CLICKS,
-    HIDDEN,
-    Spec,
-    hover,
-    legend,
-    named_axis,
-    nothing,
-    plot,
-    points,
-    targets,
-)
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 
 WON, KEPT, LOST = "won", "kept", "lost"
 """The fates of a branch, by which it is coloured."""
@@ -97,16 +85,16 @@ def search_tree(
     pitch = min(max(_ROOM / columns, _NARROWEST), _WIDEST)
     tree = _Tree(branches, beside, first, last, pitch, start)
     steps = [str(labels.count(step)) for step in range(first, last + 1)]
-    across = named_axis(steps, 10, side="top", tickvals=list(range(1, columns)))
-    return plot(
+    across = plot.named_axis(steps, 10, side="top", tickvals=list(range(1, columns)))
+    return plot.figure(
         [*tree.lines(names), *tree.dashes(), *tree.tokens(ink), *tree.ring(chosen), tree.targets()],
         across | {"range": [-12 / pitch if first == 0 else 0.4, columns]},
-        HIDDEN | {"range": [tree.height - 0.4, -0.6]},
+        plot.HIDDEN | {"range": [tree.height - 0.4, -0.6]},
         round(_TOP + _BOTTOM + _ROW * tree.height),
         (4, _TOP, 4, _BOTTOM),
         width=round(pitch * columns) + 16,
-        **CLICKS,
-        **legend(),
+        **plot.CLICKS,
+        **plot.legend(),
     )
 
 
@@ -173,7 +161,7 @@ class _Tree:
         keys = [key for fate in (LOST, KEPT, WON) for key in sorted(found) if key[0] == fate]
         drawn = [_line(found[key], {"color": _HUES[key[0]], "width": key[1]}) for key in keys]
         return drawn + [
-            nothing(mode="lines", name=name, line={"color": _HUES[fate], "width": 4})
+            plot.nothing(mode="lines", name=name, line={"color": _HUES[fate], "width": 4})
             for fate, name in names.items()
         ]
 
@@ -187,7 +175,7 @@ class _Tree:
         line = {"color": BESIDE_HUE, "width": 2, "dash": "dash"}
         return [
             _line([_curve(a, b) for a, b in pairwise(under)], line),
-            nothing(mode="lines", name=self.beside.name, line=line),
+            plot.nothing(mode="lines", name=self.beside.name, line=line),
         ]
 
     def tokens(self, ink: str | None) -> list[Spec]:
@@ -217,7 +205,7 @@ class _Tree:
         spot = self.spots[chosen]
         left, right, top, bottom = spot.x - 8 / self.pitch, spot.x + spot.width, spot.y - 0.43, spot.y + 0.43
         x, y = [left, right, right, left, left], [top, top, bottom, bottom, top]
-        return [points(x, y, "lines", line={"color": style.FRAME, "width": 1.6}, showlegend=False)]
+        return [plot.points(x, y, "lines", line={"color": style.FRAME, "width": 1.6}, showlegend=False)]
 
     def targets(self) -> Spec:
         """Unseen squares over dot and label, which take the pointer and the click."""
@@ -228,10 +216,10 @@ class _Tree:
             x += np.linspace(spot.x, spot.x + max(0.0, spot.width - 14 / self.pitch), count).tolist()
             y += [spot.y] * count
             places += [place] * count
-            notes += [hover(self.branches[place].note)] * count
+            notes += [plot.hover(self.branches[place].note)] * count
         for spot, _, note in self.lane:
-            x, y, places, notes = [*x, spot.x], [*y, spot.y], [*places, -1], [*notes, hover(note)]
-        return targets(np.array(x, np.float32), np.array(y, np.float32), places, notes, 19)
+            x, y, places, notes = [*x, spot.x], [*y, spot.y], [*places, -1], [*notes, plot.hover(note)]
+        return plot.targets(np.array(x, np.float32), np.array(y, np.float32), places, notes, 19)
 
 
 def _curve(a: Spot, b: Spot) -> np.ndarray:
@@ -247,11 +235,13 @@ def _line(pieces: Sequence[np.ndarray], line: Spec) -> Spec:
     """Lines as one trace, with gaps between them."""
     gap = np.full((1, 2), np.nan)
     x, y = np.concatenate([part for piece in pieces for part in (piece, gap)]).astype(np.float32).T
-    return points(x, y, "lines", line=line, showlegend=False)
+    return plot.points(x, y, "lines", line=line, showlegend=False)
 
 
 def _written(spots: Sequence[Spot], texts: Sequence[str], marker: Spec, colour: str | None = None) -> Spec:
     """Dots with a label at the right of each."""
     font = {"textfont": {"size": _FONT} | ({"color": colour} if colour else {})}
     x, y = [spot.x for spot in spots], [spot.y for spot in spots]
-    return points(x, y, "markers+text", text=texts, marker=marker, showlegend=False, **BESIDE | font)
+    return plot.points(
+        x, y, "markers+text", text=texts, marker=marker, showlegend=False, **plot.BESIDE | font
+    )

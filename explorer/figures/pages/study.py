@@ -11,20 +11,9 @@ from typing import Protocol
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
 from explorer.figures.base.captions import KIND_NAMES
-from explorer.figures.base.plot import (
-    BESIDE,
-    Spec,
-    bars,
-    curve,
-    error,
-    heat,
-    legend,
-    number_axis,
-    plot,
-    points,
-)
+from explorer.figures.base.plot import Spec
 
 Row = Sequence[str | float | None]
 LOOKS = (
@@ -80,7 +69,7 @@ def draw(
 def _curves(chart: ChartLike, among: Sequence[str]) -> go.Figure:
     data = []
     for name, rows, (colour, dash, symbol) in _looked(chart, among):
-        drawn = curve(
+        drawn = plot.curve(
             name,
             [row[1] for row in rows],
             [row[2] for row in rows],
@@ -124,12 +113,14 @@ def _by_place(chart: ChartLike, among: Sequence[str]) -> go.Figure:
         marker = {"color": colour, "symbol": symbol, "size": 9}
         width = 0.7 / len(series)
         data.append(
-            bars(x, colour, y=y, width=width, **told) if barred else points(x, y, marker=marker, **told)
+            plot.bars(x, colour, y=y, width=width, **told)
+            if barred
+            else plot.points(x, y, marker=marker, **told)
         )
         base = [0.0] * barred
         ends = [max(float(each or 0.0) for each in (row[2], *row[4:5], *base)) for row in rows]
         texts, font = [f"\u2003{text}" for text in texts], {"textfont": {"size": 12}}
-        data.append(points(ends, y, "text", text=texts, showlegend=False, **BESIDE | font))
+        data.append(plot.points(ends, y, "text", text=texts, showlegend=False, **plot.BESIDE | font))
     values = [float(each) for row in chart.rows for each in row[2:5] if each is not None]
     low, high = min(0.0, *values), max(0.0, *values)  # with room for what is written there
     x_axis = _axis(chart.columns[2]) | {"range": [low - 0.03 * (high - low), high + 0.2 * (high - low)]}
@@ -144,7 +135,7 @@ def _grid(chart: ChartLike, _: Sequence[str]) -> go.Figure:
     known = [float(each) for row in values for each in row if each is not None]
     most, signed = max(map(abs, known), default=1.0) or 1.0, min(known, default=0.0) < 0
     shades = _SIGNED if signed else _RISING
-    data = heat(np.array(values, float), (-most if signed else 0, most), shades, xgap=2, ygap=2) | {
+    data = plot.heat(np.array(values, float), (-most if signed else 0, most), shades, xgap=2, ygap=2) | {
         "z": values,
         "x": list(range(len(across))),
         "y": list(range(len(down))),
@@ -204,11 +195,11 @@ def _error(rows: Sequence[Row]) -> Spec:
         [abs(float(row[end] or 0.0) - float(row[2] or 0.0)) if row[end] is not None else 0.0 for row in rows]
         for end in (3, 4)
     )
-    return error(low, high)
+    return plot.error(low, high)
 
 
 def _axis(title: str, values: Sequence[float] = (), log: bool = False) -> Spec:
-    return number_axis() | {
+    return plot.number_axis() | {
         "title": {"text": labels.escape(title), "font": {"size": 12}, "standoff": 8},
         "tickfont": {"size": 12},
         "separatethousands": True,
@@ -253,5 +244,5 @@ def _names(texts: Sequence[str], width: int = 99, down: bool = False) -> Spec:
 def _figure(data: list[Spec], x: Spec, y: Spec, height: int, series: int) -> go.Figure:
     """The figure; a legend stands above it if there are several series."""
     top = 12 + 21 * (1 + (series - 1) // 4) if series > 1 else 10
-    more = legend() if series > 1 else {}
-    return plot(data, x, y, height + top, (10, top, 16, 10), hovermode="closest", **more)
+    more = plot.legend() if series > 1 else {}
+    return plot.figure(data, x, y, height + top, (10, top, 16, 10), hovermode="closest", **more)

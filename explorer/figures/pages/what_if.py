@@ -8,19 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.plot import (
-    CLICKS,
-    Spec,
-    bars,
-    hover,
-    noted,
-    plot,
-    points,
-    rectangle,
-    stroke,
-    targets,
-)
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 
 _ROW = 24
 _STRIP = 0.36
@@ -46,14 +35,14 @@ def delta_bars(steps: Sequence[StepMove], parting: int | None) -> go.Figure:
     moved = [labels.moved(each.delta) for each in steps]
     names = [labels.escape(labels.shorten(labels.piece(each.token))) for each in steps]
     rows = {"tickvals": list(range(len(steps))), "ticktext": names, "fixedrange": True}
-    return plot(
-        [bars(shown, hues, text=moved, **noted([hover(each.note) for each in steps]))],
+    return plot.figure(
+        [plot.bars(shown, hues, text=moved, **plot.noted([plot.hover(each.note) for each in steps]))],
         _nats("Δ log p, nats", shown),
         rows | {"range": [len(steps) - 0.5, -0.5]},
         40 + _ROW * len(steps),
         (110, 8, 20, 32),
         bargap=0.3,
-        shapes=[] if parting is None or parting >= len(steps) else [stroke(y=parting + 0.5, width=1.5)],
+        shapes=[] if parting is None or parting >= len(steps) else [plot.stroke(y=parting + 0.5, width=1.5)],
     )
 
 
@@ -81,10 +70,10 @@ def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) 
     hue = style.POSITIVE if effect > 0 else style.NEGATIVE
     y = [_STRIP * place for place in np.linspace(-1, 1, len(others) + 2)[1:-1]]
     grey = {"size": 9, "color": style.NEUTRAL, "line": {"width": 1, "color": style.LINE}}
-    return plot(
+    return plot.figure(
         [
-            bars([effect], hue, width=[_STRIP], **noted(texts[:1])),
-            points(list(others), y, marker=grey, **noted(texts[1:])),
+            plot.bars([effect], hue, width=[_STRIP], **plot.noted(texts[:1])),
+            plot.points(list(others), y, marker=grey, **plot.noted(texts[1:])),
         ],
         _nats("Δ log p of the whole translation, nats", [effect, *others]),
         {"range": [-0.5, 0.5], "visible": False, "fixedrange": True},
@@ -111,7 +100,7 @@ def clickable(
         notes.append(f"{cells.text[i][j]}<br>changed {first:.3f} · as it is {second:.3f} · {difference}")
     cells.update(hoverinfo="skip", hovertemplate=None, text=None)
     data = [places[i][j] for i, j in at]
-    figure.add_trace(targets([j for _, j in at], [i for i, _ in at], data, notes, side))
+    figure.add_trace(plot.targets([j for _, j in at], [i for i, _ in at], data, notes, side))
     for i, j in [place for place in at if places[place[0]][place[1]] == chosen]:
-        figure.add_shape(rectangle(j - 0.5, j + 0.5, i - 0.5, i + 0.5, style.CHOSEN))
-    return figure.update_layout(CLICKS)
+        figure.add_shape(plot.rectangle(j - 0.5, j + 0.5, i - 0.5, i + 0.5, style.CHOSEN))
+    return figure.update_layout(plot.CLICKS)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels
-from explorer.figures.base.plot import CLICKS, UNSEEN, Spec, curve, legend, number_axis, plot, stroke
+from explorer.figures.base import labels, plot
+from explorer.figures.base.plot import Spec
 
 _GAP, _TOP, _BOTTOM = 26, 52, 44
 FAINT = "rgba(128,128,128,.42)"
 """The colour of raw values behind smoothed ones."""
-_CLICKED = {"mode": "lines+markers", "marker": {"opacity": 0, "size": 8}, **UNSEEN}
+_CLICKED = {"mode": "lines+markers", "marker": {"opacity": 0, "size": 8}, **plot.UNSEEN}
 """Plotly reports clicks on markers only, so a line that can be clicked has some that nobody sees."""
 _DOTS = 40
 """A line of at most so many points shows them as dots."""
@@ -33,7 +33,7 @@ class Curve:
     def trace(self, x: str) -> Spec:
         """The hover text gives the place, which is `x`, and the value."""
         told = f"{labels.escape(x)} %{{x:,}}: %{{y:.4g}}"
-        drawn = curve(self.name, list(self.x), list(self.y), self.color, self.dash, self.width)
+        drawn = plot.curve(self.name, list(self.x), list(self.y), self.color, self.dash, self.width)
         return drawn | {"line": drawn["line"] | {"simplify": False}, "hovertemplate": told}
 
 
@@ -50,15 +50,15 @@ class Panel:
 
 def curves(lines: Sequence[Curve], titles: tuple[str, str], mark: float | None = None) -> go.Figure:
     """Draws some lines from zero on, with what the axes show; a thin vertical line stands at `mark`."""
-    return plot(
+    return plot.figure(
         [each.trace(titles[0]) for each in lines],
-        number_axis(titles[0], standoff=8, rangemode="tozero", tickformat=",d"),
-        number_axis(titles[1], standoff=8, rangemode="tozero", tickformat="~g"),
+        plot.number_axis(titles[0], standoff=8, rangemode="tozero", tickformat=",d"),
+        plot.number_axis(titles[1], standoff=8, rangemode="tozero", tickformat="~g"),
         340,
         (72, 34, 14, 46),
-        shapes=[] if mark is None else [stroke(x=mark)],
+        shapes=[] if mark is None else [plot.stroke(x=mark)],
         hovermode="closest",
-        **legend(),
+        **plot.legend(),
     )
 
 
@@ -80,7 +80,9 @@ def panels(
         zero: Spec = {"rangemode": "tozero"} if part.from_zero else {"zeroline": True}
         zero |= {} if part.top is None else {"range": [0, part.top]}
         few: Spec = {"nticks": 5, "tickformat": "~g", "zerolinecolor": "rgba(128,128,128,.5)"}
-        axes[f"yaxis{axis}"] = number_axis(part.title, standoff=8, domain=ends, anchor="x", **zero, **few)
+        axes[f"yaxis{axis}"] = plot.number_axis(
+            part.title, standoff=8, domain=ends, anchor="x", **zero, **few
+        )
         for each in part.lines:
             known = each.name in named | {part.title}
             named.add(each.name)
@@ -90,14 +92,14 @@ def panels(
             elif len(each.x) <= _DOTS:
                 trace |= {"mode": "lines+markers", "marker": {"size": 4, "color": each.color}}
             data.append(trace)
-    return plot(
+    return plot.figure(
         data,
-        number_axis(x, standoff=8, anchor=f"y{len(parts) if len(parts) > 1 else ''}", tickformat=",d"),
+        plot.number_axis(x, standoff=8, anchor=f"y{len(parts) if len(parts) > 1 else ''}", tickformat=",d"),
         axes.pop("yaxis"),
         inner + _TOP + _BOTTOM,
         (72, _TOP, 14, _BOTTOM),
         **axes,
         hovermode="closest",
-        **({} if mark is None else {"shapes": [stroke(x=mark)], "clickmode": CLICKS["clickmode"]}),
-        **legend(),
+        **({} if mark is None else {"shapes": [plot.stroke(x=mark)], "clickmode": plot.CLICKS["clickmode"]}),
+        **plot.legend(),
     )

@@ -8,20 +8,9 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
 from explorer.figures.base.bars import percent
-from explorer.figures.base.plot import (
-    CLICKS,
-    SEEN,
-    Spec,
-    bars,
-    named_axis,
-    noted,
-    number_axis,
-    plot,
-    points,
-    rectangle,
-)
+from explorer.figures.base.plot import Spec
 
 COLUMNS = 40
 """Most positions that one picture shows."""
@@ -60,30 +49,30 @@ def shifted_right(
     hues = [OWN if i == chosen else style.NEUTRAL for i in shown]
     notes = {i: _note(i, columns[i]) for i in shown}
     x = [at for i in range(len(shown) - 1) for at in (i + 0.22, i + 0.78, None)]
-    moves = points(
+    moves = plot.points(
         x, [0.72, 0.28, None] * (len(shown) - 1), "lines", line={"color": style.NEUTRAL, "width": 1}
     )
     written = [
         _written({i: getattr(columns[i], name) for i in shown}, y, shown, ink, notes)
         for y, name in enumerate(("read", "token"))
     ]
-    lengths = bars(losses, hues, across=False, text=[labels.number(loss) for loss in losses]) | {
+    lengths = plot.bars(losses, hues, across=False, text=[labels.number(loss) for loss in losses]) | {
         "textangle": 0,
         "constraintext": "none",
         "textfont": {"size": 10},
         "customdata": list(notes),
-        **noted(list(notes.values())),
-        **SEEN,
+        **plot.noted(list(notes.values())),
+        **plot.SEEN,
     }
     top = max(1.18 * max(losses, default=0.0), 0.1)
     return _columns(
         [*({**each, "yaxis": "y2"} for each in (moves, *written)), lengths],
         shown,
-        number_axis("loss in nats", standoff=8, domain=[0, 0.6], range=[0, top]),
+        plot.number_axis("loss in nats", standoff=8, domain=[0, 0.6], range=[0, top]),
         330,
-        yaxis2=named_axis(("reads", "to predict"), down=True, domain=[0.66, 1]),
+        yaxis2=plot.named_axis(("reads", "to predict"), down=True, domain=[0.66, 1]),
         bargap=0.45,
-        clickmode=CLICKS["clickmode"],
+        clickmode=plot.CLICKS["clickmode"],
     )
 
 
@@ -116,9 +105,9 @@ def two_ways(
     grey = []
     if parting is not None and parting in shown:
         at = parting - first
-        band = rectangle(at - 0.5, at + 0.5, 0, 1, yref="paper", fillcolor="rgba(128,128,128,.14)")
+        band = plot.rectangle(at - 0.5, at + 0.5, 0, 1, yref="paper", fillcolor="rgba(128,128,128,.14)")
         grey.append(band | {"line": {"width": 0}, "layer": "below"})
-    names = named_axis(("target", "in training", "on its own"), down=True)
+    names = plot.named_axis(("target", "in training", "on its own"), down=True)
     return _columns(data, shown, names, 58 + 3 * _ROW, shapes=grey)
 
 
@@ -129,11 +118,13 @@ def _pitch(count: int) -> float:
 def _columns(data: list[Spec], shown: range, y: Spec, height: int, **more: object) -> go.Figure:
     """A picture with one column per position."""
     count = max(len(shown), 4)
-    numbers = named_axis([str(labels.count(i)) for i in shown], 10, side="top", anchor="free", position=1)
+    numbers = plot.named_axis(
+        [str(labels.count(i)) for i in shown], 10, side="top", anchor="free", position=1
+    )
     across = numbers | {"range": [-0.5, count - 0.5]}
     width = round(_LEFT + _RIGHT + _pitch(len(shown)) * count)
     around = (_LEFT, 28, _RIGHT, 8)
-    return plot(data, across, y, height, around, width=width, hovermode="closest", **more)
+    return plot.figure(data, across, y, height, around, width=width, hovermode="closest", **more)
 
 
 def _written(tokens: dict[int, str], y: int, shown: range, colour: str | None, notes: dict[int, str]) -> Spec:
@@ -142,7 +133,7 @@ def _written(tokens: dict[int, str], y: int, shown: range, colour: str | None, n
     font = {} if colour is None else {"color": colour}
     same = {"textfont": font} if font else {}
     told = [notes.get(i, f"step {labels.count(i)}: {labels.escape(text)}") for i, text in whole.items()]
-    return points(
+    return plot.points(
         [i - shown.start for i in tokens],
         [y] * len(tokens),
         "text",
@@ -152,7 +143,7 @@ def _written(tokens: dict[int, str], y: int, shown: range, colour: str | None, n
         selected=same,
         unselected=same,
         cliponaxis=False,
-        **noted(told),
+        **plot.noted(told),
     )
 
 
