@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
@@ -21,8 +20,6 @@ from explorer.figures.base.shape import AlternativeLike, HeadLike, StepLike, cel
 SHOWN = 10
 EXCLUDED = "barred"
 """Stands in the place of a probability that no search could choose."""
-_ROOM = 0.3
-"""Space beyond the longest of paired bars for its number, as a share of the axis."""
 
 
 def percent(share: float) -> str:
@@ -66,7 +63,7 @@ def _next_token_frame(name: str, step: StepLike) -> Spec:
         "hovertext": [labels.escape(labels.piece(token)) for token in tokens],
         "marker": {"color": [style.CHOSEN if each else style.NEUTRAL for each in chosen]},
     }
-    short = [labels.escape(labels.shorten(labels.piece(token))) for token in tokens]
+    short = map(labels.short, tokens)
     names = [f"<b>{name}</b>" if bold else name for name, bold in zip(short, chosen, strict=True)]
     return {"name": name, "data": [bar], "layout": {"yaxis": {"ticktext": names}}}
 
@@ -88,9 +85,8 @@ def next_token_spec(steps: Sequence[StepLike], step: int = 0, height: int = styl
     told = "probability %{x:.3f} · log-probability %{customdata:.2f} nats"
     first = {**frames[step]["data"][0], "y": list(range(SHOWN)), "textfont": {"size": 10}}
     bar = plot.bars([], "", hovertemplate=f"%{{hovertext}}<br>{told}<extra></extra>", **first)
-    down = plot.STILL | {"tickmode": "array", "tickvals": list(range(SHOWN)), "tickfont": {"size": 11}}
-    down |= {"range": [SHOWN - 0.4, -0.6]} | frames[step]["layout"]["yaxis"]
-    across = plot.HIDDEN | {"range": [0, 1.3]}
+    across, down = plot.list_axes([""] * SHOWN, (0, 1.3))
+    down |= {"tickfont": {"size": 11}, **frames[step]["layout"]["yaxis"]}
     return plot.spec([bar], across, down, height, (84, 6, 6, 6), bargap=0.35, frames=frames)
 
 
@@ -137,49 +133,4 @@ def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> Spec:
         title=title | frames[row]["layout"]["title"],
         bargap=0.15,
         frames=frames,
-    )
-
-
-@dataclass(frozen=True)
-class Bars:
-    """One of the two bars of every row."""
-
-    name: str  # its name in the legend
-    values: Sequence[float]  # one per row
-    texts: Sequence[str]  # the numbers beside the bars, escaped
-    notes: Sequence[str]  # the hover texts, escaped
-    color: str  # the colour of the bars
-
-
-def paired_bars(
-    names: Sequence[str],  # the names of the rows, escaped
-    sides: tuple[Bars, Bars],  # the two bars
-    bold: int,  # the row whose name is bold
-    ends: tuple[float, float],  # the ends of the axis, without the room for numbers
-    row: int,  # px of a row
-) -> go.Figure:
-    """Draws two bars for each row, with their numbers, from the top down."""
-    low, high = ends
-    room = _ROOM * (high - low)
-    data = [
-        plot.bars(list(side.values), side.color, name=side.name, text=list(side.texts))
-        | {"constraintext": "none", "textfont": {"size": 10}, **plot.noted(list(side.notes))}
-        for side in sides
-    ]
-    across = plot.STILL | {"range": [low - room if low else 0, high + room], "showticklabels": False}
-    return plot.figure(
-        data,
-        across | {"zeroline": low < 0, "zerolinecolor": "rgba(128,128,128,.6)"},
-        plot.named_axis(
-            [f"<b>{name}</b>" if at == bold else name for at, name in enumerate(names)],
-            12,
-            down=True,
-            edge=0.55,
-        ),
-        50 + row * len(names),
-        (118, 34, 8, 6),
-        bargap=0.3,
-        bargroupgap=0.05,
-        barmode="group",
-        **plot.legend(),
     )

@@ -222,16 +222,14 @@ def figure(
     return style.figure(spec(data, x, y, height, around, **more))
 
 
-def bar_list(
-    data: list[Spec],
-    names: Sequence[str],  # escaped, from the top down
-    ends: tuple[float, float],  # of the axis of lengths, with room for what is written at a bar
-    height: int,
-    around: tuple[int, int, int, int],
-    rows: int | None = None,  # for how many there is room; as many as there are names if None
-    **more: Any,
-) -> go.Figure:
-    """A list with level bars; nothing but their names and numbers says how long they are."""
-    range_ = [(len(names) if rows is None else rows) - 0.4, -0.6]
-    y = {**STILL, "range": range_, "tickvals": list(range(len(names))), "ticktext": list(names)}
-    return figure(data, HIDDEN | {"range": list(ends)}, y, height, around, **{"bargap": 0.35} | more)
+def list_axes(names: Sequence[str], ends: tuple[float, float], rows: int | None = None) -> tuple[Spec, Spec]:
+    """The axes of a list with level bars: only their names and numbers say how long they are.
+
+    Args:
+        names: escaped, from the top down.
+        ends: of the axis of lengths, with room for what is written at a bar.
+        rows: for how many there is room; as many as there are names if None.
+    """
+    down = {"range": [(len(names) if rows is None else rows) - 0.4, -0.6]}
+    ticks = {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": list(names)}
+    return {**HIDDEN, "range": list(ends)}, {**STILL, **ticks, **down}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,16 @@ def stops(scale: str = "linear") -> list[tuple[str, float]]:
         (f"≤ {weight:g}" if scale == "log" and not i else f"{weight:g}", round(float(share), 3))
         for i, (weight, share) in enumerate(zip(_STOPS[scale], shares, strict=True))
     ]
+
+
+def shades(hue: str, low: float, high: float = 1) -> list[tuple[float, str]]:
+    """A scale of one hue, from one opacity to another."""
+    return [(0.0, rgba(hue, low)), (1.0, rgba(hue, high))]
+
+
+def sign_hues(values: Iterable[float]) -> list[str]:
+    """The colour of each number by its sign."""
+    return [POSITIVE if value > 0 else NEGATIVE for value in values]
 
 
 def diverging() -> list[tuple[float, str]]:

@@ -70,5 +70,5 @@ def difference_map(
     layout = token_grid(rows, columns, titles, size, room, LEGEND)
     layout["width"] += _ENDS - layout["margin"]["r"]
     texts = ["" if np.isnan(each) else f"{each:.2f}" for each in distances]
-    hatched, unseen = hatching(compared), row_ends(layout, texts, "TV", _ENDS)
-    return style.figure(style.spec([cells, *([] if hatched is None else [hatched]), unseen], layout))
+    unseen = row_ends(layout, texts, "TV", _ENDS)
+    return style.figure(style.spec([cells, *hatching(compared), unseen], layout))

@@ -44,19 +44,15 @@ def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
     return pooled, rows, columns
 
 
-def hatching(
-    mask: np.ndarray,  # true where the query may attend (queries, keys)
-) -> Spec | None:
-    """Draws all masked cells as one hatched polygon; returns None if nothing is masked."""
+def hatching(mask: np.ndarray) -> list[Spec]:
+    """All masked cells as one hatched polygon, for a mask (queries, keys); no trace if nothing is masked."""
     x: list[float | None] = []
     y: list[float | None] = []
     for top, bottom, left, right in masked_blocks(mask):
         x += [left - 0.5, right - 0.5, right - 0.5, left - 0.5, left - 0.5, None]
         y += [top - 0.5, top - 0.5, bottom - 0.5, bottom - 0.5, top - 0.5, None]
-    if not x:
-        return None
     look = {"fill": "toself", "fillcolor": "rgba(0,0,0,0)", "fillpattern": style.HATCH, "line": {"width": 0}}
-    return {"type": "scatter", "mode": "lines", "x": x[:-1], "y": y[:-1], "hoverinfo": "skip", **look}
+    return [plot.points(x[:-1], y[:-1], "lines", **look)] if x else []
 
 
 def masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
@@ -111,9 +107,8 @@ def heatmap_spec(
     check(view, most)
     numbers, hover = cell_numbers(view)
     cells = plot.heat(levels(view.weights, view.mask, scale), (0, 255), style.scale(view.kind))
-    hatched = hatching(view.mask)
     traces = [cells | {"customdata": numbers, "hovertemplate": f"%{{text}}<br>{hover}<extra></extra>"}]
-    traces += [] if hatched is None else [hatched]
+    traces += hatching(view.mask)
     layout = token_grid(row_tokens(view), view.key_tokens, axis_titles(view), size)
     layout["meta"] = dict(zip(("rows", "columns"), cell_names(view), strict=True))
     if sums and quantity(view).sums:

@@ -98,11 +98,19 @@ def part_bars(names: Sequence[str], values: np.ndarray) -> go.Figure:
     """Parts of a sum as bars, from the top, with their numbers."""
     values = values.astype(np.float32)
     texts = [labels.number(value, "+.2f") for value in values.tolist()]
-    hues = [style.POSITIVE if value > 0 else style.NEGATIVE for value in values.tolist()]
     notes = [labels.escape(f"{name}: {each} nats") for name, each in zip(names, texts, strict=True)]
     room = 1.25 * max(float(np.abs(values).max(initial=0.0)), 1e-3)
     return plot.figure(
-        [plot.bars(values, hues, text=texts, textfont={"size": 10}, hovertext=notes, hoverinfo="text")],
+        [
+            plot.bars(
+                values,
+                style.sign_hues(values),
+                text=texts,
+                textfont={"size": 10},
+                hovertext=notes,
+                hoverinfo="text",
+            )
+        ],
         {"title": {"text": "nats"}, "range": [-room, room], "zeroline": True},
         plot.named_axis([labels.escape(name) for name in names], down=True, side="left"),
         24 * len(names) + 56,

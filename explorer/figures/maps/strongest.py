@@ -45,5 +45,5 @@ def strongest(
     )
     bare = [name.removeprefix("key ").removeprefix("query ") for name in names]
     short = [labels.escape(labels.shorten(name, 24)) for name in bare]
-    figure = plot.bar_list([listed], short, (0, 1.15), height, (8, 6, 6, 6), SHOWN)
-    return figure.update_layout(yaxis={"automargin": True})
+    x, y = plot.list_axes(short, (0, 1.15), SHOWN)
+    return plot.figure([listed], x, y | {"automargin": True}, height, (8, 6, 6, 6), bargap=0.35)

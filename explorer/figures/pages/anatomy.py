@@ -73,9 +73,7 @@ def _stack(x: float, boxes: Sequence[Box], selected: str) -> list[Spec]:
     """The frame of a layer, the arrows between boxes, and the boxes."""
     inner = [y for y, box in enumerate(boxes) if box.repeated]
     edges = x - 0.9, x + 0.84, inner[0] - 0.62, inner[-1] + 0.5
-    shapes = [
-        plot.rectangle(*edges, fillcolor="rgba(128,128,128,.08)", layer="below") | {"line": {"width": 0}}
-    ]
+    shapes = [plot.rectangle(*edges, width=0, fillcolor="rgba(128,128,128,.08)", layer="below")]
     shapes += [_path((x, y + _HALF_HEIGHT), (x, y + 1 - _HALF_HEIGHT)) for y in range(-1, len(boxes) - 1)]
     for y, box in enumerate(boxes):
         low, left = y - box.adds - 0.5, x - _HALF_WIDTH - 0.16
@@ -178,4 +176,5 @@ def ranked(names: Sequence[str], values: np.ndarray, written: Sequence[str], wha
     )
     low, high = min(0.0, float(np.min(values, initial=0.0))), float(np.max(values, initial=1e-9))
     short = [labels.escape(labels.shorten(name, 16)) for name in names]
-    return plot.bar_list([listed], short, (low, 1.35 * high), 22 * len(names) + 14, (112, 4, 6, 6))
+    axes = plot.list_axes(short, (low, 1.35 * high))
+    return plot.figure([listed], *axes, 22 * len(names) + 14, (112, 4, 6, 6), bargap=0.35)

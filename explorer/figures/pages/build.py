@@ -44,14 +44,13 @@ def built_row(
         plot.bars(weighed, colours, across=False, **written) | drawn,
         plot.points(drawn["x"], scored, yaxis="y2", marker=marker, hovertemplate=told) | drawn,
     ]
-    hatched = hatching(mask[None])
     low, high = float(scores[mask].min()), float(scores[mask].max())
     air = max(_LEAST - (high - low), 0.3 * (high - low)) / 2
     soft = plot.number_axis(zeroline=None, tickfont=None)
     above = {"domain": [0.52, 1], "range": [0, 1.08], "tickvals": [0, 0.5, 1], "title": "weight"}
     below = {"domain": [0, 0.4], "range": [low - air, high + air], "nticks": 4, "title": "score"}
     return plot.figure(
-        [*traces, *([] if hatched is None else [hatched])],
+        [*traces, *hatching(mask[None])],
         plot.token_axis(tokens, style.LARGE, tickangle=-90, anchor="free"),
         soft | above,
         286,

@@ -48,7 +48,7 @@ def head_grid(
     texts = {cell.value: cell.text for cell in each.values() if cell.value is not None}
     low, high = (min(texts), max(texts)) if texts else (0.0, 1.0)
     values = np.array([[np.nan if cell.value is None else cell.value for cell in row] for row in cells])
-    shades = [(0.0, style.rgba(hue, style.FAINTEST)), (1.0, style.rgba(hue, STRONGEST))]
+    shades = style.shades(hue, style.FAINTEST, STRONGEST)
     top = high if high > low else low + 1
     colours = plot.heat(values, (low, top), shades, xgap=3, ygap=3, reversescale=falling, hoverinfo="skip")
     if texts and high > low:
@@ -117,8 +117,8 @@ class Marks:
     def trace(self) -> Spec:
         look: Spec = {"symbol": self.symbol, "size": 8, "color": self.colour}
         if self.values is not None:
-            faint, full = style.rgba(self.colour, 0.2), style.rgba(self.colour, 1)
-            look |= {"color": np.asarray(self.values, np.float32), "colorscale": [(0.0, faint), (1.0, full)]}
+            values = np.asarray(self.values, np.float32)
+            look |= {"color": values, "colorscale": style.shades(self.colour, 0.2)}
         x, y = (np.asarray(each, np.float32) for each in (self.x, self.y))
         more = (
             plot.noted([plot.hover(each) for each in self.notes])

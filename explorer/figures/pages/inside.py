@@ -48,8 +48,7 @@ def ledger_spec(
     lines = list(zip(rows, places, strict=True))
     traces = [_line(kind, row, place, mask) | {"text": [names]} for row, place in lines]
     for row, place in lines:
-        hatched = hatching(mask[None]) if row.masked else None
-        if hatched is not None:
+        for hatched in hatching(mask[None]) if row.masked else ():
             traces.append(hatched | {"y": [None if y is None else y + place for y in hatched["y"]]})
     if len(tokens) <= NUMBERS_UP_TO:
         traces += _numbers(lines, mask)
@@ -87,8 +86,7 @@ def _line(kind: str, row: LedgerRow, place: float, mask: np.ndarray) -> Spec:
     if not row.share:
         return signed(values[None], largest(np.nan_to_num(values)), **shared)
     hue = WHAT_IF if row.what_if else style.HUES[kind]
-    shades = [(0.0, style.rgba(hue, style.FAINTEST)), (1.0, style.rgba(hue, 1))]
-    return plot.heat(values[None], (0, 1), shades, **shared)
+    return plot.heat(values[None], (0, 1), style.shades(hue, style.FAINTEST), **shared)
 
 
 def saturation_spec(

@@ -63,7 +63,7 @@ def lecture_spec(
 ) -> Spec:
     """The path from one query to its output."""
     keys, names = lecture_keys(weights, mask), labels.names(tokens, 9)
-    token, position = labels.escape(labels.shorten(labels.piece(query[0]), 9)), query[1]
+    token, position = labels.short(query[0], 9), query[1]
     boxes = [
         _box(0, 0, f"{symbols.numbered(symbols.x, position)}<br>{token}"),
         _box(0, 1, symbols.projected(position)),
@@ -89,14 +89,14 @@ def lecture_spec(
             _link((left, 3.15), (left, 3.6)),
             _link((x, 4.05), (0.12, 4.75), 1 + 9 * weight, style.rgba(style.HUES[kind], 0.75)),
         ]
-    softmax = plot.rectangle(0.5, len(keys) + 0.5, 2.65, 3.15, fillcolor=_GREY)
+    softmax = plot.rectangle(0.5, len(keys) + 0.5, 2.65, 3.15, width=0, fillcolor=_GREY)
     return plot.spec(
         lines,
         plot.HIDDEN | {"range": [-0.6, len(keys) + 0.6]},
         plot.HIDDEN | {"range": [-0.45, 5.4]},
         330,
         annotations=[*boxes, plot.note("softmax", 1.5, 2.9, borderpad=0)],
-        shapes=[softmax | {"line": {"width": 0}}],
+        shapes=[softmax],
     )
 
 

@@ -94,10 +94,9 @@ def padding_grid(
         "textfont": {"size": 11, "color": ink},
         "hovertemplate": "sentence %{y}, position %{x}: %{customdata}<extra></extra>",
     }
-    hatched = hatching(mask)
     across, down = ([str(labels.count(i)) for i in range(count)] for count in mask.shape[::-1])
     return plot.figure(
-        [cells, *([hatched] if hatched else [])],
+        [cells, *hatching(mask)],
         plot.named_axis(across, 12, 1 if columns <= 40 else 5, edge=0.55, side="top"),
         plot.named_axis(down, 12, down=True, edge=0.55),
         34 + 30 * rows,

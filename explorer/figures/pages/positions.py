@@ -170,15 +170,12 @@ def seen_norms(
     for i, (side, counts) in enumerate(seen.items()):
         filled = np.zeros(len(x))
         filled[: min(len(counts), len(x))] = counts[: len(x)]
-        figure.add_scatter(
-            x=x.astype(np.float32),
-            y=np.maximum(filled, _NEVER).astype(np.float32),
-            yaxis="y2",
-            name=f"{side}: sentences",
-            line={"color": style.SERIES[i][0], "dash": "dot", "width": 1},
-            customdata=filled.astype(np.float32),
-            hovertemplate="position %{x:g}: %{customdata:,.0f} sentences",
+        places, counted, seen_by = (
+            each.astype(np.float32) for each in (x, np.maximum(filled, _NEVER), filled)
         )
+        drawn = plot.curve(f"{side}: sentences", places, counted, style.SERIES[i][0], "dot", 1)
+        told = "position %{x:g}: %{customdata:,.0f} sentences"
+        figure.add_trace(drawn | {"yaxis": "y2", "customdata": seen_by, "hovertemplate": told})
     powers = [10**i for i in range(6)]
     ticks: Spec = {"tickvals": [_NEVER, *powers], "ticktext": ["0", *(f"{n:,}" for n in powers)]}
     figure.update_layout(

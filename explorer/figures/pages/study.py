@@ -29,7 +29,7 @@ LOOKS = (
 """Colour, line and mark of the series in turn: no hue of a kind of attention, distinct without colour."""
 KINDS = {name.lower(): kind for kind, name in KIND_NAMES.items()}
 """Series that are a kind of attention have its hue."""
-_RISING = [(0.0, style.rgba(style.POSITIVE, 0.03)), (1.0, style.rgba(style.POSITIVE, 0.7))]
+_RISING = style.shades(style.POSITIVE, 0.03, 0.7)
 _SIGNED = [
     *((0.5 * at, style.rgba(style.NEGATIVE, 0.7 * (1 - at))) for at in (0, 1)),
     *((0.5 + 0.5 * at, style.rgba(style.POSITIVE, 0.7 * at)) for at in (0, 1)),

@@ -31,12 +31,18 @@ def delta_bars(steps: Sequence[StepMove], parting: int | None) -> go.Figure:
     `parting` is that step, from 0; None if they do not part.
     """
     shown = [0.0 if each.delta != each.delta else each.delta for each in steps]
-    hues = [style.POSITIVE if value > 0 else style.NEGATIVE for value in shown]
     moved = [labels.moved(each.delta) for each in steps]
-    names = [labels.escape(labels.shorten(labels.piece(each.token))) for each in steps]
+    names = [labels.short(each.token) for each in steps]
     rows = {"tickvals": list(range(len(steps))), "ticktext": names, "fixedrange": True}
     return plot.figure(
-        [plot.bars(shown, hues, text=moved, **plot.noted([plot.hover(each.note) for each in steps]))],
+        [
+            plot.bars(
+                shown,
+                style.sign_hues(shown),
+                text=moved,
+                **plot.noted([plot.hover(each.note) for each in steps]),
+            )
+        ],
         _nats("Δ log p, nats", shown),
         rows | {"range": [len(steps) - 0.5, -0.5]},
         40 + _ROW * len(steps),
@@ -67,12 +73,11 @@ def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) 
         notes: hover texts: of the change, then of the others.
     """
     texts = [labels.escape(each) for each in notes]
-    hue = style.POSITIVE if effect > 0 else style.NEGATIVE
     y = [_STRIP * place for place in np.linspace(-1, 1, len(others) + 2)[1:-1]]
     grey = {"size": 9, "color": style.NEUTRAL, "line": {"width": 1, "color": style.LINE}}
     return plot.figure(
         [
-            plot.bars([effect], hue, width=[_STRIP], **plot.noted(texts[:1])),
+            plot.bars([effect], style.sign_hues([effect])[0], width=[_STRIP], **plot.noted(texts[:1])),
             plot.points(list(others), y, marker=grey, **plot.noted(texts[1:])),
         ],
         _nats("Δ log p of the whole translation, nats", [effect, *others]),

@@ -105,8 +105,8 @@ def two_ways(
     grey = []
     if parting is not None and parting in shown:
         at = parting - first
-        band = plot.rectangle(at - 0.5, at + 0.5, 0, 1, yref="paper", fillcolor="rgba(128,128,128,.14)")
-        grey.append(band | {"line": {"width": 0}, "layer": "below"})
+        look: Spec = {"width": 0, "yref": "paper", "fillcolor": "rgba(128,128,128,.14)", "layer": "below"}
+        grey.append(plot.rectangle(at - 0.5, at + 0.5, 0, 1, **look))
     names = plot.named_axis(("target", "in training", "on its own"), down=True)
     return _columns(data, shown, names, 58 + 3 * _ROW, shapes=grey)
 
