@@ -12,13 +12,7 @@ from explorer.figures.base import labels, style
 
 Spec = dict[str, Any]
 Numbers = Sequence[Any] | np.ndarray
-STILL: Spec = {
-    "fixedrange": True,
-    "showgrid": False,
-    "zeroline": False,
-    "automargin": False,
-    "ticks": "",
-}
+STILL: Spec = {"fixedrange": True, "showgrid": False, "zeroline": False, "automargin": False, "ticks": ""}
 """An axis that a visitor cannot move, and of which nothing but its names is seen."""
 HIDDEN = STILL | {"visible": False}
 CLICKS = {"clickmode": "event+select", "hovermode": "closest"}
@@ -26,7 +20,6 @@ CLICKS = {"clickmode": "event+select", "hovermode": "closest"}
 SEEN: Spec = {each: {"marker": {"opacity": 1}} for each in ("selected", "unselected")}
 UNSEEN: Spec = {each: {"marker": {"opacity": 0}} for each in ("selected", "unselected")}
 """The marks of a trace stay as they are after a click: seen, or unseen."""
-
 BESIDE: Spec = {"textposition": "middle right", "textfont": {"size": 10}, "cliponaxis": False}
 """Texts at the right of their points."""
 
@@ -71,10 +64,8 @@ def hover(note: str) -> str:
     return labels.escape(note).replace("\n", "<br>")
 
 
-def noted(notes: Sequence[str] | None) -> Spec:
-    """The escaped hover text of each mark; None for marks without."""
-    if notes is None:
-        return {"hoverinfo": "skip"}
+def noted(notes: Sequence[str]) -> Spec:
+    """The hover text of each mark, escaped."""
     return {"hovertext": notes, "hovertemplate": "%{hovertext}<extra></extra>"}
 
 
@@ -111,18 +102,18 @@ def nothing(**more: Any) -> Spec:
 
 
 def curve(
-    name: str, x: Numbers, y: Numbers, colour: str, dash: str = "solid", width: float = 2, **more: Any
+    name: str,  # as the legend calls it, in plain text
+    x: Numbers,
+    y: Numbers,
+    hover: str,  # Plotly's text of a place
+    colour: str,
+    dash: str = "solid",
+    width: float = 2,
+    **more: Any,
 ) -> Spec:
-    """A line as the legend calls it, in plain text."""
-    line = {"color": colour, "dash": dash, "width": width}
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": x,
-        "y": y,
-        "name": labels.escape(name),
-        "line": line,
-    } | more
+    """A line."""
+    look = {"name": labels.escape(name), "line": {"color": colour, "dash": dash, "width": width}}
+    return points(x, y, **{"mode": "lines", "hovertemplate": hover, **look, **more})
 
 
 def targets(
@@ -230,6 +221,5 @@ def list_axes(names: Sequence[str], ends: tuple[float, float], rows: int | None 
         ends: of the axis of lengths, with room for what is written at a bar.
         rows: for how many there is room; as many as there are names if None.
     """
-    down = {"range": [(len(names) if rows is None else rows) - 0.4, -0.6]}
-    ticks = {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": list(names)}
-    return {**HIDDEN, "range": list(ends)}, {**STILL, **ticks, **down}
+    down = named_axis(names, 12, down=True, edge=0.6)
+    return {**HIDDEN, "range": list(ends)}, down if rows is None else down | {"range": [rows - 0.4, -0.6]}

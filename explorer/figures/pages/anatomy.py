@@ -146,9 +146,16 @@ def lens(
 def stream(lines: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> go.Figure:
     """The length of vectors along the residual stream: for each line its name, the places and the lengths."""
     traces = [
-        plot.curve(name, list(range(len(places))), np.asarray(lengths, np.float32), style.CHOSEN, dash)
-        | {"mode": "lines+markers", "text": list(places)}
-        | {"hovertemplate": "%{text}: ‖x‖ = %{y:.2f}<extra></extra>"}
+        plot.curve(
+            name,
+            list(range(len(places))),
+            np.asarray(lengths, np.float32),
+            "%{text}: ‖x‖ = %{y:.2f}<extra></extra>",
+            style.CHOSEN,
+            dash,
+            mode="lines+markers",
+            text=list(places),
+        )
         for (name, places, lengths), dash in zip(lines, ("solid", "dash"), strict=False)
     ]
     longest = max(len(places) for _, places, _ in lines)

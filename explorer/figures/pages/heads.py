@@ -90,10 +90,14 @@ def distance_bars(shares: np.ndarray, chance: np.ndarray, kind: str) -> go.Figur
     measured = plot.bars(
         np.asarray(shares, np.float32), style.HUES[kind], across=False, name="this head", hovertemplate=told
     )
-    even = plot.curve("even weights", distances, np.asarray(chance, np.float32), style.CHOSEN, width=1.5) | {
-        "line": {"color": style.CHOSEN, "shape": "hvh", "width": 1.5},
-        "hovertemplate": "even weights: %{y:.1%}<extra></extra>",
-    }
+    even = plot.curve(
+        "even weights",
+        distances,
+        np.asarray(chance, np.float32),
+        "even weights: %{y:.1%}<extra></extra>",
+        style.CHOSEN,
+    )
+    even["line"] = {"color": style.CHOSEN, "shape": "hvh", "width": 1.5}
     title = "query − key, in tokens (above 0: an earlier key)"
     x = plot.number_axis(title, standoff=None, showgrid=False, tickvals=marks, ticktext=texts, tickfont=None)
     y = plot.number_axis(tickformat=".0%", rangemode="tozero", tickfont=None)

@@ -95,10 +95,9 @@ def saturation_spec(
     marks: Sequence[tuple[str, float]],  # name and factor of each vertical line
 ) -> Spec:
     """Saturation of a softmax as its scores grow."""
-    x = factors.astype(np.float32)
+    x, told = factors.astype(np.float32), "{} %{{y:.3f}} at × %{{x:.2f}}<extra></extra>"
     traces = [
-        plot.curve(name, x, values.astype(np.float32), style.FRAME, dash)
-        | {"hovertemplate": f"{labels.escape(name)} %{{y:.3f}} at × %{{x:.2f}}<extra></extra>"}
+        plot.curve(name, x, values.astype(np.float32), told.format(labels.escape(name)), style.FRAME, dash)
         for (name, values), dash in zip(curves, ("solid", "dash", "dot"), strict=False)
     ]
     ticks: Spec = {"tickvals": [0.125, 0.25, 0.5, 1, 2, 4, 8], "ticktext": ["⅛", "¼", "½", *"1248"]}

@@ -109,7 +109,7 @@ def lines(
     for i, (name, values) in enumerate(series.items()):
         colour, dash = (looks or {}).get(name, style.SERIES[i % len(style.SERIES)])
         places, heights = (np.asarray(each, np.float32) for each in (x, values))
-        data.append(plot.curve(name, places, heights, colour, dash, hovertemplate="%{x:g}: %{y:.3f}"))
+        data.append(plot.curve(name, places, heights, "%{x:g}: %{y:.3f}", colour, dash))
     several = {"margin": margin(30 if len(series) > 1 else 8), "hovermode": "closest", **_legend(len(series))}
     x_axis, y_axis = map(plot.number_axis, titles)
     return plot.figure(data, x_axis, y_axis, **{"height": 280, **several, **layout})
@@ -173,9 +173,9 @@ def seen_norms(
         places, counted, seen_by = (
             each.astype(np.float32) for each in (x, np.maximum(filled, _NEVER), filled)
         )
-        drawn = plot.curve(f"{side}: sentences", places, counted, style.SERIES[i][0], "dot", 1)
-        told = "position %{x:g}: %{customdata:,.0f} sentences"
-        figure.add_trace(drawn | {"yaxis": "y2", "customdata": seen_by, "hovertemplate": told})
+        told, look = "position %{x:g}: %{customdata:,.0f} sentences", (style.SERIES[i][0], "dot", 1)
+        more: Spec = {"yaxis": "y2", "customdata": seen_by}
+        figure.add_trace(plot.curve(f"{side}: sentences", places, counted, told, *look, **more))
     powers = [10**i for i in range(6)]
     ticks: Spec = {"tickvals": [_NEVER, *powers], "ticktext": ["0", *(f"{n:,}" for n in powers)]}
     figure.update_layout(

@@ -73,12 +73,12 @@ def _curves(chart: ChartLike, among: Sequence[str]) -> go.Figure:
             name,
             [row[1] for row in rows],
             [row[2] for row in rows],
+            f"%{{x:,.6~g}}: %{{y:.4~g}}{chart.unit}%{{customdata}}",
             colour,
             dash,
             1.8,
             mode="lines+markers" if len(rows) <= _MOST_MARKS else "lines",
             marker={"color": colour, "symbol": symbol, "size": 6},
-            hovertemplate=f"%{{x:,.6~g}}: %{{y:.4~g}}{chart.unit}%{{customdata}}",
             customdata=[_ends(row) for row in rows],
         )
         data.append(drawn | ({"error_y": _error(rows)} if len(chart.columns) > 3 else {}))

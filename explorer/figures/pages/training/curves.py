@@ -33,8 +33,9 @@ class Curve:
     def trace(self, x: str) -> Spec:
         """The hover text gives the place, which is `x`, and the value."""
         told = f"{labels.escape(x)} %{{x:,}}: %{{y:.4g}}"
-        drawn = plot.curve(self.name, list(self.x), list(self.y), self.color, self.dash, self.width)
-        return drawn | {"line": drawn["line"] | {"simplify": False}, "hovertemplate": told}
+        look = self.color, self.dash, self.width
+        drawn = plot.curve(self.name, list(self.x), list(self.y), told, *look)
+        return drawn | {"line": drawn["line"] | {"simplify": False}}
 
 
 @dataclass(frozen=True)
