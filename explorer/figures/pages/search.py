@@ -151,7 +151,7 @@ class _Tree:
     def lines(self, names: Mapping[str, str]) -> list[Spec]:
         """The lines of the tree, one trace for each colour and thickness, the best path last."""
         found: dict[tuple[str, float], list[np.ndarray]] = defaultdict(list)
-        for place in self.visible:
+        for place in sorted(self.visible):
             each = self.branches[place]
             root = self.start[0][0] if self.start else None
             before = root if each.parent is None else self.spots.get(each.parent)
