@@ -18,8 +18,7 @@ from explorer.figures.base.bars import next_token, next_token_spec, row_bars_spe
 from explorer.figures.base.style import to_json
 from explorer.figures.maps.heatmap import heatmap, heatmap_spec
 from explorer.figures.maps.lines import lines
-from explorer.figures.maps.overview import Tile, overview_spec
-from explorer.figures.maps.pooled import pooled_spec
+from explorer.figures.maps.overview import Tile, overview_spec, pooled_spec
 from explorer.figures.maps.strongest import strongest
 
 __all__ = [

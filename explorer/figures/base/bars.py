@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import AlternativeLike, HeadLike, StepLike, row_sums
+from explorer.figures.base.shape import AlternativeLike, HeadLike, StepLike, cell_names, row_sums
 
 SHOWN = 10
 EXCLUDED = "barred"
@@ -53,23 +53,19 @@ def chances(step: StepLike) -> list[str]:
     return [EXCLUDED if each.token_id in barred else percent(math.exp(each.log_prob)) for each in best]
 
 
-def _next_token_frame(name: str, step: StepLike) -> dict[str, Any]:
+def _next_token_frame(name: str, step: StepLike) -> Spec:
     options = candidates(step)
-    shares = [math.exp(log_prob) for _, log_prob, _ in options]
+    tokens, chosen = [token for token, *_ in options], [each for *_, each in options]
     bar = {
-        "x": np.array(shares, dtype=np.float32),
+        "x": np.array([math.exp(log_prob) for _, log_prob, _ in options], dtype=np.float32),
         "customdata": np.array([log_prob for _, log_prob, _ in options], dtype=np.float32),
         "text": list(map(labels.escape, chances(step))),
-        "hovertext": [labels.escape(labels.piece(token)) for token, _, _ in options],
-        "marker": {"color": [style.CHOSEN if chosen else style.NEUTRAL for *_, chosen in options]},
+        "hovertext": [labels.escape(labels.piece(token)) for token in tokens],
+        "marker": {"color": [style.CHOSEN if each else style.NEUTRAL for each in chosen]},
     }
-    ticktext = [_option_label(token, chosen) for token, _, chosen in options]
-    return {"name": name, "data": [bar], "layout": {"yaxis": {"ticktext": ticktext}}}
-
-
-def _option_label(token: str, chosen: bool) -> str:
-    label = labels.escape(labels.shorten(labels.piece(token)))
-    return f"<b>{label}</b>" if chosen else label
+    short = map(labels.short, tokens)
+    names = [f"<b>{name}</b>" if bold else name for name, bold in zip(short, chosen, strict=True)]
+    return {"name": name, "data": [bar], "layout": {"yaxis": {"ticktext": names}}}
 
 
 def next_token(steps: Sequence[StepLike], step: int = 0, height: int = style.SIZE) -> go.Figure:
@@ -83,34 +79,25 @@ def next_token(steps: Sequence[StepLike], step: int = 0, height: int = style.SIZ
     return style.figure(next_token_spec(steps, step, height))
 
 
-def next_token_spec(steps: Sequence[StepLike], step: int = 0, height: int = style.SIZE) -> dict[str, Any]:
+def next_token_spec(steps: Sequence[StepLike], step: int = 0, height: int = style.SIZE) -> Spec:
     """The same figure as plain values."""
     frames = [_next_token_frame(str(i), each) for i, each in enumerate(steps)]
-    bar = {
-        "type": "bar",
-        "orientation": "h",
-        "y": list(range(SHOWN)),
-        "textposition": "outside",
-        "cliponaxis": False,
-        "textfont": {"size": 10},
-        "hovertemplate": "%{hovertext}<br>probability %{x:.3f} · log-probability %{customdata:.2f} nats"
-        "<extra></extra>",
-        **frames[step]["data"][0],
-    }
-    still = {"fixedrange": True, "showgrid": False, "zeroline": False, "automargin": False, "ticks": ""}
-    rows = {"tickmode": "array", "tickvals": list(range(SHOWN)), "tickfont": {"size": 11}}
-    layout = {
-        "xaxis": {**still, "range": [0, 1.3], "visible": False},
-        "yaxis": {**still, **rows, "range": [SHOWN - 0.4, -0.6], **frames[step]["layout"]["yaxis"]},
-        "height": height,
-        "margin": {"l": 84, "t": 6, "r": 6, "b": 6},
-        "bargap": 0.35,
-        "dragmode": False,
-    }
-    return style.spec([bar], layout, frames)
+    told = "probability %{x:.3f} · log-probability %{customdata:.2f} nats"
+    first = {**frames[step]["data"][0], "y": list(range(SHOWN)), "textfont": {"size": 10}}
+    bar = plot.bars([], "", hovertemplate=f"%{{hovertext}}<br>{told}<extra></extra>", **first)
+    across, down = plot.list_axes([""] * SHOWN, (0, 1.3))
+    down |= {"tickfont": {"size": 11}, **frames[step]["layout"]["yaxis"]}
+    return plot.spec([bar], across, down, height, (84, 6, 6, 6), bargap=0.35, frames=frames)
 
 
-def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> dict[str, Any]:
+def upright(tokens: Sequence[str], title: str, ends: Sequence[float]) -> tuple[Spec, Spec]:
+    """The axes of upright bars over tokens."""
+    return plot.token_axis(tokens, tickangle=-90), plot.number_axis(
+        title, standoff=None, range=ends, tickfont=None
+    )
+
+
+def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> Spec:
     """One row of a head, key by key; the other rows are frames named by their position in the window.
 
     Args:
@@ -118,41 +105,32 @@ def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> dict[str, 
         row: the row of the window that is drawn first (from 0).
         height: in px.
     """
-    names = labels.row_names(view.query_tokens, view.predicted_tokens)
-    ends = [f": Σ = {each}" for each in row_sums(view)] if quantity(view).sums else [""] * len(names)
-    frames = [_row_frame(i, names[i], weights, ends[i]) for i, weights in enumerate(view.weights)]
-    keys = [labels.escape(name) for name in labels.key_names(view.key_tokens)]
-    bar = {
-        "type": "bar",
-        "x": list(range(len(keys))),
-        "hovertext": keys,
-        "marker": {"color": style.HUES[view.kind]},
-        "hovertemplate": f"%{{hovertext}}<br>{quantity(view).share} %{{y:.3f}}<extra></extra>",
-        **frames[row]["data"][0],
-    }
+    what = quantity(view)
+    frames = []
+    rows, keys = cell_names(view)
+    for i, name in enumerate(rows):
+        end = f": Σ = {row_sums(view)[i]}" if what.sums else ""
+        text = labels.escape(f"{name}{end}{' hidden' * ('+' in end)}")
+        bar = {"y": view.weights[i].astype(np.float32)}
+        frames.append(Spec(name=str(i), data=[bar], layout={"title": {"text": text}}))
+    told = f"%{{hovertext}}<br>{what.share} %{{y:.3f}}<extra></extra>"
+    hue = style.HUES[view.kind]
+    drawn = plot.bars(
+        view.weights[row].astype(np.float32),
+        hue,
+        False,
+        hovertext=list(map(labels.escape, keys)),
+        hovertemplate=told,
+    )
     title = {"font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.97, "yanchor": "top"}
-    weights_axis = {
-        "range": [0, 1],
-        "tickvals": [0, 0.5, 1],
-        "fixedrange": True,
-        "automargin": False,
-        "title": {"text": quantity(view).share, "font": {"size": 11}},
-        "gridcolor": "rgba(128,128,128,.25)",
-        "zeroline": False,
-    }
-    layout = {
-        "title": title | frames[row]["layout"]["title"],
-        "xaxis": {**style.token_axis(labels.ticks(view.key_tokens)), "tickangle": -90},
-        "yaxis": weights_axis,
-        "height": height,
-        "margin": {"l": 50, "t": 30, "r": 6, "b": 74},
-        "bargap": 0.15,
-        "dragmode": False,
-    }
-    return style.spec([bar], layout, frames)
-
-
-def _row_frame(position: int, name: str, weights: np.ndarray, end: str) -> dict[str, Any]:
-    title = labels.escape(f"{name}{end}{' hidden' * ('+' in end)}")
-    bar = {"y": weights.astype(np.float32)}
-    return {"name": str(position), "data": [bar], "layout": {"title": {"text": title}}}
+    across, up = upright(view.key_tokens, what.share, [0, 1])
+    return plot.spec(
+        [drawn],
+        across,
+        up | {"tickvals": [0, 0.5, 1]},
+        height,
+        (50, 30, 6, 74),
+        title=title | frames[row]["layout"]["title"],
+        bargap=0.15,
+        frames=frames,
+    )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.strips import frame
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 
+LEGEND = 34
+"""Px of the legend under a map."""
 _EDGE = 3
 """Px between a title and the edge of the figure."""
 _LETTERS = 10
@@ -23,38 +24,47 @@ def token_grid(
     size: int = style.SIZE,  # width and height in px
     # widest label, in multiples of the font size; labels wider than usual enlarge the map
     room: float = labels.ROOM,
-) -> dict[str, Any]:
+    below: int = 0,  # px for a legend under the map, which make the figure higher
+) -> Spec:
     """The layout of a map."""
     longest = max(len(rows), len(columns))
-    across = style.token_axis(labels.ticks(columns, room), size, longest)
-    down = style.token_axis(labels.ticks(rows, room), size, longest)
+    across, down = (plot.token_axis(each, size, longest, room) for each in (columns, rows))
     across |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
     down |= {"range": [len(rows) - 0.5, -0.5], "scaleanchor": "x"}
     down |= {"constrain": "domain", "constraintoward": "top"}
-    more = round((room - labels.ROOM) * style.label_size(longest, size))
-    usual = style.margin(size)
-    margin = usual | {"l": usual["l"] + more, "t": usual["t"] + more}
-    corner = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "top"}
-    spare = [min(0, size - usual["l"] - _LETTERS * labels.width(title)) for title in titles]
+    more, around = round((room - labels.ROOM) * style.label_size(longest, size)), style.margin(size)
+    left, top = around["l"] + more, around["t"] + more
+    corner = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top"}
+    spare = [min(0, size - around["l"] - _LETTERS * labels.width(title)) for title in titles]
+    beside = {"xshift": _EDGE - left, "yshift": -spare[0], "textangle": -90}
     return {
         "xaxis": across,
         "yaxis": down,
         "width": size + more,
-        "height": size + more,
-        "margin": margin | {"autoexpand": False},
-        "dragmode": False,
+        "height": size + more + below,
+        "margin": {"l": left, "t": top, "r": around["r"], "b": around["b"] + below, "autoexpand": False},
         "annotations": [
-            _title(titles[1], **corner, xshift=spare[1], yshift=margin["t"] - _EDGE),
-            _title(titles[0], **corner, xshift=_EDGE - margin["l"], yshift=-spare[0], textangle=-90),
+            plot.note(titles[1], 0, 1, _LETTERS, **corner, xshift=spare[1], yshift=top - _EDGE),
+            plot.note(titles[0], 0, 1, _LETTERS, **corner, **beside),
         ],
     }
+
+
+def row_ends(layout: Spec, texts: Sequence[str], heading: str, right: int) -> Spec:
+    """Writes something at the end of every row of a map, in `right` px; returns the trace that it needs."""
+    down = layout["yaxis"]
+    ends = {"overlaying": "y", "side": "right", "ticktext": [texts[i] for i in down["tickvals"]]}
+    corner = {"xref": "x domain", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "xshift": 4}
+    layout["yaxis2"] = down | ends
+    layout["margin"]["r"] = right
+    layout["annotations"].append(plot.note(heading, 1, 1, 9, **corner))
+    return plot.nothing(yaxis="y2", x=[0], hoverinfo="skip")
 
 
 def framed(figure: go.Figure, row: int) -> go.Figure:
     """Frames a row of a map, counted from 0."""
     columns = figure.data[0].z.shape[1]
-    figure.add_shape(frame(-0.5, columns - 0.5, row - 0.5, row + 0.5))
-    return figure
+    return figure.add_shape(plot.rectangle(-0.5, columns - 0.5, row - 0.5, row + 0.5))
 
 
 def row_frame(figure: go.Figure, row: int) -> dict[str, float]:
@@ -74,14 +84,3 @@ def lowered(figure: go.Figure, by: int) -> go.Figure:
     figure.layout.margin.t += by
     figure.layout.annotations[0].yshift += by
     return figure
-
-
-def _title(text: str, **place: object) -> dict[str, object]:
-    return {
-        "text": text,
-        "xref": "paper",
-        "yref": "paper",
-        "showarrow": False,
-        "font": {"size": _LETTERS},
-        **place,
-    }

@@ -183,6 +183,11 @@ def shorten(text: str, limit: int = CUT) -> str:
     return text if len(text) <= limit else text[:limit] + "…"
 
 
+def short(token: str, limit: int = CUT) -> str:
+    """A token of a vocabulary as it stands in a figure: cut and escaped."""
+    return escape(shorten(piece(token), limit))
+
+
 def width(text: str) -> float:
     """Approximate width of a text in the app's font, in multiples of the font size."""
     return sum(map(_letter_width, text))

@@ -6,6 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
+from explorer.figures.base import labels
+
 
 class WindowLike(Protocol):
     """The part of the whole matrix that the arrays hold; positions count from 0, stops are exclusive."""
@@ -59,6 +61,11 @@ def hidden(view: HeadLike) -> np.ndarray:
     """The weight of each row that lies on hidden columns; zeros if the view hides nothing."""
     mass = getattr(view, "hidden", None)
     return np.zeros(len(view.query_tokens), dtype=np.float32) if mass is None else np.asarray(mass)
+
+
+def cell_names(view: HeadLike) -> tuple[list[str], list[str]]:
+    """The names of the rows and of the columns, in words."""
+    return labels.row_names(view.query_tokens, view.predicted_tokens), labels.key_names(view.key_tokens)
 
 
 class TokenLike(Protocol):

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 
 LARGEST_MATRIX = 16_384
 """Most cells of a matrix that are sent one by one; a larger matrix is pooled, and its title says so."""
 _STRIP = 22
-_BESIDE = {"l": 118, "r": 92}
+_LEFT, _RIGHT = 118, 92
 """Room for names and notes beside the cells, so that the dimensions of strips and matrices line up."""
-_AIR = 5
+AIR = 5
 """Px between the name of a line and its cells."""
-_STILL = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "", "automargin": False}
+_SMALL = {"tickfont": {"size": 9}}
 
 
 @dataclass(frozen=True)
@@ -36,33 +37,24 @@ def largest(values: np.ndarray) -> float:
     return max(float(np.abs(values).max(initial=0.0)), 1e-9)
 
 
-def signed(values: np.ndarray, scale: float, **more: object) -> dict[str, Any]:
+def signed(values: np.ndarray, scale: float, **more: Any) -> Spec:
     """A heatmap of signed numbers (rows, columns), transparent at zero."""
-    return {
-        "type": "heatmap",
-        "z": np.ascontiguousarray(values, dtype=np.float32),
-        "zmin": -scale,
-        "zmax": scale,
-        "colorscale": style.diverging(),
-        "showscale": False,
-        **more,
-    }
+    return plot.heat(values, (-scale, scale), style.diverging(), **more)
 
 
-def strips_spec(
-    strips: Sequence[Strip],  # the vectors; a shorter one leaves its row empty at the right
-    # whether all vectors share one colour scale, as when they are added or compared; otherwise each has its
-    # own
-    joint: bool = False,
-    across: str = "dimension",  # what a column stands for
-) -> dict[str, Any]:
-    """Vectors one below the other, dimension by dimension."""
-    common = max(largest(strip.values) for strip in strips)
-    width = max(len(strip.values) for strip in strips)
+def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dimension") -> Spec:
+    """Vectors one below the other, dimension by dimension; a shorter one leaves its row empty at the right.
+
+    Args:
+        strips: the vectors.
+        joint: whether all share one colour scale, as when they are added or compared.
+        across: what a column stands for.
+    """
+    ends = [largest(strip.values) for strip in strips]
     traces = [
         signed(
             strip.values[None],
-            common if joint else largest(strip.values),
+            max(ends) if joint else ends[row],
             x0=1,
             y0=row,
             ygap=5,
@@ -72,28 +64,25 @@ def strips_spec(
         for row, strip in enumerate(strips)
     ]
     names = [labels.escape(labels.shorten(strip.name, 26)) for strip in strips]
-    layout = {
-        "xaxis": {**_STILL, "range": [0.5, width + 0.5], "tickfont": {"size": 9}, "nticks": 8},
-        "yaxis": {
-            **_STILL,
-            "range": [len(strips) - 0.5, -0.5],
-            "tickmode": "array",
-            "tickvals": list(range(len(strips))),
-            "ticktext": [f"<b>{n}</b>" if s.bold else n for n, s in zip(names, strips, strict=True)],
-            "tickfont": {"size": 11},
-            "ticklabelstandoff": _AIR,
-        },
-        "annotations": [_note(row, strip.note) for row, strip in enumerate(strips) if strip.note],
-        "height": _STRIP * len(strips) + 26,
-        "margin": {**_BESIDE, "t": 4, "b": 22},
-        "dragmode": False,
-    }
-    return style.spec(traces, layout)
+    names = [f"<b>{name}</b>" if strip.bold else name for name, strip in zip(names, strips, strict=True)]
+    beside: Spec = {"xref": "paper", "xanchor": "left", "xshift": 6, "yanchor": "middle"}
+    return plot.spec(
+        traces,
+        _columns(max(len(strip.values) for strip in strips)),
+        plot.named_axis(names, down=True, ticklabelstandoff=AIR),
+        _STRIP * len(strips) + 26,
+        (_LEFT, 4, _RIGHT, 22),
+        annotations=[
+            plot.note(labels.escape(strip.note), 1, row, 10, **beside)
+            for row, strip in enumerate(strips)
+            if strip.note
+        ],
+    )
 
 
-def _note(row: int, text: str) -> dict[str, Any]:
-    place = {"xref": "paper", "x": 1, "xanchor": "left", "xshift": 6, "y": row, "yanchor": "middle"}
-    return {"text": labels.escape(text), "showarrow": False, "font": {"size": 10}, **place}
+def _columns(width: int) -> Spec:
+    """An axis of dimensions, from 1."""
+    return plot.STILL | _SMALL | {"range": [0.5, width + 0.5], "nticks": 8}
 
 
 def strips(vectors: Sequence[Strip], joint: bool = False, across: str = "dimension") -> go.Figure:
@@ -107,7 +96,7 @@ def vectors_spec(
     factors: np.ndarray,  # multiplies each number: (d_head,), the same for every row, or (tokens, 1)
     hover: tuple[str, str],  # names of the number and of its factor, such as `k` and `q`
     selected: int | None = None,  # index in `tokens` of the token to frame
-) -> dict[str, Any]:
+) -> Spec:
     """One vector per token; the hover text shows each number times a factor."""
     count, width = values.shape
     numbers = np.broadcast_to(factors, values.shape)
@@ -120,89 +109,48 @@ def vectors_spec(
         hovertemplate=f"%{{y}}, dimension %{{x}}<br>{hover[1]} %{{customdata[0]:.3f}} × "
         f"{hover[0]} %{{z:.3f}} = %{{customdata[1]:.3f}}<extra></extra>",
     )
-    height = int(np.clip(340 / count, 10, 18))
-    layout = {
-        "xaxis": {**_STILL, "range": [0.5, width + 0.5], "tickfont": {"size": 9}, "nticks": 8},
-        "yaxis": {
-            **_STILL,
-            "range": [count - 0.5, -0.5],
-            "tickmode": "array",
-            "tickvals": list(range(count)),
-            "ticktext": labels.ticks(tokens),
-            "tickfont": {"size": 10 if count <= 34 else 8},
-            "ticklabelstandoff": _AIR,
-        },
-        "shapes": [] if selected is None else [frame(0.5, width + 0.5, selected - 0.5, selected + 0.5)],
-        "height": height * count + 28,
-        "margin": {**_BESIDE, "t": 4, "b": 22},
-        "dragmode": False,
-    }
-    return style.spec([trace], layout)
+    framed = [] if selected is None else [plot.rectangle(0.5, width + 0.5, selected - 0.5, selected + 0.5)]
+    size = 10 if count <= 34 else 8
+    down = plot.named_axis(labels.ticks(tokens), size, down=True, ticklabelstandoff=AIR)
+    height = int(np.clip(340 / count, 10, 18)) * count + 28
+    return plot.spec([trace], _columns(width), down, height, (_LEFT, 4, _RIGHT, 22), shapes=framed)
 
 
-def vectors(
-    values: np.ndarray,
-    tokens: Sequence[str],
-    factors: np.ndarray,
-    hover: tuple[str, str],
-    selected: int | None = None,
-) -> go.Figure:
-    """`vectors_spec` as a figure."""
-    return style.figure(vectors_spec(values, tokens, factors, hover, selected))
-
-
-def frame(left: float, right: float, top: float, bottom: float, **more: object) -> dict[str, Any]:
-    """A rectangle around cells."""
-    line = {"color": "rgba(128,128,128,1)", "width": 2}
-    return {"type": "rect", "x0": left, "x1": right, "y0": top, "y1": bottom, "line": line} | more
-
-
-def matrices_spec(
-    # name (may hold Plotly's markup) and numbers (rows, columns) of each matrix
-    matrices: Sequence[tuple[str, np.ndarray]],
-    height: int = 210,  # in px
-) -> dict[str, Any]:
+def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210) -> Spec:
     """Weight matrices side by side, each with its own scale; rows are inputs, columns outputs.
 
     The columns of a single matrix stand under the dimensions of the strips above it.
+
+    Args:
+        matrices: name (may hold Plotly's markup) and numbers (rows, columns) of each.
+        height: in px.
     """
     gap, count = 0.05, len(matrices)
     width = (1 - gap * (count - 1)) / count
-    traces, over = [], []
-    layout: dict[str, Any] = {
-        "height": height,
-        "margin": {"t": 34, "b": 22, **({"l": 34, "r": 4} if count > 1 else _BESIDE)},
-        "dragmode": False,
-    }
+    traces, over, axes = [], [], Spec()
     for place, (name, values) in enumerate(matrices):
         axis, left = str(place + 1) if place else "", place * (width + gap)
         shown, down, along = pooled(values)
-        traces.append(
-            signed(
-                shown,
-                largest(shown),
-                x0=(along + 1) / 2,
-                dx=along,
-                y0=(down + 1) / 2,
-                dy=down,
-                xaxis=f"x{axis}",
-                yaxis=f"y{axis}",
-                hovertemplate=f"row %{{y}}, column %{{x}}: %{{z:.4f}}<extra>{name}</extra>",
-            )
-        )
-        ticks = {**_STILL, "tickfont": {"size": 9}, "nticks": 5}
-        layout[f"xaxis{axis}"] = {**ticks, "domain": [left, left + width], "anchor": f"y{axis}"}
-        layout[f"yaxis{axis}"] = {**ticks, "autorange": "reversed", "anchor": f"x{axis}"}
-        over.append(_over(left, name, values.shape, (down, along)))
-    return style.spec(traces, layout | {"annotations": over})
-
-
-def _over(left: float, name: str, shape: tuple[int, ...], block: tuple[int, int]) -> dict[str, Any]:
-    text = f"<b>{name}</b> {shape[0]} × {shape[1]}"
-    if block != (1, 1):
-        text += f"<br>largest of {block[0]}×{block[1]} cells"
-    place = {"xref": "paper", "yref": "paper", "x": left, "xanchor": "left", "y": 1, "yanchor": "bottom"}
-    return {"text": text, "showarrow": False, "align": "left", "font": {"size": 11}, **place}
+        cells = {"x0": (along + 1) / 2, "dx": along, "y0": (down + 1) / 2, "dy": down}
+        told = f"row %{{y}}, column %{{x}}: %{{z:.4f}}<extra>{name}</extra>"
+        on = {"xaxis": f"x{axis}", "yaxis": f"y{axis}", "hovertemplate": told}
+        traces.append(signed(shown, largest(shown), **cells, **on))
+        ticks = plot.STILL | _SMALL | {"nticks": 5}
+        axes[f"xaxis{axis}"] = {**ticks, "domain": [left, left + width], "anchor": f"y{axis}"}
+        axes[f"yaxis{axis}"] = {**ticks, "autorange": "reversed", "anchor": f"x{axis}"}
+        text = f"<b>{name}</b> {values.shape[0]} × {values.shape[1]}"
+        text += f"<br>largest of {down}×{along} cells" if (down, along) != (1, 1) else ""
+        corner: Spec = {
+            "xref": "paper",
+            "yref": "paper",
+            "xanchor": "left",
+            "yanchor": "bottom",
+            "align": "left",
+        }
+        over.append(plot.note(text, left, 1, **corner))
+    sides = (34, 4) if count > 1 else (_LEFT, _RIGHT)
+    around = (sides[0], 34, sides[1], 22)
+    return plot.spec(traces, axes.pop("xaxis"), axes.pop("yaxis"), height, around, **axes, annotations=over)
 
 
 def pooled(values: np.ndarray, cells: int = LARGEST_MATRIX) -> tuple[np.ndarray, int, int]:
@@ -211,21 +159,16 @@ def pooled(values: np.ndarray, cells: int = LARGEST_MATRIX) -> tuple[np.ndarray,
     Returns:
         The pooled numbers, and how many rows and columns each of them stands for.
     """
+    rows, columns = values.shape
     down = along = 1
-    while -(-values.shape[0] // down) * -(-values.shape[1] // along) > cells:
-        down, along = (
-            (down * 2, along) if values.shape[0] / down >= values.shape[1] / along else (down, along * 2)
-        )
+    while -(-rows // down) * -(-columns // along) > cells:
+        down, along = (down * 2, along) if rows / down >= columns / along else (down, along * 2)
     if (down, along) == (1, 1):
         return values, 1, 1
-    starts = [np.arange(0, length, step) for length, step in zip(values.shape, (down, along), strict=True)]
     high, low = (
-        extreme.reduceat(extreme.reduceat(values, starts[0], axis=0), starts[1], axis=1)
+        extreme.reduceat(
+            extreme.reduceat(values, range(0, rows, down), axis=0), range(0, columns, along), axis=1
+        )
         for extreme in (np.maximum, np.minimum)
     )
     return np.where(high >= -low, high, low), down, along
-
-
-def matrices(each: Sequence[tuple[str, np.ndarray]], height: int = 210) -> go.Figure:
-    """`matrices_spec` as a figure."""
-    return style.figure(matrices_spec(each, height))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,10 @@ import plotly.graph_objects as go
 HUES = {"encoder": "#0072B2", "decoder": "#009E73", "cross": "#D55E00"}
 NEUTRAL = "rgba(128,128,128,.55)"
 CHOSEN = "rgba(128,128,128,.95)"
+FRAME, LINE, GRID = (f"rgba(128,128,128,{alpha})" for alpha in ("1", ".9", ".25"))
+"""Greys of frames, of thin lines and of the lines behind numbers."""
+SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
+"""Colours (Okabe and Ito) and line styles of what is drawn together; none is the hue of an attention kind."""
 HATCH = {"shape": "/", "size": 6, "solidity": 0.25, "fgcolor": "rgba(128,128,128,.6)"}
 NEGATIVE, POSITIVE = "#B8860B", "#9457BE"
 """The ends of the diverging scale, amber and purple: no attention kind's hue, safe for colour blindness."""
@@ -72,6 +76,16 @@ def stops(scale: str = "linear") -> list[tuple[str, float]]:
     ]
 
 
+def shades(hue: str, low: float, high: float = 1) -> list[tuple[float, str]]:
+    """A scale of one hue, from one opacity to another."""
+    return [(0.0, rgba(hue, low)), (1.0, rgba(hue, high))]
+
+
+def sign_hues(values: Iterable[float]) -> list[str]:
+    """The colour of each number by its sign."""
+    return [POSITIVE if value > 0 else NEGATIVE for value in values]
+
+
 def diverging() -> list[tuple[float, str]]:
     """The scale of signed numbers and differences, transparent at zero: draw with `zmin=-m, zmax=m`."""
     return [(0.0, NEGATIVE), (0.5, rgba(NEGATIVE, 0)), (0.5, rgba(POSITIVE, 0)), (1.0, POSITIVE)]
@@ -99,46 +113,8 @@ def label_step(count: int, size: int = SIZE) -> int:
     return math.ceil(0.75 * label_size(count, size) / pitch(count, size))
 
 
-def token_axis(
-    labels: Sequence[str],  # escaped names
-    size: int = SIZE,  # size of the map in px
-    count: int | None = None,  # number of cells on the map's longer side, if the cells are square
-) -> dict[str, Any]:
-    """An axis with tokens at the numeric positions 0, 1, …, so that equal tokens stay separate."""
-    count = len(labels) if count is None else count
-    shown = range(0, len(labels), label_step(count, size))
-    return {
-        "tickmode": "array",
-        "tickvals": list(shown),
-        "ticktext": [labels[i] for i in shown],
-        "tickfont": {"size": label_size(count, size)},
-        "ticklabelstandoff": 3,
-        "range": [-0.5, len(labels) - 0.5],
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-        "automargin": False,
-        "ticks": "",
-    }
-
-
-LEGEND: dict[str, Any] = {
-    "showlegend": True,
-    "legend": {
-        "orientation": "h",
-        "x": 0,
-        "xanchor": "left",
-        "y": 1,
-        "yanchor": "top",
-        "yref": "container",
-        "font": {"size": 11},
-        "itemclick": False,
-        "itemdoubleclick": False,
-        "traceorder": "normal",
-    },
-}
-"""A legend along the upper edge of a figure, as parts of its layout."""
-_CLEAR = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "showlegend": False}
+_NO_PAPER = dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)")
+_CLEAR: dict[str, Any] = {**_NO_PAPER, "showlegend": False, "dragmode": False}
 
 
 def spec(
@@ -169,10 +145,3 @@ def packed(values: np.ndarray) -> dict[str, str]:
     dtype = f"{values.dtype.kind}{values.dtype.itemsize}"
     written = {"dtype": dtype, "bdata": base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()}
     return written if values.ndim == 1 else written | {"shape": ", ".join(map(str, values.shape))}
-
-
-def bare(figure: go.Figure) -> go.Figure:
-    """Removes Plotly's template, so that the page's theme shows through and the figure stays small."""
-    figure.layout.template = go.layout.Template()
-    figure.update_layout(_CLEAR)
-    return figure

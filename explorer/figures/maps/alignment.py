@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.grid import token_grid
-from explorer.figures.maps.heatmap import LEGEND, legend, levels
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.grid import LEGEND, token_grid
+from explorer.figures.base.plot import Spec
+from explorer.figures.maps.heatmap import legend, levels
 
 Pair = tuple[int, int]
 FOUND = "#56B4E9"
@@ -44,96 +44,43 @@ def alignment_map(
 
     A click on a cell gives a point whose `customdata` is (source word, target word), from 0.
     """
-    layout = token_grid(target, source, titles, size)
-    below = layout["margin"]["b"] + LEGEND + _MARKS
-    layout |= {"height": layout["height"] + LEGEND + _MARKS, "margin": layout["margin"] | {"b": below}}
-    layout |= _legend()
+    layout = token_grid(target, source, titles, size, below=LEGEND + _MARKS)
+    layout |= plot.legend(10, y=0, yanchor="bottom")
     side = style.pitch(max(len(source), len(target)), size)
-    cells = {
-        "type": "heatmap",
-        "z": levels(weights, np.ones(weights.shape, bool)),
-        "zmin": 0,
-        "zmax": 255,
-        "colorscale": style.scale("cross"),
-        "showlegend": False,
-        "hoverinfo": "skip",
-    } | legend()
-    dots = _marks("link of attention", found, {"symbol": "circle", "size": 0.42 * side, "color": FOUND})
-    layout["shapes"] = [
-        *(_square(pair, "dot") for pair in sorted(set(possible) - set(sure))),
-        *(_square(pair, "solid") for pair in sorted(sure)),
+    everywhere = np.ones(weights.shape, bool)
+    cells = plot.heat(
+        levels(weights, everywhere), (0, 255), style.scale("cross"), showlegend=False, hoverinfo="skip"
+    )
+    others = sorted(set(possible) - set(sure))
+    layout["shapes"] = [_square(pair, "dot") for pair in others] + [
+        _square(pair, "solid") for pair in sorted(sure)
     ]
-    marks = {"found": found, "sure": sure, "possible": possible}
-    squares = [_square_in_legend(name) for name in _by_hand(sure, possible)]
-    targets = _targets(weights, source, target, marks, side)
-    return style.figure(style.spec([cells, dots, *squares, targets], layout))
-
-
-def _legend() -> dict[str, Any]:
-    place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 0, "yanchor": "bottom", "yref": "container"}
-    look = {"font": {"size": 10}, "itemclick": False, "itemdoubleclick": False}
-    return {"showlegend": True, "legend": place | look}
-
-
-def _by_hand(sure: Collection[Pair], possible: Collection[Pair]) -> list[str]:
-    names = ["sure link made by hand"] if sure else []
-    return [*names, "possible link (dotted)"] if set(possible) - set(sure) else names
-
-
-def _square_in_legend(name: str) -> dict[str, Any]:
-    """A trace without points: squares are shapes, which have no place in a legend."""
-    marker = {"symbol": "square-open", "size": 10, "color": _BY_HAND, "line": {"width": 2}}
-    return {"type": "scatter", "mode": "markers", "name": name, "x": [None], "y": [None], "marker": marker}
-
-
-def _marks(name: str, pairs: Collection[Pair], marker: dict[str, Any]) -> dict[str, Any]:
-    places = sorted(pairs)
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": np.array([i for i, _ in places], dtype=np.float32),
-        "y": np.array([j for _, j in places], dtype=np.float32),
-        "marker": {**marker, "line": {"width": 1, "color": "rgba(0,0,0,.5)"}},
-        "hoverinfo": "skip",
-        "selected": {"marker": {"opacity": 1}},
-        "unselected": {"marker": {"opacity": 1}},
-    }
-
-
-def _square(pair: Pair, dash: str) -> dict[str, Any]:
-    i, j = pair
-    box = {"x0": i - 0.42, "x1": i + 0.42, "y0": j - 0.42, "y1": j + 0.42}
-    return {"type": "rect", **box, "line": {"color": _BY_HAND, "width": 2.5, "dash": dash}}
-
-
-def _targets(
-    weights: np.ndarray,
-    source: Sequence[str],
-    target: Sequence[str],
-    marks: dict[str, Collection[Pair]],
-    side: float,
-) -> dict[str, Any]:
-    """Invisible squares over the cells, because Streamlit reports no clicks on a heatmap."""
+    x, y = (np.array([pair[at] for pair in sorted(found)], np.float32) for at in (0, 1))
+    line = {"width": 1, "color": "rgba(0,0,0,.5)"}
+    dot = {"symbol": "circle", "size": 0.42 * side, "color": FOUND, "line": line}
+    traces = [cells | legend(), plot.points(x, y, name="link of attention", marker=dot, **plot.SEEN)]
+    # squares are shapes, which have no place in a legend: traces without points stand there for them
+    square = {"symbol": "square-open", "size": 10, "color": _BY_HAND, "line": {"width": 2}}
+    for pairs, name in ((sure, "sure link made by hand"), (others, "possible link (dotted)")):
+        traces += [plot.nothing(mode="markers", name=name, marker=square)] if pairs else []
     pairs = [(i, j) for j in range(len(target)) for i in range(len(source))]
-    unseen = {"marker": {"opacity": 0}}
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "showlegend": False,
-        "x": np.array([i for i, _ in pairs], dtype=np.uint8),
-        "y": np.array([j for _, j in pairs], dtype=np.uint8),
-        "customdata": [(i, j, round(float(weights[j, i]), 3)) for i, j in pairs],
-        **_hover(source, target, marks, pairs),
-        "marker": {"symbol": "square", "size": 0.95 * side, "opacity": 0, "maxdisplayed": 0},
-        "selected": unseen,
-        "unselected": unseen,
-    }
+    across, down = (np.array([pair[at] for pair in pairs], np.uint8) for at in (0, 1))
+    data = [(i, j, round(float(weights[j, i]), 3)) for i, j in pairs]
+    marks = {"found": found, "sure": sure, "possible": possible}
+    told = {"hovertext": None} | _hover(source, target, marks, pairs)
+    traces.append(plot.targets(across, down, data, (), 0.95 * side) | told)
+    return style.figure(style.spec(traces, layout))
+
+
+def _square(pair: Pair, dash: str) -> Spec:
+    i, j = pair
+    line = {"color": _BY_HAND, "width": 2.5, "dash": dash}
+    return plot.rectangle(i - 0.42, i + 0.42, j - 0.42, j + 0.42) | {"line": line}
 
 
 def _hover(
     source: Sequence[str], target: Sequence[str], marks: dict[str, Collection[Pair]], pairs: Sequence[Pair]
-) -> dict[str, Any]:
+) -> Spec:
     """Hover texts with words, links and weight; in a very large map, without the links."""
     weight = "<br>weight %{customdata[2]:.2f}<extra></extra>"
     if max(len(source), len(target)) > NAMED:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.cells import colour_bar
-from explorer.figures.base.grid import token_grid
-from explorer.figures.maps.heatmap import LARGEST, LEGEND, hatching
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.grid import LEGEND, row_ends, token_grid
+from explorer.figures.maps.heatmap import LARGEST, cell_texts, hatching
 
 Pair = tuple[int | None, int | None]
 _ENDS = 40
@@ -59,54 +57,18 @@ def difference_map(
     """
     if max(compared.shape) > LARGEST:
         raise ValueError(f"A map shows at most {LARGEST} x {LARGEST} cells: ask for a window.")
-    values = np.where(compared, first - second, 0).astype(np.float32)
-    cells = {
-        "type": "heatmap",
-        "z": values,
-        "zmin": -end,
-        "zmax": end,
-        "colorscale": style.diverging(),
-        "colorbar": _scale(end),
-        "customdata": np.stack([first, second], axis=-1).astype(np.float32),
-        "text": _hover(rows, columns, compared),
-        "hovertemplate": "%{text}<br>A %{customdata[0]:.3f} · B %{customdata[1]:.3f} · A − B %{z:.3f}"
-        "<extra></extra>",
-    }
-    layout = token_grid(rows, columns, titles, size, room)
-    layout |= _row_ends(layout, distances)
-    below = {"b": layout["margin"]["b"] + LEGEND}
-    layout |= {"height": layout["height"] + LEGEND, "margin": layout["margin"] | below}
-    hatched = hatching(compared)
-    unseen = {"type": "scatter", "x": [0], "y": [None], "yaxis": "y2", "hoverinfo": "skip"}
-    return style.figure(style.spec([cells, *([] if hatched is None else [hatched]), unseen], layout))
-
-
-def _hover(rows: Sequence[str], columns: Sequence[str], compared: np.ndarray) -> list[list[str]]:
-    return [
-        [
-            labels.escape(f"{row}, key {column}{'' if compared[i, j] else ' (not compared)'}")
-            for j, column in enumerate(columns)
-        ]
-        for i, row in enumerate(rows)
-    ]
-
-
-def _scale(end: float) -> dict[str, Any]:
     ticks = {-end: f"−{end:.1f}", 0.0: "0", end: f"{end:.1f}"}
-    return colour_bar(ticks, 0.7, 9, "weight, A − B") | {"ypad": 4}
-
-
-def _row_ends(layout: dict[str, Any], distances: np.ndarray) -> dict[str, Any]:
-    """A second axis on the right with the distance of every row."""
-    down = layout["yaxis"]
-    ends = ["" if np.isnan(distances[i]) else f"{distances[i]:.2f}" for i in down["tickvals"]]
-    axis = {key: value for key, value in down.items() if key != "ticktext"}
-    axis |= {"overlaying": "y", "side": "right", "ticktext": ends}
-    heading: dict[str, Any] = {"text": "TV", "showarrow": False, "font": {"size": 9}, "xshift": 4}
-    heading |= {"xref": "x domain", "yref": "paper", "x": 1, "y": 1, "xanchor": "left", "yanchor": "bottom"}
-    return {
-        "yaxis2": axis,
-        "width": layout["width"] + _ENDS - layout["margin"]["r"],
-        "margin": layout["margin"] | {"r": _ENDS},
-        "annotations": [*layout["annotations"], heading],
+    told = "%{text}<br>A %{customdata[0]:.3f} · B %{customdata[1]:.3f} · A − B %{z:.3f}<extra></extra>"
+    cells = plot.heat(
+        np.where(compared, first - second, 0), (-end, end), style.diverging(), hovertemplate=told
+    ) | {
+        "showscale": True,
+        "colorbar": plot.colour_bar(ticks, 0.7, 9, "weight, A − B", air=4),
+        "customdata": np.stack([first, second], axis=-1).astype(np.float32),
+        "text": cell_texts(rows, [f"key {column}" for column in columns], compared, " (not compared)"),
     }
+    layout = token_grid(rows, columns, titles, size, room, LEGEND)
+    layout["width"] += _ENDS - layout["margin"]["r"]
+    texts = ["" if np.isnan(each) else f"{each:.2f}" for each in distances]
+    unseen = row_ends(layout, texts, "TV", _ENDS)
+    return style.figure(style.spec([cells, *hatching(compared), unseen], layout))

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels
+from explorer.figures.base import labels, plot
 from explorer.figures.base.shape import HeadLike
 from explorer.figures.maps.heatmap import heatmap
 
@@ -54,21 +54,11 @@ def printed(
         margin={"b": bottom + extra},
         meta={"caption": [plain(line) for line in lines]},
     )
-    copy.add_annotation(
-        text="<br>".join(labels.escape(row) for row in rows),
-        showarrow=False,
-        align="left",
-        font={"size": 10, "color": INK},
-        xref="paper",
-        yref="paper",
-        x=0,
-        y=0,
-        xanchor="left",
-        yanchor="top",
-        xshift=_EDGE - left,
-        yshift=-bottom - _EDGE,
-        name="caption",
-    )
+    text = "<br>".join(labels.escape(row) for row in rows)
+    corner: plot.Spec = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top"}
+    shift = {"xshift": _EDGE - left, "yshift": -bottom - _EDGE}
+    below = plot.note(text, 0, 0, align="left", name="caption", **corner, **shift)
+    copy.add_annotation(below | {"font": {"size": 10, "color": INK}})
     return copy
 
 
@@ -105,10 +95,11 @@ def marked(
         return figure
     if later and at + 1 < len(view.weights):
         _fade(figure, at)
-    _ring(figure, (-0.5, view.weights.shape[1] - 0.5), at)
+    rings = [(-0.5, view.weights.shape[1] - 0.5)]
     key = _place(getattr(view, "columns", None), view.window.key_start, len(view.key_tokens), column)
-    if key is not None:
-        _ring(figure, (key - 0.5, key + 0.5), at)
+    rings += [] if key is None else [(key - 0.5, key + 0.5)]
+    for ends in rings:
+        figure.add_shape(plot.rectangle(*ends, at - 0.5, at + 0.5, INK))
     return figure
 
 
@@ -118,8 +109,7 @@ def _place(groups: Sequence[GroupLike] | None, start: int, length: int, position
         return None
     if groups is None:
         return position - start if start <= position < start + length else None
-    found = (i for i, group in enumerate(groups) if group.start <= position < group.stop)
-    return next(found, None)
+    return next((i for i, group in enumerate(groups) if group.start <= position < group.stop), None)
 
 
 def _fade(figure: go.Figure, row: int) -> None:
@@ -132,8 +122,3 @@ def _fade(figure: go.Figure, row: int) -> None:
     rest.update(y0=row + 1, dy=1, opacity=0.25, showscale=False)
     figure.add_trace(rest)
     figure.data = (figure.data[0], figure.data[-1], *figure.data[1:-1])
-
-
-def _ring(figure: go.Figure, x: tuple[float, float], row: int) -> None:
-    line = {"color": INK, "width": 2}
-    figure.add_shape(type="rect", x0=x[0], x1=x[1], y0=row - 0.5, y1=row + 0.5, line=line)

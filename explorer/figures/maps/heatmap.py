@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.grid import token_grid
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.grid import LEGEND, row_ends, token_grid
+from explorer.figures.base.plot import Spec
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import HeadLike, hidden, named, row_sums
+from explorer.figures.base.shape import HeadLike, cell_names, hidden, named, row_sums
 
 LARGEST = 64
-LEGEND = 34
 _SUMS = 76
 MASKED = " (masked)"
 LATER = " (masked: this row has not read it yet)"
 """What a hover text adds to a masked cell; of masked decoder self-attention, to one right of the diagonal."""
-"""The end of the hover text of a masked cell."""
 _SCORE = " · score before the mask %{customdata[1]:.2f}"
 _LENGTH = " · length %{customdata[1]:.3f}"
 
@@ -45,19 +44,15 @@ def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
     return pooled, rows, columns
 
 
-def hatching(
-    mask: np.ndarray,  # true where the query may attend (queries, keys)
-) -> dict[str, Any] | None:
-    """Draws all masked cells as one hatched polygon; returns None if nothing is masked."""
+def hatching(mask: np.ndarray) -> list[Spec]:
+    """All masked cells as one hatched polygon, for a mask (queries, keys); no trace if nothing is masked."""
     x: list[float | None] = []
     y: list[float | None] = []
     for top, bottom, left, right in masked_blocks(mask):
         x += [left - 0.5, right - 0.5, right - 0.5, left - 0.5, left - 0.5, None]
         y += [top - 0.5, top - 0.5, bottom - 0.5, bottom - 0.5, top - 0.5, None]
-    if not x:
-        return None
     look = {"fill": "toself", "fillcolor": "rgba(0,0,0,0)", "fillpattern": style.HATCH, "line": {"width": 0}}
-    return {"type": "scatter", "mode": "lines", "x": x[:-1], "y": y[:-1], "hoverinfo": "skip", **look}
+    return [plot.points(x[:-1], y[:-1], "lines", **look)] if x else []
 
 
 def masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
@@ -94,45 +89,31 @@ def heatmap(view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums:
         ValueError: the window holds more than 64 x 64 cells, or labels and arrays differ in number.
     """
     spec = heatmap_spec(view, size, scale, sums)
-    spec["data"][0] |= legend(scale, quantity(view).share)
-    layout = spec["layout"]
-    layout |= {
-        "height": size + LEGEND,
-        "margin": layout["margin"] | {"b": layout["margin"]["b"] + LEGEND},
-    }
-    spec["data"][0]["text"] = _hover_text(**layout["meta"], mask=view.mask)
+    cells, layout = spec["data"][0], spec["layout"]
+    cells |= legend(scale, quantity(view).share) | {"text": cell_texts(**layout["meta"], mask=view.mask)}
+    layout["height"] += LEGEND
+    layout["margin"]["b"] += LEGEND
     return style.figure(spec)
 
 
 def heatmap_spec(
     view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums: bool = False, most: int = LARGEST
-) -> dict[str, Any]:
+) -> Spec:
     """The same figure as plain values, without a legend, because the linked view prints its own.
 
     The linked view makes the hover texts from the names in `layout.meta` and `MASKED`. `most`: rows, and
     columns, of the largest map that is drawn.
     """
     check(view, most)
-    rows = labels.row_names(view.query_tokens, view.predicted_tokens)
-    columns = labels.key_names(view.key_tokens)
     numbers, hover = cell_numbers(view)
-    cells = {
-        "type": "heatmap",
-        "z": levels(view.weights, view.mask, scale),
-        "zmin": 0,
-        "zmax": 255,
-        "colorscale": style.scale(view.kind),
-        "showscale": False,
-        "customdata": numbers,
-        "hovertemplate": f"%{{text}}<br>{hover}<extra></extra>",
-    }
-    hatched = hatching(view.mask)
+    cells = plot.heat(levels(view.weights, view.mask, scale), (0, 255), style.scale(view.kind))
+    traces = [cells | {"customdata": numbers, "hovertemplate": f"%{{text}}<br>{hover}<extra></extra>"}]
+    traces += hatching(view.mask)
     layout = token_grid(row_tokens(view), view.key_tokens, axis_titles(view), size)
-    layout |= {"meta": {"rows": rows, "columns": columns}}
-    traces = [cells] if hatched is None else [cells, hatched]
+    layout["meta"] = dict(zip(("rows", "columns"), cell_names(view), strict=True))
     if sums and quantity(view).sums:
-        layout |= _row_ends(view, layout)
-        traces.append({"type": "scatter", "x": [0], "y": [None], "yaxis": "y2", "hoverinfo": "skip"})
+        heading, right = ("Σ + hidden", _SUMS) if hidden(view).any() else ("Σ", 36)
+        traces.append(row_ends(layout, row_sums(view), heading, right))
     return style.spec(traces, layout)
 
 
@@ -149,50 +130,19 @@ def cell_numbers(view: HeadLike) -> tuple[np.ndarray, str]:
     return np.stack(numbers, axis=-1).astype(np.float32), told
 
 
-def legend(scale: str = "linear", share: str = "weight") -> dict[str, Any]:
+def legend(scale: str = "linear", share: str = "weight") -> Spec:
     """A colour bar with numbers under a map of weights; it takes `LEGEND` px of height."""
-    stops = style.stops(scale)
-    bar = {
-        "orientation": "h",
-        "x": 0,
-        "xanchor": "left",
-        "y": 0,
-        "yanchor": "top",
-        "ypad": 4,
-        "xpad": 0,
-        "len": 0.5,
-        "thickness": 8,
-        "outlinewidth": 0,
-        "tickvals": [1 + 254 * share for _, share in stops],
-        "ticktext": [text for text, _ in stops],
-        "tickfont": {"size": 9},
-        "title": {
-            "text": f"{share}, {style.SCALE_NAMES[scale]}",
-            "side": "top",
-            "font": {"size": 9},
-        },
-    }
+    ticks = {1 + 254 * end: text for text, end in style.stops(scale)}
+    bar = plot.colour_bar(ticks, 0.5, 9, f"{share}, {style.SCALE_NAMES[scale]}", air=4)
     return {"showscale": True, "colorbar": bar}
 
 
-def _row_ends(view: HeadLike, layout: dict[str, Any]) -> dict[str, Any]:
-    """A second axis on the right with the sum of every row."""
-    rows = layout["yaxis"]
-    ends = row_sums(view)
-    axis = {key: value for key, value in rows.items() if key != "ticktext"}
-    axis |= {"overlaying": "y", "side": "right", "ticktext": [ends[i] for i in rows["tickvals"]]}
-    heading: dict[str, Any] = {"text": "Σ + hidden" if hidden(view).any() else "Σ", "showarrow": False}
-    heading |= {"xref": "x domain", "yref": "paper", "x": 1, "y": 1, "xanchor": "left", "yanchor": "bottom"}
-    return {
-        "yaxis2": axis,
-        "margin": layout["margin"] | {"r": _SUMS if hidden(view).any() else 36},
-        "annotations": [*layout["annotations"], {**heading, "xshift": 4, "font": {"size": 9}}],
-    }
-
-
-def _hover_text(rows: list[str], columns: list[str], mask: np.ndarray) -> list[list[str]]:
+def cell_texts(
+    rows: Sequence[str], columns: Sequence[str], mask: np.ndarray, other: str = MASKED
+) -> list[list[str]]:
+    """The names of every cell, escaped; `other` ends those of cells outside the mask."""
     return [
-        [labels.escape(f"{row}, {column}{'' if mask[i, j] else MASKED}") for j, column in enumerate(columns)]
+        [labels.escape(f"{row}, {column}{'' if mask[i, j] else other}") for j, column in enumerate(columns)]
         for i, row in enumerate(rows)
     ]
 

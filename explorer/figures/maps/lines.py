@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import HeadLike
+from explorer.figures.base.shape import HeadLike, cell_names
 from explorer.figures.maps.heatmap import row_tokens
 
 MASS = 0.7
 WIDEST = 7.0
 WIDTHS = 8
-SEVERAL = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
-"""Colours (Okabe and Ito) and line styles of heads drawn together; none is the hue of an attention kind."""
+SEVERAL = style.SERIES
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,20 @@ def lines(
         traces += _traces([link for link in found if query in (None, link.query)], view, hue, dash, 1.0)
         if query is not None:
             traces += _traces([link for link in found if link.query != query], view, hue, dash, 0.12)
-    figure = style.bare(go.Figure(traces))
-    figure.add_scatter(x=[0], y=[None], yaxis="y2", hoverinfo="skip", showlegend=False)
-    figure.update_layout(**_frame(views[0], height), showlegend=len(views) > 1)
-    return figure
+    traces.append(plot.nothing(yaxis="y2", x=[0], hoverinfo="skip", showlegend=False))
+    view = views[0]
+    span = {"range": [max(len(view.query_tokens), len(view.key_tokens)) - 0.5, -0.5]}
+    left, right = (plot.token_axis(each, height) for each in (row_tokens(view), view.key_tokens))
+    return plot.figure(
+        traces,
+        {"range": [0, 1], "visible": False, "fixedrange": True},
+        left | span,
+        height,
+        (96, 24, 96, 6),
+        yaxis2=right | span | {"overlaying": "y", "side": "right"},
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
+        showlegend=len(views) > 1,
+    )
 
 
 def _check(views: Sequence[HeadLike]) -> None:
@@ -101,59 +111,28 @@ def looks(views: Sequence[HeadLike]) -> Sequence[tuple[str, str]]:
     return SEVERAL if len(views) > 1 else ((style.HUES[views[0].kind], "solid"),)
 
 
-def _traces(
-    found: Sequence[WeightLine], view: HeadLike, hue: str, dash: str, opacity: float
-) -> list[go.Scatter]:
+def _traces(found: Sequence[WeightLine], view: HeadLike, hue: str, dash: str, opacity: float) -> list[Spec]:
     """One trace per thickness, and one of invisible points at the middles of the lines for the hover text."""
     if not found:
         return []
-    level = [max(1, round(link.weight * WIDTHS)) for link in found]
-    name = labels.head_name(view.layer, view.head)
-    traces = []
-    for width in sorted(set(level)):
-        group = [link for link, its in zip(found, level, strict=True) if its == width]
-        traces.append(
-            go.Scatter(
-                x=np.tile(np.array([0, 1, np.nan], dtype=np.float32), len(group)),
-                y=np.array([[link.query, link.key, np.nan] for link in group], dtype=np.float32).ravel(),
-                mode="lines",
-                line={"color": hue, "width": WIDEST * width / WIDTHS, "dash": dash},
-                opacity=opacity,
-                hoverinfo="skip",
-                name=name,
-                legendgroup=name,
-                showlegend=width == max(level) and opacity == 1.0,
-            )
-        )
-    return [*traces, _hover_points(found, view, name)]
-
-
-def _hover_points(found: Sequence[WeightLine], view: HeadLike, name: str) -> go.Scatter:
-    rows = labels.row_names(view.query_tokens, view.predicted_tokens)
-    keys = labels.key_names(view.key_tokens)
-    return go.Scatter(
-        x=np.full(len(found), 0.5, dtype=np.float32),
-        y=np.array([(link.query + link.key) / 2 for link in found], dtype=np.float32),
-        mode="markers",
+    levels = [max(1, round(link.weight * WIDTHS)) for link in found]
+    name, traces = labels.head_name(view.layer, view.head), []
+    for level in sorted(set(levels)):
+        group = [link for link, its in zip(found, levels, strict=True) if its == level]
+        x = np.tile(np.array([0, 1, np.nan], np.float32), len(group))
+        y = np.array([[link.query, link.key, np.nan] for link in group], np.float32).ravel()
+        line = {"color": hue, "width": WIDEST * level / WIDTHS, "dash": dash}
+        shown = level == max(levels) and opacity == 1.0
+        more = {"opacity": opacity, "name": name, "legendgroup": name, "showlegend": shown}
+        traces.append(plot.points(x, y, "lines", line=line, **more))
+    rows, keys = cell_names(view)
+    unseen = plot.points(
+        np.full(len(found), 0.5, np.float32),
+        np.array([(link.query + link.key) / 2 for link in found], np.float32),
         marker={"opacity": 0, "size": 10},
         text=[labels.escape(f"{rows[link.query]}, {keys[link.key]}") for link in found],
-        customdata=np.array([link.weight for link in found], dtype=np.float32),
+        customdata=np.array([link.weight for link in found], np.float32),
         hovertemplate=f"{name} · %{{text}}<br>{quantity(view).share} %{{customdata:.3f}}<extra></extra>",
         showlegend=False,
     )
-
-
-def _frame(view: HeadLike, height: int) -> dict[str, object]:
-    longest = max(len(view.query_tokens), len(view.key_tokens))
-    axis = style.token_axis(labels.ticks(row_tokens(view)), height)
-    other = style.token_axis(labels.ticks(view.key_tokens), height)
-    span = {"range": [longest - 0.5, -0.5]}
-    return {
-        "xaxis": {"range": [0, 1], "visible": False, "fixedrange": True},
-        "yaxis": {**axis, **span},
-        "yaxis2": {**other, **span, "overlaying": "y", "side": "right"},
-        "height": height,
-        "margin": {"l": 96, "r": 96, "t": 24, "b": 6},
-        "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-        "dragmode": False,
-    }
+    return [*traces, unseen]

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.cells import axis
+from explorer.figures.base import labels, plot, style
 
 _ROW, _LEFT, _TOP = 34, 150, 74
 _NUMBERS = 16
 """Up to this many columns, each cell says its number."""
-
-
 _FADED = 1.5
 """End of the scale, in shares: below full colour, so that numbers can be read in every cell."""
 _LEAST = {True: 0.1, False: 1e-6}
@@ -33,41 +30,27 @@ class MeasureRow:
 
 def measures_map(rows: Sequence[MeasureRow], columns: Sequence[str], ink: str = "#1d232c") -> go.Figure:
     """Measures as rows; the colour is a share of the row's largest number, or of all rows' in nats."""
-    shared = [row for row in rows if row.signed]
-    ends = [_end(shared if row.signed else [row]) for row in rows]
+    most = [float(np.nanmax(np.abs(row.values), initial=0.0)) for row in rows]
+    shared = max((each for each, row in zip(most, rows, strict=True) if row.signed), default=0.0)
+    ends = [
+        max(shared if row.signed else each, _LEAST[row.signed]) for each, row in zip(most, rows, strict=True)
+    ]
     texts = [[_said(value, row.signed) for value in row.values.tolist()] for row in rows]
     notes = [
         [labels.escape(f"{row.name} · {column}: {text}") for column, text in zip(columns, said, strict=True)]
         for row, said in zip(rows, texts, strict=True)
     ]
-    cells = {
-        "type": "heatmap",
-        "z": np.array([row.values / end for row, end in zip(rows, ends, strict=True)], dtype=np.float32),
-        "zmin": -_FADED,
-        "zmax": _FADED,
-        "xgap": 1,
-        "ygap": 1,
-        "colorscale": style.diverging(),
-        "showscale": False,
-        "hovertext": notes,
-        "hoverinfo": "text",
-    }
+    shares = np.array([row.values / end for row, end in zip(rows, ends, strict=True)])
+    told = {"hovertext": notes, "hoverinfo": "text"}
+    cells = plot.heat(shares, (-_FADED, _FADED), style.diverging(), xgap=1, ygap=1, **told)
     if len(columns) <= _NUMBERS:
         cells |= {"text": texts, "texttemplate": "%{text}", "textfont": {"size": 10, "color": ink}}
-    every = max(1, len(columns) // 48)
-    layout = {
-        "xaxis": axis([labels.escape(each) for each in columns], "top", 11, every) | {"tickangle": -90},
-        "yaxis": axis([labels.escape(row.name) for row in rows], "left", 11),
-        "height": _TOP + _ROW * len(rows) + 8,
-        "margin": {"l": _LEFT, "t": _TOP, "r": 6, "b": 8},
-        "dragmode": False,
-    }
-    return style.figure(style.spec([cells], layout))
-
-
-def _end(rows: Sequence[MeasureRow]) -> float:
-    largest = max(float(np.nanmax(np.abs(row.values), initial=0.0)) for row in rows)
-    return max(largest, _LEAST[rows[0].signed])
+    across, down = (
+        [labels.escape(each) for each in texts] for texts in (columns, [row.name for row in rows])
+    )
+    x = plot.named_axis(across, 11, max(1, len(columns) // 48), side="top", tickangle=-90)
+    y = plot.named_axis(down, down=True, side="left")
+    return plot.figure([cells], x, y, _TOP + _ROW * len(rows) + 8, (_LEFT, _TOP, 6, 8))
 
 
 def _said(value: float, signed: bool) -> str:
@@ -84,69 +67,52 @@ def share_bars(
     hues: tuple[str, str],  # of source and prefix
 ) -> go.Figure:
     """The source's share of every step under the prefix's, and another measure as marks."""
-    places, name = list(range(len(steps))), compared[0]
-    bars = [
-        {
-            "type": "bar",
-            "name": what,
-            "x": places,
-            "y": values.astype(np.float32),
-            "marker": {"color": hue},
-            "hovertext": [
-                labels.escape(f"{step}: {what} {value:.2f}")
-                for step, value in zip(steps, values.tolist(), strict=True)
-            ],
-            "hoverinfo": "text",
-        }
-        for what, values, hue in (("source", source, hues[0]), ("prefix", 1 - source, hues[1]))
-    ]
-    marks = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": places,
-        "y": compared[1].astype(np.float32),
-        "marker": {"symbol": "diamond", "size": 9, "color": "#fff", "line": {"width": 1.5, "color": "#333"}},
-        "hovertext": [f"{name}: source {value:.2f}" for value in compared[1].tolist()],
-        "hoverinfo": "text",
-    }
-    layout = {
-        "barmode": "stack",
-        "bargap": 0.25,
-        "xaxis": axis([labels.escape(each) for each in steps], "bottom", 11) | {"tickangle": -90},
-        "yaxis": {"range": [0, 1], "tickvals": [0, 0.5, 1], "title": {"text": "share"}, "fixedrange": True},
-        "height": 300,
-        "margin": {"l": 52, "t": 30, "r": 8, "b": 86},
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "showlegend": True,
-        "dragmode": False,
-    }
-    return style.figure(style.spec([*bars, marks], layout))
+    name, data = compared[0], []
+    for what, values, hue in (("source", source, hues[0]), ("prefix", 1 - source, hues[1])):
+        said = [f"{step}: {what} {value:.2f}" for step, value in zip(steps, values.tolist(), strict=True)]
+        notes = {"hovertext": list(map(labels.escape, said)), "hoverinfo": "text"}
+        data.append(plot.bars(values.astype(np.float32), hue, across=False, name=what, **notes))
+    data.append(
+        plot.points(
+            list(range(len(steps))),
+            compared[1].astype(np.float32),
+            name=name,
+            marker={"symbol": "diamond", "size": 9, "color": "#fff", "line": {"width": 1.5, "color": "#333"}},
+            hovertext=[f"{name}: source {value:.2f}" for value in compared[1].tolist()],
+            hoverinfo="text",
+        )
+    )
+    return plot.figure(
+        data,
+        plot.named_axis([labels.escape(each) for each in steps], side="bottom", tickangle=-90),
+        {"range": [0, 1], "tickvals": [0, 0.5, 1], "title": {"text": "share"}, "fixedrange": True},
+        300,
+        (52, 30, 8, 86),
+        barmode="stack",
+        bargap=0.25,
+        **plot.legend(12, top=False),
+    )
 
 
 def part_bars(names: Sequence[str], values: np.ndarray) -> go.Figure:
     """Parts of a sum as bars, from the top, with their numbers."""
     values = values.astype(np.float32)
     texts = [labels.number(value, "+.2f") for value in values.tolist()]
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "x": values,
-        "y": list(range(len(names))),
-        "text": texts,
-        "textposition": "outside",
-        "cliponaxis": False,
-        "textfont": {"size": 10},
-        "marker": {"color": [style.POSITIVE if value > 0 else style.NEGATIVE for value in values.tolist()]},
-        "hovertext": [labels.escape(f"{name}: {each} nats") for name, each in zip(names, texts, strict=True)],
-        "hoverinfo": "text",
-    }
+    notes = [labels.escape(f"{name}: {each} nats") for name, each in zip(names, texts, strict=True)]
     room = 1.25 * max(float(np.abs(values).max(initial=0.0)), 1e-3)
-    layout = {
-        "xaxis": {"title": {"text": "nats"}, "range": [-room, room], "zeroline": True},
-        "yaxis": axis([labels.escape(name) for name in names], "left", 11),
-        "height": 24 * len(names) + 56,
-        "margin": {"l": 20 + 7 * max(map(len, names), default=20), "t": 8, "r": 8, "b": 44},
-        "dragmode": False,
-    }
-    return style.figure(style.spec([bars], layout))
+    return plot.figure(
+        [
+            plot.bars(
+                values,
+                style.sign_hues(values),
+                text=texts,
+                textfont={"size": 10},
+                hovertext=notes,
+                hoverinfo="text",
+            )
+        ],
+        {"title": {"text": "nats"}, "range": [-room, room], "zeroline": True},
+        plot.named_axis([labels.escape(name) for name in names], down=True, side="left"),
+        24 * len(names) + 56,
+        (20 + 7 * max(map(len, names), default=20), 8, 8, 44),
+    )

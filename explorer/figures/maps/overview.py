@@ -1,17 +1,16 @@
-"""All heads of one kind as one tiled map: rows are layers, columns are heads."""
+"""Overviews: all heads of one kind as one tiled map, and a long matrix, pooled and labelled as pooled."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from plotly.colors import sample_colorscale
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.cells import hover, targets
-from explorer.figures.maps.heatmap import levels, pool
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
+from explorer.figures.maps.heatmap import LARGEST, levels, pool
 
 LARGEST_TILE = 32
 GAP = 0.12
@@ -73,16 +72,6 @@ class Measure:
         ]
 
 
-def _canvas(tiles: Sequence[Sequence[Tile]], gap: int) -> np.ndarray:
-    height, width = tiles[0][0].values.shape
-    canvas = np.zeros((len(tiles) * (height + gap) - gap, len(tiles[0]) * (width + gap) - gap), np.uint8)
-    for layer, row in enumerate(tiles):
-        for head, tile in enumerate(row):
-            top, left = layer * (height + gap), head * (width + gap)
-            canvas[top : top + height, left : left + width] = tile.values
-    return canvas
-
-
 def overview_spec(
     tiles: Sequence[Sequence[Tile]],
     kind: str,
@@ -91,7 +80,7 @@ def overview_spec(
     order: Sequence[Sequence[int]] | None = None,
     measure: Measure | None = None,
     width: int = 560,
-) -> dict[str, Any]:
+) -> Spec:
     """Draws every head of a kind in one heatmap and frames the selected head.
 
     A click on a tile gives a point whose `customdata` is (layer, head), from 0.
@@ -109,113 +98,87 @@ def overview_spec(
     plain = order is None and measure is None
     gap = max(1, round((GAP if plain else 3 * GAP) * max(rows, columns)))
     numbers = order or [range(len(layer)) for layer in tiles]
-    placed = [[layer[head] for head in line] for layer, line in zip(tiles, numbers, strict=True)]
     xs = [head * (columns + gap) + (columns - 1) / 2 for head in range(len(tiles[0]))]
     ys = [layer * (rows + gap) + (rows - 1) / 2 for layer in range(len(tiles))]
-    cells = {"type": "heatmap", "z": _canvas(placed, gap), "zmin": 0, "zmax": 255, "showscale": False}
-    cells |= {"colorscale": style.scale(kind), "hoverinfo": "skip"}
-    names = [f"H{labels.count(i)}" if order is None else "" for i in range(len(xs))]
-    across = _axis(names, xs, columns + gap, gap)
-    down = _axis([f"L{labels.count(i)}" for i in range(len(ys))], ys, rows + gap, gap)
-    layer, head = selected
-    frames = [_frame(x, y, rows, columns, "rgba(128,128,128,.45)", 1) for y in ys for x in xs]
-    frames += [] if measure is None else _strips(xs, ys, numbers, measure, rows, columns, gap)
+    places = {(i, j): (xs[at], ys[i]) for i, line in enumerate(numbers) for at, j in enumerate(line)}
+    canvas = np.zeros((len(ys) * (rows + gap) - gap, len(xs) * (columns + gap) - gap), np.uint8)
+    frames = [_frame(*at, rows, columns, "rgba(128,128,128,.45)", 1) for at in places.values()]
+    texts, look = [], {"yanchor": "bottom", "yshift": -2}
+    for (i, j), (x, y) in places.items():
+        top, left = round(y - (rows - 1) / 2), round(x - (columns - 1) / 2)
+        canvas[top : top + rows, left : left + columns] = tiles[i][j].values
+        parts = [f"H{labels.count(j)}"] if order else []  # the columns no longer name it
+        if measure is not None:
+            strip = _frame(x, y + rows / 2 + 0.14 * gap, 0.28 * gap, columns, "rgba(0,0,0,0)", 0)
+            frames.append(strip | {"fillcolor": measure.color(i, j)})
+            parts.append(measure.texts[i][j])
+        texts.append(plot.note(labels.escape(" · ".join(parts)), x, y - rows / 2, 9, **look))
     lift = 0.0 if plain else 0.3 * gap
-    x, y = xs[list(numbers[layer]).index(head)], ys[layer] - lift
-    frames.append(_frame(x, y, rows + gap + 2 * lift, columns + gap, style.HUES[kind], 2.5))
+    x, y = places[selected]
+    frames.append(_frame(x, y - lift, rows + gap + 2 * lift, columns + gap, style.HUES[kind], 2.5))
+    names = [f"H{labels.count(i)}" if order is None else "" for i in range(len(xs))]
+    down = _axis([f"L{labels.count(i)}" for i in range(len(ys))], ys, rows + gap, gap)
     side = (width - 40) / len(xs)
-    layout = {
-        "xaxis": across | {"side": "top"},
-        "yaxis": down | {"range": down["range"][::-1]},
-        "shapes": frames,
-        "annotations": [] if plain else _names(xs, ys, numbers, rows / 2, order is not None, measure),
-        "height": round(40 + len(ys) * side),
-        "margin": {"l": 30, "t": 26, "r": 4, "b": 4},
-        "dragmode": False,
-        "clickmode": "event+select",
-        "hovermode": "closest",
-    }
-    return style.spec([cells, _targets(xs, ys, numbers, 0.9 * side, notes or {})], layout)
+    across, along = zip(*places.values(), strict=True)
+    told = [plot.hover(_told(*place, (notes or {}).get(place))) for place in places]
+    return plot.spec(
+        [
+            plot.heat(canvas, (0, 255), style.scale(kind), hoverinfo="skip"),
+            plot.targets(across, along, list(places), told, 0.9 * side),
+        ],
+        _axis(names, xs, columns + gap, gap) | {"side": "top"},
+        down | {"range": down["range"][::-1]},
+        round(40 + len(ys) * side),
+        (30, 26, 4, 4),
+        shapes=frames,
+        annotations=[] if plain else texts,
+        **plot.CLICKS,
+    )
 
 
-def _targets(
-    xs: list[float],
-    ys: list[float],
-    numbers: Sequence[Sequence[int]],
-    side: float,
-    notes: Mapping[tuple[int, int], str],
-) -> dict[str, Any]:
-    """Invisible squares over the tiles, because Streamlit reports no clicks on a heatmap."""
-    places = [(layer, head) for layer, line in enumerate(numbers) for head in line]
-    texts = [hover(_hover(*place, notes)) for place in places]
-    return targets(xs * len(ys), [y for y in ys for _ in xs], places, texts, side)
-
-
-def _names(
-    xs: list[float],
-    ys: list[float],
-    numbers: Sequence[Sequence[int]],
-    up: float,
-    ordered: bool,
-    measure: Measure | None,
-) -> list[dict[str, Any]]:
-    """Texts over the tiles: the head, if the columns no longer name it, and its value."""
-    look = {"showarrow": False, "font": {"size": 9}, "yanchor": "bottom", "yshift": -2}
-    names = []
-    for layer, (y, line) in enumerate(zip(ys, numbers, strict=True)):
-        for x, head in zip(xs, line, strict=True):
-            parts = [f"H{labels.count(head)}"] if ordered else []
-            parts += [] if measure is None else [measure.texts[layer][head]]
-            names.append({"text": labels.escape(" · ".join(parts)), "x": x, "y": y - up, **look})
-    return names
-
-
-def _strips(
-    xs: list[float],
-    ys: list[float],
-    numbers: Sequence[Sequence[int]],
-    measure: Measure,
-    rows: int,
-    columns: int,
-    gap: int,
-) -> list[dict[str, Any]]:
-    """A filled strip under each tile."""
-    height = 0.28 * gap
-    return [
-        _frame(x, y + rows / 2 + height / 2, height, columns, "rgba(0,0,0,0)", 0)
-        | {"fillcolor": measure.color(layer, head)}
-        for layer, (y, line) in enumerate(zip(ys, numbers, strict=True))
-        for x, head in zip(xs, line, strict=True)
-    ]
-
-
-def _hover(layer: int, head: int, notes: Mapping[tuple[int, int], str]) -> str:
+def _told(layer: int, head: int, note: str | None) -> str:
     name = f"layer {labels.count(layer)}, head {labels.count(head)}"
-    note = notes.get((layer, head))
     return f"{name}\n{note}" if note else name
 
 
-def _axis(texts: list[str], centres: list[float], pitch: int, gap: int) -> dict[str, Any]:
-    return {
-        "tickmode": "array",
-        "tickvals": centres,
-        "ticktext": texts,
-        "range": [-0.5 - 0.7 * gap, len(centres) * pitch - 0.5 - 0.3 * gap],
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-        "automargin": False,
-        "ticks": "",
-        "tickfont": {"size": 11},
-    }
+def _axis(texts: list[str], centres: list[float], pitch: int, gap: int) -> Spec:
+    ends = [-0.5 - 0.7 * gap, len(centres) * pitch - 0.5 - 0.3 * gap]
+    ticks = {"tickmode": "array", "tickvals": centres, "ticktext": texts, "tickfont": {"size": 11}}
+    return {**plot.STILL, **ticks, "range": ends}
 
 
-def _frame(x: float, y: float, height: float, width: float, color: str, line: float) -> dict[str, Any]:
-    return {
-        "type": "rect",
-        "x0": x - width / 2,
-        "x1": x + width / 2,
-        "y0": y - height / 2,
-        "y1": y + height / 2,
-        "line": {"color": color, "width": line},
+def _frame(x: float, y: float, height: float, width: float, colour: str, line: float) -> Spec:
+    return plot.rectangle(x - width / 2, x + width / 2, y - height / 2, y + height / 2, colour, line)
+
+
+def pooled_spec(
+    weights: np.ndarray, mask: np.ndarray, kind: str, size: int = style.SIZE, scale: str = "linear"
+) -> Spec:
+    """A long matrix as an overview: each cell is the largest weight among the cells it stands for.
+
+    Args:
+        weights: attention weights (queries, keys) of any length.
+        mask: True where the query may attend (queries, keys).
+        kind: encoder, decoder or cross.
+        size: width and height in px; the axes count queries and keys from 1.
+        scale: one of `style.SCALES`.
+    """
+    pooled, rows, columns = pool(levels(weights, mask, scale), LARGEST)
+    place = {"x0": columns / 2 + 0.5, "dx": columns, "y0": rows / 2 + 0.5, "dy": rows}
+    told = "near query %{y:.0f}, key %{x:.0f}<extra></extra>"
+    cells = plot.heat(pooled, (0, 255), style.scale(kind), **place, hovertemplate=told)
+    frame = plot.STILL | {"constrain": "domain", "tickfont": {"size": 10}, "nticks": 6}
+    across: Spec = {"side": "top", "title": {"text": "key", "font": {"size": 10}}, "constraintoward": "left"}
+    down: Spec = {
+        "scaleanchor": "x",
+        "title": {"text": "query", "font": {"size": 10}},
+        "constraintoward": "top",
     }
+    across["range"], down["range"] = [0.5, weights.shape[1] + 0.5], [weights.shape[0] + 0.5, 0.5]
+    return plot.spec([cells], frame | across, frame | down, size, (50, 40, 6, 6), width=size)
+
+
+def pooled_note(weights: np.ndarray) -> str:
+    """Says what one cell of the overview stands for."""
+    rows, columns = (-(-length // LARGEST) for length in weights.shape)
+    return f"maximum over {rows}×{columns} cells" if max(rows, columns) > 1 else "every cell"

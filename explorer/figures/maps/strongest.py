@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import HeadLike
+from explorer.figures.base.shape import HeadLike, cell_names
 
 SHOWN = 10
 """Most partners in a list, here and in the linked view."""
@@ -30,50 +30,20 @@ def strongest(
     Raises:
         IndexError: The window has no such query or key.
     """
-    values, seen = (
-        (view.weights[place], view.mask[place])
-        if of == "query"
-        else (view.weights[:, place], view.mask[:, place])
-    )
+    row = of == "query"
+    values, seen = (each[place] if row else each[:, place] for each in (view.weights, view.mask))
     partners = np.flatnonzero(seen)
     order = partners[np.argsort(-values[partners], kind="stable")][:SHOWN]
-    names = (
-        labels.key_names(view.key_tokens)
-        if of == "query"
-        else labels.row_names(view.query_tokens, view.predicted_tokens)
+    queries, keys = cell_names(view)
+    names = [(keys if row else queries)[i] for i in order]
+    listed = plot.bars(
+        values[order].astype(np.float32),
+        style.HUES[view.kind],
+        text=[f"{value:.2f}" for value in values[order]],
+        hovertext=list(map(labels.escape, names)),
+        hovertemplate=f"%{{hovertext}}<br>{quantity(view).share} %{{x:.3f}}<extra></extra>",
     )
-    short = [
-        labels.escape(labels.shorten(names[i].removeprefix("key ").removeprefix("query "), 24)) for i in order
-    ]
-    figure = style.bare(
-        go.Figure(
-            go.Bar(
-                x=values[order].astype(np.float32),
-                y=np.arange(len(order)),
-                orientation="h",
-                text=[f"{value:.2f}" for value in values[order]],
-                textposition="outside",
-                cliponaxis=False,
-                hovertext=[labels.escape(names[i]) for i in order],
-                hovertemplate=f"%{{hovertext}}<br>{quantity(view).share} %{{x:.3f}}<extra></extra>",
-                marker={"color": style.HUES[view.kind]},
-            )
-        )
-    )
-    still = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": ""}
-    figure.update_layout(
-        xaxis={**still, "range": [0, 1.15], "visible": False},
-        yaxis={
-            **still,
-            "range": [SHOWN - 0.4, -0.6],
-            "tickmode": "array",
-            "tickvals": list(range(len(order))),
-            "ticktext": short,
-            "automargin": True,
-        },
-        height=height,
-        margin={"l": 8, "t": 6, "r": 6, "b": 6},
-        bargap=0.35,
-        dragmode=False,
-    )
-    return figure
+    bare = [name.removeprefix("key ").removeprefix("query ") for name in names]
+    short = [labels.escape(labels.shorten(name, 24)) for name in bare]
+    x, y = plot.list_axes(short, (0, 1.15), SHOWN)
+    return plot.figure([listed], x, y | {"automargin": True}, height, (8, 6, 6, 6), bargap=0.35)

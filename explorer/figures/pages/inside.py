@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.strips import frame, largest, signed
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
+from explorer.figures.base.strips import AIR, largest, signed
 from explorer.figures.maps.heatmap import hatching
 
 NUMBERS_UP_TO = 18
 STRONG = 0.75
 WHAT_IF = "#767676"
-_STILL = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "", "automargin": False}
 
 
 @dataclass(frozen=True)
@@ -40,139 +38,80 @@ def ledger_spec(
     mask: np.ndarray,  # true where the query may attend (keys,)
     rows: Sequence[LedgerRow],  # from the products down to the weights
     selected: int | None = None,  # the key to frame
-) -> dict[str, Any]:
-    """The calculation of one row of attention, one line for each stage and one column per key."""
-    count, places = len(tokens), _places(rows)
+) -> Spec:
+    """The calculation of one row of attention, one line for each stage and one column per key.
+
+    A gap precedes the first line that is not the model's.
+    """
+    places = [i + 0.6 if row.what_if else i for i, row in enumerate(rows)]
     names = [labels.escape(name) for name in labels.key_names(tokens)]
-    traces = [
-        _line(kind, row, place, mask) | {"text": [names]} for row, place in zip(rows, places, strict=True)
-    ]
-    seen = np.ones((1, count), dtype=bool)
-    for row, place in zip(rows, places, strict=True):
-        hatched = hatching(mask[None] if row.masked else seen)
-        if hatched is not None:
+    lines = list(zip(rows, places, strict=True))
+    traces = [_line(kind, row, place, mask) | {"text": [names]} for row, place in lines]
+    for row, place in lines:
+        for hatched in hatching(mask[None]) if row.masked else ():
             traces.append(hatched | {"y": [None if y is None else y + place for y in hatched["y"]]})
-    if count <= NUMBERS_UP_TO:
-        traces += _numbers(rows, places, mask)
+    if len(tokens) <= NUMBERS_UP_TO:
+        traces += _numbers(lines, mask)
     bottom = places[-1] + 0.5
-    across = style.token_axis(labels.ticks(tokens), style.LARGE) | {"side": "top", "tickangle": -90}
-    layout = {
-        "xaxis": across,
-        "yaxis": {
-            **_STILL,
-            "range": [bottom, -0.5],
-            "tickmode": "array",
-            "tickvals": places,
-            "ticktext": [labels.escape(row.name) for row in rows],
-            "tickfont": {"size": 12},
-            "ticklabelstandoff": 5,
-        },
-        "shapes": [] if selected is None else [frame(selected - 0.5, selected + 0.5, -0.5, bottom)],
-        "height": int(26 * (bottom + 0.5)) + 88,
-        "margin": {"l": 112, "t": 82, "r": 4, "b": 6},
-        "dragmode": False,
-    }
-    return style.spec(traces, layout)
+    return plot.spec(
+        traces,
+        plot.token_axis(tokens, style.LARGE, side="top", tickangle=-90),
+        plot.STILL
+        | {"range": [bottom, -0.5], "tickvals": places, "ticktext": [labels.escape(row.name) for row in rows]}
+        | {"tickmode": "array", "tickfont": {"size": 12}, "ticklabelstandoff": AIR},
+        int(26 * (bottom + 0.5)) + 88,
+        (112, 82, 4, 6),
+        shapes=[] if selected is None else [plot.rectangle(selected - 0.5, selected + 0.5, -0.5, bottom)],
+    )
 
 
-def _places(rows: Sequence[LedgerRow]) -> list[float]:
-    """Places of the lines, with a gap before the first line that is not the model's."""
-    return [i + 0.6 if row.what_if else i for i, row in enumerate(rows)]
-
-
-def _numbers(rows: Sequence[LedgerRow], places: Sequence[float], mask: np.ndarray) -> list[dict[str, Any]]:
+def _numbers(lines: Sequence[tuple[LedgerRow, float]], mask: np.ndarray) -> list[Spec]:
     """The numbers in the cells: white on a strong purple or hue, otherwise in the page's text colour."""
-    strong, faint = _written("#ffffff"), _written(None)
-    for row, place in zip(rows, places, strict=True):
+    fonts = {"size": 10, "color": "#ffffff"}, {"size": 10}
+    strong, faint = (plot.points([], [], "text", text=[], textfont=font) for font in fonts)
+    for row, place in lines:
         end = 1.0 if row.share else largest(row.values[mask] if row.masked else row.values)
         for column in np.flatnonzero(mask | (not row.masked)):
             value = float(row.values[column])
             trace = strong if value > STRONG * end else faint
-            trace["x"].append(int(column))
-            trace["y"].append(place)
-            trace["text"].append(labels.number(value))
+            for key, each in (("x", int(column)), ("y", place), ("text", labels.number(value))):
+                trace[key].append(each)
     return [trace for trace in (strong, faint) if trace["x"]]
 
 
-def _written(colour: str | None) -> dict[str, Any]:
-    font: dict[str, Any] = {"size": 10} if colour is None else {"size": 10, "color": colour}
-    return {
-        "type": "scatter",
-        "mode": "text",
-        "x": [],
-        "y": [],
-        "text": [],
-        "textfont": font,
-        "hoverinfo": "skip",
-    }
-
-
-def _line(kind: str, row: LedgerRow, place: float, mask: np.ndarray) -> dict[str, Any]:
+def _line(kind: str, row: LedgerRow, place: float, mask: np.ndarray) -> Spec:
     values = np.where(mask, row.values, np.nan) if row.masked else row.values
     hover = f"%{{text}}<br>{labels.escape(row.name)} %{{z:.3f}}<extra></extra>"
     shared = {"y0": place, "xgap": 1, "ygap": 5, "hovertemplate": hover, "hoverongaps": False}
     if not row.share:
         return signed(values[None], largest(np.nan_to_num(values)), **shared)
     hue = WHAT_IF if row.what_if else style.HUES[kind]
-    scale = [(0.0, style.rgba(hue, style.FAINTEST)), (1.0, style.rgba(hue, 1))]
-    cells = {"type": "heatmap", "z": values[None].astype(np.float32), "zmin": 0, "zmax": 1}
-    return cells | {"colorscale": scale, "showscale": False} | shared
+    return plot.heat(values[None], (0, 1), style.shades(hue, style.FAINTEST), **shared)
 
 
 def saturation_spec(
     factors: np.ndarray,  # multipliers of the scores (n,)
     curves: Sequence[tuple[str, np.ndarray]],  # name and values (n,) of each curve
     marks: Sequence[tuple[str, float]],  # name and factor of each vertical line
-) -> dict[str, Any]:
+) -> Spec:
     """Saturation of a softmax as its scores grow."""
-    dashes = ("solid", "dash", "dot")
+    x, told = factors.astype(np.float32), "{} %{{y:.3f}} at × %{{x:.2f}}<extra></extra>"
     traces = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "x": factors.astype(np.float32),
-            "y": values.astype(np.float32),
-            "name": name,
-            "line": {"dash": dash, "width": 2, "color": "rgba(128,128,128,1)"},
-            "hovertemplate": f"{labels.escape(name)} %{{y:.3f}} at × %{{x:.2f}}<extra></extra>",
-        }
-        for (name, values), dash in zip(curves, dashes, strict=False)
+        plot.curve(name, x, values.astype(np.float32), told.format(labels.escape(name)), style.FRAME, dash)
+        for (name, values), dash in zip(curves, ("solid", "dash", "dot"), strict=False)
     ]
-    soft = {"gridcolor": "rgba(128,128,128,.25)", "zeroline": False, "fixedrange": True, "automargin": False}
-    title = {"text": "scores multiplied by", "font": {"size": 11}}
-    steps = [0.125, 0.25, 0.5, 1, 2, 4, 8]
-    layout = {
-        "xaxis": {
-            **soft,
-            "type": "log",
-            "title": title,
-            "tickvals": steps,
-            "ticktext": ["⅛", "¼", "½", *"1248"],
-        },
-        "yaxis": {**soft, "range": [0, 1.05], "tickvals": [0, 0.5, 1]},
-        "shapes": [_mark(factor) for _, factor in marks],
-        "annotations": [_mark_name(name, factor, i) for i, (name, factor) in enumerate(marks)],
-        "showlegend": True,
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}},
-        "height": 210,
-        "margin": {"l": 34, "t": 30, "r": 8, "b": 40},
-        "dragmode": False,
-    }
-    return style.spec(traces, layout)
-
-
-def _mark(factor: float) -> dict[str, Any]:
-    line = {"width": 1, "dash": "dot", "color": "rgba(128,128,128,.9)"}
-    return {"type": "line", "x0": factor, "x1": factor, "y0": 0, "y1": 1, "yref": "paper", "line": line}
-
-
-def _mark_name(name: str, factor: float, place: int) -> dict[str, Any]:
-    position = {"x": float(np.log10(factor)), "y": 1.03 - 0.14 * place, "xanchor": "left", "yanchor": "top"}
-    return {"text": labels.escape(name), "showarrow": False, "font": {"size": 10}, **position}
-
-
-def saturation(
-    factors: np.ndarray, curves: Sequence[tuple[str, np.ndarray]], marks: Sequence[tuple[str, float]]
-) -> go.Figure:
-    """`saturation_spec` as a figure."""
-    return style.figure(saturation_spec(factors, curves, marks))
+    ticks: Spec = {"tickvals": [0.125, 0.25, 0.5, 1, 2, 4, 8], "ticktext": ["⅛", "¼", "½", *"1248"]}
+    corner = {"xanchor": "left", "yanchor": "top"}
+    return plot.spec(
+        traces,
+        plot.number_axis("scores multiplied by", standoff=None, type="log", tickfont=None, **ticks),
+        plot.number_axis(range=[0, 1.05], tickvals=[0, 0.5, 1], tickfont=None),
+        210,
+        (34, 30, 8, 40),
+        shapes=[plot.stroke(x=factor) for _, factor in marks],
+        annotations=[
+            plot.note(labels.escape(name), float(np.log10(factor)), 1.03 - 0.14 * i, 10, **corner)
+            for i, (name, factor) in enumerate(marks)
+        ],
+        **plot.legend(top=False),
+    )

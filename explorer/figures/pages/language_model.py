@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.bars import upright
+from explorer.figures.base.plot import Spec
 
 LARGEST = 16.0
 """Bits at which a token has the full shade, in every text, so that texts can be compared."""
@@ -18,37 +19,20 @@ def share(bits: float) -> float:
     return min(bits / LARGEST, 1.0)
 
 
-def bits_spec(
-    tokens: Sequence[str],  # the pieces
-    bits: Sequence[float],  # −log₂ p of each
-    height: int = 190,  # in px
-) -> dict[str, Any]:
-    """The surprisal of each token as bars; the frames, one for each token, let its bar stand out."""
+def bits_spec(tokens: Sequence[str], bits: Sequence[float], height: int = 190) -> Spec:
+    """The surprisal of each token, −log₂ p, as bars; in the frame of each token, its bar stands out.
+
+    `height` is in px.
+    """
+    bar = plot.bars(
+        np.array(bits, np.float32),
+        style.POSITIVE,
+        across=False,
+        hovertext=[labels.escape(name) for name in labels.names(tokens)],
+        hovertemplate="%{hovertext}<br>%{y:.2f} bits<extra></extra>",
+        selected={"marker": {"opacity": 1}},
+        unselected={"marker": {"opacity": 0.45}},
+    )
     frames = [{"name": str(i), "data": [{"selectedpoints": [i]}]} for i in range(len(tokens))]
-    bar = {
-        "type": "bar",
-        "x": list(range(len(tokens))),
-        "y": np.array(bits, dtype=np.float32),
-        "hovertext": [labels.escape(name) for name in labels.names(tokens)],
-        "hovertemplate": "%{hovertext}<br>%{y:.2f} bits<extra></extra>",
-        "marker": {"color": style.POSITIVE},
-        "selected": {"marker": {"opacity": 1}},
-        "unselected": {"marker": {"opacity": 0.45}},
-    }
-    axis = {
-        "range": [0, 1.05 * max(*bits, 1.0)],
-        "fixedrange": True,
-        "automargin": False,
-        "title": {"text": "bits", "font": {"size": 11}},
-        "gridcolor": "rgba(128,128,128,.25)",
-        "zeroline": False,
-    }
-    layout = {
-        "xaxis": {**style.token_axis(labels.ticks(tokens)), "tickangle": -90},
-        "yaxis": axis,
-        "height": height,
-        "margin": {"l": 50, "t": 8, "r": 6, "b": 74},
-        "bargap": 0.15,
-        "dragmode": False,
-    }
-    return style.spec([bar], layout, frames)
+    axes = upright(tokens, "bits", [0, 1.05 * max(*bits, 1.0)])
+    return plot.spec([bar], *axes, height, (50, 8, 6, 74), bargap=0.15, frames=frames)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from explorer.figures.base import labels, style
-from explorer.figures.base.strips import frame
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 
 LECTURE_KEYS = 4
-_STILL = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "", "automargin": False}
+_GREY = "rgba(128,128,128,.14)"
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -61,67 +60,52 @@ def lecture_spec(
     weights: np.ndarray,  # attention weights (keys,)
     mask: np.ndarray,  # true where the query may attend (keys,)
     symbols: Symbols,  # how the vectors are written
-) -> dict[str, Any]:
+) -> Spec:
     """The path from one query to its output."""
-    keys = lecture_keys(weights, mask)
-    names = labels.names(tokens, 9)
-    token, position = labels.escape(labels.shorten(labels.piece(query[0]), 9)), query[1]
-    lines: list[tuple[tuple[float, float], tuple[float, float], float]] = [((0, 0.2), (0, 0.8), 1)]
+    keys, names = lecture_keys(weights, mask), labels.names(tokens, 9)
+    token, position = labels.short(query[0], 9), query[1]
     boxes = [
         _box(0, 0, f"{symbols.numbered(symbols.x, position)}<br>{token}"),
         _box(0, 1, symbols.projected(position)),
         _box(0, 5, f"<b>{symbols.result(position)}</b> = Σ {symbols.weight} v"),
     ]
-    for column, key in enumerate(keys, start=1):
-        boxes += _key_boxes(column, key, names[key], (float(scores[key]), float(weights[key])), symbols)
-        lines += _key_lines(column, float(weights[key]))
-    boxes.append({**_box(1.5, 2.9, "softmax"), "borderpad": 0, "bordercolor": None, "bgcolor": None})
-    layout = {
-        "xaxis": {**_STILL, "visible": False, "range": [-0.6, len(keys) + 0.6]},
-        "yaxis": {**_STILL, "visible": False, "range": [-0.45, 5.4]},
-        "annotations": boxes,
-        "shapes": [
-            frame(0.5, len(keys) + 0.5, 2.65, 3.15, fillcolor="rgba(128,128,128,.14)", line={"width": 0})
-        ],
-        "height": 330,
-        "margin": {"l": 0, "t": 0, "r": 0, "b": 0},
-        "dragmode": False,
-    }
-    return style.spec([_link(kind, *line) for line in lines], layout)
+    lines = [_link((0, 0.2), (0, 0.8))]
+    for x, key in enumerate(keys, start=1):
+        source, k, v = (symbols.numbered(each, key) for each in (symbols.source, "k", "v"))
+        left, right, weight = x - 0.2, x + 0.27, float(weights[key])
+        boxes += [
+            _box(x, 0, f"{source}<br>{labels.escape(names[key])}"),
+            _box(left, 1, k),
+            _box(right, 3.8, v),
+            _box(left, 2, f"{symbols.score} = {labels.number(float(scores[key]))}"),
+            _box(left, 3.8, f"{symbols.weight} = <b>{weight:.2f}</b>"),
+        ]
+        lines += [
+            _link((left, 0.3), (left, 0.8)),
+            _link((left, 1.2), (left, 1.8)),
+            _link((right, 0.3), (right, 3.6)),
+            _link((0.1, 1.2), (x - 0.3, 1.8)),
+            _link((left, 2.2), (left, 2.65)),
+            _link((left, 3.15), (left, 3.6)),
+            _link((x, 4.05), (0.12, 4.75), 1 + 9 * weight, style.rgba(style.HUES[kind], 0.75)),
+        ]
+    softmax = plot.rectangle(0.5, len(keys) + 0.5, 2.65, 3.15, width=0, fillcolor=_GREY)
+    return plot.spec(
+        lines,
+        plot.HIDDEN | {"range": [-0.6, len(keys) + 0.6]},
+        plot.HIDDEN | {"range": [-0.45, 5.4]},
+        330,
+        annotations=[*boxes, plot.note("softmax", 1.5, 2.9, borderpad=0)],
+        shapes=[softmax],
+    )
 
 
-def _key_boxes(
-    column: int, key: int, name: str, numbers: tuple[float, float], symbols: Symbols
-) -> list[dict[str, Any]]:
-    source, k, v = (symbols.numbered(each, key) for each in (symbols.source, "k", "v"))
-    return [
-        _box(column, 0, f"{source}<br>{labels.escape(name)}"),
-        _box(column - 0.2, 1, k),
-        _box(column + 0.27, 3.8, v),
-        _box(column - 0.2, 2, f"{symbols.score} = {labels.number(numbers[0])}"),
-        _box(column - 0.2, 3.8, f"{symbols.weight} = <b>{numbers[1]:.2f}</b>"),
-    ]
+def _box(x: float, y: float, text: str) -> Spec:
+    return plot.note(text, x, y, bordercolor="rgba(128,128,128,.6)", borderpad=3, bgcolor=_GREY)
 
 
-def _key_lines(column: int, weight: float) -> list[tuple[tuple[float, float], tuple[float, float], float]]:
-    return [
-        ((column - 0.2, 0.3), (column - 0.2, 0.8), 1),
-        ((column - 0.2, 1.2), (column - 0.2, 1.8), 1),
-        ((column + 0.27, 0.3), (column + 0.27, 3.6), 1),
-        ((0.1, 1.2), (column - 0.3, 1.8), 1),
-        ((column - 0.2, 2.2), (column - 0.2, 2.65), 1),
-        ((column - 0.2, 3.15), (column - 0.2, 3.6), 1),
-        ((column, 4.05), (0.12, 4.75), 1 + 9 * weight),
-    ]
-
-
-def _box(x: float, y: float, text: str) -> dict[str, Any]:
-    look = {"bordercolor": "rgba(128,128,128,.6)", "borderpad": 3, "bgcolor": "rgba(128,128,128,.14)"}
-    return {"x": x, "y": y, "text": text, "showarrow": False, "font": {"size": 11}, **look}
-
-
-def _link(kind: str, start: tuple[float, float], end: tuple[float, float], width: float) -> dict[str, Any]:
-    colour = style.NEUTRAL if width == 1 else style.rgba(style.HUES[kind], 0.75)
-    line = {"width": width, "color": colour}
-    points = {"x": [start[0], end[0]], "y": [start[1], end[1]]}
-    return {"type": "scatter", "mode": "lines", **points, "line": line, "hoverinfo": "skip"}
+def _link(
+    start: tuple[float, float], end: tuple[float, float], width: float = 1, colour: str = style.NEUTRAL
+) -> Spec:
+    line = {"width": width, "color": style.NEUTRAL if width == 1 else colour}
+    return plot.points([start[0], end[0]], [start[1], end[1]], "lines", line=line)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.grid import LEGEND
 from explorer.figures.base.shape import HeadLike
-from explorer.figures.maps.heatmap import LEGEND, hatching, heatmap, levels, row_tokens
+from explorer.figures.maps.heatmap import hatching, heatmap, levels, row_tokens
 
 LEAKED = "#CC79A7"
 """Colour of weight on masked keys (Okabe and Ito palette); no attention kind uses this hue."""
@@ -52,28 +53,28 @@ def leak_bars(
     masked: np.ndarray,  # (rows,) weight on masked keys
 ) -> go.Figure:
     """Where the weight of each row goes: to visible keys, to masked keys, or nowhere."""
-    rows, longest = row_tokens(view), max(view.mask.shape)
-    parts = (("on visible keys", visible, style.HUES[view.kind]), ("on masked keys", masked, LEAKED))
-    bars = [
-        {"type": "bar", "orientation": "h", "name": name, "x": x.astype(np.float32), "y": np.arange(len(x))}
-        | {"marker": {"color": color}, "text": list(map(labels.escape, labels.names(rows)))}
+    rows, longest, around = row_tokens(view), max(view.mask.shape), style.margin(size)
+    names = list(map(labels.escape, labels.names(rows)))
+    parts = [
+        plot.bars(x.astype(np.float32), colour, name=name, text=names)
         | {"textposition": "none", "hovertemplate": f"%{{text}}: %{{x:.3f}} {name}<extra></extra>"}
-        for name, x, color in parts
+        for name, x, colour in (
+            ("on visible keys", visible, style.HUES[view.kind]),
+            ("on masked keys", masked, LEAKED),
+        )
     ]
-    around = style.margin(size)
-    layout = {
-        "barmode": "stack",
-        "xaxis": {"range": [0, 1.02], "tickvals": [0, 0.5, 1], "fixedrange": True, "side": "top"}
-        | {"zeroline": False, "gridcolor": "rgba(128,128,128,.25)"},
-        "yaxis": style.token_axis(labels.ticks(rows), size, longest) | {"range": [longest - 0.5, -0.5]},
-        "height": size + LEGEND,
-        "margin": around | {"r": 12, "b": around["b"] + LEGEND, "autoexpand": False},
-        "showlegend": True,
-        "legend": {"orientation": "h", "x": 0, "y": 0.95, "yanchor": "top", "yref": "container"},
-        "bargap": 0.2,
-        "dragmode": False,
-    }
-    return style.figure(style.spec(bars, layout))
+    x = {"range": [0, 1.02], "tickvals": [0, 0.5, 1], "fixedrange": True, "side": "top", "zeroline": False}
+    return plot.figure(
+        parts,
+        x | {"gridcolor": style.GRID},
+        plot.token_axis(rows, size, longest) | {"range": [longest - 0.5, -0.5]},
+        size + LEGEND,
+        barmode="stack",
+        margin=around | {"r": 12, "b": around["b"] + LEGEND, "autoexpand": False},
+        showlegend=True,
+        legend={"orientation": "h", "x": 0, "y": 0.95, "yanchor": "top", "yref": "container"},
+        bargap=0.2,
+    )
 
 
 def padding_grid(
@@ -82,39 +83,23 @@ def padding_grid(
     selected: int,  # the row to frame, from 0
     ink: str,  # the colour of the tokens in the cells
 ) -> go.Figure:
-    """A batch as a rectangle: each row is a sentence, and padding is hatched."""
+    """A batch as a rectangle: each row is a sentence, and padding is hatched; both are counted from 1."""
     rows, columns = mask.shape
     shown = list(map(labels.pieces, sentences))
-    cells = {
-        "type": "heatmap",
-        "z": mask.astype(np.uint8),
-        "zmin": 0,
-        "zmax": 1,
-        "colorscale": [(0, "rgba(128,128,128,0)"), (1, "rgba(128,128,128,.22)")],
-        "showscale": False,
-        "ygap": 3,
+    shades = [(0.0, "rgba(128,128,128,0)"), (1.0, "rgba(128,128,128,.22)")]
+    cells = plot.heat(mask.astype(np.uint8), (0, 1), shades, ygap=3) | {
         "customdata": [[labels.escape(each) for each in line] for line in shown],
         "text": [[labels.escape(labels.fitted(each, 4.5)) for each in line] for line in shown],
         "texttemplate": "%{text}" if columns <= WRITTEN else "",
         "textfont": {"size": 11, "color": ink},
         "hovertemplate": "sentence %{y}, position %{x}: %{customdata}<extra></extra>",
     }
-    hatched = hatching(mask)
-    frame = {"type": "rect", "x0": -0.5, "x1": columns - 0.5, "y0": selected - 0.47, "y1": selected + 0.47}
-    layout = {
-        "xaxis": _counted(columns, 1 if columns <= 40 else 5)
-        | {"range": [-0.55, columns - 0.45], "side": "top"},
-        "yaxis": _counted(rows) | {"range": [rows - 0.45, -0.55]},
-        "height": 34 + 30 * rows,
-        "margin": {"l": 24, "t": 26, "r": 4, "b": 6},
-        "shapes": [frame | {"line": {"color": style.CHOSEN, "width": 2}}],
-        "dragmode": False,
-    }
-    return style.figure(style.spec([cells, *([hatched] if hatched else [])], layout))
-
-
-def _counted(count: int, step: int = 1) -> dict[str, object]:
-    """An axis whose places are counted from 1."""
-    places = list(range(0, count, step))
-    look = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": ""}
-    return look | {"tickvals": places, "ticktext": [labels.count(i) for i in places]}
+    across, down = ([str(labels.count(i)) for i in range(count)] for count in mask.shape[::-1])
+    return plot.figure(
+        [cells, *hatching(mask)],
+        plot.named_axis(across, 12, 1 if columns <= 40 else 5, edge=0.55, side="top"),
+        plot.named_axis(down, 12, down=True, edge=0.55),
+        34 + 30 * rows,
+        (24, 26, 4, 6),
+        shapes=[plot.rectangle(-0.5, columns - 0.5, selected - 0.47, selected + 0.47, style.CHOSEN)],
+    )

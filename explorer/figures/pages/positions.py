@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 
 LOOKS = {
     "none": ("#999999", "dot"),
@@ -29,14 +30,11 @@ _SPARE = tuple(
     for colour in ("#999999", "#E69F00", "#56B4E9", "#CC79A7")
 )
 """Looks of twins that have none of their own, such as that of a new encoding."""
-SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
 Values = Sequence[float] | np.ndarray
-_GRID = "rgba(128,128,128,.22)"
-_EDGE = {"color": _GRID, "width": 1, "dash": "dot"}
-_SMALL = {"size": 11}
 _NEVER = 0.2
 """Place of a count of 0 on a logarithmic axis."""
 _LEFT = 66
+"""Px on the left: room for a tick label and, beside it, the title of the axis."""
 
 
 def looks(names: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -60,30 +58,12 @@ class Interval:
 
 
 def margin(top: int) -> dict[str, int]:
-    """Px around a plot: on the left, there is room for a tick label and, beside it, the title of the axis."""
+    """Px around a plot."""
     return {"l": _LEFT, "t": top, "r": 12, "b": 42}
 
 
-def _axis(title: str, **more: Any) -> dict[str, Any]:
-    return {
-        "title": {"text": title, "font": _SMALL, "standoff": 6},
-        "tickfont": {"size": 10},
-        "gridcolor": _GRID,
-        "zeroline": False,
-        "fixedrange": True,
-        "automargin": False,
-        **more,
-    }
-
-
-def _plot(data: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any], **layout: Any) -> go.Figure:
-    values: dict[str, Any] = {"xaxis": x, "yaxis": y, "height": 280, "margin": margin(8), "dragmode": False}
-    return style.figure(style.spec(data, values | layout))
-
-
-def _legend(items: int) -> dict[str, Any]:
-    place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
-    return {"showlegend": items > 1, "legend": {**place, "font": {"size": 10}, "itemclick": "toggleothers"}}
+def _legend(items: int) -> Spec:
+    return plot.legend(10, top=False, itemclick="toggleothers") | {"showlegend": items > 1}
 
 
 def table_map(
@@ -98,22 +78,15 @@ def table_map(
 ) -> go.Figure:
     """A table of signed numbers as a map that draws every cell: rows are positions, columns dimensions."""
     most = most or max(float(np.abs(table).max()), 1e-9)
-    cells = {
-        "type": "heatmap",
-        "z": table.astype(np.float32),
-        "x0": left,
-        "dx": 1,
-        "y0": first,
-        "dy": 1,
-        "zmin": -most,
-        "zmax": most,
-        "colorscale": style.diverging(),
-        "colorbar": {"thickness": 8, "outlinewidth": 0, "tickfont": {"size": 9}, "xpad": 4},
-        "hovertemplate": f"{down} %{{y}}, {across} %{{x}}: %{{z:.3f}}<extra></extra>",
-    }
-    x = _axis(across, showgrid=False, range=[left - 0.5, left + table.shape[1] - 0.5])
-    y = _axis(down, showgrid=False, range=[first + len(table) - 0.5, first - 0.5])
-    return _plot([cells], x, y, height=max(height, 50 + len(table)))
+    bar = {"thickness": 8, "outlinewidth": 0, "tickfont": {"size": 9}, "xpad": 4}
+    told = f"{down} %{{y}}, {across} %{{x}}: %{{z:.3f}}<extra></extra>"
+    cells = plot.heat(
+        table, (-most, most), style.diverging(), x0=left, dx=1, y0=first, dy=1, hovertemplate=told
+    )
+    x = plot.number_axis(across, showgrid=False, range=[left - 0.5, left + table.shape[1] - 0.5])
+    y = plot.number_axis(down, showgrid=False, range=[first + len(table) - 0.5, first - 0.5])
+    data = [cells | {"showscale": True, "colorbar": bar}]
+    return plot.figure(data, x, y, max(height, 50 + len(table)), margin=margin(8))
 
 
 def lines(
@@ -129,25 +102,17 @@ def lines(
         x: places of the values.
         series: values by name.
         titles: titles of the two axes, units included.
-        looks: colour and line by name; otherwise `SERIES` in turn.
+        looks: colour and line by name; otherwise `style.SERIES` in turn.
         layout: further entries of Plotly's layout.
     """
     data = []
     for i, (name, values) in enumerate(series.items()):
-        colour, dash = (looks or {}).get(name, SERIES[i % len(SERIES)])
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": np.asarray(x, np.float32),
-                "y": np.asarray(values, np.float32),
-                "name": labels.escape(name),
-                "line": {"color": colour, "dash": dash, "width": 2},
-                "hovertemplate": "%{x:g}: %{y:.3f}",
-            }
-        )
-    more = _legend(len(series)) | {"margin": margin(30 if len(series) > 1 else 8)}
-    return _plot(data, _axis(titles[0]), _axis(titles[1]), **more | {"hovermode": "closest"} | layout)
+        colour, dash = (looks or {}).get(name, style.SERIES[i % len(style.SERIES)])
+        places, heights = (np.asarray(each, np.float32) for each in (x, values))
+        data.append(plot.curve(name, places, heights, "%{x:g}: %{y:.3f}", colour, dash))
+    several = {"margin": margin(30 if len(series) > 1 else 8), "hovermode": "closest", **_legend(len(series))}
+    x_axis, y_axis = map(plot.number_axis, titles)
+    return plot.figure(data, x_axis, y_axis, **{"height": 280, **several, **layout})
 
 
 def twin_lines(
@@ -162,17 +127,6 @@ def twin_lines(
     return lines(x, {named(name): values for name, values in series.items()}, titles, drawn, **layout)
 
 
-def _error(cells: Sequence[Interval]) -> dict[str, Any]:
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [cell.high - cell.value for cell in cells],
-        "arrayminus": [cell.value - cell.low for cell in cells],
-        "thickness": 1.2,
-        "width": 3,
-    }
-
-
 def dots(
     # by name; `rotary-seed2` is the same encoding with another seed and is drawn hollow
     values: Mapping[str, Interval],
@@ -181,46 +135,25 @@ def dots(
     digits: int = 1,  # after the point of the written value
 ) -> go.Figure:
     """One dot with its interval for each twin, one below the other, with the value beside it."""
-    names = list(values)
-    cells = list(values.values())
-    colours = [colour for colour, _ in looks(names).values()]
-    dot = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [cell.value for cell in cells],
-        "y": list(range(len(names))),
-        "error_x": _error(cells) | {"color": "rgba(128,128,128,.8)"},
-        "marker": {
-            "size": 9,
-            "color": [
-                "rgba(0,0,0,0)" if "-seed" in name else colour
-                for name, colour in zip(names, colours, strict=True)
-            ],
-            "line": {"width": 2, "color": colours},
-        },
-        "hovertemplate": f"%{{x:.{digits}f}} (%{{customdata}})<extra></extra>",
-        "customdata": [f"95 %: {cell.low:.{digits}f} to {cell.high:.{digits}f}" for cell in cells],
-    }
-    high = max(cell.high for cell in cells)
-    low = min(0.0, *(cell.low for cell in cells))
-    written = {
-        "type": "scatter",
-        "mode": "text",
-        "x": [cell.high for cell in cells],
-        "y": list(range(len(names))),
-        "text": [f"\u2003{cell.value:.{digits}f}" for cell in cells],
-        "textposition": "middle right",
-        "textfont": {"size": 10},
-        "cliponaxis": False,
-        "hoverinfo": "skip",
-    }
-    shown = [labels.escape(named(name)) for name in names]
-    y = _axis(
-        "", tickvals=list(range(len(names))), ticktext=shown, range=[len(names) - 0.5, -0.5], showgrid=False
+    cells, places = list(values.values()), list(range(len(values)))
+    hues = {name: colour for name, (colour, _) in looks(values).items()}
+    filled = ["rgba(0,0,0,0)" if "-seed" in name else colour for name, colour in hues.items()]
+    beyond = plot.error([c.value - c.low for c in cells], [c.high - c.value for c in cells])
+    dot = plot.points(
+        [cell.value for cell in cells],
+        places,
+        error_x=beyond | {"color": "rgba(128,128,128,.8)"},
+        marker={"size": 9, "color": filled, "line": {"width": 2, "color": list(hues.values())}},
+        hovertemplate=f"%{{x:.{digits}f}} (%{{customdata}})<extra></extra>",
+        customdata=[f"95 %: {cell.low:.{digits}f} to {cell.high:.{digits}f}" for cell in cells],
     )
-    x = _axis(title, range=[low - 0.02 * (high - low), high + 0.16 * (high - low)])
-    around = margin(6) | {"l": 122}
-    return _plot([dot, written], x, y, height=62 + 26 * len(names), margin=around)
+    texts = [f"\u2003{cell.value:.{digits}f}" for cell in cells]
+    written = plot.points([cell.high for cell in cells], places, "text", text=texts, **plot.BESIDE)
+    high, low = max(cell.high for cell in cells), min(0.0, *(cell.low for cell in cells))
+    shown = [labels.escape(named(name)) for name in values]
+    y = plot.number_axis(tickvals=places, ticktext=shown, range=[len(places) - 0.5, -0.5], showgrid=False)
+    x = plot.number_axis(title, range=[low - 0.02 * (high - low), high + 0.16 * (high - low)])
+    return plot.figure([dot, written], x, y, 62 + 26 * len(places), (122, 6, 12, 42))
 
 
 def seen_norms(
@@ -232,31 +165,23 @@ def seen_norms(
     longest = max(len(each) for each in seen.values())
     x = np.arange(1, max(map(len, norms.values())) + 1)
     figure = lines(
-        x,
-        {f"{side}: norm": np.asarray(each) for side, each in norms.items()},
-        ("position", "norm of its vector"),
+        x, {f"{side}: norm": each for side, each in norms.items()}, ("position", "norm of its vector")
     )
     for i, (side, counts) in enumerate(seen.items()):
         filled = np.zeros(len(x))
         filled[: min(len(counts), len(x))] = counts[: len(x)]
-        figure.add_scatter(
-            x=x.astype(np.float32),
-            y=np.maximum(filled, _NEVER).astype(np.float32),
-            yaxis="y2",
-            name=f"{side}: sentences",
-            line={"color": SERIES[i][0], "dash": "dot", "width": 1},
-            customdata=filled.astype(np.float32),
-            hovertemplate="position %{x:g}: %{customdata:,.0f} sentences",
+        places, counted, seen_by = (
+            each.astype(np.float32) for each in (x, np.maximum(filled, _NEVER), filled)
         )
+        told, look = "position %{x:g}: %{customdata:,.0f} sentences", (style.SERIES[i][0], "dot", 1)
+        more: Spec = {"yaxis": "y2", "customdata": seen_by}
+        figure.add_trace(plot.curve(f"{side}: sentences", places, counted, told, *look, **more))
     powers = [10**i for i in range(6)]
-    ticks = {
-        "tickmode": "array",
-        "tickvals": [_NEVER, *powers],
-        "ticktext": ["0", *(f"{n:,}" for n in powers)],
-    }
-    right = _axis("training sentences", overlaying="y", side="right", type="log", showgrid=False, **ticks)
+    ticks: Spec = {"tickvals": [_NEVER, *powers], "ticktext": ["0", *(f"{n:,}" for n in powers)]}
     figure.update_layout(
-        yaxis2=right,
+        yaxis2=plot.number_axis(
+            "training sentences", overlaying="y", side="right", type="log", showgrid=False, **ticks
+        ),
         margin=margin(44) | {"r": 74},
         xaxis={"range": [0, min(len(x), 2 * longest)]},
         yaxis={"rangemode": "tozero"},

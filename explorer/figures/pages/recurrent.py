@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.plot import Spec
 
 RECURRENT, ATTENTION = style.NEGATIVE, style.POSITIVE
 """Colours of the two ways through a sentence; neither is the hue of a kind of attention."""
-_FAINT = "rgba(128,128,128,.55)"
 _MOST_PLACES = 60
 """The most tokens of which each has a label of its own."""
 
@@ -26,15 +25,14 @@ def with_centres(
     """Marks on a map where each query of local attention looks."""
     places = np.asarray(centres, np.float32) - first
     inside = (places >= -0.5) & (places <= keys - 0.5)
-    figure.add_scatter(
-        x=np.where(inside, places, np.nan),
-        y=np.arange(len(places)),
-        mode="markers",
+    marks = plot.points(
+        np.where(inside, places, np.nan),
+        np.arange(len(places)),
         marker={"symbol": "line-ns", "size": 13, "line": {"width": 2.5, "color": style.POSITIVE}},
         customdata=np.asarray(centres, np.float32) + 1,
         hovertemplate="predicted centre: position %{customdata:.1f}<extra></extra>",
     )
-    return figure
+    return figure.add_trace(marks)
 
 
 def paths(
@@ -43,115 +41,45 @@ def paths(
 ) -> go.Figure:
     """The way of information from one token of a sentence to another: through every state, or directly."""
     count, (start, stop) = len(tokens), sorted(ends)
-    names = labels.ticks(tokens, 5.5)
-    data = [
-        _row(names, 2.0, _FAINT),
-        _row(names, 0.0, _FAINT),
-        _marked(start, stop, 2.0, RECURRENT, range(start, stop + 1)),
-        _marked(start, stop, 0.0, ATTENTION, (start, stop)),
-    ]
-    arrows = [_arrow(i, i + 1, start <= i < stop) for i in range(count - 1)]
-    layout: dict[str, Any] = {
-        "height": 300,
-        "margin": {"l": 8, "r": 8, "t": 8, "b": 74},
-        "xaxis": _tokens(names),
-        "yaxis": {"range": [-0.55, 3.35], "visible": False, "fixedrange": True},
-        "annotations": [*arrows, *_titles(stop - start)],
-        "shapes": [_arc(start, stop)] if stop > start else [],
-        "dragmode": False,
-    }
-    return style.figure(style.spec(data, layout))
+    names, steps, places = labels.ticks(tokens, 5.5), stop - start, list(range(count))
+    told, data = "%{customdata}<extra></extra>", []
+    faint = {"size": 9, "color": "rgba(0,0,0,0)", "line": {"width": 1.5, "color": style.NEUTRAL}}
+    for y in (2.0, 0.0):
+        data.append(plot.points(places, [y] * count, marker=faint, customdata=names, hovertemplate=told))
+    for y, colour, way in (
+        (2.0, RECURRENT, list(range(start, stop + 1))),
+        (0.0, ATTENTION, [start, stop]),
+    ):
+        sizes = [13 if place in (start, stop) else 9 for place in way]
+        data.append(plot.points(way, [y] * len(way), marker={"size": sizes, "color": colour}))
+    arc = {"type": "path", "path": f"M {start} 0.12 Q {(start + stop) / 2} 1.9 {stop} 0.12"}
+    corner = {"xref": "paper", "yref": "y", "xanchor": "left", "yanchor": "top"}
+    far = (
+        f"recurrent: {steps} step{'s' * (steps != 1)}, one after the other" if steps else "recurrent: no step"
+    )
+    size, every = 12 if count <= 24 else 9, -(-count // _MOST_PLACES)
+    return plot.figure(
+        data,
+        plot.named_axis(names, size, every, edge=0.6, tickangle=-60),
+        {"range": [-0.55, 3.35], "visible": False, "fixedrange": True},
+        300,
+        (8, 8, 8, 74),
+        annotations=[
+            *(_arrow(i, start <= i < stop) for i in range(count - 1)),
+            plot.note(far, 0, 3.2, 13, **corner),
+            plot.note("self-attention: 1 step", 0, 1.42, 13, **corner),
+        ],
+        shapes=[arc | {"line": {"color": ATTENTION, "width": 2.5}}] if steps else [],
+    )
 
 
-def _row(names: Sequence[str], height: float, color: str) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": list(range(len(names))),
-        "y": [height] * len(names),
-        "marker": {"size": 9, "color": "rgba(0,0,0,0)", "line": {"width": 1.5, "color": color}},
-        "customdata": list(names),
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }
-
-
-def _marked(start: int, stop: int, height: float, color: str, places: Sequence[int]) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": list(places),
-        "y": [height] * len(places),
-        "marker": {"size": [13 if place in (start, stop) else 9 for place in places], "color": color},
-        "hoverinfo": "skip",
-    }
-
-
-def _arrow(start: int, stop: int, used: bool) -> dict[str, Any]:
+def _arrow(start: int, used: bool) -> Spec:
     """From one state of a recurrent network to the next."""
-    return {
-        "x": stop - 0.12,
-        "y": 2.0,
-        "ax": start + 0.12,
-        "ay": 2.0,
-        "xref": "x",
-        "yref": "y",
-        "axref": "x",
-        "ayref": "y",
-        "showarrow": True,
-        "arrowhead": 2,
-        "arrowsize": 0.9,
-        "arrowwidth": 2.2 if used else 1.1,
-        "arrowcolor": RECURRENT if used else _FAINT,
-        "text": "",
-    }
-
-
-def _arc(start: int, stop: int) -> dict[str, Any]:
-    """Straight from one place to another, above the row."""
-    middle = (start + stop) / 2
-    return {
-        "type": "path",
-        "path": f"M {start} 0.12 Q {middle} 1.9 {stop} 0.12",
-        "line": {"color": ATTENTION, "width": 2.5},
-    }
-
-
-def _titles(steps: int) -> list[dict[str, Any]]:
-    told = {
-        3.2: f"recurrent: {steps} step{'s' * (steps != 1)}, one after the other",
-        1.42: "self-attention: 1 step",
-    }
-    if steps == 0:
-        told = {3.2: "recurrent: no step", 1.42: "self-attention: 1 step"}
-    return [
-        {
-            "text": text,
-            "x": 0,
-            "y": height,
-            "xref": "paper",
-            "yref": "y",
-            "xanchor": "left",
-            "yanchor": "top",
-            "showarrow": False,
-            "font": {"size": 13},
-        }
-        for height, text in told.items()
-    ]
-
-
-def _tokens(names: Sequence[str]) -> dict[str, Any]:
-    step = -(-len(names) // _MOST_PLACES)
-    shown = range(0, len(names), step)
-    return {
-        "tickmode": "array",
-        "tickvals": list(shown),
-        "ticktext": [names[i] for i in shown],
-        "tickfont": {"size": 12 if len(names) <= 24 else 9},
-        "tickangle": -60,
-        "range": [-0.6, len(names) - 0.4],
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-        "automargin": False,
-        "ticks": "",
-    }
+    ends = {"x": start + 0.88, "y": 2.0, "ax": start + 0.12, "ay": 2.0, "axref": "x", "ayref": "y"}
+    look = {"showarrow": True, "arrowhead": 2, "arrowsize": 0.9, "text": "", "xref": "x", "yref": "y"}
+    drawn = (
+        {"arrowwidth": 2.2, "arrowcolor": RECURRENT}
+        if used
+        else {"arrowwidth": 1.1, "arrowcolor": style.NEUTRAL}
+    )
+    return {**ends, **look, **drawn}

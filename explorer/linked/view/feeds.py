@@ -14,7 +14,7 @@ from explorer.figures.base.quantity import quantity
 from explorer.figures.base.shape import StepLike
 from explorer.figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
 from explorer.figures.maps.lines import WeightLine, looks
-from explorer.figures.maps.pooled import pooled_note
+from explorer.figures.maps.overview import pooled_note
 from explorer.figures.maps.strongest import SHOWN
 from explorer.lenses.words.reading import Axis, ReadView
 from explorer.linked.view.payloads import (

@@ -20,7 +20,7 @@ from explorer.app.server.runs import Drawing
 from explorer.app.shell import sampling, waiting
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
-from explorer.figures.pages.sampling import before_after
+from explorer.figures.pages.distributions import before_after
 from explorer.figures.pages.search import KEPT, STEPS, WON, Beside, Branch, search_tree
 from explorer.lenses.targets.filters import FilteredStep
 from transformer.run import Translation

@@ -12,7 +12,7 @@ from explorer.app.server import per_run
 from explorer.app.server.opened import Opened
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
-from explorer.figures.pages.training.smoothing import Piece, against_target, gradient_bars, small
+from explorer.figures.pages.distributions import Piece, against_target, gradient_bars, small
 from explorer.lenses.targets import smoothing
 from explorer.lenses.targets.lesson import Position, TrainingView
 from explorer.lenses.targets.smoothing import SmoothedPiece, SmoothedPosition

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import plotly.graph_objects as go
 
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels, plot
+from explorer.figures.base.plot import Spec
 
-_GRID = "rgba(128,128,128,.22)"
+_GAP, _TOP, _BOTTOM = 26, 52, 44
+FAINT = "rgba(128,128,128,.42)"
+"""The colour of raw values behind smoothed ones."""
+_CLICKED = {"mode": "lines+markers", "marker": {"opacity": 0, "size": 8}, **plot.UNSEEN}
+"""Plotly reports clicks on markers only, so a line that can be clicked has some that nobody sees."""
+_DOTS = 40
+"""A line of at most so many points shows them as dots."""
 
 
 @dataclass(frozen=True)
@@ -24,61 +30,12 @@ class Curve:
     dash: str = "solid"  # of the line, as Plotly names it
     width: float = 2  # of the line, in px
 
-
-def curves(
-    lines: Sequence[Curve],  # the lines
-    titles: tuple[str, str],  # what the horizontal and the vertical axis show
-    mark: float | None = None,  # where a thin vertical line stands; None for none
-) -> go.Figure:
-    """Draws some lines from zero on."""
-    x, y = titles
-    layout = {
-        "height": 340,
-        "margin": {"l": 72, "r": 14, "t": 34, "b": 46},
-        "xaxis": titled_axis(x) | {"rangemode": "tozero", "tickformat": ",d"},
-        "yaxis": titled_axis(y) | {"rangemode": "tozero", "tickformat": "~g"},
-        "shapes": [] if mark is None else [upright(mark)],
-        "dragmode": False,
-        "hovermode": "closest",
-        **style.LEGEND,
-    }
-    return style.figure(style.spec([line(each, x) for each in lines], layout))
-
-
-def titled_axis(title: str) -> dict[str, Any]:
-    """An axis with numbers and a title."""
-    return {
-        "title": {"text": title, "font": {"size": 11}, "standoff": 8},
-        "tickfont": {"size": 10},
-        "gridcolor": _GRID,
-        "zeroline": False,
-        "fixedrange": True,
-        "automargin": False,
-    }
-
-
-def upright(x: float) -> dict[str, Any]:
-    """A thin vertical line through the whole figure."""
-    edge = {"color": "rgba(128,128,128,.8)", "width": 1, "dash": "dot"}
-    return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "line": edge}
-
-
-def line(curve: Curve, x: str) -> dict[str, Any]:
-    """A curve as a trace; its hover text gives the place, which is `x`, and the value."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": labels.escape(curve.name),
-        "x": list(curve.x),
-        "y": list(curve.y),
-        "line": {"color": curve.color, "dash": curve.dash, "width": curve.width, "simplify": False},
-        "hovertemplate": f"{labels.escape(x)} %{{x:,}}: %{{y:.4g}}",
-    }
-
-
-_GAP, _TOP, _BOTTOM = 26, 52, 44
-FAINT = "rgba(128,128,128,.42)"
-"""The colour of raw values behind smoothed ones."""
+    def trace(self, x: str) -> Spec:
+        """The hover text gives the place, which is `x`, and the value."""
+        told = f"{labels.escape(x)} %{{x:,}}: %{{y:.4g}}"
+        look = self.color, self.dash, self.width
+        drawn = plot.curve(self.name, list(self.x), list(self.y), told, *look)
+        return drawn | {"line": drawn["line"] | {"simplify": False}}
 
 
 @dataclass(frozen=True)
@@ -92,6 +49,20 @@ class Panel:
     top: float | None = None  # where the vertical axis ends, from zero on; None for what the values need
 
 
+def curves(lines: Sequence[Curve], titles: tuple[str, str], mark: float | None = None) -> go.Figure:
+    """Draws some lines from zero on, with what the axes show; a thin vertical line stands at `mark`."""
+    return plot.figure(
+        [each.trace(titles[0]) for each in lines],
+        plot.number_axis(titles[0], standoff=8, rangemode="tozero", tickformat=",d"),
+        plot.number_axis(titles[1], standoff=8, rangemode="tozero", tickformat="~g"),
+        340,
+        (72, 34, 14, 46),
+        shapes=[] if mark is None else [plot.stroke(x=mark)],
+        hovermode="closest",
+        **plot.legend(),
+    )
+
+
 def panels(
     parts: Sequence[Panel],  # the panels, from the top down
     x: str,  # what the horizontal axis shows
@@ -102,51 +73,34 @@ def panels(
     A legend names the lines: each name once, and none that is already the title of its panel.
     """
     inner = sum(part.height for part in parts) + _GAP * (len(parts) - 1)
-    layout: dict[str, Any] = {
-        "height": inner + _TOP + _BOTTOM,
-        "margin": {"l": 72, "r": 14, "t": _TOP, "b": _BOTTOM},
-        "xaxis": titled_axis(x) | {"anchor": _axis(len(parts) - 1), "tickformat": ",d"},
-        "dragmode": False,
-        "hovermode": "closest",
-        **({} if mark is None else {"shapes": [upright(mark)], "clickmode": "event+select"}),
-        **style.LEGEND,
-    }
-    data, above, named = list[dict[str, Any]](), 0, set[str]()
+    data, axes, above, named = list[Spec](), Spec(), 0, set[str]()
     for number, part in enumerate(parts):
-        ends = [1 - (above + part.height) / inner, 1 - above / inner]
+        axis = f"{number + 1 if number else ''}"
+        ends = [max(0.0, 1 - (above + part.height) / inner), 1 - above / inner]
         above += part.height + _GAP
-        span = {"domain": [max(0.0, ends[0]), ends[1]], "anchor": "x"}
-        zero: dict[str, Any] = {"rangemode": "tozero"} if part.from_zero else {"zeroline": True}
+        zero: Spec = {"rangemode": "tozero"} if part.from_zero else {"zeroline": True}
         zero |= {} if part.top is None else {"range": [0, part.top]}
-        layout[f"yaxis{number + 1 if number else ''}"] = titled_axis(part.title) | zero | span | _FEW
+        few: Spec = {"nticks": 5, "tickformat": "~g", "zerolinecolor": "rgba(128,128,128,.5)"}
+        axes[f"yaxis{axis}"] = plot.number_axis(
+            part.title, standoff=8, domain=ends, anchor="x", **zero, **few
+        )
         for each in part.lines:
             known = each.name in named | {part.title}
             named.add(each.name)
-            clicked = {} if mark is None else _CLICKED
-            data.append(_line(each, x, _axis(number)) | clicked | {"showlegend": not known})
-    return style.figure(style.spec(data, layout))
-
-
-_UNSEEN = {"marker": {"opacity": 0}}
-_CLICKED = {
-    "mode": "lines+markers",
-    "marker": {"opacity": 0, "size": 8},
-    "selected": _UNSEEN,
-    "unselected": _UNSEEN,
-}
-"""Plotly reports clicks on markers only, so a line that can be clicked has some that nobody sees."""
-_FEW = {"nticks": 5, "tickformat": "~g", "zerolinecolor": "rgba(128,128,128,.5)"}
-
-
-def _axis(number: int) -> str:
-    return f"y{number + 1}" if number else "y"
-
-
-def _line(curve: Curve, x: str, axis: str) -> dict[str, Any]:
-    marks = {"mode": "lines+markers", "marker": {"size": 4, "color": curve.color}}
-    dots = marks if len(curve.x) <= _DOTS else {}
-    return line(curve, x) | dots | {"yaxis": axis, "customdata": list(curve.x)}
-
-
-_DOTS = 40
-"""A line of at most so many points shows them as dots."""
+            trace = each.trace(x) | {"yaxis": f"y{axis}", "customdata": list(each.x), "showlegend": not known}
+            if mark is not None:
+                trace |= _CLICKED
+            elif len(each.x) <= _DOTS:
+                trace |= {"mode": "lines+markers", "marker": {"size": 4, "color": each.color}}
+            data.append(trace)
+    return plot.figure(
+        data,
+        plot.number_axis(x, standoff=8, anchor=f"y{len(parts) if len(parts) > 1 else ''}", tickformat=",d"),
+        axes.pop("yaxis"),
+        inner + _TOP + _BOTTOM,
+        (72, _TOP, 14, _BOTTOM),
+        **axes,
+        hovermode="closest",
+        **({} if mark is None else {"shapes": [plot.stroke(x=mark)], "clickmode": plot.CLICKS["clickmode"]}),
+        **plot.legend(),
+    )

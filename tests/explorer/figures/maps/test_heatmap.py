@@ -66,8 +66,7 @@ def test_the_mask_is_one_hatched_polygon():
 def test_equal_runs_of_masked_cells_are_one_rectangle():
     mask = np.ones((5, 4), bool)
     mask[:, 3] = False
-    polygon = hatching(mask)
-    assert polygon is not None
+    (polygon,) = hatching(mask)
     assert list(polygon["x"]) == [2.5, 3.5, 3.5, 2.5, 2.5]
     assert list(polygon["y"]) == [-0.5, -0.5, 4.5, 4.5, -0.5]
 

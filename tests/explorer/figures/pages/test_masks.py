@@ -52,4 +52,4 @@ def test_a_batch_is_a_rectangle_with_its_padding_hatched_and_one_row_framed():
     assert list(cells.text[0]) == ["a", "‿b", "&lt;/s&gt;"]
     assert (min(hatched.x), max(hatched.x), min(hatched.y), max(hatched.y)) == (0.5, 2.5, 0.5, 1.5)
     assert (figure.layout.shapes[0].y0, figure.layout.shapes[0].y1) == (0.53, 1.47)
-    assert (cells.textfont.color, list(figure.layout.xaxis.ticktext)) == ("red", [1, 2, 3])
+    assert (cells.textfont.color, list(figure.layout.xaxis.ticktext)) == ("red", ["1", "2", "3"])

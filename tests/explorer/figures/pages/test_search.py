@@ -7,7 +7,6 @@ import pytest
 
 from explorer.figures.base import labels
 from explorer.figures.maps.export import printed
-from explorer.figures.pages.sampling import before_after
 from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Beside, Branch, ordered, search_tree
 
 NAMES = {WON: "the best", KEPT: "kept", LOST: "given up"}
@@ -113,13 +112,6 @@ def test_the_chosen_token_is_framed():
     plain, framed = search_tree(SMALL, NAMES), search_tree(SMALL, NAMES, chosen=3)
     assert len(framed.data) == len(plain.data) + 1
     assert len(search_tree(SMALL, NAMES, chosen=99).data) == len(plain.data)
-
-
-def test_the_bars_before_and_after_say_both_probabilities():
-    figure = before_after(["▁a", "▁b"], [0.6, 0.4], [1.0, 0.0], 1)
-    assert [list(each.x) for each in figure.data] == [[0.6, 0.4], [1.0, 0.0]]
-    assert figure.layout.yaxis.ticktext == ("a", "<b>b</b>")
-    assert figure.data[1].text[1] == "–"
 
 
 def test_a_saved_tree_keeps_its_size_and_bears_its_caption():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from explorer.figures.maps.export import printed
-from explorer.figures.pages.training.smoothing import Piece, against_target, gradient_bars, small
+from explorer.figures.pages.distributions import Piece, against_target, before_after, gradient_bars, small
 
 PIECES = (
     Piece("Haus", 0.6, 0.9001, 1.0),
@@ -40,3 +40,10 @@ def test_very_small_shares_keep_a_digit():
 def test_the_pictures_can_be_exported():
     for figure in (against_target(PIECES, 0), gradient_bars(PIECES, 0)):
         assert printed(figure, ["caption", "provenance"]).layout.height > figure.layout.height
+
+
+def test_the_bars_before_and_after_say_both_probabilities():
+    figure = before_after(["▁a", "▁b"], [0.6, 0.4], [1.0, 0.0], 1)
+    assert [list(each.x) for each in figure.data] == [[0.6, 0.4], [1.0, 0.0]]
+    assert figure.layout.yaxis.ticktext == ("a", "<b>b</b>")
+    assert figure.data[1].text[1] == "–"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from explorer.figures.base import style
-from explorer.figures.base.cells import axis, colour_bar, hover, targets
+from explorer.figures.base.plot import colour_bar, hover, named_axis, targets
 
 
 def test_a_note_is_text_with_line_breaks():
@@ -18,9 +18,9 @@ def test_every_cell_takes_the_pointer_and_stays_unseen_when_it_is_chosen():
 
 
 def test_names_on_the_left_go_from_the_top_down():
-    assert axis(["a", "b", "c"], "left")["range"] == [2.5, -0.5]
-    assert axis(["a", "b", "c"], "top")["range"] == [-0.5, 2.5]
-    assert axis(["a", "b", "c"], "top", every=2)["ticktext"] == ["a", "c"]
+    assert named_axis(["a", "b", "c"], down=True)["range"] == [2.5, -0.5]
+    assert named_axis(["a", "b", "c"])["range"] == [-0.5, 2.5]
+    assert named_axis(["a", "b", "c"], every=2)["ticktext"] == ["a", "c"]
 
 
 def test_a_colour_bar_shows_its_ticks_and_has_a_title_only_if_there_is_one():

@@ -1,0 +1,114 @@
+"""Two bars for each token: the model against the smoothed target, the gradient, and what sampling changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from explorer.figures.base import labels, plot, style
+from explorer.figures.base.bars import percent
+
+_HUES = style.NEUTRAL, style.POSITIVE
+"""The colours of the first and of the second bar of every row."""
+_ROOM = 0.3
+"""Space beyond the longest bar for its number, as a share of the axis."""
+_ROW = 31
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One row: a piece of the vocabulary, or all others together."""
+
+    name: str  # the piece as people read it
+    share: float  # the model's probability p
+    target: float  # the smoothed target's probability q
+    bare: float  # the target's probability without smoothing
+
+
+def against_target(pieces: Sequence[Piece], right: int) -> go.Figure:
+    """Draws the model's distribution beside the smoothed target; `right` is the row of the right piece."""
+    sides = {
+        "the model, p": [each.share for each in pieces],
+        "the target, q": [each.target for each in pieces],
+    }
+    return _pairs(_names(pieces), sides, right, (0.0, 1.0), small)
+
+
+def gradient_bars(pieces: Sequence[Piece], right: int) -> go.Figure:
+    """Draws the gradient with respect to each logit, without smoothing and with it."""
+    bare = [each.share - each.bare for each in pieces]
+    smoothed = [each.share - each.target for each in pieces]
+    ends = min(0.0, *bare, *smoothed), max(0.0, *bare, *smoothed, 1e-6)
+    sides = {"without smoothing": bare, "with smoothing": smoothed}
+    return _pairs(_names(pieces), sides, right, ends, _signed)
+
+
+def before_after(
+    tokens: Sequence[str],  # the pieces, most probable first
+    before: Sequence[float],  # the model's probabilities
+    after: Sequence[float],  # the probabilities with which they are drawn
+    written: int,  # place of the token that was drawn
+) -> go.Figure:
+    """Draws two bars for each token: its probability under the model, and that of being drawn."""
+    notes = [
+        f"{labels.escape(labels.piece(token))}<br>the model: {percent(a)} "
+        f"(log p {labels.number(math.log(a)) if a > 0 else '−∞'})"
+        f"<br>drawn with: {percent(b) if b else 'never'}"
+        for token, a, b in zip(tokens, before, after, strict=True)
+    ]
+    sides = {"the model": before, "after temperature, top-k and top-p": after}
+    names = list(map(labels.short, tokens))
+    return _pairs(names, sides, written, (0.0, 1.0), lambda each: percent(each) if each else "–", notes, 26)
+
+
+def _pairs(
+    names: Sequence[str],  # of the rows, from the top down, escaped
+    sides: Mapping[str, Sequence[float]],  # the two bars of every row, by their names in the legend
+    bold: int,  # the row whose name is bold
+    ends: tuple[float, float],  # of the axis, without the room for numbers
+    write: Callable[[float], str],  # the number beside a bar
+    notes: Sequence[str] | None = None,  # the hover texts, escaped; names and numbers if None
+    row: int = _ROW,  # px of a row
+) -> go.Figure:
+    low, high = ends
+    room, data = _ROOM * (high - low), []
+    for (name, values), hue in zip(sides.items(), _HUES, strict=True):
+        texts = [labels.escape(write(value)) for value in values]
+        told = plot.noted(notes or [f"{name}: {text}" for text in texts])
+        look = {"constraintext": "none", "textfont": {"size": 10}, **told}
+        data.append(plot.bars(list(values), hue, name=name, text=texts) | look)
+    across = plot.STILL | {"range": [low - room if low else 0, high + room], "showticklabels": False}
+    shown = [f"<b>{name}</b>" if at == bold else name for at, name in enumerate(names)]
+    return plot.figure(
+        data,
+        across | {"zeroline": low < 0, "zerolinecolor": "rgba(128,128,128,.6)"},
+        plot.named_axis(shown, 12, down=True, edge=0.55),
+        50 + row * len(names),
+        (118, 34, 8, 6),
+        bargap=0.3,
+        bargroupgap=0.05,
+        barmode="group",
+        **plot.legend(),
+    )
+
+
+def _names(pieces: Sequence[Piece]) -> list[str]:
+    return [labels.escape(labels.shorten(each.name, 16)) for each in pieces]
+
+
+def small(share: float) -> str:
+    """A probability as people read it, with as many digits as a very small one needs."""
+    if not 0 < share < 0.001:
+        return percent(share)
+    return (f"{100 * share:.1g}" if share >= 1e-7 else "<0.00001") + labels.PER_CENT
+
+
+def _signed(value: float) -> str:
+    if abs(value) < 5e-7:
+        return "0"
+    if abs(value) >= 0.095:
+        return labels.number(value, "+.2f")
+    return labels.number(value, "+.1e" if abs(value) < 1e-4 else "+.2g").replace("e−0", "e−")
