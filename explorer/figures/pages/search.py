@@ -23,7 +23,7 @@ _HUES = {WON: ACCENT, KEPT: "rgba(104,118,138,.95)", LOST: "rgba(128,128,128,.34
 _FAINT = "rgba(118,118,118,.85)"
 _ROW, _TOP, _BOTTOM = 23, 50, 8
 _FONT = 11
-_NARROWEST, _WIDEST, _ROOM = 80, 124, 1060
+_NARROWEST, _WIDEST, _ROOM = 80, 124, 950
 """Px from one step to the next, and the px that a short tree fills."""
 _DOT, _GAP = 5, 7
 """Px from the middle of a dot to its label, and from the label to the line."""

@@ -16,7 +16,7 @@ COLUMNS = 40
 """Most positions that one picture shows."""
 GUESSED, OWN = style.NEGATIVE, style.POSITIVE
 """Hues of a wrong guess and of what is chosen."""
-_NARROWEST, _WIDEST, _ROOM = 64, 104, 1000
+_NARROWEST, _WIDEST, _ROOM = 64, 104, 860
 """Px from one position to the next, and the px that a short target fills."""
 _LEFT, _RIGHT = 92, 12
 _FONT = 11
