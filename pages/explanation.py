@@ -29,46 +29,37 @@ with for_pytorch("explanation"):
 WORDS = (
     "All pieces of a source word are hidden (their scores are −∞) from every head of every layer of "
     "cross-attention, and the model runs again. Below zero: the token became less probable, so it rests on "
-    "the "
-    "word. Effects of several words do not add up, and a hidden word is still in what the encoder wrote "
-    "for its "
-    "neighbours."
+    "the word. Effects of several words do not add up, and a hidden word is still in what the encoder "
+    "wrote for its neighbours."
 )
 EFFECT = r"\Delta \log p = \log p(y_t \mid \text{without } j) - \log p(y_t)"
 ROW = (
     "**Weight**: the share of the key's value in the head's sum. **Carried**: the length of what the key "
-    "added, "
-    "weight × ‖x W_V W_O‖; a large weight on a small value carries little. **Effect**: Δ log p of the "
-    "token if "
-    "this key is hidden from this head and this query alone, by running the model again; other heads may "
-    "do the "
-    "same work. **b_V**, the bias of the values, reaches every query whole, whatever it looks at: its own "
-    "column."
+    "added, weight × ‖x W_V W_O‖; a large weight on a small value carries little. **Effect**: Δ log p of "
+    "the token if this key is hidden from this head and this query alone, by running the model again; "
+    "other heads may do the same work. **b_V**, the bias of the values, reaches every query whole, "
+    "whatever it looks at: its own column."
 )
 CARRIED = r"\lVert \alpha_{ij}\, x_j W_V W_O \rVert"
 PARTS = (
     "The decoder's last stream is a sum: the token that was read, its position, every head, every "
-    "feed-forward "
-    "network, and biases. With the σ of every norm held fixed, the difference of two logits is the sum of "
-    "such "
-    "parts. It is the direct path only: what a later layer makes of what a head wrote counts for that layer."
+    "feed-forward network, and biases. With the σ of every norm held fixed, the difference of two logits "
+    "is the sum of such parts. It is the direct path only: what a later layer makes of what a head wrote "
+    "counts for that layer."
 )
 DIRECT = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B) + b"
 SCALED = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B) / \sqrt{d_{model}}"
 BY_SOURCE = (
     "*Part*: what all heads of cross-attention add through the token on the direct path, in nats, without "
-    "b_V. "
-    "*Effect*: how the same difference of logits changes if the position is hidden from all heads of "
+    "b_V. *Effect*: how the same difference of logits changes if the position is hidden from all heads of "
     "cross-attention, by running again. A part is no effect: without a token, the model attends elsewhere."
 )
 SHARES = (
     "ALTI+ follows what each block wrote back to its inputs. An input's share is how much nearer it brings "
-    "the "
-    "block's output; shares of the layers are multiplied. The residual of cross-attention is the decoder's "
-    "own "
-    "stream, so it counts as prefix. Shares sum to 1 because they are made to, which proves nothing. "
-    "Rollout is "
-    "an assumption (half of each layer is residual), not the model: it is the same at every step."
+    "the block's output; shares of the layers are multiplied. The residual of cross-attention is the "
+    "decoder's own stream, so it counts as prefix. Shares sum to 1 because they are made to, which proves "
+    "nothing. Rollout is an assumption (half of each layer is residual), not the model: it is the same at "
+    "every step."
 )
 ALTI = (
     r"c_{ij} = \max\!\left(0,\ \lVert y_i \rVert_1 - \lVert y_i - T_i(x_j) \rVert_1\right), \qquad "
@@ -76,24 +67,17 @@ ALTI = (
 )
 ELSEWHERE = (
     "Jain & Wallace (2019), on recurrent classifiers: weights correlate weakly with gradients, and other "
-    "weights "
-    "often give the same prediction. Wiegreffe & Pinter (2019): such weights are found per example; a model "
-    "trained to use them does worse. Moradi et al. (2019), on recurrent translation: with other weights, "
-    "68 % of "
-    "the function words stay, but only 21 % of the content words. Kobayashi et al. (2020): large weights "
-    "often "
-    "lie on small values. Ferrando & Costa-jussà (2021): weights align words badly, but say largely which "
-    "tokens "
-    "a prediction used."
+    "weights often give the same prediction. Wiegreffe & Pinter (2019): such weights are found per "
+    "example; a model trained to use them does worse. Moradi et al. (2019), on recurrent translation: with "
+    "other weights, 68 % of the function words stay, but only 21 % of the content words. Kobayashi et al. "
+    "(2020): large weights often lie on small values. Ferrando & Costa-jussà (2021): weights align words "
+    "badly, but say largely which tokens a prediction used."
 )
 BIAS = "b_V (always)"
 NEEDS = 0.05  # nats from which on a token is said to rest on a word
 SINK, SHORT = 0.3, 0.5  # weight on a sink, and the share of the median that its value is shorter than
-NARROW, TOKENS, BARS = (
-    8,
-    24,
-    14,
-)  # most keys without scrolling, tokens of a map, parts with a bar of their own
+NARROW, TOKENS, BARS = 8, 24, 14
+"""Most keys without scrolling, tokens of a map, parts with a bar of their own."""
 STRETCH = 3  # fewest steps in a row with a low share of the source that make a warning
 
 
@@ -110,8 +94,11 @@ def show(opened: Opened) -> None:
         with st.container(width=205):
             pickers.row_picker(opened, kind, cells_of(opened, now)[kind][0])
     step = min(now.step or 0, len(opened.translation.steps) - 1)
-    answer(opened, step)
+    if now.lesson is None:
+        answer(opened, step)
     one_row(opened, now, kind, step)
+    if now.lesson is not None:  # lessons ask about the row, which so is in the window
+        answer(opened, step)
     folded = {
         "Why this token, and not another?": ("why", reasons),
         "How much comes from the source?": ("shares", sources),

@@ -38,8 +38,7 @@ SEEING = (
     "result is added back. Purple is positive, amber is negative, clear is zero; point at a cell to see its "
     "number. The formula beside it gives the same number again.\n\n"
     "An analogy: you search for a video. Your **query** is compared with every title (**key**). Instead of "
-    "the "
-    "best video you get a mixture of all of them (**values**), weighted by how well each title matches."
+    "the best video you get a mixture of all of them (**values**), weighted by how well each title matches."
 )
 
 

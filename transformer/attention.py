@@ -27,7 +27,9 @@ class AttentionMask:
 
     key_padding: Tensor | None = None  # (batch, keys) bool, True for tokens; None if nothing is padded
     causal: bool = False  # whether query i sees only keys 0 to ``first_query`` + i (section 3.2.3)
-    first_query: int = 0  # position of the first query among the keys; above 0 if earlier ones are cached
+    first_query: int = (
+        0  # position of the first query in its own sequence; above 0 if earlier ones are cached
+    )
     # (batch, length) numbers of the texts that share a row; a query sees the keys of its own text only. None
     # if every row is one text.
     texts: Tensor | None = None
@@ -308,16 +310,20 @@ class MultiHeadAttention(Attention):
         def split(x: Tensor) -> Tensor:
             return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)  # (batch, heads, length, d_head)
 
-        # gradients need three products, and so does a model that was moved or rounded after they were joined
-        weight = self.q_proj.weight
-        if self.joined is not None and not weight.requires_grad and self.joined.holds(weight):
-            query, *joined = (split(part) for part in self.joined(x).chunk(3, dim=-1))
+        # gradients need three products, and so do parameters that were moved, rounded or replaced since
+        maps, product = (self.q_proj, self.k_proj, self.v_proj), self.joined
+        if (
+            product is not None
+            and not any(each.weight.requires_grad for each in maps)
+            and product.is_of(*maps)
+        ):
+            query, *own = (split(part) for part in product(x).chunk(3, dim=-1))
         else:
-            query, joined = split(self.q_proj(x)), []
+            query, own = split(self.q_proj(x)), []
 
         def project() -> KeyValue:
             source = x if memory is None else memory
-            key, value = joined or (split(self.k_proj(source)), split(self.v_proj(source)))
+            key, value = own or (split(self.k_proj(source)), split(self.v_proj(source)))
             return key if positions is None else positions.rotate(key, first), value
 
         if positions is not None:

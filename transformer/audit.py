@@ -68,7 +68,7 @@ def audit(
     checks = list[Check]()
     for kind, layer in places:
         heads = f"{trace.config.sites[kind].sublayer(layer).path}.heads"
-        checks += audit_layer(trace.layer(kind, layer), limit, heads in trace.functions)
+        checks += audit_layer(trace.layer(kind, layer), trace.dtype, heads in trace.functions)
     checks.append(audit_embedding(trace, small))
     if decoded:
         checks.append(audit_log_probs(decoded, replayed, LOG_PROB_LIMIT[trace.dtype]))
@@ -84,13 +84,21 @@ def audit(
     return report.joined(trace.once((audit, basis), elsewhere))
 
 
-def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) -> Iterator[Check]:
+def audit_layer(
+    layer: LayerTrace,
+    dtype: torch.dtype = torch.float32,  # in which the model computed
+    hooked: bool = False,  # whether a user's function put in what W_O received
+) -> Iterator[Check]:
     """Row sums, exact zeros under the mask, and the output, over all heads and rows of one sub-layer.
 
     A row sums to 1, or to 0 if it sees no key; in local attention to what the Gaussian leaves of it. What W_O
-    received is what the layer's changes make of each head's own output; ``hooked`` says that a function of
-    the user put it in, which no equation knows.
+    received is what the layer's changes make of each head's own output, unless no equation knows it.
     """
+    limit, sums_name, sums_limit = OUTPUT_LIMIT[dtype], "row sums", ROW_SUM_LIMIT
+    if (
+        layer.used_weights is not None and torch.finfo(dtype).eps > ROW_SUM_LIMIT
+    ):  # a function saw them rounded
+        sums_name, sums_limit = "row sums in 16 bits", torch.finfo(dtype).eps
     heads, queries, keys = layer.shape
     value, used = layer.value.numpy(), layer.output.numpy()
     own = used if layer.own_output is None else layer.own_output.numpy()
@@ -101,7 +109,7 @@ def audit_layer(layer: LayerTrace, limit: float = 1e-4, hooked: bool = False) ->
         derived = layer.weights(ALL_HEADS, Window(rows.start, rows.stop, 0, keys)).numpy()
         sums = mask.any(-1) * 1.0 if layer.focus is None else expected.sum(-1)
         for weights in (derived, expected):
-            yield Check("row sums", float(np.abs(weights.sum(-1) - sums).max()), ROW_SUM_LIMIT)
+            yield Check(sums_name, float(np.abs(weights.sum(-1) - sums).max()), sums_limit)
         yield Check("masked weights", float(np.abs(np.where(mask, 0.0, derived)).max()), 0.0)
         yield Check("weights", float(np.abs(expected - derived).max()), WEIGHT_LIMIT)
         yield Check(OUTPUTS, float(np.abs(expected @ value - own[:, rows]).max()) / scale, limit)
@@ -302,6 +310,7 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
         return [Check(PLACES, math.inf, limit)]  # nobody knows what the patch put in
     hooks = Hooks(parts, {**edits(changes, model.config), **{name: [answer(name)] for name in answers}})
     lengths = {side: (1, len(embedding.input)) for side, embedding in trace.embeddings.items()}
+    # any ids do: what is read of the embeddings, ``.input``, is answered
     ids = {side: torch.full(length, model.config.eos_id, device=device) for side, length in lengths.items()}
     padding = next((each for name, each in trace.tensors.items() if name.endswith("attention.padding")), None)
     if isinstance(model, EncoderDecoder):

@@ -199,10 +199,12 @@ class DecodingState:
         self.cache: Cache = model.new_cache()
         self.memory: Tensor | None = None
         self.padding: Tensor | None = None
+        self.row_padding: Tensor | None = None  # that of the cache's rows, whose memory the cache holds
         self.sentences = 1
         if src_ids is not None:
             assert isinstance(model, EncoderDecoder)
             self.sentences, self.padding = len(src_ids), padding_mask(src_ids, model.config.pad_id)
+            self.row_padding = self.padding
             with torch.inference_mode():
                 self.memory = model.encode(src_ids, self.padding, hooks)
         # (batch,) the token that every output begins after
@@ -221,7 +223,8 @@ class DecodingState:
         if self.memory is None:
             return self.model.features(ids, hooks=hooks, cache=cache)  # type: ignore[call-arg]
         assert isinstance(self.model, EncoderDecoder)
-        return self.model.decode(ids, self.memory, self.padding, cache=cache, hooks=hooks)
+        padding = self.padding if cache is None else self.row_padding
+        return self.model.decode(ids, self.memory, padding, cache=cache, hooks=hooks)
 
     def read(self, outputs: Sequence[Sequence[int]], hooks: Hooks | None = None) -> Tensor:
         """(sentences, target, d_model) the decoder's output for given outputs, read shifted right at once.
@@ -240,8 +243,8 @@ class DecodingState:
     def select(self, rows: Tensor, *, same_source: bool) -> None:
         """Keeps, repeats or reorders rows; ``same_source`` says that every row keeps its sentence."""
         self.cache.select(rows, same_source=same_source)
-        if not same_source and self.padding is not None:
-            self.padding = self.padding[rows]
+        if not same_source and self.row_padding is not None:
+            self.row_padding = self.row_padding[rows]
 
 
 class NodeState(StrEnum):

@@ -300,7 +300,7 @@ class Rotary(PositionalEncoding):
         return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(-2)
 
 
-class Linear(PositionalEncoding):
+class Alibi(PositionalEncoding):
     """A fixed penalty for distance, −m · |i − j|, with one slope m per head (Press et al. 2022, section 3).
 
     The paper has only a decoder. In an encoder both directions get the same penalty, so only the position of
@@ -371,7 +371,7 @@ REGISTRY: dict[str, type[PositionalEncoding]] = {
     "shaw": RelativeKeys,
     "t5": Buckets,
     "rotary": Rotary,
-    "alibi": Linear,
+    "alibi": Alibi,
 }
 
 

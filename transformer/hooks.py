@@ -20,6 +20,8 @@ sub-layer reads, what it adds, the residual stream after it |
 | ``encoder.encoding``, ``encoder.0.self_attention.norm``, ``encoder.norm`` | modules: the positional \
 encoding of a stack, and LayerNorms |
 | ``logits`` | (batch, new, pieces) |
+| ``….own`` | in a recording: the value of the name before it, where something changed that |
+| ``….padding``, ``.bias``, ``.vector``, ``.gain``, ``.shift`` | recorded beside the place that reads them |
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from transformer.config import ENCODINGS, ModelConfig, Side
 HookFunction = Callable[[Tensor, int], Tensor]
 """(value, position of its first row, from 0) → a value of the same shape."""
 ATTENTION = frozenset({"query", "key", "value", "centres", "heads", "tokens", "positions", "input"})
-"""The parts that a trace needs."""
+"""The parts that a trace of attention needs, those of the embeddings among them."""
 STREAM = frozenset({"read", "output", "stream"})
 """The parts of the residual stream."""
 CONSTANTS = frozenset({"padding", "bias", "vector", "gain", "shift"})
@@ -51,7 +53,7 @@ _WHOLE = (".key", ".value")
 
 @dataclass(frozen=True)
 class Capture:
-    """Parts of a run to record: queries, keys, values, outputs, masks and embeddings."""
+    """Parts of a run to record: queries, keys, values, outputs, padding and embeddings."""
 
     residual: bool = False  # also every sub-layer's input and output, and the residual stream around it
 
@@ -75,7 +77,10 @@ Edit = Callable[[Any, At], Any]
 
 
 class Hooks:
-    """Records values by name, and changes some."""
+    """Records values by name, and changes some; a name that the model never calls is passed over.
+
+    ``function_edits`` makes edits of a user's functions, and refuses such names.
+    """
 
     def __init__(
         self,

@@ -47,8 +47,9 @@ class PackedProduct:
         product: Tensor = self._multiply(x, self._packed, self._bias, "none", [], "")
         return product
 
-    def holds(self, weight: Tensor) -> bool:
-        return weight.dtype == torch.bfloat16
+    def is_of(self, *maps: nn.Linear) -> bool:
+        """Whether the maps still are those that were packed: in bfloat16; other values are not seen."""
+        return maps[0].weight.dtype == torch.bfloat16
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedProduct:
         return self
@@ -128,21 +129,27 @@ def _joined_bias(maps: Sequence[nn.Linear]) -> Tensor | None:
     return None if maps[0].bias is None else torch.cat([each.bias.data for each in maps])
 
 
+def _places(maps: Sequence[nn.Linear]) -> list[int]:
+    """Where the parameters of maps lie in memory."""
+    return [part.data_ptr() for each in maps for part in (each.weight, each.bias) if part is not None]
+
+
 class JoinedProduct:
     """x Wᵀ + b for maps whose parameters are parts of W and b; a copy of the model does without it.
 
     A copy has parameters of its own, which are not parts of this matrix.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self._weight, self._bias = weight, bias
+    def __init__(self, weight: Tensor, bias: Tensor | None, maps: Sequence[nn.Linear]) -> None:
+        self._weight, self._bias, self._places = weight, bias, _places(maps)
 
     def __call__(self, x: Tensor) -> Tensor:
         """(…, in) → (…, out of all)."""
         return F.linear(x, self._weight, self._bias)
 
-    def holds(self, weight: Tensor) -> bool:
-        return weight.data_ptr() == self._weight.data_ptr()
+    def is_of(self, *maps: nn.Linear) -> bool:
+        """Whether the parameters of the maps still are parts of this matrix: none was moved or replaced."""
+        return _places(maps) == self._places
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
         return None
@@ -162,7 +169,7 @@ def join_inputs(model: nn.Module) -> None:
                 part.weight.data = own
             for part, added in zip(maps, () if bias is None else bias.chunk(3), strict=bias is not None):
                 part.bias.data = added
-            each.joined = JoinedProduct(weight, bias)
+            each.joined = JoinedProduct(weight, bias, maps)
 
 
 def convert(model: Model, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Model:

@@ -205,7 +205,7 @@ class Recurrent(EncoderDecoder):
 
     def attention(self, kind: AttentionKind, layer: int) -> CrossAttention:
         """The only attention that it has."""
-        self.config.sites[kind]
+        self.config.sites[kind]  # KeyError for another kind
         return self.cross
 
 

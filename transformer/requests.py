@@ -57,7 +57,9 @@ class Looking(TypedDict, total=False):
     """What is changed in a run, and what is recorded."""
 
     capture: bool | Capture  # True, False, or what to record
-    hooks: Mapping[str, HookFunction]  # functions that change a value, by its name in ``transformer.hooks``
+    # functions that change a value, by its name in ``transformer.hooks``; passes that read the output again
+    # call them, too
+    hooks: Mapping[str, HookFunction]
     # what to change in the run, see ``transformer.interventions``; in a forced pass, what chooses or forbids
     # tokens must agree with the output
     interventions: Iterable[do.Intervention]

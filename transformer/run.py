@@ -54,7 +54,7 @@ class Translation:
     each step, those of the prompt too, has the model's log-probability and its alternatives.
     """
 
-    source_text: str  # the text as the model read it
+    source_text: str  # the text as typed, cleaned; ``source_tokens`` is what was read
     text: str  # the translation
     source_tokens: tuple[str, ...]  # pieces of the source, ending in ``</s>``
     decoder_input_tokens: tuple[str, ...]  # what the decoder read: the start token, the output shifted right

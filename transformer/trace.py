@@ -311,8 +311,9 @@ class AttentionTrace:
     @property
     def nbytes(self) -> int:
         """Bytes held by the records of attention."""
-        parts = {"query", "key", "value", "heads", "own", "padding", "weights"}
-        return sum(each.nbytes for name, each in self.tensors.items() if name.rpartition(".")[2] in parts)
+        parts = {"query", "key", "value", "heads", "padding", "weights", "mask"}
+        names = {name: name.removesuffix(".own").rpartition(".")[2] for name in self.tensors}
+        return sum(each.nbytes for name, each in self.tensors.items() if names[name] in parts)
 
 
 def trace_of(

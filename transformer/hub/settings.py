@@ -32,10 +32,6 @@ class UnreachableError(HubError):
     """The Hub does not answer; models in the cache can still be used."""
 
 
-class StoppedError(HubError):
-    """The user stopped a download."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Hub:
     """The Hub to fetch models from, and limits on what may be fetched."""

@@ -6,7 +6,8 @@
 
 An intervention is frozen and compares by its fields, so it is a key, a line of a caption (``str``, counted
 from 1), JSON (``to_json``, counted from 0) and a part of an address (``write_text``, counted from 1). Within
-one attention, masks come first, then scores, weights and outputs; changes of one sort act in their order.
+one attention, scores and masks come first, then weights, then outputs, as the model calls them; changes of
+one sort act in their order.
 
 Positions of ``edit_source`` and ``drop_source`` are those of the text as typed, all other positions those of
 the source as the model reads it. While decoding, later keys do not exist, so only in a forced pass can the
@@ -60,7 +61,9 @@ drop_source = DropSource = kind("DropSource", "tokens", "position", "{position} 
 
 HEADS, SAID = "kind layer head?", "{kind}, {layer}, {head}"
 ablate = Ablate = kind("Ablate", "weights", f"{HEADS}= by= rows?=", f"{SAID} {{by}}[ in {{rows}}]")
-"""A head without what it computes; a row whose key is hidden or does not exist stays as it is.
+"""A head without what it computes: "zero" and "mean" replace its output, others its weights.
+
+A row whose key is hidden or does not exist stays as it is.
 
 "zero" and "mean" answer different questions: without any output, the layers above get a sum that they never
 met in training; with the mean, they lose only what is special to this sentence.

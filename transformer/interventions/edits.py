@@ -27,7 +27,7 @@ class Change:
 
 
 def edits(changes: Sequence[Change], config: ModelConfig) -> dict[str, list[Edit]]:
-    """By name, the edits of some changes: in one attention scores and masks, then weights, then outputs.
+    """By name, the edits of some changes; the model calls those of scores and masks before the others.
 
     Changes of one sort act in the order of the list; but the division by √d_k is left out once, and before
     any temperature.

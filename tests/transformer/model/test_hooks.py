@@ -14,6 +14,7 @@ from transformer import AttentionKind, Hooks
 from transformer import interventions as do
 from transformer.config import LanguageModelConfig
 from transformer.hooks import function_edits, hook_names
+from transformer.translator import Translator
 
 TEXT = "one two three four"
 CROSS = "decoder.{}.cross_attention.{}".format
@@ -91,6 +92,19 @@ def test_replaced_weights_are_used_and_stored(translator):
         assert rows.all() if (kind, layer) == ("cross", 1) else not rows.any()
     value = hooked.attention.layer("cross", 1).value
     np.testing.assert_allclose(hooked.head("cross", 1, 2).output, value[2].mean(0).expand(8, -1), atol=1e-5)
+
+
+@pytest.mark.parametrize("part", ["scores", "weights"])
+def test_a_function_in_16_bits_is_verified_with_the_weights_as_they_were_rounded(tokenizer, part):
+    model = random_model(vocab_size=tokenizer.vocab_size).to(torch.bfloat16)
+    found = Translator(model, tokenizer).translate(
+        TEXT, max_length=6, hooks={CROSS(0, part): lambda values, first: values * 1.0}
+    )
+    assert found.attention.audit().passed
+    off = Translator(model, tokenizer).translate(
+        TEXT, max_length=6, hooks={CROSS(0, "weights"): lambda values, first: values * 1.05}
+    )
+    assert {each.name for each in off.attention.audit().checks if not each.passed} == {"row sums in 16 bits"}
 
 
 def test_replaced_scores_are_used_and_stored(translator):

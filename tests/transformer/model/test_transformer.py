@@ -144,6 +144,24 @@ def test_a_converted_model_that_is_moved_or_rounded_computes_with_its_own_parame
     torch.testing.assert_close(model(src, tgt), expected, atol=1e-9, rtol=0)
 
 
+@pytest.mark.parametrize("name", ["q_proj", "k_proj", "v_proj"])
+def test_a_map_that_was_put_in_later_is_used(name):
+    """Silently the old one was, for keys and values."""
+    model = convert(random_model(), "cpu").requires_grad_(False)
+    own, x = model.decoder.layers[0].self_attention, torch.randn(2, 3, random_model().config.d_model)
+    before = own(x)
+    fresh = copy.deepcopy(own)
+    with torch.no_grad():
+        for attention in (own, fresh):
+            parameter = getattr(attention, name).weight
+            getattr(attention, name).weight = torch.nn.Parameter(parameter.flip(0), requires_grad=False)
+    assert not torch.allclose(own(x), before)
+    torch.testing.assert_close(own(x), fresh(x))
+    getattr(own, name).weight.requires_grad_(True)
+    own(x).square().sum().backward()
+    assert getattr(own, name).weight.grad.any()
+
+
 def test_gradients_reach_every_parameter():
     model = random_model().requires_grad_(True)
     model(random_ids(2, 6), random_ids(2, 4, seed=1)).square().mean().backward()

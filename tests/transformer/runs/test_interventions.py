@@ -294,6 +294,19 @@ def test_source_edits_are_read_instead_of_the_typed_words(ready):
         ready.translate("one", interventions=[do.drop_source(0), do.drop_source(1)])
 
 
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 3}, {"beam_size": 2, "tree": True}])
+def test_a_source_whose_end_became_padding_is_translated_and_verified(ready, options):
+    """A beam of three rows ended in a RuntimeError: its padding had three rows, its memory one."""
+    end = do.edit_source(len(ready.ids(TEXT)), "<pad>")
+    found = ready.translate(TEXT, max_length=5, interventions=[end], **options)
+    assert found.source_tokens[-1] == "<pad>"
+    assert not found.attention.weights("cross", 0)[..., -1].any()
+    assert found.attention.audit().passed
+    np.testing.assert_allclose(
+        found.log_probs, ready.force(TEXT, found.target_ids, interventions=[end]).log_probs, atol=2e-5
+    )
+
+
 def test_a_target_may_be_given_as_the_tokens_of_a_run(ready):
     base = ready.translate(TEXT, max_length=LENGTH)
     assert ready.force(TEXT, base.target_tokens).target_ids == base.target_ids

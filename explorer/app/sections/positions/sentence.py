@@ -33,9 +33,9 @@ from transformer.trace import AttentionTrace
 
 TWINS_ARE = (
     "{} small models (1.4 million parameters) share data, vocabulary, order of batches and steps. They "
-    "differ "
-    "only in their encoding; the post-norm twin differs in the place of its LayerNorm, its learning rate and "
-    "warm-up. All translate greedily. What enters your own model is the first column of *The whole model*."
+    "differ only in their encoding; the post-norm twin differs in the place of its LayerNorm, its learning "
+    "rate and warm-up. All translate greedily. What enters your own model is the first column of *The "
+    "whole model*."
 )
 MAP, CELLS = 228, 32
 """Px and most tokens of a twin's map."""
@@ -285,9 +285,8 @@ def move(text: str, runs: Runs, offset: int, asked: Head | None) -> None:
                     *(end, ("query", "key"), MAP, labels.ROOM),
                 ),
                 f"{labels.head_phrase(*heads[name])} · weights moved by {offset} − in place, from "
-                f"−{end:.1f} to "
-                f"{end:.1f}; largest {gap.max():.3f}; TV: total variation distance of a whole row · "
-                f"{verdict([name] * (name in failed))}",
+                f"−{end:.1f} to {end:.1f}; largest {gap.max():.3f}; TV: total variation distance of a "
+                f"whole row · {verdict([name] * (name in failed))}",
                 heading=f"**{title(name)}**",
                 place=st.container(width=MAP, gap="xsmall"),
             )

@@ -37,6 +37,12 @@ def by_hand(generator: Translator, prompt: str, count: int) -> list[int]:
     return ids[1:]
 
 
+def test_the_run_of_a_node_keeps_the_prompt(generator):
+    base = generator.generate(PROMPT, max_length=8, beam_size=2, tree=True)
+    found = retrace(generator, base, node=base.tree.winner)
+    assert (found.prompt, found.given) == (base.prompt, base.given) == (PROMPT, len(generator.ids(PROMPT)))
+
+
 @pytest.mark.parametrize("prompt", [PROMPT, ""])
 def test_greedy_takes_the_most_probable_token_after_the_prompt(generator, prompt):
     found = generator.generate(prompt, max_length=20)
