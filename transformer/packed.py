@@ -129,19 +129,16 @@ def _joined_bias(maps: Sequence[nn.Linear]) -> Tensor | None:
     return None if maps[0].bias is None else torch.cat([each.bias.data for each in maps])
 
 
-def _places(maps: Sequence[nn.Linear]) -> list[int]:
-    """Where the parameters of maps lie in memory."""
-    return [part.data_ptr() for each in maps for part in (each.weight, each.bias) if part is not None]
-
-
 class JoinedProduct:
     """x Wᵀ + b for maps whose parameters are parts of W and b; a copy of the model does without it.
 
     A copy has parameters of its own, which are not parts of this matrix.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, maps: Sequence[nn.Linear]) -> None:
-        self._weight, self._bias, self._places = weight, bias, _places(maps)
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self._weight, self._bias = weight, bias
+        biases = [] if bias is None else bias.chunk(3)
+        self._places = [part.data_ptr() for part in (*weight.chunk(3), *biases)]
 
     def __call__(self, x: Tensor) -> Tensor:
         """(…, in) → (…, out of all)."""
@@ -149,7 +146,8 @@ class JoinedProduct:
 
     def is_of(self, *maps: nn.Linear) -> bool:
         """Whether the parameters of the maps still are parts of this matrix: none was moved or replaced."""
-        return _places(maps) == self._places
+        parts = [each.weight for each in maps] + [each.bias for each in maps if each.bias is not None]
+        return [part.data_ptr() for part in parts] == self._places
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
         return None
@@ -169,7 +167,7 @@ def join_inputs(model: nn.Module) -> None:
                 part.weight.data = own
             for part, added in zip(maps, () if bias is None else bias.chunk(3), strict=bias is not None):
                 part.bias.data = added
-            each.joined = JoinedProduct(weight, bias, maps)
+            each.joined = JoinedProduct(weight, bias)
 
 
 def convert(model: Model, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Model:
