@@ -182,14 +182,16 @@ def test_a_translation_of_one_s_own_plays_no_part_and_the_page_says_so():
 
 
 def test_the_numbers_of_the_tree_are_offered_as_csv():
-    table = search_tree.table(tree_of())
     tree = tree_of()
-    assert len(table) == len(tree.nodes) + 1
-    rows = [dict(zip(table[0], row, strict=True)) for row in table[1:]]
-    for row, node in zip(rows, tree.nodes, strict=True):
-        assert (row["step"], row["token"], row["state"]) == (node.step, node.token, node.state.value)
-        assert row["parent"] == ("" if node.parent is None else node.parent)
-        assert row["score"] == node.score
+    names, *rows = search_tree.table(tree, {"score": [each.score for each in tree.nodes]})
+    assert names == ("node", "step", "token", "token id", "parent", "log p", "sum of log p", "score")
+    assert rows == [
+        (
+            *(i, n.step, n.token, n.token_id, "" if n.parent is None else n.parent),
+            *(n.log_prob, n.total, n.score),
+        )
+        for i, n in enumerate(tree.nodes)
+    ]
 
 
 # --- sampling -----------------------------------------------------------------------------------------------

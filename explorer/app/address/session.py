@@ -116,9 +116,9 @@ def _place(sort: str) -> dict[str, Any] | None:
     return places.get(sort) or {name: getattr(State(), name) for name in PLACE}
 
 
-def change(**values: Any) -> State:
+def change(**values: Any) -> None:
     """Changes the state and writes the address once, as one entry in the browser's history."""
-    return _write(changed(current(), **values))
+    _write(changed(current(), **values))
 
 
 def keep() -> None:

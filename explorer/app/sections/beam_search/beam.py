@@ -1,56 +1,69 @@
-"""Beam search: its settings, its tree, the run of a chosen node, and the ranking of what it finished."""
+"""Beam search: its settings, its tree, the run of a chosen token, and the ranking of what it finished."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import groupby, zip_longest
 
 import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import BEAM
 from explorer.app.address.state import KINDS
-from explorer.app.controls import pickers, say
+from explorer.app.controls import pickers, plain, say
 from explorer.app.maps import next_token_choice
-from explorer.app.sections.beam_search import node
-from explorer.app.sections.beam_search.node import Branched
-from explorer.app.sections.beam_search.tree import (
-    FATES,
-    Text,
-    choose,
-    divisor,
-    found_sentence,
-    headline,
-    picture,
-    score,
-)
+from explorer.app.sections.beam_search.tree import Branched, choose, outputs, picture, view
 from explorer.app.server import per_run, runs
 from explorer.app.server.hosted import Bounds
 from explorer.app.server.opened import Opened
 from explorer.app.shell import waiting
 from explorer.figures.base import labels
+from explorer.figures.base.bars import percent
+from explorer.figures.base.labels import count, number, piece
+from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Branch
 from transformer.beam import SearchTree
-from transformer.decoding import SearchRules
-from transformer.run import Translation
+from transformer.decoding import NodeState, SearchRules
 
-_USUAL_BEAM = 4
-_NEAR = 5
-"""Number of steps around the chosen one that the list of tokens reaches."""
-_FORMULA = r"\mathrm{score}(y) = \frac{1}{%s} \sum_{t=1}^{|y|} \log p(y_t \mid y_{<t}, x)"
-_SEEING = (
-    "At each step, every hypothesis in the beam is continued with every token. The best {most} continuations "
-    "are shown; the best {beam} that have not ended are kept. No log p is positive, so every further token "
-    "lowers the sum, and short outputs would win. So finished hypotheses are ranked by this score:"
-)
+USUAL_BEAM = 4
+NEAR = 5  # steps around the chosen one that the list of tokens reaches
+OPENING = 3  # steps of a tree that are drawn while a lesson asks where it ends
+FATES = {
+    NodeState.KEPT: (KEPT, "kept: the next step extends it"),
+    NodeState.FINISHED: (KEPT, "finished"),
+    NodeState.OUTRANKED: (LOST, "outranked: better continuations filled the beam"),
+    NodeState.DISPLACED: (LOST, "displaced by better finished hypotheses"),
+    NodeState.CUT: (KEPT, "cut by the length limit"),
+}
+STOPS = {
+    True: "as soon as the beam is full of finished hypotheses",
+    False: "when no open hypothesis, at its present length, beats the worst finished one",
+    "never": "when no open hypothesis could still beat the worst finished one at the greatest length",
+}
+SEEING = r"""
+Every hypothesis in the beam is continued with every token. The best {most} continuations are shown; the best
+{beam} that have not ended are kept. Every further token lowers the sum of log p, so finished hypotheses are
+ranked by this score:
+
+$$\mathrm{{score}}(y) = \frac{{1}}{{{below}}} \sum_{{t=1}}^{{|y|}} \log p(y_t \mid y_{{<t}}, x)$$
+
+This model's own rule: {own} with α = {alpha:g}; the search ends {stops}. {keeps}α = 0 normalises nothing. The
+paper's α = 0.6 belongs to {paper} (Wu et al. 2016)."""
+Text = Callable[[Sequence[int]], str]
+"""Ids of an output → its text."""
 
 
 def show(opened: Opened, now: State) -> None:
-    rules = opened.source.translator().rules
-    beam_size = _beam_size(now, rules)
+    rules, text = opened.source.translator().rules, opened.source.translator().text
+    most = int(Bounds.from_environment().beam)
+    beam = min(rules.beam_size if rules.beam_size > 1 else USUAL_BEAM, most)
+    if now.decode.startswith(BEAM):
+        beam = int(now.decode.removeprefix(BEAM))
     scored = rules.with_penalty(now.penalty, now.length_offset)
-    _settings(beam_size, scored, rules)
-    asked = replace(opened.asked, target=None, decode=f"{BEAM}{beam_size}", drawing=runs.USUAL)
-    with waiting.Teller(asked.source, f"Searching with {beam_size} hypotheses") as teller:
+    settings(beam, max(beam, most), scored, rules)
+    asked = replace(opened.asked, target=None, decode=f"{BEAM}{beam}", drawing=runs.USUAL)
+    with waiting.Teller(asked.source, f"Searching with {beam} hypotheses") as teller:
         search = per_run.searched(asked, scored, teller)
     tree, chosen = search.tree, now.node
     assert tree is not None
@@ -58,179 +71,206 @@ def show(opened: Opened, now: State) -> None:
         st.info(f"The tree has {len(tree.nodes):,} tokens; the last one of the best output is taken.")
         chosen = None
     chosen = tree.winner if chosen is None else chosen
-    text = asked.source.translator().text
-    say(found_sentence(tree, text))
-    seeing = _SEEING.format(most=2 * beam_size, beam=beam_size)
-    explained = f"{seeing}\n\n$${_FORMULA % _divisor(scored.length_offset)}$$\n\n{_rule(rules)}"
-    picture(search, tree, chosen, text, now, explained)
+    say(comparison(tree, text))
+
+    greedy, nodes = tree.greedy, tree.nodes
+    first = pickers.window(now.first, STEPS, max(tree.steps, len(greedy.tokens)), "steps")
+    branches = branches_of(tree, text, range(first, first + STEPS))
+    if session.silent() is not None:
+        branches = [replace(each, fate=KEPT) for each in branches if each.step < OPENING]
+    below = rf"\left(\frac{{{scored.length_offset} + |y|}}{{{scored.length_offset + 1}}}\right)^{{\alpha}}"
+    picture(
+        "search tree",
+        branches,
+        {WON: "the best", KEPT: "kept", LOST: "given up"},
+        tree,
+        (greedy.token_ids, greedy.tokens, greedy.log_probs),
+        "greedy search, outside the beam",
+        chosen,
+        first,
+        search,
+        f"Beam search, {beam} hypotheses, {score_name(tree.rules)}: the best {2 * beam} continuations of "
+        "every step · columns are steps · thickness = probability of the output so far, relative to the most "
+        "probable one",
+        {
+            "score": [each.score for each in nodes],
+            "state": [each.state.value for each in nodes],
+            "won": [each.won for each in nodes],
+        },
+        seeing=SEEING.format(
+            most=2 * beam,
+            beam=beam,
+            below=below if scored.length_offset else r"|y|^{\alpha}",
+            own=divisor(rules.length_offset),
+            alpha=rules.length_penalty,
+            stops=STOPS[rules.early_stopping],
+            keeps=f"It allows {' and '.join(rules.in_words)}. " if rules.in_words else "",
+            paper=divisor(5),
+        ),
+    )
     if session.silent() is not None:  # what follows names the outputs
         return
-    _chosen(Opened(asked, search, None), tree, chosen, text)
+    node(Opened(asked, search, None), tree, chosen, text)
     ranking(tree, text)
 
 
-def _beam_size(now: State, rules: SearchRules) -> int:
-    """The beam of the way of decoding; if that has none, the model's own, or else 4."""
-    if now.decode.startswith(BEAM):
-        return int(now.decode.removeprefix(BEAM))
-    return min(rules.beam_size if rules.beam_size > 1 else _USUAL_BEAM, _most())
+def settings(beam: int, most: int, scored: SearchRules, rules: SearchRules) -> None:
+    """How many hypotheses, and how they are scored; what is the model's own stays out of the address."""
 
+    def take(name: str, value: float, usual: float) -> None:
+        session.change(**{name: None if value == usual else value, "node": None})
 
-def _most() -> int:
-    return int(Bounds.from_environment().beam)
-
-
-def _settings(beam_size: int, scored: SearchRules, rules: SearchRules) -> None:
-    penalty, offset = scored.length_penalty, scored.length_offset
+    alpha, offset = scored.length_penalty, scored.length_offset
+    low, high = KINDS["penalty"].ends or (0.0, 2.0)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
         with st.container(width=160):
-            pickers.slide(
-                "beam", "Hypotheses in the beam", beam_size, _take_beam, ends=(2, max(_most(), beam_size))
-            )
+            size = lambda n: session.change(**{**session.RUN, "decode": f"{BEAM}{n}", "target": None})  # noqa: E731
+            pickers.slide("beam", "Hypotheses in the beam", beam, size, ends=(2, most))
         with st.container(width=160):
-            low, high = KINDS["penalty"].ends or (0.0, 2.0)
-            pickers.slide(
-                "penalty",
-                "Length penalty α",
-                penalty,
-                lambda value: _take_penalty(round(value, 2), rules.length_penalty),
-                ends=(min(low, penalty), max(high, penalty)),
-            )
-        pickers.switch(
-            "length_offset",
-            "Divide Σ log p by",
-            {each: divisor(each) for each in sorted({*KINDS["length_offset"].choices, offset})},
-            offset,
-            lambda value: session.change(
-                length_offset=None if value == rules.length_offset else value, node=None
-            ),
-            labelled=True,
+            ends = min(low, alpha), max(high, alpha)
+            chosen = lambda value: take("penalty", round(value, 2), rules.length_penalty)  # noqa: E731
+            pickers.slide("penalty", "Length penalty α", alpha, chosen, ends=ends)
+        forms = {each: divisor(each) for each in sorted({*KINDS["length_offset"].choices, offset})}
+        divide = lambda value: take("length_offset", value, rules.length_offset)  # noqa: E731
+        pickers.switch("length_offset", "Divide Σ log p by", forms, offset, divide, labelled=True)
+
+
+def divisor(offset: int) -> str:
+    """Divisor of Σ log p, for a k of the score."""
+    return f"(({offset} + |y|) ÷ {offset + 1}) to the power α" if offset else "|y| to the power α"
+
+
+def score_name(rules: SearchRules) -> str:
+    """The score: what divides Σ log p if that is not the length, and α."""
+    form = f" with {divisor(rules.length_offset)}" if rules.length_offset else ""
+    return f"score{form}, α = {rules.length_penalty:g}"
+
+
+def share(log_prob: float) -> str:
+    return percent(min(1.0, math.exp(log_prob)))
+
+
+def comparison(tree: SearchTree, text: Text) -> str:
+    """What beam search finds that greedy search does not, and where the two part, as Markdown."""
+
+    def line(name: str, ids: Sequence[int], score: float) -> str:
+        return f":gray[{name}:] **{plain(text(ids)) or '◌'}** :gray[(score {number(score, '.3f')})]  \n"
+
+    best, greedy, path = tree.nodes[tree.winner], tree.greedy, tree.path(tree.winner)
+    ids = tree.token_ids(tree.winner)
+    if ids == greedy.token_ids:
+        second = ""
+        if len(tree.hypotheses) > 1:
+            place = tree.hypotheses[1]
+            score = number(tree.nodes[place].score, ".3f")
+            second = f"; second comes “{plain(text(tree.token_ids(place)))}” (score {score})"
+        same = f"Beam search finds nothing better here than greedy search{second}."
+        return line("both", ids, best.score) + same
+    step = next(i for i, (a, b) in enumerate(zip_longest(ids, greedy.token_ids)) if a != b)
+    parted = f"They part at step {count(step)}"
+    if step < min(len(path), len(greedy.tokens)):
+        own = tree.nodes[path[step]]
+        parted += (
+            f": greedy search takes “{plain(piece(greedy.tokens[step]))}” ({share(greedy.log_probs[step])}), "
+            f"the beam also keeps “{plain(piece(own.token))}” ({share(own.log_prob)}). "
         )
+    else:
+        parted += ", where one of them has ended. "
+    verdict = "The tokens after that step make up for it"
+    if best.score <= greedy.score:
+        verdict = "The greedy path fell out of the beam, although it ends with the better score"
+    elif best.total < greedy.total:
+        verdict = "As a whole, the beam's output is less probable, but its score is better"
+    sums = f"Σ log p is {number(best.total)} against {number(greedy.total)}."
+    lines = line("beam search", ids, best.score) + line("greedy search", greedy.token_ids, greedy.score)
+    return f"{lines}{parted}{verdict}: {sums}"
 
 
-def _take_beam(size: int) -> None:
-    session.change(**{**session.RUN, "decode": f"{BEAM}{size}", "target": None})
+def branches_of(tree: SearchTree, text: Text, steps: range) -> list[Branch]:
+    """The nodes as they are drawn; only those of the drawn steps have a hover text."""
+    branches, finished = list[Branch](), -math.inf
+    for step, group in groupby(tree.nodes, lambda each: each.step):
+        here = list(group)
+        leader = max(finished, *(each.total for each in here))  # a finished hypothesis stays the measure
+        ended = (each.total for each in here if each.state in (NodeState.FINISHED, NodeState.CUT))
+        finished = max([finished, *ended])
+        for each in here:
+            fate = WON if each.won else FATES[each.state][0]
+            width = math.exp(min(0.0, each.total - leader))
+            told = note(tree, len(branches), text) if step in steps else ""
+            branches.append(Branch(each.token, step, each.parent, width, fate, each.ended, told))
+    return branches
 
 
-def _take_penalty(value: float, usual: float) -> None:
-    session.change(penalty=None if value == usual else value, node=None)
+def sums(tree: SearchTree, place: int) -> tuple[str, str]:
+    """The probability of a token in its step, and the sums of its output, in words."""
+    each = tree.nodes[place]
+    here = f"probability here {share(each.log_prob)}"
+    return here, f"Σ log p {number(each.total)} · score {number(each.score, '.3f')}"
 
 
-def _divisor(offset: int) -> str:
-    """Divisor of Σ log p, in LaTeX."""
-    return rf"\left(\frac{{{offset} + |y|}}{{{offset + 1}}}\right)^{{\alpha}}" if offset else r"|y|^{\alpha}"
-
-
-def _rule(rules: SearchRules) -> str:
-    """The model's own rule, in words."""
-    when = {
-        True: "as soon as the beam is full of finished hypotheses",
-        False: "when no open hypothesis, at its present length, beats the worst finished one",
-        "never": "when no open hypothesis could still beat the worst finished one at the greatest length",
-    }[rules.early_stopping]
-    own = f"This model's own rule: {divisor(rules.length_offset)} with α = {rules.length_penalty:g}"
-    keeps = f"It allows {' and '.join(rules.in_words)}. " if rules.in_words else ""
+def note(tree: SearchTree, place: int, text: Text) -> str:
+    """The hover text of a node."""
+    each, (here, total) = tree.nodes[place], sums(tree, place)
     return (
-        f"{own}; the search ends {when}. {keeps}α = 0 normalises nothing. The paper's α = 0.6 belongs to "
-        f"{divisor(5)} (Wu et al. 2016)."
+        f"{piece(each.token)} · step {count(each.step)}\n{FATES[each.state][1]}\n"
+        f"{here} (log p {number(each.log_prob)})\n{total}\n"
+        f"{labels.shorten(text(tree.token_ids(place)), 60)}"
     )
 
 
-def _chosen(search: Opened, tree: SearchTree, chosen: int, text: Text) -> None:
-    run = per_run.branched(search, chosen)
-    st.markdown(headline(tree, chosen, text))
+def node(search: Opened, tree: SearchTree, chosen: int, text: Text) -> None:
+    """The chosen token: its numbers, its run, and the way to go on from it."""
+    run, each, nodes = per_run.branched(search, chosen), tree.nodes[chosen], tree.nodes
+    best = " · the best output" if chosen == tree.winner else ""
+    st.markdown(
+        f"##### Step {count(each.step)}: “{plain(piece(each.token))}”{best}\n"
+        f"{plain(text(tree.token_ids(chosen)))} · {' · '.join((FATES[each.state][1], *sums(tree, chosen)))}"
+    )
+
+    def go_on() -> None:
+        step = len(run.steps) - 1
+        changes = next_token_choice.changes(run, step, run.steps[step].token_id)
+        also = {"changes": changes, "target": None, "step": step, "decode": search.asked.decode}
+        session.change(**session.RUN | also)
+
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        _token_picker(tree, chosen)
-        if not tree.nodes[chosen].ended:
-            st.button(
-                "Continue from here",
-                key="search.continue",
-                icon=":material/alt_route:",
-                help="Keeps these tokens, and continues the search from there",
-                on_click=_continue,
-                args=(run, search.asked.decode),
-            )
-    place = f"{score(tree)}\0{chosen}"
-    node.view(Branched(search.asked, run, None, place))
-
-
-def _token_picker(tree: SearchTree, chosen: int) -> None:
-    """Chooses a token without the mouse: one near the chosen step, or the last of the best output."""
-    here = tree.nodes[chosen].step
-    near = [i for i, each in enumerate(tree.nodes) if abs(each.step - here) <= _NEAR or i == tree.winner]
-    names = {
-        i: f"{labels.count(i)} · step {labels.count(each.step)}: {labels.piece(each.token)}"
-        for i, each in ((i, tree.nodes[i]) for i in near)
-    }
-    with st.container(width=300):
-        pickers.choose(
-            "node",
-            "Token of the tree",
-            names,
-            chosen,
-            lambda place: choose(tree.nodes, int(place)),
-            texts=True,
-        )
-
-
-def _continue(run: Translation, decode: str) -> None:
-    step = len(run.steps) - 1
-    values = {
-        "changes": next_token_choice.changes(run, step, run.steps[step].token_id),
-        "target": None,
-        "step": step,
-    }
-    session.change(**{**session.RUN, **values, "decode": decode})
+        near = [i for i, n in enumerate(nodes) if abs(n.step - each.step) <= NEAR or i == tree.winner]
+        names = {i: f"{count(i)} · step {count(nodes[i].step)}: {piece(nodes[i].token)}" for i in near}
+        with st.container(width=300):
+            take = lambda place: choose(nodes, int(place))  # noqa: E731
+            pickers.choose("node", "Token of the tree", names, chosen, take, texts=True)
+        if not each.ended:
+            icon, does = ":material/alt_route:", "Keeps these tokens, and continues the search from there"
+            st.button("Continue from here", "search.continue", does, icon=icon, on_click=go_on)
+    view(Branched(search.asked, run, None, f"{score_name(tree.rules)}\0{chosen}"))
 
 
 def ranking(tree: SearchTree, text: Text) -> None:
-    """Lists the outputs that ended in the beam, with and without normalisation, and the greedy one."""
-    ended = tree.hypotheses
-    rows = [
-        (
-            text(tree.token_ids(i)),
-            tree.nodes[i].step + 1,
-            tree.nodes[i].total,
-            tree.nodes[i].score,
-            _fate(tree, i),
-        )
-        for i in ended
-    ]
-    greedy = tree.greedy
-    if all(tree.token_ids(i) != greedy.token_ids for i in ended):
-        rows.append((text(greedy.token_ids), len(greedy.tokens), greedy.total, greedy.score, "greedy search"))
+    """The outputs that ended in the beam, with and without normalisation, and the greedy one."""
+    greedy, rows = tree.greedy, list[tuple[str, int, float, float, str]]()
+    for i in tree.hypotheses:
+        each, ids = tree.nodes[i], tree.token_ids(i)
+        also = " · greedy search writes it, too" if ids == greedy.token_ids else ""
+        fate = "the best" if each.won else FATES[each.state][1]
+        rows.append((text(ids), each.step + 1, each.total, each.score, fate + also))
+    if all(tree.token_ids(i) != greedy.token_ids for i in tree.hypotheses):
+        ids = greedy.token_ids
+        rows.append((text(ids), len(greedy.tokens), greedy.total, greedy.score, "greedy search"))
+    texts, lengths, totals, scores, fates = zip(*rows, strict=True)
+
+    def take(row: int) -> None:
+        if row < len(tree.hypotheses):
+            choose(tree.nodes, tree.hypotheses[row])
+
     st.markdown("##### The ranking, with normalisation and without")
-    st.dataframe(
-        {
-            "rank by score": _ranks([row[3] for row in rows]),
-            "rank by Σ log p": _ranks([row[2] for row in rows]),
-            "output": [row[0] for row in rows],
-            "tokens": [row[1] for row in rows],
-            "Σ log p": [row[2] for row in rows],
-            score(tree): [row[3] for row in rows],
-            "what became of it": [row[4] for row in rows],
-        },
-        hide_index=True,
-        key="search.ranking",
-        on_select=lambda: session.on_pick("search.ranking", lambda row: _choose_row(tree, int(row))),
-        selection_mode="single-row",
-        column_config={
-            name: st.column_config.NumberColumn(format="%.3f") for name in ("Σ log p", score(tree))
-        },
-        alt="The outputs that ended, ranked by score and by the sum of log-probabilities",
-    )
-
-
-def _fate(tree: SearchTree, i: int) -> str:
-    same = " · greedy search writes it, too" if tree.token_ids(i) == tree.greedy.token_ids else ""
-    return ("the best" if tree.nodes[i].won else FATES[tree.nodes[i].state]) + same
-
-
-def _ranks(values: Sequence[float]) -> list[int]:
-    ordered = sorted(values, reverse=True)
-    return [labels.count(ordered.index(value)) for value in values]
-
-
-def _choose_row(tree: SearchTree, row: int) -> None:
-    if row < len(tree.hypotheses):
-        choose(tree.nodes, tree.hypotheses[row])
+    columns = {
+        "rank by score": [sorted(scores, reverse=True).index(each) + 1 for each in scores],
+        "rank by Σ log p": [sorted(totals, reverse=True).index(each) + 1 for each in totals],
+        "output": texts,
+        "tokens": lengths,
+        "Σ log p": totals,
+        score_name(tree.rules): scores,
+        "what became of it": fates,
+    }
+    outputs("search.ranking", columns, take, "The outputs that ended, ranked by score and by Σ log p")

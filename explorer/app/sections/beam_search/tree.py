@@ -1,238 +1,131 @@
-"""The tree of a beam search: its picture, its numbers, and what became of each token, in sentences."""
+"""What both trees share: the picture, its numbers, a click, and the run of a chosen token."""
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
+
+import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.controls import Table, panel, pickers, plain
+from explorer.app.controls import Table, panel, seen
+from explorer.app.maps import display, next_token_choice
+from explorer.app.maps.explorer import Scene, explorer
+from explorer.app.maps.looking import Looks
+from explorer.app.maps.run_export import run_export
+from explorer.app.server.opened import Opened
 from explorer.figures.base import labels
-from explorer.figures.base.bars import percent
-from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Beside, Branch, search_tree
-from transformer.beam import SearchTree
-from transformer.decoding import Hypothesis, Node, NodeState
+from explorer.figures.pages.search import Beside, Branch, search_tree
+from explorer.linked.view import Layout, race_feed
+from transformer.beam import TokenTree
+from transformer.decoding import Node
 from transformer.run import Translation
 
-_LEGEND = {WON: "the best", KEPT: "kept", LOST: "given up"}
-_FATES = {
-    NodeState.KEPT: KEPT,
-    NodeState.FINISHED: KEPT,
-    NodeState.CUT: KEPT,
-    NodeState.OUTRANKED: LOST,
-    NodeState.DISPLACED: LOST,
-}
-Text = Callable[[Sequence[int]], str]
-"""Ids of an output → its text."""
-_OPENING = 3
-"""Steps of a tree that are drawn while a lesson asks where it ends."""
-FATES = {
-    NodeState.KEPT: "kept: the next step extends it",
-    NodeState.FINISHED: "finished",
-    NodeState.OUTRANKED: "outranked: better continuations filled the beam",
-    NodeState.DISPLACED: "displaced by better finished hypotheses",
-    NodeState.CUT: "cut by the length limit",
-}
-"""Fate of a continuation."""
+LAYOUT = Layout("search", "home", ("source", "target"), ("cross", "encoder", "decoder", "next"), "cross")
+SEEING = (
+    "The attention of the chosen output, as far as it had come: one pass over its tokens, which the audit "
+    "compares with the search. A click on another candidate for the next token continues the search with it."
+)
 
 
-def picture(
-    search: Translation,  # the search
-    tree: SearchTree,  # its tree
-    chosen: int,  # the node with a frame around it
-    text: Text,  # writes ids as text
-    now: State,  # the state, which says where the window of a long tree begins
-    seeing: str,  # the explanation
-) -> None:
-    """Draws the tree, its caption and its export."""
-    steps = max(tree.steps, len(tree.greedy.tokens))
-    first = pickers.window(now.first, STEPS, steps, "steps")
-    branches = _branches(tree, text, first)
-    greedy = tree.greedy
-    inside = tree.along(greedy.token_ids)
-    beside = beside_greedy(greedy.tokens, greedy.log_probs, inside, "greedy search, outside the beam")
-    if session.silent() is not None:
-        branches = [replace(each, fate=KEPT) for each in branches if each.step < _OPENING]
-        beside, chosen, first = Beside("greedy search", []), 0, 0
-    panel(
-        "search tree",
-        partial(search_tree, branches, _LEGEND, beside, chosen, first, search.decoder_input_tokens[0]),
-        f"Beam search, {tree.beam_size} hypotheses, {score(tree)}: the best "
-        f"{2 * tree.beam_size} continuations of every step · columns are steps · thickness = probability "
-        f"of the output so far, relative to the most probable one · {search.model}",
-        lambda: table(tree),
-        seeing=seeing,
-        take=lambda place: choose(tree.nodes, place),
-        scrolls=True,
-        inked=True,
-    )
+@dataclass(frozen=True)
+class Branched(Opened):
+    """The run of a token of a tree, which no request can ask for."""
+
+    place: str = ""  # what tells it from other runs of the same sentence
+
+    @property
+    def trace(self) -> str:
+        return hashlib.sha256(f"{self.asked.trace}\0{self.place}".encode()).hexdigest()[:12]
+
+    def traced(self) -> Opened:
+        return self
 
 
 def choose(nodes: Sequence[Node], place: int) -> None:
-    """Takes a node that the visitor clicked, and moves the cursor to its step."""
+    """Takes a token of a tree, and moves the cursor to its step."""
     if 0 <= place < len(nodes):
         session.change(node=place, step=nodes[place].step, source=None)
 
 
-def beside_greedy(
-    tokens: Sequence[str], log_probs: Sequence[float], inside: Sequence[int], outside: str
-) -> Beside:
-    """The greedy output beside a tree: the nodes that it shares, and its other tokens with what they are."""
+def picture(
+    name: str,  # as in `panel`
+    branches: Sequence[Branch],  # the tree, in the order of its nodes
+    names: Mapping[str, str],  # as in `search_tree`
+    tree: TokenTree,
+    greedy: tuple[Sequence[int], Sequence[str], Sequence[float]],  # ids, pieces and log-probabilities
+    lost: str,  # what is said of a token of greedy search that the tree lacks
+    chosen: int | None,  # the token with a ring around it
+    first: int,  # the first step drawn
+    run: Translation,  # a run of the sentence
+    caption: str,
+    more: Mapping[str, Sequence[object]],  # further columns of the CSV, by their names
+    **words: Any,  # explanation and formula, as in `panel`
+) -> None:
+    """Draws a tree with the greedy path beside it; a lesson whose question is open shows its start only."""
+    inside = tree.along(greedy[0])
     notes = [
-        f"{labels.piece(token)} · step {labels.count(step)}\n{outside}\nlog p {labels.number(log_prob)}"
-        for step, (token, log_prob) in enumerate(zip(tokens, log_probs, strict=True))
+        f"{labels.piece(token)} · step {labels.count(step)}\n{lost}\nlog p {labels.number(log_prob)}"
+        for step, (token, log_prob) in enumerate(zip(*greedy[1:], strict=True))
     ]
-    return Beside("greedy search", list(inside), tokens[len(inside) :], notes[len(inside) :])
+    beside = Beside("greedy search", list(inside), greedy[1][len(inside) :], notes[len(inside) :])
+    if session.silent() is not None:
+        beside, chosen, first = Beside("greedy search", []), None, 0
+    draw = partial(search_tree, branches, names, beside, chosen, first, run.decoder_input_tokens[0])
+    take = partial(choose, tree.nodes)
+    told = f"{caption} · {run.model}"
+    panel(name, draw, told, lambda: table(tree, more), take=take, scrolls=True, inked=True, **words)
 
 
-def node_rows(
-    nodes: Sequence[Node],
-    more: Mapping[str, Sequence[object]],  # further columns by their names
-) -> Table:
+def table(tree: TokenTree, more: Mapping[str, Sequence[object]]) -> Table:
     """Every node as a row of numbers, for CSV; programs count from 0."""
+    rows = (
+        (i, n.step, n.token, n.token_id, "" if n.parent is None else n.parent, n.log_prob, n.total)
+        for i, n in enumerate(tree.nodes)
+    )
     names = ("node", "step", "token", "token id", "parent", "log p", "sum of log p", *more)
-    rows = [
-        (i, each.step, each.token, each.token_id, "" if each.parent is None else each.parent, each.log_prob)
-        for i, each in enumerate(nodes)
-    ]
-    totals = [each.total for each in nodes]
-    columns = zip(rows, totals, *more.values(), strict=True)
-    return [names, *((*row, total, *last) for row, total, *last in columns)]
+    return [names, *((*row, *last) for row, last in zip(rows, zip(*more.values(), strict=True), strict=True))]
 
 
-def _branches(tree: SearchTree, text: Text, first: int) -> list[Branch]:
-    """The nodes as they are drawn; only those in the window have a hover text."""
-    leaders = list(_leaders(tree))
-    return [
-        Branch(
-            each.token,
-            each.step,
-            each.parent,
-            math.exp(min(0.0, each.total - leaders[each.step])),
-            WON if each.won else _FATES[each.state],
-            each.ended,
-            note(tree, i, text) if first <= each.step < first + STEPS else "",
-        )
-        for i, each in enumerate(tree.nodes)
-    ]
-
-
-def _leaders(tree: SearchTree) -> Iterator[float]:
-    """For each step, the largest sum among its continuations and the hypotheses finished before."""
-    finished = -math.inf
-    for _, group in itertools.groupby(tree.nodes, lambda each: each.step):
-        here = list(group)
-        yield max(finished, *(each.total for each in here))
-        finished = max(
-            [finished, *(each.total for each in here if (each.state in (NodeState.FINISHED, NodeState.CUT)))]
-        )
-
-
-def table(tree: SearchTree) -> Table:
-    """Every node of the search, for CSV."""
-    nodes = tree.nodes
-    states = [each.state.value for each in nodes]
-    scores, won = [each.score for each in nodes], [each.won for each in nodes]
-    return node_rows(nodes, {"score": scores, "state": states, "won": won})
-
-
-def divisor(offset: int) -> str:
-    """Divisor of Σ log p, for a k of the score."""
-    return f"(({offset} + |y|) ÷ {offset + 1}) to the power α" if offset else "|y| to the power α"
-
-
-def score(tree: SearchTree) -> str:
-    """The score of a tree: its name, what divides Σ log p if that is not the length, and α."""
-    offset = tree.rules.length_offset
-    form = f" with {divisor(offset)}" if offset else ""
-    return f"score{form}, α = {tree.rules.length_penalty:g}"
-
-
-def found_sentence(tree: SearchTree, text: Text) -> str:
-    """Findings of beam search that greedy search lacks, for one sentence, as Markdown."""
-    best, greedy = tree.nodes[tree.winner], tree.greedy
-    ids = tree.token_ids(tree.winner)
-    if ids == greedy.token_ids:
-        same = f"Beam search finds nothing better here than greedy search{_second(tree, text)}."
-        return f"{_line('both', text(ids), best.score)}  \n{same}"
-    parting = next(
-        (i for i, pair in enumerate(zip(ids, greedy.token_ids, strict=False)) if pair[0] != pair[1]),
-        min(len(ids), len(greedy.token_ids)),
-    )
-    lines = (
-        _line("beam search", text(ids), best.score),
-        _line("greedy search", text(greedy.token_ids), greedy.score),
-        _parted(tree, parting) + _verdict(best, greedy),
-    )
-    return "  \n".join(lines)
-
-
-def _line(name: str, text: str, score: float) -> str:
-    return f":gray[{name}:] **{plain(text) or '◌'}** :gray[(score {labels.number(score, '.3f')})]"
-
-
-def _second(tree: SearchTree, text: Text) -> str:
-    """The runner-up, if another hypothesis ended."""
-    if len(tree.hypotheses) < 2:
-        return ""
-    second = tree.hypotheses[1]
-    score = labels.number(tree.nodes[second].score, ".3f")
-    return f"; second comes “{plain(text(tree.token_ids(second)))}” (score {score})"
-
-
-def _parted(tree: SearchTree, step: int) -> str:
-    """Where the two part, and how probable each token was there."""
-    path, greedy = tree.path(tree.winner), tree.greedy
-    if step >= len(path) or step >= len(greedy.tokens):
-        return f"They part at step {labels.count(step)}, where one of them has ended. "
-    own = tree.nodes[path[step]]
-    return (
-        f"They part at step {labels.count(step)}: greedy search takes “{_word(greedy.tokens[step])}” "
-        f"({_share(greedy.log_probs[step])}), the beam also keeps “{_word(own.token)}” "
-        f"({_share(own.log_prob)}). "
+def outputs(
+    key: str,  # of the table
+    columns: Mapping[str, Sequence[object]],
+    take: Callable[[int], object],  # gets the row that was clicked
+    alt: str,
+) -> None:
+    """Draws a table of outputs; a click on a row takes its last token."""
+    st.dataframe(
+        dict(columns),
+        hide_index=True,
+        key=key,
+        on_select=lambda: session.on_pick(key, lambda row: take(int(row))),
+        selection_mode="single-row",
+        column_config={
+            name: st.column_config.NumberColumn(format="%.3f")
+            for name in columns
+            if name.startswith(("Σ", "score"))
+        },
+        alt=alt,
     )
 
 
-def _verdict(best: Node, greedy: Hypothesis) -> str:
-    """Which of the two is more probable, and which has the better score."""
-    sums = f"Σ log p is {labels.number(best.total)} against {labels.number(greedy.total)}"
-    if best.score <= greedy.score:
-        return f"The greedy path fell out of the beam, although it ends with the better score: {sums}."
-    if best.total < greedy.total:
-        return f"As a whole, the beam's output is less probable, but its score is better: {sums}."
-    return f"The tokens after that step make up for it: {sums}."
+def view(opened: Opened, beside: Callable[[State, Looks], None] | None = None) -> None:
+    """Draws the linked view of a run; its output may be shorter than the one that the cursor was set in."""
+    run, last = opened.translation, len(opened.translation.target_tokens) - 1
+    if (session.current().step or 0) > last:
+        session.resolve(step=last)
 
+    def below(now: State, looks: Looks) -> None:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            display.popover(opened.kinds, now)
+            display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
+            seen(SEEING)
+            run_export(scene)
 
-def _word(token: str) -> str:
-    return plain(labels.piece(token))
-
-
-def _share(log_prob: float) -> str:
-    return percent(min(1.0, math.exp(log_prob)))
-
-
-def note(tree: SearchTree, node: int, text: Text) -> str:
-    """The hover text of a node."""
-    each = tree.nodes[node]
-    return (
-        f"{labels.piece(each.token)} · step {labels.count(each.step)}\n"
-        f"{FATES[each.state]}\n"
-        f"probability here {_share(each.log_prob)} (log p {labels.number(each.log_prob)})\n"
-        f"Σ log p {labels.number(each.total)} · score {labels.number(each.score, '.3f')}\n"
-        f"{labels.shorten(text(tree.token_ids(node)), 60)}"
-    )
-
-
-def headline(tree: SearchTree, node: int, text: Text) -> str:
-    """The chosen node in one line of Markdown."""
-    each = tree.nodes[node]
-    so_far = plain(text(tree.token_ids(node)))
-    best = " · the best output" if node == tree.winner else ""
-    return (
-        f"##### Step {labels.count(each.step)}: “{_word(each.token)}”{best}\n"
-        f"{so_far} · {FATES[each.state]} · probability here {_share(each.log_prob)} · "
-        f"Σ log p {labels.number(each.total)} · score {labels.number(each.score, '.3f')}"
-    )
+    offered = next_token_choice.offered(opened)
+    following = race_feed(opened.trace, run.steps, "click a token to continue with it", offered)
+    scene = Scene(LAYOUT, opened, opened.kinds, lambda now, looks: {"next": following}, below, beside=beside)
+    explorer(scene)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from explorer.app.sections.beam_search.tree import FATES, found_sentence, note
+from explorer.app.sections.beam_search.beam import FATES, comparison, note
 from transformer.beam import SearchTree
 from transformer.decoding import Node, NodeState, SearchRules
 
@@ -42,41 +42,38 @@ def tree(first: float, greedy: tuple[tuple[int, float], ...], penalty: float = 1
     return SearchTree(nodes, 2, SearchRules(length_penalty=penalty), run_greedy)
 
 
-def test_an_output_that_both_find_is_said_once_with_the_second():
-    said = found_sentence(tree(0.7, ((4, 0.7), (2, 0.9))), text)
-    assert said.count("nein") == 1
-    assert "nothing better here than greedy search" in said
-    assert "second comes “ja”" in said
+P_A, P_B = math.log(0.36), math.log(0.3)
 
 
-def test_where_the_two_part_and_what_each_token_had_is_said():
-    said = found_sentence(tree(0.4, ((3, 0.6), (2, 0.5))), text)
-    assert (
-        "They part at step 1: greedy search takes “ja” (60\u00a0%), the beam also keeps “nein” (40\u00a0%)."
-        in said
-    )
-    total = math.log(0.36), math.log(0.3)
-    assert f"Σ log p is −{-total[0]:.2f} against −{-total[1]:.2f}" in said
-
-
-def test_a_better_score_of_a_less_probable_output_is_called_that():
-    said = found_sentence(tree(0.4, ((3, 0.6),), penalty=3.0), text)
-    assert "less probable, but its score is better" in said
-
-
-def test_a_greedy_output_that_the_beam_missed_is_owned_up_to():
-    said = found_sentence(tree(0.4, ((3, 0.99), (2, 0.99))), text)
-    assert "fell out of the beam" in said
+@pytest.mark.parametrize(
+    ("first", "greedy", "penalty", "expected"),
+    [
+        (0.7, ((4, 0.7), (2, 0.9)), 1.0, "nothing better here than greedy search; second comes “ja”"),
+        (
+            *(0.4, ((3, 0.6), (2, 0.5)), 1.0),
+            "They part at step 1: greedy search takes “ja” (60\u00a0%), the beam also keeps “nein” "
+            "(40\u00a0%). The tokens after that step make up for it: "
+            f"Σ log p is −{-P_A:.2f} against −{-P_B:.2f}.",
+        ),
+        (0.4, ((3, 0.6),), 3.0, "less probable, but its score is better: Σ log p is −1.02 against −0.51."),
+        (0.4, ((3, 0.99), (2, 0.99)), 1.0, "fell out of the beam, although it ends with the better score"),
+        (0.4, ((4, 0.4),), 0.0, "They part at step 2, where one of them has ended."),
+    ],
+)
+def test_what_the_beam_found_beside_greedy_search_is_said(
+    first: float, greedy: tuple[tuple[int, float], ...], penalty: float, expected: str
+):
+    said = comparison(tree(first, greedy, penalty), text)
+    assert expected in said
 
 
 @pytest.mark.parametrize("state", NodeState)
 def test_every_fate_has_its_words(state: NodeState):
-    assert FATES[state]
+    assert all(FATES[state])
 
 
 def test_a_hover_text_says_the_output_so_far_and_its_numbers():
-    found = tree(0.4, ((3, 0.6), (2, 0.5)))
-    lines = note(found, 1, text).split("\n")
-    assert lines[0] == "nein · step 1"
-    assert "40\u00a0%" in lines[2]
-    assert lines[-1] == "nein"
+    assert note(tree(0.4, ((3, 0.6), (2, 0.5))), 1, text) == (
+        "nein · step 1\nkept: the next step extends it\n"
+        "probability here 40\u00a0% (log p −0.92)\nΣ log p −0.92 · score −0.916\nnein"
+    )
