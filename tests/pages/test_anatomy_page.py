@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from random_models import random_model
 from explorer.app.address import session
 from explorer.app.address.state import PARTS
 from explorer.app.sections.whole_model import paper
-from explorer.app.sections.whole_model.body import boxes, parts
+from explorer.app.sections.whole_model.diagram import boxes, parts
 from explorer.app.server import catalogue
 from transformer.config import TransformerConfig
 from transformer.storage.card import Score, scores
@@ -163,10 +164,10 @@ def test_a_feed_forward_network_is_said_to_treat_each_position_alone():
 
 
 def test_what_to_read_next_names_titles_authors_and_years():
-    told = words(run(PAGE, model="random"))
-    for works in paper.READING.values():
-        for title, authors, year in works:
-            assert f"*{title}*, {authors}, {year}" in told
+    assert paper.READING.strip() in words(run(PAGE, model="random"))
+    works = re.findall(r"^- (.+(?:\n  .+)?)$", paper.READING, re.MULTILINE)
+    assert len(works) == 12
+    assert all(re.fullmatch(r"\*[^*]+\*, .+, (19|20)\d\d", each, re.DOTALL) for each in works)
 
 
 def test_a_click_on_a_box_opens_its_part_and_an_empty_one_changes_nothing(monkeypatch: pytest.MonkeyPatch):

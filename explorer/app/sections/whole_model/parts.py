@@ -1,374 +1,283 @@
-"""Work of each part of the model on the token at the cursor: formula, shapes and numbers."""
+"""What each part of the model does to the token at the cursor: formula, a sentence, and its numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
+from explorer.app.address import State
 from explorer.app.address.parameters import link
 from explorer.app.controls import chart, export, plain
+from explorer.app.controls.panels import says
 from explorer.app.controls.text import alt, norm
-from explorer.app.sections.whole_model.body import Body, Drawn, draw, title
+from explorer.app.sections.whole_model.diagram import Inspected, proof
 from explorer.app.server import per_run
-from explorer.figures.base import labels, style
+from explorer.figures.base import style
 from explorer.figures.base.bars import percent
+from explorer.figures.base.labels import count, number, piece
 from explorer.figures.base.strips import Strip, strips
 from explorer.figures.pages.anatomy import ranked
 from explorer.lenses.inside import logit_lens, parts
 from explorer.lenses.inside.parts import NormPart
 from transformer.config import ModelConfig
+from transformer.view import Check
 
-_SWATCH = '<span style="display:inline-block;width:.8em;height:.8em;background:{}"></span> {}'
-_LEGEND = (
-    '<div style="font-size:.8rem;display:flex;gap:1rem;flex-wrap:wrap">'
-    + "".join(
-        f"<span>{_SWATCH.format(colour, told)}</span>"
-        for colour, told in (
-            (style.NEGATIVE, "negative"),
-            ("transparent;border:1px solid rgba(128,128,128,.6)", "0"),
-            (style.POSITIVE, "positive"),
-        )
-    )
-    + "</div>"
+SWATCH = '<span><span style="display:inline-block;width:.8em;height:.8em;background:{}"></span> {}</span>'
+CLEAR = "transparent;border:1px solid rgba(128,128,128,.6)"
+HUES = ((style.NEGATIVE, "negative"), (CLEAR, "0"), (style.POSITIVE, "positive"))
+LEGEND = (
+    f'<div style="font-size:.8rem;display:flex;gap:1rem">{"".join(SWATCH.format(*h) for h in HUES)}</div>'
 )
-"""Meaning of the colours of the strips."""
-_SHOWN = 8
-"""Number of next tokens drawn."""
+CANDIDATES = 8  # next tokens drawn
+MAPS = "vectors, each on its own scale"
 
 
-def show(body: Body) -> None:
-    """Draws the part under inspection."""
-    st.markdown(f"##### {title(body)}")
-    st.html(_LEGEND)
-    drawn: Drawn = {}
-    _DRAWN.get(body.part, _DRAWN.get(body.part.rpartition("-")[2], attention))(body, drawn)
-    export.pictures("anatomy-part", drawn)
+class Drawing:
+    """Draws what belongs to one part, and offers all of it as one export."""
+
+    def __init__(self, at: Inspected) -> None:
+        self.at, self.pictures = at, dict[str, export.Picture]()
+
+    def _draw(
+        self, name: str, make: Callable[[], go.Figure], told: str, alt: str, checks: tuple[Check, ...]
+    ) -> None:
+        chart(f"anatomy.{name}", make(), alt)
+        audit = self.at.audit(checks)
+        self.pictures[name] = export.Picture(make, self.at.caption(told), audit)
+        says(self.pictures[name], proof(audit))
+
+    def vectors(
+        self, name: str, rows: list[Strip], checks: tuple[Check, ...], told: str = MAPS, **more: object
+    ) -> None:
+        self._draw(name, partial(strips, rows, **more), told, alt(rows), checks)  # type: ignore[arg-type]
+
+    def bars(
+        self,
+        name: str,
+        names: Sequence[str],
+        values: np.ndarray,
+        written: Sequence[str],
+        what: str,
+        told: str,
+        checks: tuple[Check, ...],
+    ) -> None:
+        make = partial(ranked, names, values, written, what)
+        self._draw(name, make, told, f"{told}: {', '.join(names)}", checks)
 
 
-def embedding(body: Body, to: Drawn) -> None:
-    """Draws a token's row of the table, the row scaled, and the encoding of its position."""
-    model = body.translator.model
-    part = parts.embedding_part(model, body.traced, body.side, body.position, body.token_id)
-    pieces, d_model = parts.embedding_table(model, body.side).shape
-    scaled = part.factor != 1
-    factor = rf"\cdot {_factor(part.factor, d_model)}" if scaled else ""
-    added = r" + \mathrm{PE}(pos)" if part.position is not None else ""
+def show(at: Inspected, now: State) -> None:
+    st.markdown(f"##### {at.title}")
+    st.html(LEGEND)
+    drawing, what = Drawing(at), at.part.rpartition("-")[2]
+    if what in ("attention", "cross"):
+        attention(at, drawing, now)
+    else:
+        PARTS[what](at, drawing)
+    export.pictures("anatomy-part", drawing.pictures)
+
+
+def vector(name: str, values: np.ndarray, last: bool = False) -> Strip:
+    return Strip(name, values, norm(values), last)
+
+
+def several(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def embedding(at: Inspected, to: Drawing) -> None:
+    """A token's row of the table, the row scaled, and the encoding of its position."""
+    model, config = at.model.model, at.model.config
+    part = parts.embedding_part(model, at.run, at.side, at.position, at.token_id)
+    pieces, d_model = parts.embedding_table(model, at.side).shape
+    scaled, added = part.factor != 1, part.position is not None
+    root = abs(part.factor - d_model**0.5) < 1e-6
+    factor = (rf"\cdot \sqrt{{{d_model}}}" if root else rf"\cdot {part.factor:g}") if scaled else ""
+    encoding = r" + \mathrm{PE}(pos)" if added else ""
     st.latex(
         rf"\underset{{1 \times {d_model}}}{{x}} = \underset{{{pieces} \times {d_model}}}{{E}}[\mathrm{{id}}]"
-        rf"{factor}{added}"
+        rf"{factor}{encoding}"
     )
-    st.markdown(
-        f"{body.name} is row {body.token_id:,} of the embedding table (counted from 0), "
-        + (f"multiplied by {part.factor:.1f}. " if scaled else "as it is: this model does not scale it. ")
-        + _of_position(body, part.position is not None)
-    )
-    rows = [Strip("row of the table", part.row, norm(part.row))]
-    if scaled:
-        rows.append(Strip(f"× {part.factor:.1f}", part.scaled, norm(part.scaled)))
-    if part.position is not None:
-        rows.append(Strip("+ position", part.position, norm(part.position)))
-    called = model.config.norm_name
-    rows.append(
-        Strip("= input" if part.normed is None else f"{called}(sum)", part.input, norm(part.input), True)
-    )
-    draw(
-        body, to, "embedding", lambda: strips(rows), "vectors, each on its own scale", alt(rows), part.checks
-    )
-    _neighbours(body, to)
-
-
-def _of_position(body: Body, added: bool) -> str:
+    order = "the decoder would know the order from its mask alone"
+    order = "the encoder could not tell word orders apart" if at.side == "encoder" else order
+    source = "table" if config.positions == "learned" else "formula"
+    where = f"this model's positions ({config.positions}) act inside attention"
     if added:
-        source = {"learned": "table"}.get(body.translator.config.positions, "formula")
-        without = (
-            "the encoder could not tell word orders apart"
-            if body.side == "encoder"
-            else "the decoder would know the order from its mask alone, which lets each row see one token "
-            "more than the row before"
+        where = (
+            f"The encoding of its position is added: for token {count(at.position)}, the {source} takes "
+            f"{at.position}, because it counts from 0. Without it, {order}."
         )
-        return (
-            f"The encoding of its position is added: for token {labels.count(body.position)}, the {source} "
-            f"takes {body.position}, because it counts from 0. Without it, {without}."
-        )
-    kind = body.translator.config.positions
-    if kind == "none":
-        return "This model has no positional encoding, so nothing is added."
-    return f"Nothing is added for the token's position: this model's positions ({kind}) act inside attention."
+    elif config.positions == "none":
+        where = "This model has no positional encoding, so nothing is added."
+    else:
+        where = f"Nothing is added for its position: {where}."
+    times = f"multiplied by {part.factor:.1f}" if scaled else "as it is: this model does not scale it"
+    st.markdown(f"{at.token} is row {at.token_id:,} of the embedding table (from 0), {times}. {where}")
+    rows = [vector("row of the table", part.row)]
+    rows += [vector(f"× {part.factor:.1f}", part.scaled)] if scaled else []
+    rows += [] if part.position is None else [vector("+ position", part.position)]
+    end = "= input" if part.normed is None else f"{config.norm_name}(sum)"
+    to.vectors("embedding", [*rows, vector(end, part.input, True)], part.checks)
 
-
-def _factor(factor: float, d_model: int) -> str:
-    return rf"\sqrt{{{d_model}}}" if abs(factor - d_model**0.5) < 1e-6 else f"{factor:g}"
-
-
-def _neighbours(body: Body, to: Drawn) -> None:
-    found = parts.neighbours(body.translator.model, body.side, body.token_id)
-    side = "source" if body.side == "encoder" else "target"
-    names = [labels.piece(piece) for piece in body.translator.pieces((each.token_id for each in found), side)]
-    cosines = np.array([each.cosine for each in found])
-    st.markdown(
-        f"**Nearest neighbours.** The rows of these pieces in the table point most nearly in the direction "
-        f"of {body.name}'s row. They do not depend on the sentence."
-    )
-
-    def make() -> go.Figure:
-        return ranked(names, cosines, [labels.number(float(each)) for each in cosines], "cosine")
-
+    near = parts.neighbours(model, at.side, at.token_id)
+    names = [piece(each) for each in at.model.pieces([n.token_id for n in near], _side(at))]
+    cosines = np.array([each.cosine for each in near])
+    st.markdown(f"**Nearest neighbours** of {at.token} in the table; they do not depend on the sentence.")
+    make = partial(ranked, names, cosines, [number(float(each)) for each in cosines], "cosine")
     chart("anatomy.neighbours", make(), f"Nearest neighbours: {', '.join(names)}")
-    caption = (
-        f"{title(body)} · cosine between rows of the table, the {len(found)} largest · "
-        f"weights of {body.traced.model}"
+    told = (
+        f"{at.title} · cosine between rows of the table, the {len(near)} largest · weights of {at.run.model}"
     )
-    st.caption(plain(caption))
-    to["neighbours"] = export.Picture(make, caption, sentence=False)
+    st.caption(plain(told))
+    to.pictures["neighbours"] = export.Picture(make, told, sentence=False)
 
 
-def layer_norm(body: Body, to: Drawn) -> None:
-    """Draws the LayerNorm of a sub-layer."""
-    _normed(body, to, parts.norm_part(body.translator.model, body.traced, body.sublayer, body.position))
+def _side(at: Inspected) -> str:
+    return "source" if at.side == "encoder" else "target"
 
 
-def first_norm(body: Body, to: Drawn) -> None:
-    """Draws the LayerNorm of a token's embedding."""
-    model = body.translator.model
-    part = parts.embedding_part(model, body.traced, body.side, body.position, body.token_id).normed
-    assert part is not None
-    _normed(body, to, part)
-
-
-def last_norm(body: Body, to: Drawn) -> None:
-    """Draws the LayerNorm at the end of a pre-norm stack."""
-    part = parts.final_norm_part(body.translator.model, body.traced, body.side, body.position)
-    assert part is not None
-    _normed(body, to, part)
-
-
-def _normed(body: Body, to: Drawn, part: NormPart) -> None:
-    epsilon = np.format_float_positional(part.epsilon)
-    called = body.translator.config.norm_name
-    if part.mean is None:
+def layer_norm(at: Inspected, to: Drawing, part: NormPart | None = None) -> None:
+    """A norm: its input, the input normalised, the learned vectors, and the output."""
+    config = at.model.config
+    part = part or parts.norm_part(at.model.model, at.run, at.sublayer, at.position)
+    epsilon, mean = np.format_float_positional(part.epsilon), part.mean
+    if mean is None:
         st.latex(r"\mathrm{RMSNorm}(x) = \gamma \odot \frac{x}{\sqrt{\overline{x^2} + \epsilon}}")
-        st.markdown(
-            f"At {body.name}, the root of the mean square is **{part.deviation:.3f}**; ε = {epsilon}. No "
-            f"mean is taken away. Once divided, the {len(part.before)} numbers have a mean square of 1. Then "
-            "γ stretches each dimension. γ is learned, and it is the same for all tokens; nothing is added."
-        )
+        told = f"the root of the mean square is **{part.deviation:.3f}**, ε = {epsilon}"
+        learned = "γ, which is learned and the same for all tokens, stretches each dimension"
     else:
         st.latex(r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta")
-        st.markdown(
-            f"At {body.name}: **μ = {labels.number(part.mean, '.3f')}**, **σ = {part.deviation:.3f}**, "
-            f"ε = {epsilon}. Once normalised, the {len(part.before)} numbers have mean 0 and variance 1. "
-            "Then γ stretches and β shifts each dimension. γ and β are learned, and they are the same for "
-            "all tokens."
-        )
-    divided = "x ÷ √(mean x² + ε)" if part.mean is None else "(x − μ) ÷ √(σ² + ε)"
-    rows = [
-        Strip("x", part.before, norm(part.before)),
-        Strip(divided, part.normalised, norm(part.normalised)),
-        Strip("γ", part.weight, _span(part.weight)),
-    ]
-    if part.bias is not None:
-        rows.append(Strip("β", part.bias, _span(part.bias)))
-    rows.append(Strip(f"{called}(x)", part.after, norm(part.after), True))
-    draw(body, to, "norm", lambda: strips(rows), "vectors, each on its own scale", alt(rows), part.checks)
+        told = f"**μ = {number(mean, '.3f')}**, **σ = {part.deviation:.3f}**, ε = {epsilon}"
+        learned = "γ and β, which are learned and the same for all tokens, stretch and shift each dimension"
+    st.markdown(f"At {at.token}: {told}. {learned[0].upper()}{learned[1:]}.")
+    divided = "x ÷ √(mean x² + ε)" if mean is None else "(x − μ) ÷ √(σ² + ε)"
+    rows = [vector("x", part.before), vector(divided, part.normalised)]
+    for name, values in (("γ", part.weight), ("β", part.bias)):
+        if values is not None:
+            rows.append(Strip(name, values, f"{number(values.min())} to {number(values.max())}"))
+    to.vectors("norm", [*rows, vector(f"{config.norm_name}(x)", part.after, True)], part.checks)
 
 
-def attention(body: Body, to: Drawn) -> None:
-    """Draws an attention sub-layer: what its heads add, and the link that opens a head."""
-    kind = {"encoder-attention": "encoder", "decoder-attention": "decoder"}.get(body.part, "cross")
-    chosen = getattr(body.now, kind)[1]
-    head = (body.layer, chosen)
-    inside = per_run.inside(body.opened, kind, head, body.position)
-    d_model, d_k = inside.w_q.weight.shape
-    heads = len(inside.outputs)
-    lengths = np.linalg.norm(inside.contributions, axis=1)
+def first_norm(at: Inspected, to: Drawing) -> None:
+    model = at.model.model
+    layer_norm(at, to, parts.embedding_part(model, at.run, at.side, at.position, at.token_id).normed)
+
+
+def last_norm(at: Inspected, to: Drawing) -> None:
+    layer_norm(at, to, parts.final_norm_part(at.model.model, at.run, at.side, at.position))
+
+
+def attention(at: Inspected, to: Drawing, now: State) -> None:
+    """What the heads add to the stream, and the link that opens one."""
+    kind = {"encoder-attention": "encoder", "decoder-attention": "decoder"}.get(at.part, "cross")
+    head = at.layer, getattr(now, kind)[1]
+    inside = per_run.inside(at.opened, kind, head, at.position)
+    (d_model, d_k), heads = inside.w_q.weight.shape, len(inside.outputs)
+    lengths, checks = np.linalg.norm(inside.contributions, axis=1), inside.audit.checks
     st.latex(
         rf"\underset{{1 \times {heads} \cdot {d_k}}}{{\mathrm{{Concat}}(\mathrm{{head}}_1, \dots, "
         rf"\mathrm{{head}}_{{{heads}}})}}\;\underset{{{heads * d_k} \times {d_model}}}{{W_O}} + b_O"
     )
-    st.markdown(
-        f"{_several(heads, 'head')} of width {d_k} read the {d_model} numbers at {body.name} and "
-        f"gather from {_several(int(inside.view.mask[0].sum()), 'visible key')}. The bars show how much "
-        "each head adds to the stream."
-    )
-    names = [f"head {labels.count(i)}" for i in range(heads)]
-    draw(
-        body,
-        to,
-        "heads",
-        lambda: ranked(names, lengths, [f"{each:.2f}" for each in lengths], "length"),
-        "length of what each head adds",
-        f"Lengths of what {_several(heads, 'head')} add",
-        inside.audit.checks,
-    )
-    rows = [
-        Strip("reads x", inside.read, norm(inside.read)),
-        Strip("returns", inside.update, norm(inside.update), True),
-    ]
-    draw(
-        body,
-        to,
-        "attention",
-        lambda: strips(rows),
-        "vectors, each on its own scale",
-        alt(rows),
-        inside.audit.checks,
-    )
+    keys = several(int(inside.view.mask[0].sum()), "visible key")
+    st.markdown(f"{several(heads, 'head')} of width {d_k} read {at.token} and gather from {keys}.")
+    names = [f"head {count(i)}" for i in range(heads)]
+    written, told = [f"{each:.2f}" for each in lengths], "length of what each head adds to the stream"
+    to.bars("heads", names, lengths, written, "length", told, checks)
+    rows = [vector("reads x", inside.read), vector("returns", inside.update, True)]
+    to.vectors("attention", rows, checks)
     st.page_link(
         "pages/inside_a_head.py",
-        label=f"Open head {labels.count(chosen)} step by step",
+        label=f"Open head {count(head[1])} step by step",
         icon=":material/function:",
-        query_params=link(body.now, **{"kind": None if kind == "cross" else kind, kind: head}),
+        query_params=link(now, **{"kind": None if kind == "cross" else kind, kind: head}),
     )
 
 
-def _span(values: np.ndarray) -> str:
-    return f"{labels.number(values.min())} to {labels.number(values.max())}"
-
-
-def _several(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"
-
-
-def addition(body: Body, to: Drawn) -> None:
-    """Draws the residual connection of a sub-layer."""
-    trace = body.traced.stream(body.sublayer)
-    stream, update = (each[body.position].numpy() for each in (trace.before, trace.output))
-    total = stream + update
-    cosine = float(stream @ update / max(float(np.linalg.norm(stream) * np.linalg.norm(update)), 1e-9))
+def addition(at: Inspected, to: Drawing) -> None:
+    """The residual connection of a sub-layer."""
+    trace = at.run.stream(at.sublayer)
+    stream, update = (each[at.position].numpy() for each in (trace.before, trace.output))
+    total, (before, change) = stream + update, (np.linalg.norm(each) for each in (stream, update))
+    cosine = float(stream @ update / max(float(before * change), 1e-9))
+    how = "the two agree" if cosine > 0 else "the two oppose each other"
+    how = how if abs(cosine) > 0.3 else "the update is mostly a new direction"
+    after = f" With post-norm, a {at.run.config.norm_name} follows." * (at.run.config.norm == "post")
     st.latex(r"\mathrm{stream} + \mathrm{Sublayer}(\dots)")
     st.markdown(
-        f"The sub-layer does not replace the vector of {body.name} but adds to it. The length of the stream "
-        f"goes from {np.linalg.norm(stream):.2f} to {np.linalg.norm(total):.2f}. The cosine between stream "
-        f"and update is {labels.number(cosine)}: {_agreement(cosine)}"
-        + (
-            f" With post-norm, a {body.traced.config.norm_name} follows."
-            if body.traced.config.norm == "post"
-            else ""
-        )
+        f"The length of the stream at {at.token} goes from {before:.2f} to {np.linalg.norm(total):.2f}. The "
+        f"cosine between stream and update is {number(cosine)}: {how}.{after}"
     )
-    rows = [
-        Strip("stream", stream, norm(stream)),
-        Strip("+ update", update, norm(update)),
-        Strip("= sum", total, norm(total), True),
-    ]
-    part = parts.addition_check(body.translator.model, body.traced, body.sublayer, body.position, total)
-    draw(body, to, "add", lambda: strips(rows, joint=True), "vectors, one scale for all", alt(rows), part)
+    rows = [vector("stream", stream), vector("+ update", update), vector("= sum", total, True)]
+    checks = parts.addition_check(at.model.model, at.run, at.sublayer, at.position, total)
+    to.vectors("add", rows, checks, "vectors, one scale for all", joint=True)
 
 
-def _agreement(cosine: float) -> str:
-    if abs(cosine) > 0.3:
-        return "the two agree." if cosine > 0 else "the two oppose each other."
-    return "the update is mostly a new direction."
-
-
-def feed_forward(body: Body, to: Drawn) -> None:
-    """Draws the feed-forward network and its most active units."""
-    config = body.translator.config
-    part = parts.feed_forward_part(body.translator.model, body.traced, body.side, body.layer, body.position)
-    best = part.most_active()
-    wide = len(part.units)
-    st.latex(
-        _inner(config, wide)
-        + rf"\;\to\; u\,\underset{{{wide} \times {config.d_model}}}{{W_2}}{_b(config, 2)}"
-    )
-    active = percent(float((part.units > 0).mean()))
-    most = f"unit {labels.count(best[0])} adds most" if part.added[best[0]] > 0 else "none adds anything"
+def feed_forward(at: Inspected, to: Drawing) -> None:
+    """The feed-forward network and its most active units."""
+    config = at.model.config
+    part = parts.feed_forward_part(at.model.model, at.run, at.side, at.layer, at.position)
+    best, wide = part.most_active(), len(part.units)
+    st.latex(inner_formula(config, wide))
+    act = {"gelu_tanh": "gelu, by tanh"}.get(config.activation, config.activation)
+    most = f"unit {count(best[0])} adds most" if part.added[best[0]] > 0 else "none adds anything"
     st.markdown(
-        "Attention mixes positions by weighted means of values. Here a non-linear function "
-        f"({_act(config)}) acts on each position alone; no other token comes in. "
+        f"Attention mixes positions; here a non-linear function ({act}) acts on each position alone. "
         + ("It makes a gate for each unit, which multiplies the unit's value. " if config.gated else "")
-        + f"At {body.name}, {active} of the {wide:,} units are above 0; {most}. A bar shows |unit| times the "
-        "length of the unit's row of $W_2$."
+        + f"At {at.token}, {percent(float((part.units > 0).mean()))} of the {wide:,} units are above 0; "
+        f"{most}. A bar shows |unit| times the length of the unit's row of $W_2$."
     )
-    names = [f"unit {labels.count(unit)}" for unit in best]
-    written = [
-        f"{labels.number(part.added[unit])} (unit at {labels.number(part.units[unit])})" for unit in best
-    ]
-    draw(
-        body,
-        to,
-        "units",
-        lambda: ranked(names, part.added[list(best)], written, "adds a vector of length"),
-        f"the {len(best)} units that add most",
-        f"Most active units: {', '.join(names)}",
-        part.checks,
-    )
-    ends = [
-        Strip("reads x", part.read, norm(part.read)),
-        Strip("returns", part.update, norm(part.update), True),
-    ]
-    draw(body, to, "forward", lambda: strips(ends), "vectors, each on its own scale", alt(ends), part.checks)
-    units = [Strip("units u", part.units, f"max {labels.number(part.units.max())}")]
-    if part.gates is not None:
-        units.insert(0, Strip("gates", part.gates, f"max {labels.number(part.gates.max())}"))
-    draw(body, to, "inner", lambda: strips(units, across="unit"), "all inner units", alt(units), part.checks)
+    names = [f"unit {count(unit)}" for unit in best]
+    written = [f"{number(part.added[unit])} (unit at {number(part.units[unit])})" for unit in best]
+    told = f"the {len(best)} units that add most"
+    to.bars("units", names, part.added[list(best)], written, "adds a vector of length", told, part.checks)
+    to.vectors("forward", [vector("reads x", part.read), vector("returns", part.update, True)], part.checks)
+    inner = (("gates", part.gates), ("units u", part.units))
+    units = [Strip(name, of, f"max {number(of.max())}") for name, of in inner if of is not None]
+    to.vectors("inner", units, part.checks, "all inner units", across="unit")
 
 
-def _act(config: ModelConfig) -> str:
-    return {"gelu_tanh": "gelu, by tanh"}.get(config.activation, config.activation)
-
-
-def _b(config: ModelConfig, number: int) -> str:
-    return f" + b_{number or 'g'}" if config.biases else ""
-
-
-def _inner(config: ModelConfig, wide: int) -> str:
-    """LaTeX of the inner units u: activated, or a gate times a value."""
+def inner_formula(config: ModelConfig, wide: int) -> str:
+    """LaTeX of the network; its units u are activated, or a gate times a value."""
     named = {"relu": r"\max(0, \cdot)", "gelu_tanh": r"\mathrm{gelu}_{\tanh}"}
     act = named.get(config.activation, rf"\mathrm{{{config.activation}}}")
-    x = rf"\underset{{1 \times {config.d_model}}}{{x}}"
-    shape, units = rf"{config.d_model} \times {wide}", rf"\underset{{1 \times {wide}}}{{u}}"
+    biases = {of: f" + b_{of}" if config.biases else "" for of in "g12"}
+    x, units = rf"\underset{{1 \times {config.d_model}}}{{x}}", rf"\underset{{1 \times {wide}}}{{u}}"
+    linear = rf"{x}\,\underset{{{config.d_model} \times {wide}}}{{W_1}}{biases['1']}"
+    inner = rf"{linear}\;\xrightarrow{{{act}}}\;{units}"
     if config.gated:
-        gate = rf"{act}(x\, W_g{_b(config, 0)})"
-        return rf"{units} = {gate} \odot {x}\,\underset{{{shape}}}{{W_1}}{_b(config, 1)}"
-    return rf"{x}\,\underset{{{shape}}}{{W_1}}{_b(config, 1)}\;\xrightarrow{{{act}}}\;{units}"
+        inner = rf"{units} = {act}(x\, W_g{biases['g']}) \odot {linear}"
+    return rf"{inner}\;\to\; u\,\underset{{{wide} \times {config.d_model}}}{{W_2}}{biases['2']}"
 
 
-def output(body: Body, to: Drawn) -> None:
-    """Draws the last linear map and the softmax."""
-    model, config = body.translator.model, body.translator.config
-    (*_, last), checks = logit_lens.logit_lens(model, body.traced, body.step, _SHOWN)
-    pieces = config.n_target_pieces
-    bias = " + b" if config.output_bias else ""
+def output(at: Inspected, to: Drawing) -> None:
+    """The last linear map and the softmax."""
+    model, config, pieces = at.model.model, at.model.config, at.model.config.n_target_pieces
+    (*_, last), checks = logit_lens.logit_lens(model, at.run, at.step, CANDIDATES)
     scale = r"\tfrac{1}{\sqrt{d_{model}}}\," if config.scaled_output else ""
     matrix = r"E^{\top}" if model.output is None else r"W"
     st.latex(
         rf"p = \mathrm{{softmax}}({scale}\underset{{1 \times {config.d_model}}}{{y}}\;"
-        rf"\underset{{{config.d_model} \times {pieces}}}{{{matrix}}}{bias})"
+        rf"\underset{{{config.d_model} \times {pieces}}}{{{matrix}}}{' + b' if config.output_bias else ''})"
     )
     table = "the embedding table" if model.target_embedding is None else "the decoder's embedding table"
-    tied = (
-        f"The matrix is {table} itself, transposed (tied, section 3.4 of the paper): it has "
-        "no numbers of its own"
-        if model.output is None
-        else "The matrix is a table of its own, not the embeddings"
-    )
-    own_bias = "; a learned bias is added" if config.output_bias else ", and there is no bias"
+    tied = f"The matrix is {table} itself, transposed (tied, section 3.4 of the paper)"
+    tied = tied if model.output is None else "The matrix is a table of its own, not the embeddings"
+    bias = "a learned bias is added" if config.output_bias else "there is no bias"
+    token = plain(piece(at.run.steps[at.step].token))
     st.markdown(
-        f"{tied}{own_bias}. Each of the {pieces:,} pieces gets a score, and the softmax turns the scores "
-        "into probabilities: all are positive, and they sum to 1."
+        f"{tied}; {bias}. Each of the {pieces:,} pieces gets a score, and the softmax makes probabilities of "
+        f"them. Written at this step: “{token}” ({percent(last.chosen)}, rank {last.rank:,} of {pieces:,})."
     )
-    names = [labels.piece(piece) for piece in body.translator.pieces(each.token_id for each in last.best)]
+    names = [piece(each) for each in at.model.pieces(each.token_id for each in last.best)]
     shares = np.array([each.probability for each in last.best])
-    draw(
-        body,
-        to,
-        "output",
-        lambda: ranked(names, shares, [percent(float(each)) for each in shares], "probability"),
-        f"the {len(names)} most probable next tokens",
-        f"Next tokens: {', '.join(names)}",
-        checks,
-    )
-    written = plain(labels.piece(body.traced.steps[body.step].token))
-    st.markdown(
-        f"Written at this step: “{written}” ({percent(last.chosen)}, rank {last.rank:,} of {pieces:,})."
-    )
+    written, told = [percent(float(each)) for each in shares], f"the {len(names)} most probable next tokens"
+    to.bars("output", names, shares, written, "probability", told, checks)
 
 
-_DRAWN: dict[str, Callable[[Body, Drawn], None]] = {
+PARTS: dict[str, Callable[[Inspected, Drawing], None]] = {
     "embedding": embedding,
     "start": first_norm,
     "norm": layer_norm,

@@ -1,0 +1,162 @@
+"""The parts of the running model, from its configuration, and the one that is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from explorer.app.address import State
+from explorer.app.controls import plain
+from explorer.app.maps.looking import cells_of
+from explorer.app.server import per_run
+from explorer.app.server.opened import Opened
+from explorer.figures.base import captions, labels
+from explorer.figures.pages.anatomy import Box
+from transformer import Translation, Translator
+from transformer.audit import merged
+from transformer.config import AttentionKind, ModelConfig, Side, Sublayer
+from transformer.view import AuditReport, Check
+
+SUBLAYERS = {  # by the name in a config: how parts name it, what it is called, its kind of attention
+    ("encoder", "self_attention"): ("attention", "self-attention", "encoder"),
+    ("encoder", "feed_forward"): ("forward", "feed-forward", None),
+    ("decoder", "self_attention"): ("attention", "masked self-attention", "decoder"),
+    ("decoder", "cross_attention"): ("cross", "cross-attention", "cross"),
+    ("decoder", "feed_forward"): ("forward", "feed-forward", None),
+}
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """A part of the model, and the token that passes through it."""
+
+    opened: Opened  # the sentence
+    model: Translator
+    run: Translation  # with the residual stream
+    part: str
+    layer: int  # from 0, as all places
+    source: int  # the source token at the cursor
+    step: int  # the decode step
+
+    @property
+    def side(self) -> Side:
+        return side_of(self.part)
+
+    @property
+    def position(self) -> int:
+        """The position that passes through the part."""
+        return self.source if self.side == "encoder" else self.step
+
+    @property
+    def sublayer(self) -> Sublayer:
+        short = self.part.split("-")[1]
+        name = next(n for (side, n), (each, *_) in SUBLAYERS.items() if (side, each) == (self.side, short))
+        return Sublayer(self.side, self.layer, name)  # type: ignore[arg-type]
+
+    @property
+    def token_id(self) -> int:
+        """The id of the token: of the source, or of what the decoder reads."""
+        if self.side == "encoder":
+            return (*self.model.ids(self.run.source_text), self.model.config.eos_id)[self.source]
+        return self.run.steps[self.step - 1].token_id if self.step else self.model.config.bos_id
+
+    @property
+    def token(self) -> str:
+        """The token as Markdown."""
+        return f"“{plain(captions.quote(self.run.tokens(self.side)[self.position]))}”"
+
+    @property
+    def title(self) -> str:
+        name = part_name(self.part, self.run.config)
+        return f"{name}, layer {labels.count(self.layer)}" if in_layer(self.part) else name
+
+    def audit(self, checks: tuple[Check, ...]) -> AuditReport:
+        """The checks of the part, together with those of the trace in its layer."""
+        kind = AttentionKind(self.side)
+        if self.part.startswith("decoder-cross") or kind not in self.run.config.sites:
+            kind = AttentionKind.CROSS
+        return merged([*self.run.audit((kind, self.layer)).checks, *checks])
+
+    def caption(self, quantity: str) -> str:
+        where = "source token" if self.side == "encoder" else "step"
+        at = f"{where} {labels.count(self.position)}"
+        return f"{self.title} · {at} · {quantity} · {named(self.run)}"
+
+
+def named(run: Translation) -> str:
+    return f"{run.model} ({captions.norm_name(run.config.norm)})"
+
+
+def look(opened: Opened, now: State) -> tuple[Inspected, tuple[str, ...]]:
+    """The part of a state, and sentences on what the visitor asked for and the model lacks."""
+    model, cells = opened.source.translator(), cells_of(opened, now)
+    known, notes = parts(model.config), list[str]()
+    part = now.part if now.part in known else known[0]
+    if now.part not in (None, part):
+        lacking = part_name(now.part or "", model.config)
+        notes.append(f"This model has no part “{lacking}”: {part_name(part, model.config)} is shown.")
+    last = model.config.stacks[side_of(part)].n_layers - 1
+    layer = min(now.layer or 0, last)
+    if in_layer(part) and layer != (now.layer or 0):
+        asked, there = labels.count(now.layer or 0), labels.count(last)
+        notes.append(f"There is no {side_of(part)} layer {asked}: layer {there} is shown.")
+    run, source, step = per_run.retraced(opened), cells["encoder"][0], cells["cross"][0]
+    return Inspected(opened, model, run, part, layer, source, step), tuple(notes)
+
+
+def proof(audit: AuditReport) -> str:
+    """What stands behind the badge of a figure."""
+    worst = labels.scientific(max(check.value for check in audit.checks))
+    return f"{len(audit.checks)} checks against the model's records; the largest difference is {worst}."
+
+
+def side_of(part: str) -> Side:
+    return "encoder" if part.startswith(("encoder", "source")) else "decoder"
+
+
+def in_layer(part: str) -> bool:
+    """Whether every layer has the part."""
+    return part.rpartition("-")[2] not in {"embedding", "start", "end", "output"}
+
+
+def boxes(config: ModelConfig, adds_positions: bool = True) -> tuple[list[Box], list[Box]]:
+    """The boxes of encoder and decoder, from the input upwards."""
+    columns = list[list[Box]]()
+    entries = ("source-embedding", config.vocab_size), ("target-embedding", config.n_target_pieces)
+    for (side, stack), (entry, pieces) in zip(config.stacks.items(), entries, strict=True):
+        label, shape = f"embedding{' + position' * adds_positions}", f"{pieces:,} × {config.d_model:,}"
+        column = [Box(entry, label, shape=shape)]
+        column += [Box(f"{side}-start", config.norm_name)] if config.embedding_norm else []
+        for name in stack.sublayers:
+            short, label, kind = SUBLAYERS[side, name]
+            part, inner, width = f"{side}-{short}", config.inner_width(side), f"{config.d_model:,}"
+            shape = f"{config.n_heads} heads × {config.d_head}" if kind else f"{width} → {inner:,} → {width}"
+            middle = Box(part, label, kind, repeated=True, shape=shape)
+            normed = Box(f"{part}-norm", config.norm_name, repeated=True)
+            added = Box(f"{part}-add", "+", repeated=True, adds=2 if config.norm == "pre" else 1)
+            column += [normed, middle, added] if config.norm == "pre" else [middle, added, normed]
+        column += [Box(f"{side}-end", config.norm_name)] if config.norm == "pre" else []
+        columns.append(column)
+    ends = f"{config.d_model:,} → {config.n_target_pieces:,}"
+    return columns[0], [*columns[1], Box("output", "linear, softmax", shape=ends)]
+
+
+def parts(config: ModelConfig) -> list[str]:
+    """The parts of a model, in the order in which a sentence meets them."""
+    return [box.part for column in boxes(config) for box in column]
+
+
+def part_name(part: str, config: ModelConfig) -> str:
+    """A part in words: `Decoder: addition of cross-attention`."""
+    if part == "output":
+        return "Output: linear and softmax"
+    side, norm = side_of(part), config.norm_name
+    called = {f"{s}-{short}": label for (s, _), (short, label, _) in SUBLAYERS.items()}
+    owner, _, end = part.rpartition("-")
+    what = {
+        "embedding": "embedding",
+        "start": f"{norm} of the embedding",
+        "end": f"{norm} at the end",
+        "norm": f"{norm} of {called.get(owner)}",
+        "add": f"addition of {called.get(owner)}",
+    }
+    return f"{side.capitalize()}: {called.get(part) or what[end]}"
