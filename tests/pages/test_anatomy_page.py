@@ -167,7 +167,7 @@ def test_what_to_read_next_names_titles_authors_and_years():
     assert paper.READING.strip() in words(run(PAGE, model="random"))
     works = re.findall(r"^- (.+(?:\n  .+)?)$", paper.READING, re.MULTILINE)
     assert len(works) == 12
-    assert all(re.fullmatch(r"\*[^*]+\*, .+, (19|20)\d\d", each, re.DOTALL) for each in works)
+    assert all(re.fullmatch(r"\*[^*]+\*,\s.+, (19|20)\d\d", each, re.DOTALL) for each in works)
 
 
 def test_a_click_on_a_box_opens_its_part_and_an_empty_one_changes_nothing(monkeypatch: pytest.MonkeyPatch):

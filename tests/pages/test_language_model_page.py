@@ -124,12 +124,13 @@ def test_every_token_of_a_text_has_its_surprisal(generator: Translator):
 
 
 def test_bits_and_perplexities_of_a_text_fit_together(generator: Translator):
-    run_ = generator.force("one two two")
-    found = surprisal.cost(run_)
-    assert (found.words, found.pieces) == (3, len(run_.target_tokens))
-    assert found.per_word == pytest.approx(2**found.bits_per_word)
-    assert found.per_piece == pytest.approx(2 ** (found.bits / found.pieces))
-    assert found.bits == pytest.approx(sum(run_.surprisals))
+    found = generator.force("one two two")
+    bits, pieces = sum(found.surprisals), len(found.target_tokens)
+    assert surprisal.cost(found) == (
+        f"**{bits:.1f} bits** in all: {bits / 4:.1f} bits per word (3 words and the end). Perplexity "
+        f"**{2 ** (bits / 4):,.1f} per word**, {2 ** (bits / pieces):,.1f} per piece ({pieces} pieces, the end "
+        "among them)."
+    )
 
 
 @pytest.mark.parametrize(("bits", "told"), [(0.5, "1 in 1.4"), (3, "1 in 8.0"), (11.5, "1 in 2,900")])
@@ -157,16 +158,26 @@ def test_as_many_predictions_come_out_as_tokens_go_in(generator: Translator):
 
 
 def test_the_sum_of_a_head_is_the_output_that_the_model_used(generator: Translator):
-    from explorer.app.sections.language_model.lengths import weighted_sum
-
     found = generator.force(PROMPT)
     for layer in range(2):
-        for position in range(len(found.target_tokens)):
-            view_ = found.head("decoder", layer, 1)
-            total = weighted_sum(view_, position)
-            assert total.error < 1e-5
-            np.testing.assert_allclose(total.weights.sum(), 1, atol=1e-5)
-            assert sorted([*total.shown(), *total.others()]) == list(range(position + 1))
+        view_ = found.head("decoder", layer, 1)
+        for i in range(len(found.target_tokens)):
+            np.testing.assert_allclose(lengths.weighted_sum(view_, i), view_.output[i], atol=1e-5)
+
+
+def test_a_long_sum_shows_the_largest_weights_and_the_mean_of_the_others(generator: Translator):
+    view_ = generator.force("one two three four five six seven one two three four five six").head(
+        "decoder", 1, 2
+    )
+    i = len(view_.weights) - 1
+    shown = np.sort(np.argsort(-view_.weights[i], kind="stable")[: lengths.KEYS])
+    others = np.setdiff1d(np.arange(i + 1), shown)
+    mean = np.average(view_.value[others], axis=0, weights=view_.weights[i, others])
+    table = lengths.sum_table(view_, i)
+    assert [int(j) for j in re.findall(r"<tr><td>(\d+)</td>", table)] == [j + 1 for j in shown]
+    assert f"{len(others)} others, their mean" in table
+    quiet = re.findall(r"<td>(−?\d+\.\d+)</td>", table.split("<tr class=quiet>")[1].split("</tr>")[0])
+    assert quiet == [f"{value:.3f}".replace("-", "−") for value in mean[: lengths.DIMENSIONS]]
 
 
 def test_the_numbers_on_the_page_are_those_of_the_trace(generator: Translator):

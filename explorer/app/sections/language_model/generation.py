@@ -1,13 +1,31 @@
-"""Generation: the model continues a prompt, token by token."""
+"""Generation: the model continues a prompt, token by token; the linked view of a text."""
 
 from __future__ import annotations
 
-from explorer.app.address.kinds import SAMPLE
-from explorer.app.maps.explorer import Strips
-from explorer.app.sections.language_model import view
-from explorer.app.server.opened import Opened
-from transformer.run import Translation
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
 
+import streamlit as st
+
+from explorer.app.address import State, session
+from explorer.app.address.kinds import SAMPLE
+from explorer.app.controls import formula, seen
+from explorer.app.maps import display, one_head
+from explorer.app.maps.explorer import Scene, Strips, explorer
+from explorer.app.maps.looking import Looks
+from explorer.app.maps.run_export import run_export
+from explorer.app.server.opened import Opened
+from explorer.figures.base import labels
+from explorer.figures.base.bars import shown_candidates
+from explorer.linked import view as linked_view
+from explorer.linked.view import Feed, Layout
+from transformer.run import DecodeStep, Translation
+
+KIND = "decoder"
+SIDES = {**linked_view.SIDES, "target": "text"}
 EXAMPLES = {
     "agreement": "The books on the table",
     "a story": "When I was a child, I",
@@ -15,6 +33,13 @@ EXAMPLES = {
     "repetition": "Tom likes Mary. Mary likes",
     "from nothing": "",
 }
+SEEING = (
+    "Every token makes a query and compares it with the keys of the tokens read so far, its own among them; "
+    "later ones are masked. A row is labelled by the token it reads; the cursor names the token it predicts."
+)
+SPLIT = "With this token, the text is split into other pieces, which the model now reads."
+NEXT = "click another to continue with it · the token of the text in bold · "
+BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 
 def first(run: Translation) -> int:
@@ -22,16 +47,89 @@ def first(run: Translation) -> int:
     return min(run.given, len(run.target_tokens) - 1)
 
 
-def told(run: Translation) -> str:
+def note(run: Translation) -> str:
     """Numbers of tokens given, and of those that the model wrote."""
     written = len(run.target_tokens) - run.given
-    wrote = "1 token" if written == 1 else f"{written} tokens"
+    wrote = f"{written} token{'s' * (written != 1)}"
     if not run.given:
         return f"Nothing is given: the model reads `<s>` alone and writes {wrote}."
     given = "1 token of the prompt is" if run.given == 1 else f"{run.given} tokens of the prompt are"
     return f"The {given} given (underlined); the model writes {wrote} after them, one by one."
 
 
-def show(opened: Opened, run: Translation) -> None:
+def show(opened: Opened) -> None:
+    run = opened.translation
     way = f"{run.method}, {opened.asked.drawing}" if run.method.startswith(SAMPLE) else run.method
-    view.show(opened, f"decoding: {way}", Strips(given=run.given))
+    view(opened, f"decoding: {way}", Strips(given=run.given))
+
+
+def view(
+    opened: Opened,
+    caption: str,  # what a reader should know about the candidates
+    strips: Strips,
+    more: Mapping[str, Feed] = MappingProxyType({}),  # figures in the place of all heads and of the row
+) -> None:
+    """Draws the strip, the candidates for the next token, and one head."""
+    run = opened.translation
+    parts, fade = tuple(more) or ("overview", "row"), run.method != "forced"
+
+    def layout(now: State, looks: Looks) -> Layout:
+        focus = one_head.focus(looks[KIND], now)
+        whole = ("whole",) * looks[KIND].is_windowed
+        return Layout("language_model", "page", ("target",), ("next", focus, *parts, *whole), focus)
+
+    def feeds(now: State, looks: Looks) -> dict[str, Feed]:
+        race = linked_view.race_feed(opened.trace, run.steps, NEXT + caption, offered(opened))
+        feeds = {"next": race, **more, **one_head.feeds(looks[KIND], now, fade)}
+        return {name: feed for name, feed in feeds.items() if name in layout(now, looks).plots}
+
+    def above(now: State, looks: Looks) -> None:
+        one_head.choose(looks[KIND], now, tiles="overview" in parts)
+
+    def below(now: State, looks: Looks) -> None:
+        positions = run.config.positions
+        with st.container(horizontal=True):
+            display.tables(lambda: [looks[KIND].read()])
+            told = f"{SEEING} {formula.explained(KIND, positions)}"
+            seen(told, formula.attention(KIND, positions, masked=True))
+            run_export(scene, lambda now, looks: one_head.printed(looks[KIND], now))
+
+    sides = replace(strips, sides=SIDES)
+    shape: dict[str, Any] = {"fade": fade, "largest": 520, "above": above, "strips": sides, "go_on": take}
+    scene = Scene(layout, opened, (KIND,), feeds, below, **shape)
+    explorer(scene)
+
+
+def take(opened: Opened, step: int, token_id: int) -> dict[str, Any]:
+    """The state's values for continuing with a candidate; it and the token it replaces count as tried."""
+    run, writer = opened.translation, opened.source.writer()
+    if token_id == run.steps[step].token_id:
+        return {}
+    session.tried().update((_before(opened, step), each) for each in (token_id, run.steps[step].token_id))
+    wanted = (*run.target_ids[:step], token_id)
+    prompt = writer.generator.text(wanted)
+    ids = writer.ids(prompt)
+    if ids != wanted:
+        session.notice(SPLIT)
+    return {**session.FRESH, "prompt": prompt, "step": len(ids) - 1}
+
+
+def offered(opened: Opened) -> tuple[list[list[int | None]], list[list[int]]]:
+    """Ids of each step's candidates, None for what nobody can type; and of those that were tried."""
+    ids, tried = list[list[int | None]](), list[list[int]]()
+    for i, step in enumerate(opened.translation.steps):
+        row = shown_candidates(step)
+        ids.append([each.token_id if _typed(each) else None for each in row])
+        before = _before(opened, i)
+        tried.append([each.token_id for each in row if (before, each.token_id) in session.tried()])
+    return ids, tried
+
+
+def _typed(candidate: DecodeStep | Any) -> bool:
+    """Whether a text can end with a token: not with a mark, with one byte of a character, or with a blank."""
+    text = candidate.token.strip(labels.WORD_START)
+    return bool(text) and not labels.is_special(text) and not BYTE.fullmatch(text)
+
+
+def _before(opened: Opened, step: int) -> tuple[Hashable, ...]:
+    return opened.asked.model, opened.translation.target_ids[:step]
