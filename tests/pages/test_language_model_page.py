@@ -128,8 +128,8 @@ def test_bits_and_perplexities_of_a_text_fit_together(generator: Translator):
     bits, pieces = sum(found.surprisals), len(found.target_tokens)
     assert surprisal.cost(found) == (
         f"**{bits:.1f} bits** in all: {bits / 4:.1f} bits per word (3 words and the end). Perplexity "
-        f"**{2 ** (bits / 4):,.1f} per word**, {2 ** (bits / pieces):,.1f} per piece ({pieces} pieces, the end "
-        "among them)."
+        f"**{2 ** (bits / 4):,.1f} per word**, {2 ** (bits / pieces):,.1f} per piece ({pieces} pieces, the "
+        "end among them)."
     )
 
 

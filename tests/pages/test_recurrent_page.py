@@ -7,10 +7,9 @@ import re
 import shutil
 
 import pytest
-from app_pages import PAGES, feeds, named_charts, run, view
+from app_pages import PAGES, feeds, functions, named_charts, run, view
 from recurrent_twins import write_recurrent
 
-from explorer.app.sections.recurrent.maps import counterpart
 from explorer.app.server import catalogue
 
 PAGE = "pages/recurrent.py"
@@ -110,6 +109,7 @@ def test_what_cannot_be_translated_is_said_in_one_sentence(view, params):
 
 
 def test_a_counterpart_is_the_same_token_and_the_aligned_one_first():
+    counterpart = functions(PAGE)["counterpart"]
     assert counterpart(("a", "b", "a"), ("a", "x", "a"), 2) == 2
     assert counterpart(("a", "b"), ("x", "a"), 0) == 1
     assert counterpart(("a", "b"), ("a", "c"), 1) is None

@@ -1,1 +1,0 @@
-"""The page Recurrent: translation by recurrent networks with attention, beside a Transformer."""
