@@ -8,7 +8,7 @@ import pytest
 from forged import forged
 from sources import named
 
-from explorer.app.sections.cross_attention.aligned import LinkRules, audit
+from explorer.app.sections.cross_attention.links import LinkRules
 from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Request
 from transformer import AttentionKind, Translator
@@ -23,13 +23,12 @@ def opened(translator: Translator) -> Opened:
 
 
 def test_the_badge_of_a_mean_covers_its_layers(opened: Opened):
-    trace, choice = opened.translation.attention, LinkRules((1, 2), (0, 2), False, "strongest", 0.0)
+    trace, choice = opened.translation.attention, LinkRules((1, 2), (0, 2), False, "strongest", 0.0, None)
     layers = trace.layers[AttentionKind.CROSS]
     wrong = (*layers[:2], replace(layers[2], output=layers[2].output.roll(1, 1)))
     run = replace(
         opened.translation, attention=forged(trace, layers={**trace.layers, AttentionKind.CROSS: wrong})
     )
     changed = replace(opened, translation=run)
-    assert not audit(changed, choice).passed
-    assert not audit(changed).passed
-    assert audit(changed, replace(choice, mean=(0, 1))).passed
+    assert not choice.audit(changed).passed
+    assert replace(choice, mean=(0, 1)).audit(changed).passed
