@@ -47,14 +47,15 @@ class LinkRules:
     def of(cls, opened: Opened, now: State) -> LinkRules:
         """The choice of a state, which must name a head, fitted to the model."""
         assert now.cross is not None
-        named, last, best = now.rule or "strongest", opened.translation.config.sizes["cross"][0] - 1, None
+        named, last = now.rule or "strongest", opened.translation.config.sizes["cross"][0] - 1
+        best: tuple[Head, Layers, bool] | None = None
         mean = None if now.mean is None else (min(now.mean[0], last), min(now.mean[1], last))
-        chosen = now.cross, mean, now.rows == "read"
+        chosen: tuple[Head, Layers, bool] = now.cross, mean, now.rows == "read"
         if "aligner" in opened.source.heads:
             found = runs.aligner(opened.source)
             alone, first = len(found.heads) == 1, found.heads[0]
-            best = first if alone else now.cross, None if alone else (first[0], found.heads[-1][0])
-            best = (*best, found.rows == "read")
+            several = None if alone else (first[0], found.heads[-1][0])
+            best = first if alone else now.cross, several, found.rows == "read"
             if (now.aligner, now.rows, now.mean) == (None, None, None):
                 chosen = best
         above = named.startswith(ABOVE)

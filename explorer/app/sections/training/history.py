@@ -1,4 +1,4 @@
-"""Course of a training: the measurements of the model's own training, against the step."""
+"""How it went: the measurements of the model's own training, against the step."""
 
 from __future__ import annotations
 
@@ -9,121 +9,90 @@ from explorer.app.controls import Table, inform, panel
 from explorer.app.server import measured
 from explorer.app.server.opened import Opened
 from explorer.app.shell import menu
-from explorer.figures.base import labels, style
+from explorer.figures.base import style
+from explorer.figures.base.labels import number
 from explorer.figures.pages.training.curves import FAINT, Curve, Panel, panels
 from explorer.lenses.targets.history import History, read_history
 
-_SEEING = (
+SEEING = (
     "Grey: single steps, which differ because their batches do. Purple: their mean over neighbouring steps. "
-    "The training loss includes label smoothing and dropout where the run had them; the validation loss "
-    "includes neither. The average is a running mean of the weights. The norm of the gradient is "
-    "measured before clipping."
+    "The training loss includes label smoothing and dropout where the run had them, the validation loss "
+    "neither. The average is a running mean of the weights; the gradient is measured before clipping."
 )
-_NONE = "This model comes without a log of its training, so there is no history to draw."
+NONE = "This model comes without a log of its training, so there is no history to draw."
 
 
 def show(opened: Opened, _now: State) -> None:
-    found = measured.beside(opened.source, read_history)
-    if found is None:
-        inform(_NONE)
+    run = measured.beside(opened.source, read_history)
+    if run is None:
+        inform(NONE)
         menu.with_model("training/history", session.FORMER)
         return
-    name = opened.source.translator().name
-    st.markdown(sentence(found))
+    points, bleu = len(run.training["step"]), run.measured("bleu")
+    every = "every step" if points == run.steps else f"{points:,} of {run.steps:,} steps"
+    st.markdown(sentence(run))
     panel(
         "history",
-        lambda: panels(parts(found), "step"),
-        caption(found, name),
-        lambda: table(found),
-        seeing=_SEEING,
+        lambda: panels(parts(run), "step"),
+        f"Loss{' · BLEU' if bleu else ''} · learning rate · norm of the gradient before clipping, against "
+        f"the step · {every}, means over {run.window:,} steps · from the log of this model's training · "
+        f"{opened.source.translator().name}",
+        lambda: table(run),
+        seeing=SEEING,
         sentence=False,
     )
 
 
-def parts(found: History) -> list[Panel]:
+def parts(run: History) -> list[Panel]:
     """The panels of a history; what the run did not measure has none."""
-    steps, of = found.training["step"], found.training
-    smoothed = "mean over neighbouring steps"
-    losses = [
-        Curve("single steps", steps, of["loss"], FAINT, width=1),
-        Curve(smoothed, steps, of["smoothed_loss"], style.POSITIVE),
-        *_measured(found, "valid_loss", "validation loss", "dot"),
-        *_measured(found, "valid_loss_average", "validation loss, averaged weights", "solid"),
-    ]
-    norms = [
-        Curve("single steps", steps, of["gradient_norm"], FAINT, width=1),
-        Curve(smoothed, steps, of["smoothed_gradient_norm"], style.POSITIVE),
-    ]
-    rate = [Curve("learning rate", steps, of["learning_rate"], style.POSITIVE)]
-    bleu = _measured(found, "bleu", "BLEU", "solid")
+
+    def trained(column: str) -> list[Curve]:
+        steps, of = run.training["step"], run.training
+        mean = Curve("mean over neighbouring steps", steps, of[f"smoothed_{column}"], style.POSITIVE)
+        return [Curve("single steps", steps, of[column], FAINT, width=1), mean]
+
+    def evaluated(column: str, name: str, dash: str = "solid") -> list[Curve]:
+        points = run.measured(column)
+        steps, values = zip(*points, strict=True) if points else ((), ())
+        return [Curve(name, steps, values, style.NEGATIVE, dash)] if points else []
+
+    valid = evaluated("valid_loss", "validation loss", "dot")
+    average = evaluated("valid_loss_average", "validation loss, averaged weights")
+    rate = Curve("learning rate", run.training["step"], run.training["learning_rate"], style.POSITIVE)
+    bleu = evaluated("bleu", "BLEU")
     return [
-        Panel("loss in nats", losses, 220),
+        Panel("loss in nats", [*trained("loss"), *valid, *average], 220),
         *([Panel("BLEU", bleu)] if bleu else []),
-        Panel("learning rate", rate, 90),
-        Panel("norm of the gradient", norms),
+        Panel("learning rate", [rate], 90),
+        Panel("norm of the gradient", trained("gradient_norm")),
     ]
 
 
-def _measured(found: History, column: str, name: str, dash: str) -> list[Curve]:
-    points = found.measured(column)
-    if not points:
-        return []
-    return [Curve(name, [step for step, _ in points], [value for _, value in points], style.NEGATIVE, dash)]
-
-
-def table(found: History) -> Table:
+def table(run: History) -> Table:
     """Every point that is drawn, for CSV: one quantity, step and value in a row."""
-    drawn = [
-        (name, step, value)
-        for name, column in found.training.items()
-        if name != "step"
-        for step, value in zip(found.training["step"], column, strict=True)
-    ]
-    names = [name for name in found.evaluations if name != "step"]
-    return [
-        ("quantity", "step", "value"),
-        *drawn,
-        *((name, *point) for name in names for point in found.measured(name)),
-    ]
+    steps, names = run.training["step"], [name for name in run.training if name != "step"]
+    trained = ((name, *point) for name in names for point in zip(steps, run.training[name], strict=True))
+    names = [name for name in run.evaluations if name != "step"]
+    evaluated = ((name, *point) for name in names for point in run.measured(name))
+    return [("quantity", "step", "value"), *trained, *evaluated]
 
 
-def sentence(found: History) -> str:
+def sentence(run: History) -> str:
     """Fall of the losses, and the BLEU reached."""
-    loss = found.training["smoothed_loss"]
-    return (
-        f"In {found.steps:,} steps, the training loss fell from {labels.number(loss[0])} to "
-        f"**{labels.number(loss[-1])} nats** per token. {_valid(found)}{_bleu(found)}"
+    loss, bleu = run.training["smoothed_loss"], run.measured("bleu")
+    told = (
+        f"In {run.steps:,} steps, the training loss fell from {number(loss[0])} to **{number(loss[-1])} "
+        "nats** per token. "
     )
-
-
-def _valid(found: History) -> str:
-    both = (found.measured(name) for name in ("valid_loss", "valid_loss_average"))
-    points = sorted((value, step) for points in both for step, value in points)
-    if not points:
-        return ""
-    value, step = points[0]
-    return f"On the validation pairs, the lowest loss was **{labels.number(value)} nats**, at step {step:,}. "
-
-
-def _bleu(found: History) -> str:
-    points = found.measured("bleu")
-    if not points:
-        return "The run measured no BLEU."
-    step, value = points[-1]
-    best = max(score for _, score in points)
-    peak = "" if value == best else f"; the highest was {labels.number(best, '.1f')}"
+    valid = [*run.measured("valid_loss"), *run.measured("valid_loss_average")]
+    if valid:
+        value, step = min((value, step) for step, value in valid)
+        told += f"On the validation pairs, the lowest loss was **{number(value)} nats**, at step {step:,}. "
+    if not bleu:
+        return f"{told}The run measured no BLEU."
+    (step, value), best = bleu[-1], max(value for _, value in bleu)
+    peak = "" if value == best else f"; the highest was {number(best, '.1f')}"
     return (
-        f"On {found.bleu_sentences:,} validation sentences, BLEU (greedy) was "
-        f"**{labels.number(value, '.1f')}** at step {step:,}{peak}."
-    )
-
-
-def caption(found: History, model: str) -> str:
-    """Caption of the drawing."""
-    points = len(found.training["step"])
-    every = "every step" if points == found.steps else f"{points:,} of {found.steps:,} steps"
-    bleu = " · BLEU" if found.measured("bleu") else ""
-    return (
-        f"Loss{bleu} · learning rate · norm of the gradient before clipping, against the step · {every}, "
-        f"means over {found.window:,} steps · from the log of this model's training · {model}"
+        f"{told}On {run.bleu_sentences:,} validation sentences, BLEU (greedy) was **{number(value, '.1f')}** "
+        f"at step {step:,}{peak}."
     )

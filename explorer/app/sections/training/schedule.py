@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.controls import Table, panel, pickers, plain, power
+from explorer.app.controls import panel, pickers, plain, power
 from explorer.app.server.opened import Opened
 from explorer.app.shell import menu
 from explorer.figures.base import style
@@ -14,48 +14,47 @@ from explorer.figures.pages.training.curves import Curve, curves
 from explorer.lenses.targets.stated import stated_options
 from transformer.training.options import TrainingOptions, learning_rate
 
-_FORMULA = (
+FORMULA = (
     r"\begin{aligned} lrate &= d_{model}^{-0.5} \cdot "
     r"\min\!\left(step^{-0.5},\right. \\ &\qquad\quad \left. step \cdot warmup^{-1.5}\right) \\[4pt] "
     r"lrate(%s) &= %s^{-0.5} \cdot %s^{-0.5} = %s \end{aligned}"
 )
-_SEEING = (
-    "Two slopes meet at the end of the warm-up: before it, the rate rises in a straight line; after it, the "
-    "rate falls with one over the square root of the step. Early steps are small, while Adam's averages "
-    "rest on few gradients. A wider model takes smaller steps."
+SEEING = (
+    "Before the end of the warm-up, the rate rises in a straight line; after it, it falls with one over the "
+    "square root of the step. Early steps are small, while Adam's averages rest on few gradients. A wider "
+    "model takes smaller steps."
 )
-_CARD = "from the training command on its card"
-_POINTS = 240
-_SHOWN = 5
-"""Smallest number of warm-ups that the picture reaches."""
+POINTS, WARMUPS = 240, 5  # places at which a line is drawn; fewest warm-ups that the picture reaches
 
 
 def show(opened: Opened, now: State) -> None:
-    paper = paper_options(now.warmup)
     model = opened.source.translator()
-    own = stated_options(model.card)
-    _controls(now)
-    warmup = f"{paper.warmup:,}".replace(",", r"{,}")
-    wide = f"{now.width:,}".replace(",", r"{,}")
-    with_numbers = _FORMULA % (warmup, wide, warmup, power(learning_rate(paper, paper.warmup, now.width)))
-    st.latex(with_numbers)
+    paper, own = paper_options(now.warmup), stated_options(model.card)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        for name, label, value in (("width", "d_model", now.width), ("warmup", "Warm-up steps", now.warmup)):
+            with st.container(width=300):
+                pickers.slide(name, label, value)
+    warmup, width = (f"{value:,}".replace(",", r"{,}") for value in (now.warmup, now.width))
+    st.latex(FORMULA % (warmup, width, warmup, power(learning_rate(paper, now.warmup, now.width))))
     st.markdown(paper_schedule(paper, now.width))
-    if own is not None:
-        st.markdown(own_schedule(model.name, own, model.config.d_model))
-    else:
+    name = f"equation 3: d_model {now.width:,}, warm-up {now.warmup:,}"
+    last = max(WARMUPS * now.warmup, 0 if own is None else own.steps)
+    lines = [curve(name, paper, now.width, last, now.warmup)]
+    if own is None:
         st.caption("The card of this model states no training command, so its own schedule is not drawn.")
         menu.with_model("training/schedule", session.FORMER)
-    last = max(_SHOWN * now.warmup, 0 if own is None else own.steps)
-    lines = [_line(f"equation 3: d_model {now.width:,}, warm-up {now.warmup:,}", paper, now.width, last)]
-    if own is not None:
-        lines.append(_own(model.name, own, model.config.d_model))
-    names = " · ".join(each.name for each in lines)
+    else:
+        d_model, name = model.config.d_model, f"{model.name}: as trained ({own.schedule})"
+        st.markdown(own_schedule(model.name, own, d_model))
+        lines.append(curve(name, own, d_model, own.steps, own.warmup, own.steps - own.decay_steps))
+    points = [(each.name, *point) for each in lines for point in zip(each.x, each.y, strict=True)]
     panel(
         "schedule",
         lambda: curves(lines, ("step", "learning rate"), now.warmup),
-        f"Learning rate of each step · dotted: the end of the slider's warm-up · {names}",
-        lambda: table(lines),
-        seeing=_SEEING,
+        "Learning rate of each step · dotted: the end of the slider's warm-up · "
+        f"{' · '.join(each.name for each in lines)}",
+        lambda: [("schedule", "step", "learning rate"), *points],
+        seeing=SEEING,
         sentence=False,
     )
 
@@ -65,41 +64,17 @@ def paper_options(warmup: int) -> TrainingOptions:
     return TrainingOptions(schedule="inverse_sqrt", learning_rate=1.0, warmup=warmup)
 
 
-def _controls(now: State) -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        with st.container(width=300):
-            pickers.slide("width", "d_model", now.width)
-        with st.container(width=300):
-            pickers.slide("warmup", "Warm-up steps", now.warmup)
-
-
-def _steps(last: int, *corners: int) -> list[int]:
-    """Steps from 1 on, evenly spread, and those at which a line bends."""
-    even = {1 + round(i * (last - 1) / _POINTS) for i in range(_POINTS + 1)}
-    return sorted(even | {each for each in corners if 1 <= each <= last})
-
-
-def _line(name: str, options: TrainingOptions, width: int, last: int) -> Curve:
-    steps = _steps(last, options.warmup)
-    return Curve(name, steps, [learning_rate(options, step, width) for step in steps], style.POSITIVE)
-
-
-def _own(name: str, options: TrainingOptions, width: int) -> Curve:
-    steps = _steps(options.steps, options.warmup, options.steps - options.decay_steps)
-    rates = [learning_rate(options, step, width) for step in steps]
-    return Curve(f"{name}: as trained ({options.schedule})", steps, rates, style.NEGATIVE, "dash")
-
-
-def table(lines: list[Curve]) -> Table:
-    """The points of the lines, for CSV."""
-    rows = [(each.name, step, rate) for each in lines for step, rate in zip(each.x, each.y, strict=True)]
-    return [("schedule", "step", "learning rate"), *rows]
+def curve(name: str, options: TrainingOptions, width: int, last: int, *corners: int) -> Curve:
+    """The rates of evenly spread steps from 1 on, and of those at which the line bends."""
+    even = {1 + round(i * (last - 1) / POINTS) for i in range(POINTS + 1)}
+    steps = sorted(even | {each for each in corners if 1 <= each <= last})
+    hue, dash = (style.POSITIVE, "solid") if len(corners) == 1 else (style.NEGATIVE, "dash")
+    return Curve(name, steps, [learning_rate(options, step, width) for step in steps], hue, dash)
 
 
 def paper_schedule(paper: TrainingOptions, width: int) -> str:
     """The two slopes of equation 3, in numbers."""
-    peak = learning_rate(paper, paper.warmup, width)
-    later = 4 * paper.warmup
+    peak, later = learning_rate(paper, paper.warmup, width), 4 * paper.warmup
     return (
         f"Up to step {paper.warmup:,}, each step adds ${power(peak / paper.warmup)}$ to the rate; the peak "
         f"is **${power(peak)}$**. Then it falls with 1/√step: at step {later:,}, four times as late, it is "
@@ -110,13 +85,11 @@ def paper_schedule(paper: TrainingOptions, width: int) -> str:
 def own_schedule(name: str, own: TrainingOptions, width: int) -> str:
     """Training of a model, from the command on its card."""
     peak = learning_rate(own, min(own.warmup, own.steps), width)
-    rises = (
+    falls = {
+        "constant": f", the same rate up to step {own.steps - own.decay_steps:,}, then straight down to 0",
+        "linear": ", then straight down to 0 at the last step",
+    }.get(own.schedule, ", then down with 1/√step")
+    return (
         f"{plain(name)} itself was trained for {own.steps:,} steps: up to ${power(peak)}$ by step "
-        f"{own.warmup:,}"
+        f"{own.warmup:,}{falls} (from the training command on its card)."
     )
-    if own.schedule == "constant":
-        begins = own.steps - own.decay_steps
-        return f"{rises}, the same rate up to step {begins:,}, then straight down to 0 ({_CARD})."
-    if own.schedule == "linear":
-        return f"{rises}, then straight down to 0 at the last step ({_CARD})."
-    return f"{rises}, then down with 1/√step ({_CARD})."

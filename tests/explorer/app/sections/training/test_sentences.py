@@ -9,7 +9,7 @@ import torch
 
 from explorer.app.controls.text import power
 from explorer.app.sections.training.lesson import losses, parted
-from explorer.app.sections.training.loss import smoothed
+from explorer.app.sections.training.loss import sentence as smoothed
 from explorer.app.sections.training.schedule import own_schedule, paper_schedule
 from explorer.lenses.targets.lesson import Position, TrainingView
 from explorer.lenses.targets.smoothing import SmoothedPiece, SmoothedPosition
@@ -41,10 +41,10 @@ def test_a_target_of_one_token_has_no_position_that_costs_most():
     assert losses(lesson("a", "a")).startswith("The only position, “a”")
 
 
-def test_the_parting_names_what_each_of_both_reads_next():
+def test_the_parting_names_what_each_of_both_has():
     said = parted(lesson("axc", "abc"))
     assert "**step 2**" in said
-    assert "training reads “x”, but the model on its own reads “b”" in said
+    assert "the model writes “b”, the target has “x”" in said
 
 
 @pytest.mark.parametrize(

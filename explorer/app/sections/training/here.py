@@ -1,0 +1,172 @@
+"""Train here: the run that is going on, what the last one left, and the form for another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from explorer.app.address import session
+from explorer.app.controls import inform, part, plain, refusal, refusals
+from explorer.app.sections.training import live
+from explorer.app.server import examples
+from explorer.app.server.hosted import Limits, closed
+from explorer.app.server.workshop import plan as workshop_plan
+from explorer.app.server.workshop.plan import OWN, TASKS, Plan, held_out, own_pairs
+from explorer.app.server.workshop.run import TrainingRun
+from explorer.app.server.workshop.workshop import workshop
+from explorer.app.shell import frame, sections
+from explorer.app.shell.models.model_picker import pick_model
+from transformer.training.toys import LENGTH, LENGTHS, TOYS
+
+SHOWN = 3  # pairs of a task that the form shows
+NAMES = {name: f"{name}: {toy.about}" for name, toy in TOYS.items()} | {OWN: "your own pairs (TSV)"}
+INTRODUCTION = (
+    "Train a small model of your own: choose a task and press *Train*. The app itself makes the pairs of the "
+    "first four tasks."
+)
+UPLOAD = (
+    f"UTF-8 text with source, tab, target in each line; {workshop_plan.FEWEST} to "
+    f"{workshop_plan.BOUNDS.lines:,} lines. One pair in ten is held out. All visitors of this server see "
+    "some of your pairs while the model learns, and can keep the model."
+)
+SEEN = (
+    "While it learns, this page draws the loss and the share of exact matches on pairs that it never saw, "
+    "and the cross-attention of every head on one of them: copying shows as a diagonal, reversing as the "
+    "other one."
+)
+STAYS = "A run that has ended stays here until somebody starts another; keep it to open it in every page."
+
+
+def show() -> None:
+    now = frame.open_page("training")
+    frame.heading("training", now)
+    pick_model(now, "training")
+    sections.switch("training", now)
+    frame.show_notices(now)
+    frame.end("training", now)
+    with refusals():
+        run = workshop().run
+        if run is None or run.told:
+            part(ended)(run)
+        else:
+            part(going, run_every=1.0)(run)
+            live.saving(run)
+
+
+def going(run: TrainingRun) -> None:
+    """A run that is going on, once a second; its end draws the whole page again."""
+    if run.told or workshop().run is not run:
+        session.rerun()
+    curves, total = run.curves(), run.asked.plan.steps
+    st.progress(min(1.0, curves.step / total), plain(live.progress(run, curves)))
+    if not workshop().controls(session.browser()):
+        st.caption("Another visitor began this run and controls it; you can watch.")
+    else:
+        with st.container(horizontal=True, gap="small"):
+            if run.paused:
+                st.button("Continue", "here.go", icon=":material/play_arrow:", on_click=run.go_on)
+            else:
+                st.button("Pause", "here.pause", icon=":material/pause:", on_click=run.pause)
+            st.button("Stop", "here.stop", icon=":material/stop:", on_click=run.stop)
+    live.show_run(run)
+
+
+def ended(run: TrainingRun | None) -> None:
+    """What the last run left, and the form for another."""
+    if run is not None:
+        left = "" if run.has_model else " Nothing is left of it."
+        st.markdown(f"**{plain(live.sizes(run.asked.plan))}.** {plain(run.told)}{left}")
+        if run.has_model:
+            keep(run)
+            live.show_run(run)
+            live.saving(run)
+            st.divider()
+    why = closed()
+    if why is None:
+        form(Plan() if run is None else run.asked.plan)
+    else:
+        inform(plain(why))
+
+
+def form(usual: Plan) -> None:
+    """The task and the sizes, those of the last run at first."""
+    st.markdown(INTRODUCTION)
+    names = NAMES.__getitem__
+    task = st.segmented_control(
+        "Task", TASKS, default=usual.task, format_func=names, required=True, key="here.task"
+    )
+    file, sizes = None, dict[str, int]()
+    if task == OWN:
+        size = workshop_plan.LARGEST // 2**20
+        file = st.file_uploader(UPLOAD, ["tsv", "txt", "gz"], max_upload_size=size, key="here.file")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        if task in TOYS and TOYS[task].spelled:
+            with st.container(width=168):
+                sizes["length"] = st.slider("Most letters", *LENGTHS, usual.length, key="here.length")
+        for name, label, choices in (
+            ("width", "d_model", workshop_plan.WIDTHS),
+            ("heads", "Heads", workshop_plan.HEADS),
+            ("layers", "Layers of each side", workshop_plan.LAYERS),
+        ):
+            with st.container(width=168):
+                sizes[name] = st.select_slider(label, choices, getattr(usual, name), key=f"here.{name}")
+        with st.container(width=168):
+            sizes["steps"] = st.slider("Steps", *workshop_plan.STEPS, usual.steps, 100, key="here.steps")
+    if task in TOYS:
+        pairs = held_out(task, sizes.get("length", LENGTH))[:SHOWN]
+        rows = [f"| {plain(each.source)} | {plain(each.target)} |" for each in pairs]
+        st.markdown("\n".join(["| it reads | it has to write |", "| :--- | :--- |", *rows]))
+    st.caption(SEEN)
+    if pressed("Train", ":material/model_training:"):
+        start(task, sizes, file)
+    try:
+        limits = Limits.from_environment()
+    except ValueError as error:
+        st.caption(refusal(error))
+        return
+    st.caption(
+        f"One run at a time on this server, on one thread at low priority, for at most {limits.minutes:g} "
+        f"minutes, {limits.memory_mb:,.10g} MB of memory and {limits.disk_mb:g} MB of files. All visitors "
+        "see it; only the browser that began it can pause and stop it."
+    )
+
+
+def pressed(does: str, icon: str) -> bool:
+    return st.button(does, f"here.{does.lower()}", type="primary", icon=icon, on_click=session.keep)
+
+
+def start(task: str, sizes: dict[str, int], file: Any) -> None:
+    """Starts a run, or says in one sentence why not."""
+    try:
+        if task == OWN and file is None:
+            raise ValueError("Choose a file of pairs first.")
+        pairs = None if file is None else own_pairs(file.name, file.getvalue())
+        workshop().start(session.browser(), Plan(task=task, **sizes), pairs)
+    except ValueError as error:
+        st.error(refusal(error), icon=":material/error:")
+        return
+    session.rerun(born=None)
+
+
+def keep(run: TrainingRun) -> None:
+    """Gives the model of the last run a name; it opens on every page then, with the pair that was shown."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        with st.container(width=260):
+            told = "Letters, digits, - and _. All visitors of this server will find the model."
+            usual = f"my-{run.asked.plan.task}"
+            name = st.text_input("Name of the model", usual, 40, key="here.name", help=told).strip()
+        kept = pressed("Keep", ":material/save:")
+    if not kept:
+        st.caption(STAYS)
+        return
+    try:
+        workshop().keep(name)
+    except ValueError as error:
+        st.error(refusal(error), icon=":material/error:")
+        return
+    session.notice(
+        f"{name} is kept. It is now the chosen model: every page in the menu opens it with this sentence."
+    )
+    text, none = run.asked.shown.source, dict.fromkeys(("target", "encoder", "decoder", "cross", "born"))
+    session.rerun(model=name, text=text, sentence=examples.whole(text), **none, **session.FRESH)
