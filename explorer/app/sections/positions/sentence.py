@@ -271,12 +271,12 @@ def move(text: str, runs: Runs, offset: int, asked: Head | None) -> None:
         return
     st.markdown("**One head of the encoder in each twin: moved (A) − in place (B)**")
     heads, tokens = twin_heads(runs, "encoder", asked), next(iter(runs.values())).source_tokens
-    rows, shown = tokens[: len(tokens)], slice(*window_around(len(tokens), 0, CELLS))
+    shown = slice(*window_around(len(tokens), 0, CELLS))
     end = scale_end(max(float(gaps[name][heads[name]].max()) for name in moved))
     with st.container(horizontal=True, gap="small"):
         for name, traces in moved.items():
             first, second = (each.weights("encoder", *heads[name])[shown, shown] for each in traces)
-            gap, names = gaps[name][heads[name]], rows[shown]
+            gap, names = gaps[name][heads[name]], tokens[shown]
             panel(
                 f"moved-{name}",
                 partial(

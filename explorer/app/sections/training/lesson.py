@@ -104,8 +104,8 @@ def losses(lesson: TrainingView) -> str:
         return f"The only position, {word(hardest.token)}, costs **{number(hardest.loss)} nats**."
     return (
         f"One pass predicts all {n} positions. The loss is **{number(lesson.loss)} nats** per token; "
-        f"position {count(worst)}, {word(hardest.token)}, costs most: {number(hardest.loss)} nats, because the model "
-        f"gives it {small(math.exp(-hardest.loss))}."
+        f"position {count(worst)}, {word(hardest.token)}, costs most: {number(hardest.loss)} nats, because "
+        f"the model gives it {small(math.exp(-hardest.loss))}."
     )
 
 

@@ -146,7 +146,9 @@ def layer_norm(at: Inspected, to: Drawing, part: NormPart | None = None) -> None
     epsilon, mean = np.format_float_positional(part.epsilon), part.mean
     if mean is None:
         st.latex(r"\mathrm{RMSNorm}(x) = \gamma \odot \frac{x}{\sqrt{\overline{x^2} + \epsilon}}")
-        told = f"the root of the mean square is **{part.deviation:.3f}**, ε = {epsilon}"
+        told = (
+            f"the root of the mean square is **{part.deviation:.3f}**, ε = {epsilon}. No mean is taken away"
+        )
         learned = "γ, which is learned and the same for all tokens, stretches each dimension"
     else:
         st.latex(r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta")
