@@ -6,7 +6,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.controls import formula, seen
-from explorer.app.maps import display, measuring, next_token_choice
+from explorer.app.maps import display, next_token_choice
 from explorer.app.maps.explorer import Scene, Strips, explorer
 from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
@@ -34,10 +34,10 @@ def show(opened: Opened) -> None:
     def below(now: State, looks: Looks) -> None:
         with st.container(horizontal=True, vertical_alignment="center", key="under-home"):
             display.popover(opened.kinds, now)
-            measuring.choose(opened, now)
-            measuring.shares(opened, now)
-            measuring.cell(looks["cross" if "cross" in looks else opened.kinds[0]])
-            measuring.why(opened)
+            display.measure(opened, now)
+            display.shares(opened, now)
+            display.cell(looks["cross" if "cross" in looks else opened.kinds[0]])
+            display.why(opened)
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
             seen(*_explained(opened))
             run_export(scene)
@@ -53,7 +53,7 @@ def show(opened: Opened) -> None:
         below,
         tuple(stop for stop in TOUR if stop[0] in shown),
         largest=LARGEST,
-        strips=lambda now: Strips(shades=measuring.shaded(opened, now)),
+        strips=lambda now: Strips(shades=display.shaded(opened, now)),
         due=lambda: better.due(opened),
     )
     explorer(scene)

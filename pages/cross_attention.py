@@ -8,10 +8,10 @@ from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("cross_attention"):
-    from explorer.app.maps import one_kind
+    from explorer.app.maps import heads
     from explorer.app.sections.cross_attention import alignment
 
-PAGE = one_kind.KindPage(
+PAGE = heads.KindPage(
     kind="cross",
     strips=("source", "target"),
     cursor="step",
@@ -37,4 +37,4 @@ opened = open_sentence_page(
 if opened is not None and session.current().view == "alignment":
     alignment.show(opened)
 elif opened is not None:
-    one_kind.show(PAGE, opened)
+    heads.show(PAGE, opened)

@@ -9,7 +9,7 @@ with for_pytorch("decoder_self_attention"):
 
     from explorer.app.address import State, session, sitemap
     from explorer.app.controls import pickers
-    from explorer.app.maps import one_kind
+    from explorer.app.maps import heads
     from explorer.app.server import models
     from explorer.app.server.opened import Opened
     from explorer.app.shell import sentence
@@ -18,7 +18,7 @@ with for_pytorch("decoder_self_attention"):
     from transformer.text.words import NO_PIECE
 
 _NO_TOKEN = "◌ (no token, but a vector of zeros)"
-DECODED = one_kind.KindPage(
+DECODED = heads.KindPage(
     kind="decoder",
     strips=("target",),
     cursor="step",
@@ -79,7 +79,7 @@ def show(opened: Opened) -> None:
     drawn = TRAINED if trained else DECODED
     if opened.translation.decoder_input_tokens[0] == NO_PIECE:
         drawn = replace(drawn, note=drawn.note.replace("`<s>`", _NO_TOKEN))
-    one_kind.show(drawn, opened, fade=not trained)
+    heads.show(drawn, opened, fade=not trained)
 
 
 opened = open_sentence_page("decoder_self_attention", controls)

@@ -6,9 +6,9 @@ from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("encoder_self_attention"):
-    from explorer.app.maps import one_kind
+    from explorer.app.maps import heads
 
-PAGE = one_kind.KindPage(
+PAGE = heads.KindPage(
     kind="encoder",
     strips=("source",),
     cursor="source",
@@ -22,4 +22,4 @@ PAGE = one_kind.KindPage(
 
 opened = open_sentence_page("encoder_self_attention", kinds=("encoder",))
 if opened is not None:
-    one_kind.show(PAGE, opened)
+    heads.show(PAGE, opened)

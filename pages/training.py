@@ -8,7 +8,7 @@ with for_pytorch("training"):
     import streamlit as st
 
     from explorer.app.address import session
-    from explorer.app.sections.training import here, history, lesson, loss, schedule
+    from explorer.app.sections.training import history, lesson, loss, schedule, workshop
     from explorer.app.server import examples
     from explorer.app.server.opened import Opened
     from explorer.app.shell import menu, sections
@@ -20,14 +20,14 @@ def show(opened: Opened) -> None:
     now = session.current()
     if opened.asked.target is not None and now.target is None:
         st.caption("The target is a reference that a person wrote, as in training, not the model's output.")
-    sections.draw("training", (lesson, loss, schedule, history, here), now, opened, now)
+    sections.draw("training", (lesson, loss, schedule, history, workshop), now, opened, now)
     for study in ("adam", "residuals", "cost"):
         menu.finding(study)
 
 
 session.adopt()
 if session.current().view == "here":
-    here.show()
+    workshop.show()
 else:  # training sees the model as it is: no change holds
     no_change = lambda _: False  # noqa: E731
     opened = open_sentence_page("training", own_translation, changes=no_change, target=examples.reference)

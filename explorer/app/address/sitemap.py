@@ -179,6 +179,7 @@ PAGES: dict[str, Page] = {
                 "train here",
                 "A small model learns a small task on this server, while you watch.",
                 draws="the model that is being trained",
+                file="workshop",
             ),
         },
     ),

@@ -1,24 +1,28 @@
-"""Controls for the display of maps: words, hidden tokens, rows, colours, windows and lines."""
+"""How maps are drawn and what their cells say: the controls that pages with linked maps share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import HIDEABLE
+from explorer.app.address.parameters import link
 from explorer.app.address.state import KINDS
-from explorer.app.controls import plain, say
+from explorer.app.controls import inform, plain, say
 from explorer.app.controls.pickers import control, slide, switch
-from explorer.app.maps.looking import HeadSelection
+from explorer.app.maps.looking import HeadSelection, lacking
 from explorer.app.server import models
+from explorer.app.server.opened import Opened
 from explorer.app.shell import waiting
-from explorer.figures.base import labels
+from explorer.figures.base import captions, labels
+from explorer.figures.base.bars import percent
 from explorer.figures.base.captions import KIND_NAMES, summary
+from explorer.figures.base.quantity import MEASURES, QUANTITIES
 from explorer.lenses.words.reading import ReadView
-from transformer.config import Head
+from explorer.linked.view import Gloss, Shade
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
@@ -32,60 +36,50 @@ _WORDS = (
     "Merges the pieces of each word. Weights are summed over the pieces of a key and averaged over the "
     "pieces of a query, so each row still sums to 1. Chinese, Japanese and Thai texts keep their pieces."
 )
-
-
-def shows(now: str) -> None:
-    """Draws the control that shows one head as a matrix, as lines or as its strongest keys."""
-    switch("show", "Draw as", SHOWS, now)
+_MEASURES = (
+    "**Weight**: a key's share in the head's sum. **Carried**: the length of what it added, ‖α x W_V W_O‖, "
+    "as a share of its row. **Effect**: the change of log p when this head does not see the key for this "
+    "query, by running the model again for every cell. None of the three follows from another."
+)
+_SOURCE = "source (ALTI+)"
+_SHARES = (
+    "Shades each target token by the share of its prediction that comes from the source, and writes it "
+    "below; the rest comes from what is written already (ALTI+, Ferrando et al. 2022). It follows the values "
+    "through all layers, but not the feed-forward networks. More: *Explanation*, *why this token?*"
+)
+_WHY = "Opens the reasons for the token of this step: what spoke for it and not for another candidate"
 
 
 def popover(
     kinds: Iterable[str],  # the kinds of maps that these settings change
-    now: State,  # the state that the visitor asked for
+    now: State,
     more: Callable[[], None] | None = None,  # draws further settings
 ) -> None:
     """Draws one button for words, hidden tokens, rows, colours and windows; its label says what is on."""
-    on = ["words"] * now.words + [f"no {name}" for name in now.hide]
-    with st.popover(
-        "Display" + (f": {', '.join(on)}" if on else ""), type="tertiary", icon=":material/tune:"
-    ):
+    on = ", ".join(["words"] * now.words + [f"no {name}" for name in now.hide])
+    kinds = tuple(kinds)
+
+    def hide(name: str) -> Callable[[bool], None]:
+        def take(hidden: bool) -> None:
+            asked = {*session.current().hide} - {name} | ({name} if hidden else set())
+            session.change(hide=tuple(each for each in HIDEABLE if each in asked))
+
+        return take
+
+    with st.popover(f"Display{f': {on}' if on else ''}", type="tertiary", icon=":material/tune:"):
         st.toggle("Words", now.words, help=_WORDS, **control("words", now.words))
         for name, label in _HIDE.items():
-            st.toggle(label, name in now.hide, **control(f"hide.{name}", name in now.hide, _hider(name)))
-        _choice("Colours", "scale", _SCALES, now.scale)
+            st.toggle(label, name in now.hide, **control(f"hide.{name}", name in now.hide, hide(name)))
+        switch("scale", "Colours", _SCALES, now.scale, labelled=True)
         if set(kinds) - {"encoder"}:
-            _rows(tuple(kinds), now.rows)
-        _choice(
-            "At most this many rows and columns",
-            "window",
-            {n: str(n) for n in KINDS["window"].choices},
-            now.window,
-        )
+            usual = {"cross": "predicted", "decoder": "read"}.get("".join(kinds), "usual")
+            names = _ROWS if usual in _ROWS else {"usual": "usual token", **_ROWS}
+            take = lambda rows: session.change(rows=None if rows == usual else rows)  # noqa: E731
+            switch("rows", "Decoder rows are named by the", names, now.rows or usual, take, labelled=True)
+        sizes = {n: str(n) for n in KINDS["window"].choices}
+        switch("window", "At most this many rows and columns", sizes, now.window, labelled=True)
         if more is not None:
             more()
-
-
-def _hider(name: str) -> Callable[[bool], object]:
-    def take(hide: bool) -> None:
-        asked = {*session.current().hide, name} if hide else {*session.current().hide} - {name}
-        session.change(hide=tuple(each for each in HIDEABLE if each in asked))
-
-    return take
-
-
-def _choice(label: str, field: str, options: Mapping[Any, str], value: object) -> None:
-    switch(field, label, options, value, lambda chosen: session.change(**{field: chosen}), labelled=True)
-
-
-def _rows(kinds: tuple[str, ...], chosen: str | None) -> None:
-    usual = "predicted" if kinds == ("cross",) else "read" if kinds == ("decoder",) else None
-    options = {"usual": "usual token", **_ROWS} if usual is None else _ROWS
-    value = chosen or usual or "usual"
-
-    def take(rows: str) -> None:
-        session.change(rows=None if rows in {"usual", usual} else rows)
-
-    switch("rows", "Decoder rows are named by the", options, value, take, labelled=True)
 
 
 def lines(look: HeadSelection, now: State) -> None:
@@ -93,44 +87,42 @@ def lines(look: HeadSelection, now: State) -> None:
     name, _, number = now.links.partition("-")
     left, middle, right = st.columns([1.5, 1.5, 2], gap="medium", vertical_alignment="bottom")
     with left:
-        switch(
-            "links.by",
-            "Keep links by",
-            _LINKS,
-            name,
-            lambda by: session.change(links="mass-70" if by == "mass" else "weight-10"),
-            labelled=True,
-        )
+        usual = {"mass": "mass-70", "weight": "weight-10"}
+        take = lambda by: session.change(links=usual[by])  # noqa: E731
+        switch("links.by", "Keep links by", _LINKS, name, take, labelled=True)
     with middle:
         label = "Share of each row, %" if name == "mass" else "Smallest weight, %"
-        slide(
-            "links", label, int(number), lambda share: session.change(links=f"{name}-{share}"), ends=(0, 100)
-        )
+        least = lambda share: session.change(links=f"{name}-{share}")  # noqa: E731
+        slide("links", label, int(number), least, ends=(0, 100))
     with right:
-        _others(look, now.more or ())
+        layers, heads = look.opened.translation.config.sizes[look.kind]
+        others = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != look.head]
+        more = [head for head in now.more or () if head in others]
+        keep = lambda heads: session.change(more=tuple(map(tuple, heads)) or None)  # noqa: E731
+        st.multiselect(
+            "Other heads",
+            others,
+            more,
+            format_func=lambda head: labels.head_name(*head),
+            max_selections=3,
+            placeholder="Up to three",
+            **control("more", more, keep),
+        )
 
 
-def _others(look: HeadSelection, asked: Sequence[Head]) -> None:
-    layers, heads = look.opened.translation.config.sizes[look.kind]
-    options = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != look.head]
-    more = [head for head in asked if head in options]
-    st.multiselect(
-        "Other heads",
-        options,
-        more,
-        format_func=lambda head: labels.head_name(*head),
-        max_selections=3,
-        placeholder="Up to three",
-        **control("more", more, lambda heads: session.change(more=tuple(map(tuple, heads)) or None)),
-    )
+def kept(asked: str) -> tuple[float | None, float]:
+    """Which links are drawn: the share of each row that they carry (None: any), and the smallest weight."""
+    name, _, number = asked.partition("-")
+    share = int(number) / 100
+    return (share, 0.0) if name == "mass" else (None, share)
 
 
 def links_name(links: str) -> str:
     """Describes the links that the value `links` of a state keeps."""
-    name, _, number = links.partition("-")
-    if name == "mass":
-        return f"the links that carry {number}{labels.PER_CENT} of each row"
-    return f"the links of at least {int(number) / 100:.2f}"
+    share, least = kept(links)
+    if share is None:
+        return f"the links of at least {least:.2f}"
+    return f"the links that carry {links.partition('-')[2]}{labels.PER_CENT} of each row"
 
 
 def tables(views: Callable[[], Sequence[ReadView]]) -> None:
@@ -142,8 +134,7 @@ def tables(views: Callable[[], Sequence[ReadView]]) -> None:
             with waiting.while_loading():
                 models.loading().wait()  # with PyTorch comes pandas
             shown = views()
-            names = [KIND_NAMES[view.kind] for view in shown]
-            for view, tab in zip(shown, st.tabs(names), strict=True):
+            for view, tab in zip(shown, st.tabs([KIND_NAMES[view.kind] for view in shown]), strict=True):
                 with tab:
                     st.markdown(plain(summary(view)))
                     st.dataframe(weights(view), height=420, alt=summary(view))
@@ -153,9 +144,117 @@ def weights(view: ReadView) -> pandas.DataFrame:
     """The weights of a view; tokens, numbered from 1, name rows and columns, and masked cells are empty."""
     import pandas
 
-    rows = labels.row_names(view.query_tokens, view.predicted_tokens)
-    columns = labels.names(view.key_tokens)
     cells = pandas.DataFrame(view.weights.round(4)).where(view.mask)
-    cells.index = [f"{labels.count(i)} {name}" for i, name in enumerate(rows)]
-    cells.columns = [f"{labels.count(i)} {name}" for i, name in enumerate(columns)]
+    rows = labels.row_names(view.query_tokens, view.predicted_tokens)
+    cells.index, cells.columns = (
+        [f"{labels.count(i)} {name}" for i, name in enumerate(names)]
+        for names in (rows, labels.names(view.key_tokens))
+    )
     return cells
+
+
+# --- what the cells say -------------------------------------------------------------------------------------
+
+
+def measure(opened: Opened, now: State) -> None:
+    """Draws the switch, and says why a measure that was asked for is not to be had."""
+    if "cross" not in opened.kinds:
+        return
+    names, why = {each: QUANTITIES[each].name for each in MEASURES}, lacking(opened, now.measure)
+    value = "weight" if why else now.measure
+    switch("measure", "Cells say", names, value, help=_MEASURES, width="content")
+    if why is not None:
+        st.caption(plain(why), width="content")
+
+
+def prepare(looks: Iterable[HeadSelection]) -> None:
+    """Measures the effects that are about to be drawn, with a bar; says which map is too large."""
+    with st.container():
+        for look in (each for each in looks if each.measure == "effect"):
+            from explorer.app.maps import measures  # PyTorch comes with it
+
+            most = measures.MOST_CELLS_OF_MAP
+            count = measures.count(look.translation, look.kind, look.head, look.window)
+            if count > most:
+                inform(
+                    f"The map of {KIND_NAMES[look.kind].lower()} has {count:,} visible cells, and each takes "
+                    f"a run of its own; effects are measured for at most {most}. It shows weights: choose "
+                    "fewer rows and columns under Display."
+                )
+                continue
+            with waiting.progress(f"Running the model again without each of {count} cells") as tell:
+                measures.effects_of(look.opened, look.kind, look.head, look.window, tell)
+
+
+def shares(opened: Opened, now: State) -> None:
+    """Draws the button that shades the translation by how much of it comes from the source."""
+    if set(opened.kinds) == set(KIND_NAMES):
+        cannot = lacking(opened, "effect")
+        st.button(
+            "Source share",
+            "source-share",
+            cannot or _SHARES,
+            type="tertiary",
+            icon=":material/check_box:" if now.shares else ":material/check_box_outline_blank:",
+            disabled=cannot is not None,
+            on_click=session.change,
+            kwargs={"shares": not now.shares},
+        )
+
+
+def shaded(opened: Opened, now: State) -> list[Shade]:
+    """How dark each target token is; nothing if the visitor did not ask, or the model does not allow it."""
+    if not now.shares or set(opened.kinds) != set(KIND_NAMES) or lacking(opened, "effect") is not None:
+        return []
+    from explorer.app.maps import measures  # PyTorch comes with it
+
+    parts = [(share, percent(share)) for share in measures.sources(opened).source.sum(1).tolist()]
+    return [
+        Shade(share=share, text=f"{said} from the {_SOURCE}", number=Gloss(text=said, origin=_SOURCE))
+        for share, said in parts
+    ]
+
+
+def why(opened: Opened) -> None:
+    """Draws a button that opens why the token of the cursor was written, and not another."""
+    if "cross" not in opened.kinds:
+        return
+    cannot, icon = lacking(opened, "effect"), ":material/balance:"
+    off = cannot is not None
+    if st.button("Why this token?", type="tertiary", icon=icon, help=cannot or _WHY, disabled=off):
+        st.switch_page("pages/explanation.py", query_params=link(session.current(), view="why"))
+
+
+def cell(look: HeadSelection) -> None:
+    """Draws a button that opens every measure of the cursor's cell, measured only then."""
+    icon = ":material/center_focus_strong:"
+    with st.popover("This cell", type="tertiary", icon=icon, on_change="rerun") as place:
+        if not place.open:
+            return
+        if session.silent() is not None:
+            say("")
+        elif (cannot := lacking(look.opened, "effect")) is not None:
+            st.caption(plain(cannot))
+        else:
+            with waiting.while_loading(), st.container(key="cell-measures"):
+                st.markdown(cell_table(look))
+
+
+def cell_table(look: HeadSelection) -> str:
+    """Every measure of the cursor's cell, in Markdown."""
+    from explorer.app.maps import measures
+
+    (row, key), run = look.cell, look.translation
+    step = row if look.kind != "encoder" else look.cursor.step
+    tokens = run.labels(look.kind)
+    rows = tokens.predicted if look.kind == "cross" and tokens.predicted else tokens.queries
+    query, read = (plain(labels.names(of)[i]) for of, i in ((rows, row), (tokens.keys, key)))
+    lines = measures.of_cell(look.opened, look.kind, look.head, look.cell, step)
+    return "\n".join(
+        (
+            f"**{query} → {read}**, {labels.head_phrase(*look.head)}\n",
+            "| measure | value | unit |\n| --- | ---: | --- |",
+            *(f"| {name} | {value} | {unit} |" for name, value, unit in lines),
+            f"\nΔ log p is that of “{plain(captions.quote(run.target_tokens[step]))}”, each by its own run.",
+        )
+    )

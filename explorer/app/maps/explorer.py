@@ -16,7 +16,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.controls import part
-from explorer.app.maps import component, measuring, next_token_choice
+from explorer.app.maps import component, display, next_token_choice
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
 from explorer.app.server import catalogue, measured, models, runs
 from explorer.app.server.opened import Opened
@@ -118,7 +118,7 @@ def explorer(scene: Scene) -> None:
             if scene.above is not None:
                 with st.container(key="above"):
                     scene.above(now, looks)
-            measuring.prepare(looks[kind] for kind in scene.kinds)
+            display.prepare(looks[kind] for kind in scene.kinds)
         _view(scene, layout)
         scene.below(now, looks)
     with st.container(key="feeders"):

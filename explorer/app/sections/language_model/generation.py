@@ -13,7 +13,7 @@ import streamlit as st
 from explorer.app.address import State, session
 from explorer.app.address.kinds import SAMPLE
 from explorer.app.controls import formula, seen
-from explorer.app.maps import display, one_head
+from explorer.app.maps import display, heads
 from explorer.app.maps.explorer import Scene, Strips, explorer
 from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
@@ -74,17 +74,17 @@ def view(
     parts, fade = tuple(more) or ("overview", "row"), run.method != "forced"
 
     def layout(now: State, looks: Looks) -> Layout:
-        focus = one_head.focus(looks[KIND], now)
+        focus = heads.focus_of(looks[KIND], now)
         whole = ("whole",) * looks[KIND].is_windowed
         return Layout("language_model", "page", ("target",), ("next", focus, *parts, *whole), focus)
 
     def feeds(now: State, looks: Looks) -> dict[str, Feed]:
         race = linked_view.race_feed(opened.trace, run.steps, NEXT + caption, offered(opened))
-        feeds = {"next": race, **more, **one_head.feeds(looks[KIND], now, fade)}
+        feeds = {"next": race, **more, **heads.feeds(looks[KIND], now, fade)}
         return {name: feed for name, feed in feeds.items() if name in layout(now, looks).plots}
 
     def above(now: State, looks: Looks) -> None:
-        one_head.choose(looks[KIND], now, tiles="overview" in parts)
+        heads.choose(looks[KIND], now, tiles="overview" in parts)
 
     def below(now: State, looks: Looks) -> None:
         positions = run.config.positions
@@ -92,7 +92,7 @@ def view(
             display.tables(lambda: [looks[KIND].read()])
             told = f"{SEEING} {formula.explained(KIND, positions)}"
             seen(told, formula.attention(KIND, positions, masked=True))
-            run_export(scene, lambda now, looks: one_head.printed(looks[KIND], now))
+            run_export(scene, lambda now, looks: heads.printed(looks[KIND], now))
 
     sides = replace(strips, sides=SIDES)
     shape: dict[str, Any] = {"fade": fade, "largest": 520, "above": above, "strips": sides, "go_on": take}

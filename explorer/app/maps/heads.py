@@ -1,0 +1,251 @@
+"""The heads of one kind of attention: all of them as tiles, one of them large, and the cursor's row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from explorer.app.address import State, session
+from explorer.app.address.state import ORDERS
+from explorer.app.controls import Picture, formula, options, pickers, say, seen
+from explorer.app.maps import display
+from explorer.app.maps.explorer import Scene, explorer
+from explorer.app.maps.looking import HeadSelection, Looks, audited
+from explorer.app.maps.run_export import caption_of, run_export
+from explorer.app.server import measured, per_run
+from explorer.app.server.opened import Opened
+from explorer.figures import lines, overview_spec, row_bars_spec, strongest
+from explorer.figures.base import captions, labels
+from explorer.figures.base.bars import percent
+from explorer.figures.base.quantity import quantity
+from explorer.figures.maps.lines import links
+from explorer.figures.maps.overview import Measure
+from explorer.lenses.heads.measures import STATISTICS
+from explorer.lenses.words.reading import ReadView
+from explorer.linked import view as linked_view
+from explorer.linked.view import Feed, Layout
+from explorer.linked.view.feeds import AnyHead
+from transformer.config import AttentionKind, Head
+
+SAMPLE = "aer"
+"""The one statistic that this sentence alone cannot give; it comes from `heads.json`."""
+_LABELS = {each.name: each.label for each in STATISTICS} | {SAMPLE: "alignment error"}
+_FALLING = {each.name for each in STATISTICS if each.falling} | {SAMPLE}
+_SHARES = {each.name for each in STATISTICS if each.unit == "share"} - {"entropy"} | {SAMPLE}
+_LOCAL = (
+    " Local attention multiplies these weights by a Gaussian around a predicted centre, so a row sums to "
+    "less than 1, and keys outside its window are hatched."
+)
+
+
+@dataclass(frozen=True)
+class KindPage:
+    """What tells the pages of the three kinds apart."""
+
+    kind: str  # encoder, decoder or cross
+    strips: tuple[str, ...]  # the token strips that the page shows
+    cursor: str  # what the slider moves: `step` or `source`
+    note: str  # the text under the picture that says what to notice
+    seeing: str  # the explanation, at most 60 words
+
+
+def show(page: KindPage, opened: Opened, fade: bool = True) -> None:
+    """Draws the page of a kind for one sentence."""
+    kind, config = page.kind, opened.translation.config
+
+    def layout(now: State, looks: Looks) -> Layout:
+        focus = focus_of(looks[kind], now)
+        plots = ("overview", focus, "row", *(("whole",) if looks[kind].is_windowed else ()))
+        return Layout(kind, "page", page.strips, plots, focus, page.cursor)
+
+    def below(now: State, looks: Looks) -> None:
+        look, site = looks[kind], config.sites[AttentionKind(kind)]
+        with st.container(horizontal=True):
+            display.tables(lambda: [look.read()])
+            display.cell(look)
+            local = _LOCAL * bool(look.read().reach)
+            told = f"{page.seeing} {formula.explained(kind, config.positions, site.score)}{local}"
+            seen(told, formula.attention(kind, config.positions, site.causal, site.score))
+            run_export(scene, lambda now, looks: printed(looks[kind], now))
+        say(page.note)
+
+    def feed(now: State, looks: Looks) -> dict[str, Feed]:
+        return feeds(looks[kind], now, fade)
+
+    def above(now: State, looks: Looks) -> None:
+        choose(looks[kind], now)
+
+    scene = Scene(layout, opened, (kind,), feed, below, fade=fade, largest=520, above=above)
+    explorer(scene)
+
+
+# --- one head, large ----------------------------------------------------------------------------------------
+
+
+def focus_of(look: HeadSelection, now: State) -> str:
+    """The name of the picture of the head, as the visitor wants it drawn."""
+    return look.kind if now.show == "matrix" else now.show
+
+
+def choose(look: HeadSelection, now: State, tiles: bool = True) -> None:
+    """Draws the controls over the picture: which head, how it is drawn, and how the tiles beside it are."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        with st.container(width=260):
+            pickers.head_picker(look.kind, look.head, look.opened.source)
+        pickers.switch("show", "Draw as", display.SHOWS, now.show)
+        display.measure(look.opened, now)
+        display.popover((look.kind,), now, (lambda: tile_pickers(look, now)) if tiles else None)
+    if now.show == "lines":
+        display.lines(look, now)
+
+
+def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
+    """The feeds of everything but the map: all heads, the cursor's row, lines, lists, the whole matrix."""
+    kind, trace, view = look.kind, look.opened.trace, look.read()
+    row = linked_view.bars_feed(
+        trace,
+        row_bars_spec(view),
+        "source" if kind == "encoder" else "step",
+        "The row of the cursor",
+        "",
+        f"{quantity(view).share} of one row, from 0 to 1",
+        captions.row_summaries(view),
+        230,
+        view.rows,
+    )
+    row["hue"] = kind
+
+    def off(feed: AnyHead) -> AnyHead:
+        switched = linked_view.is_off(look.translation, kind, look.head)
+        return linked_view.switched_off(feed, view) if switched else feed
+
+    drawn: dict[str, Feed] = {"overview": tiles_feed(look, now), "row": row}
+    if now.show == "lines":
+        views, (share, least) = _with_others(look, now, view), display.kept(now.links)
+        told, each = display.links_name(now.links), [links(view, share, least) for view in views]
+        feed = linked_view.lines_feed(trace, views, each, told, whole=look.lengths)
+        drawn["lines"] = {**off(feed), "fade": fade and kind != "encoder"}
+    if now.show == "strongest":
+        drawn["strongest"] = off(linked_view.strongest_feed(trace, view, now.scale, look.lengths))
+    if look.is_windowed:
+        drawn["whole"] = linked_view.whole_feed(trace, kind, look.whole(), look.axes, now.scale)
+    return drawn
+
+
+def _with_others(look: HeadSelection, now: State, view: ReadView) -> list[ReadView]:
+    """The head, and the others whose lines are drawn together with its own."""
+    layers, heads = look.opened.translation.config.sizes[look.kind]
+    known = [head for head in now.more or () if head[0] < layers and head[1] < heads]
+    return [view, *(look.read(head) for head in known if head != look.head)]
+
+
+def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
+    """Lines and lists as Plotly figures for export; on the page, the linked view draws them itself."""
+    view = look.read()
+    caption = caption_of(view, look, None)
+    if now.show == "lines":
+        views = _with_others(look, now, view)
+        heads = ", ".join(labels.head_name(each.layer, each.head) for each in views)
+        told = f"{caption} · {heads} · {display.links_name(now.links)}, thickness = {quantity(view).share}"
+        return {
+            "lines": Picture(lambda: lines(views, *display.kept(now.links)), told, view.audit, view.derived)
+        }
+    row = look.cell[0]
+    at = next((i for i, group in enumerate(view.rows) if group.start <= row < group.stop), None)
+    if now.show != "strongest" or at is None:
+        return {}
+    told = f"{caption} · the strongest keys, {labels.row_names(view.query_tokens, view.predicted_tokens)[at]}"
+    return {"strongest keys": Picture(lambda: strongest(view, at), told, view.audit, view.derived)}
+
+
+# --- all heads, as tiles ------------------------------------------------------------------------------------
+
+
+def values(opened: Opened, kind: str, statistic: str | None) -> list[list[float]] | None:
+    """A statistic of every head, by layer and head; None if there is none, or it is not known."""
+    if statistic == SAMPLE:
+        grid = opened.source.heads.get("heads", {}).get(kind) or []
+    else:
+        grid = per_run.statistics(opened, kind) if statistic else []
+    numbers = [[float(head.get(statistic, math.nan)) for head in layer] for layer in grid]
+    return numbers if any(value == value for layer in numbers for value in layer) else None
+
+
+def order(opened: Opened, kind: str, statistic: str | None) -> list[list[int]] | None:
+    """The heads of each layer by a statistic, those that stand out first; None if it is not known.
+
+    Errors, entropies and distances rise, other statistics fall.
+    """
+    numbers = values(opened, kind, statistic)
+    if numbers is None:
+        return None
+    sign = 1 if statistic in _FALLING else -1
+    return [sorted(range(len(row)), key=lambda i: (row[i] != row[i], sign * row[i])) for row in numbers]
+
+
+def measure(opened: Opened, kind: str, statistic: str | None) -> Measure | None:
+    """The statistic that colours the tiles; None if it is not known."""
+    numbers = values(opened, kind, statistic)
+    if numbers is None:
+        return None
+    return Measure(numbers, [["" if each != each else f"{each:.2f}" for each in row] for row in numbers])
+
+
+def tiles_feed(look: HeadSelection, now: State) -> Feed:
+    """The feed of the tiled map."""
+    opened, kind, tiles = look.opened, look.kind, look.tiles()
+    layers, heads, tile = len(tiles), len(tiles[0]), tiles[0][0]
+    ordered, coloured = order(opened, kind, now.order), measure(opened, kind, now.color)
+    roles = measured.roles(opened.source).get(kind, [])
+    notes = {(i, j): note(look, now, (i, j), roles) for i in range(layers) for j in range(heads)}
+    said = {"weight": "", "carried": " (shares carried)"}.get(look.measure, " (weights)")
+    parts = [
+        f"each tile is a head: queries down, keys across, {linked_view.colour_note(now.scale)}{said}",
+        f"each cell is the maximum over {tile.rows}×{tile.columns} cells" * tile.pooled,
+        f"ordered in each layer by {statistic_name(now.order)}" if ordered else "",
+        f"strip under a tile: {statistic_name(now.color)}" if coloured else "",
+        str(captions.badge(audited(opened, kind), derived=True)["text"]),
+        "click a tile to open it",
+    ]
+    legend = None if coloured is None else {"title": _LABELS[now.color or ""], "marks": coloured.legend()}
+    figure = overview_spec(tiles, kind, look.head, notes, ordered, coloured)
+    told = " · ".join(filter(None, parts))
+    return linked_view.overview_feed(opened.trace, figure, kind, (layers, heads), look.head, told, legend)
+
+
+def statistic_name(statistic: str | None) -> str:
+    """The label of a statistic, and the texts over which it was measured."""
+    over = "the sentence pairs of heads.json" if statistic == SAMPLE else "this sentence"
+    return f"{_LABELS[statistic or '']} (over {over})"
+
+
+def note(look: HeadSelection, now: State, head: Head, roles: Sequence[Sequence[str]] = ()) -> str:
+    """The hover text of a head: role, alignment error, the chosen statistics, and its largest mass."""
+    layer, number = head
+    here = per_run.statistics(look.opened, look.kind)[layer][number]
+    masses = sorted(
+        (each for each in ORDERS if each.endswith("_mass") and each in here), key=lambda m: -here[m]
+    )
+    lines = [f"role: {roles[layer][number]}"] if roles and roles[layer][number] else []
+    for statistic in dict.fromkeys(filter(None, (SAMPLE, now.order, now.color, *masses[:1]))):
+        grid = values(look.opened, look.kind, statistic)
+        if grid is not None and (value := grid[layer][number]) == value:
+            written = percent(value) if statistic in _SHARES else f"{value:.2f}"
+            lines.append(f"{_LABELS[statistic]} {written}")
+    return "\n".join(lines)
+
+
+def tile_pickers(look: HeadSelection, now: State) -> None:
+    """Draws two controls, for the statistic that orders the tiles and the statistic that colours them."""
+    known = {each: _LABELS[each] for each in ORDERS if values(look.opened, look.kind, each) is not None}
+
+    def take(field: str) -> Callable[[str], None]:
+        return lambda each: session.change(**{field: each or None})
+
+    for field, what, usual in (("order", "order", "number"), ("color", "colour", "weights only")):
+        chosen = getattr(now, field) if getattr(now, field) in known else ""
+        names, label = options.statistics(what, usual, known), f"{what.capitalize()} of the heads"
+        pickers.choose(field, label, names, chosen, take(field), texts=True)
