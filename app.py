@@ -15,7 +15,7 @@ from explorer.app.shell import better, changed, frame, paragraph, sentence
 from explorer.app.shell.lesson import strip
 from explorer.app.shell.models.model_picker import pick_model
 from explorer.figures.base import labels
-from explorer.linked.view import RaceFeed
+from explorer.linked.view import Feed
 from explorer.linked.view.home import HOME, LARGEST, TOUR, next_feed
 
 _READING = (
@@ -71,7 +71,7 @@ def _explained(opened: Opened) -> tuple[str, str]:
     return f"One attention map. {seeing}", formula.attention(first.kind, "none", first.causal, first.score)
 
 
-def _next(opened: Opened) -> RaceFeed:
+def _next(opened: Opened) -> Feed:
     offered = next_token_choice.offered(opened) if opened.source.has_model else None
     return next_feed(opened.trace, opened.translation, str(opened.asked.drawing), offered)
 

@@ -30,7 +30,7 @@ ROOMS = {
 MAY_IMPORT = {
     "transformer": {"transformer"},
     "explorer/lenses": {"explorer.lenses", "transformer"},
-    "explorer/figures": {"explorer.figures"},
+    "explorer/figures": {"explorer.figures", "transformer"},
     "explorer/linked": {"explorer.linked", "explorer.figures", "explorer.lenses", "transformer"},
     "explorer/app": {*ROOMS},
     "pages": {*ROOMS},

@@ -20,9 +20,10 @@ from explorer.app.address.parameters import as_params, carried
 from explorer.app.address.state import State
 from explorer.app.controls.parts import part
 from explorer.app.server import catalogue, cells, examples, models
-from explorer.figures.base.captions import AuditLike, badge
+from explorer.figures.base.captions import badge
 from explorer.figures.maps.export import printed
 from transformer import __version__
+from transformer.view import AuditReport
 
 _LONGEST = 40
 """Most letters that each part of a name keeps."""
@@ -79,7 +80,7 @@ class Picture:
 
     make: Callable[[], go.Figure]  # draws the figure; called only when a visitor asks for it
     caption: str  # kind, layer, head, step, quantity, model
-    audit: AuditLike | None = None  # result of the checks; None if the caption already gives it
+    audit: AuditReport | None = None  # result of the checks; None if the caption already gives it
     derived: bool = False  # whether the figure shows values derived from a trace, not the model's own arrays
     name: str = ""  # what the name of the file calls the figure; empty for its name on the page
     # whether the figure belongs to the visitor's sentence, so that the name of the file says it
@@ -105,7 +106,7 @@ def picture(
     name: str,  # unique on the page; also the name of the file
     make: Callable[[], go.Figure],  # draws the figure; called only when a visitor asks for it
     caption: str,  # what the figure shows; written into the file with date, version and link
-    audit: AuditLike | None = None,  # result of the checks, if the caption does not already give it
+    audit: AuditReport | None = None,  # result of the checks, if the caption does not already give it
     sentence: bool = True,  # as in `Picture`
     table: Callable[[], Table] | None = None,  # as in `Picture`
 ) -> None:

@@ -16,9 +16,10 @@ from explorer.app.controls.silence import drawn, hushed
 from explorer.app.controls.text import plain
 from explorer.app.server.runs import lengths
 from explorer.figures.base import captions
-from explorer.figures.base.captions import AuditLike, CheckedHead, badge
+from explorer.figures.base.captions import badge
 from explorer.figures.base.grid import framed, row_frame
 from transformer import Translation
+from transformer.view import AuditReport, HeadMap
 
 _INK = {"light": "#1d232c", "dark": "#e8ebf0"}
 _FRAME = """<style>.st-key-{name} .svg-container {{ container-type: inline-size; }}
@@ -92,7 +93,7 @@ def panel(
     title: str = "What am I seeing?",  # the button of the explanation
     alt: str = "",  # the figure in words, for people who do not see it; the caption if empty
     note: str = "",  # a sentence between the figure and its caption, in Markdown
-    audit: AuditLike | None = None,  # result of the checks; its badge ends the caption
+    audit: AuditReport | None = None,  # result of the checks; its badge ends the caption
     proof: str = "",  # what stands behind the badge; the usual words if empty
     derived: bool = False,  # whether the figure shows values derived from a trace, not the model's own arrays
     take: Callable[[Any], object] | None = None,  # as in `chart`
@@ -133,7 +134,7 @@ def head_panel(
     name: str,  # as in `panel`
     draw: Callable[..., go.Figure],  # draws the figure of a head, in a size if it has one
     what: str,  # what the figure shows: its title, if it has a size, and part of its caption
-    view: CheckedHead,  # the head
+    view: HeadMap,  # the head
     run: Translation,  # the run of the head
     of: str = "",  # whose head it is, such as "your sentence"
     size: int = 0,  # px of the figure; 0 for as much as there is

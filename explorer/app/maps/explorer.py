@@ -23,7 +23,7 @@ from explorer.app.server.opened import Opened
 from explorer.app.shell import changed
 from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked import view as linked_view
-from explorer.linked.view import CursorRange, Feed, Layout, MapFeed, Shade, StripsFeed
+from explorer.linked.view import CursorRange, Feed, Layout, Shade
 from explorer.linked.view.home import head_map
 from transformer.config import AttentionKind
 
@@ -186,7 +186,7 @@ def _drawn(scene: Scene) -> list[object]:
     return [*shown, *(look.cursor for look in looks.values())] if scene.follows else shown
 
 
-def _map(scene: Scene, layout: Layout, look: HeadSelection) -> MapFeed:
+def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
     """The feed of a map; if the layout draws no map of this kind, the feed holds the head as recorded."""
     drawn, source = look.kind in layout.plots, scene.opened.source
     roles = measured.roles(source).get(look.kind, [])
@@ -210,7 +210,7 @@ def _acts(scene: Scene) -> list[str]:
     return ["off"] if source.name.startswith(f"{catalogue.LANGUAGE}/") else ["inside", "off"]
 
 
-def _strips(scene: Scene, looks: Looks) -> StripsFeed:
+def _strips(scene: Scene, looks: Looks) -> Feed:
     opened, translation = scene.opened, scene.opened.translation
     strips = scene.strips if isinstance(scene.strips, Strips) else scene.strips(session.current())
     step = scene.opened.first_step

@@ -27,7 +27,6 @@ from explorer.lenses.heads.measures import STATISTICS
 from explorer.lenses.words.reading import ReadView
 from explorer.linked import view as linked_view
 from explorer.linked.view import Feed, Layout
-from explorer.linked.view.feeds import AnyHead
 from transformer.config import AttentionKind, Head
 
 SAMPLE = "aer"
@@ -118,7 +117,7 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
     )
     row["hue"] = kind
 
-    def off(feed: AnyHead) -> AnyHead:
+    def off(feed: Feed) -> Feed:
         switched = linked_view.is_off(look.translation, kind, look.head)
         return linked_view.switched_off(feed, view) if switched else feed
 

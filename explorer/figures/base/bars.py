@@ -15,7 +15,9 @@ import plotly.graph_objects as go
 from explorer.figures.base import labels, plot, style
 from explorer.figures.base.plot import Spec
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import AlternativeLike, HeadLike, StepLike, cell_names, row_sums
+from explorer.figures.base.shape import cell_names, row_sums
+from transformer.run import Alternative, DecodeStep
+from transformer.view import HeadMap
 
 SHOWN = 10
 EXCLUDED = "barred"
@@ -32,28 +34,28 @@ def percent(share: float) -> str:
     return format(value, ".1f" if 0 < value < 1 else ".0f") + labels.PER_CENT
 
 
-def shown_candidates(step: StepLike) -> list[AlternativeLike | StepLike]:
+def shown_candidates(step: DecodeStep) -> list[Alternative | DecodeStep]:
     """The most probable tokens of a step, best first; the chosen token is always among them."""
-    best: list[AlternativeLike | StepLike] = list(step.alternatives[:SHOWN])
+    best: list[Alternative | DecodeStep] = list(step.alternatives[:SHOWN])
     if all(option.token_id != step.token_id for option in best):
         best = [*best[: SHOWN - 1], step]
     return best
 
 
-def candidates(step: StepLike) -> list[tuple[str, float, bool]]:
+def candidates(step: DecodeStep) -> list[tuple[str, float, bool]]:
     """The candidates that are shown, as (token, log-probability, whether chosen)."""
     best = shown_candidates(step)
     return [(option.token, float(option.log_prob), option.token_id == step.token_id) for option in best]
 
 
-def chances(step: StepLike) -> list[str]:
+def chances(step: DecodeStep) -> list[str]:
     """What stands at the bar of each candidate: its probability, or that the search rules excluded it."""
     barred = {each.token_id for each in step.alternatives if each.excluded} - {step.token_id}
     best = shown_candidates(step)
     return [EXCLUDED if each.token_id in barred else percent(math.exp(each.log_prob)) for each in best]
 
 
-def _next_token_frame(name: str, step: StepLike) -> Spec:
+def _next_token_frame(name: str, step: DecodeStep) -> Spec:
     options = candidates(step)
     tokens, chosen = [token for token, *_ in options], [each for *_, each in options]
     bar = {
@@ -68,7 +70,7 @@ def _next_token_frame(name: str, step: StepLike) -> Spec:
     return {"name": name, "data": [bar], "layout": {"yaxis": {"ticktext": names}}}
 
 
-def next_token(steps: Sequence[StepLike], step: int = 0, height: int = style.SIZE) -> go.Figure:
+def next_token(steps: Sequence[DecodeStep], step: int = 0, height: int = style.SIZE) -> go.Figure:
     """Draws the most probable next tokens of one step; the other steps are frames.
 
     Args:
@@ -79,7 +81,7 @@ def next_token(steps: Sequence[StepLike], step: int = 0, height: int = style.SIZ
     return style.figure(next_token_spec(steps, step, height))
 
 
-def next_token_spec(steps: Sequence[StepLike], step: int = 0, height: int = style.SIZE) -> Spec:
+def next_token_spec(steps: Sequence[DecodeStep], step: int = 0, height: int = style.SIZE) -> Spec:
     """The same figure as plain values."""
     frames = [_next_token_frame(str(i), each) for i, each in enumerate(steps)]
     told = "probability %{x:.3f} · log-probability %{customdata:.2f} nats"
@@ -97,7 +99,7 @@ def upright(tokens: Sequence[str], title: str, ends: Sequence[float]) -> tuple[S
     )
 
 
-def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> Spec:
+def row_bars_spec(view: HeadMap, row: int = 0, height: int = 200) -> Spec:
     """One row of a head, key by key; the other rows are frames named by their position in the window.
 
     Args:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
-
 import numpy as np
 
 from explorer.figures.base import labels, style
 from explorer.figures.base.bars import percent
 from explorer.figures.base.quantity import QUANTITIES, quantity
-from explorer.figures.base.shape import HeadLike, cell_names, hidden, named
+from explorer.figures.base.shape import cell_names, hidden, named
+from transformer.view import AuditReport, HeadMap
 
 KIND_NAMES = {
     "encoder": "Encoder self-attention",
@@ -23,44 +21,12 @@ NO_EFFECT = 0.005
 """Changes of log p below this, in nats, are called none."""
 
 
-class AuditLike(Protocol):
-    """The result of checking a trace."""
-
-    @property
-    def passed(self) -> bool: ...
-    @property
-    def imported(self) -> bool: ...
-    @property
-    def changes(self) -> tuple[str, ...]: ...
-    @property
-    def placed(self) -> bool: ...
-    @property
-    def checks(self) -> Sequence[Any]: ...  # each with a name, the worst value and a limit
-    @property
-    def told(self) -> tuple[str, ...]: ...
-    @property
-    def unmade(self) -> tuple[str, ...]: ...
-    @property
-    def claim(self) -> str: ...
-
-
-class CheckedHead(HeadLike, Protocol):
-    """A head with its provenance."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def norm(self) -> str: ...
-    @property
-    def audit(self) -> AuditLike: ...
-
-
 def quote(token: str) -> str:
     """A token as written inside a sentence."""
     return labels.shorten(labels.piece(token), 24)
 
 
-def _opening(view: HeadLike, row: int, role: str) -> tuple[list[str], str]:
+def _opening(view: HeadMap, row: int, role: str) -> tuple[list[str], str]:
     """How a sentence about a row begins, and what it calls the head."""
     name = labels.head_phrase(view.layer, view.head) + (f" ({role})" if role else "")
     read = quote(view.query_tokens[row])
@@ -71,7 +37,7 @@ def _opening(view: HeadLike, row: int, role: str) -> tuple[list[str], str]:
 
 
 def sentence(
-    view: HeadLike,  # the head
+    view: HeadMap,  # the head
     row: int,  # the row of its window, from 0
     role: str = "",  # what the head does over many sentences, if that is known
 ) -> list[str]:
@@ -92,7 +58,7 @@ def sentence(
     if measure == "carried":
         return [*opening, f", {name} carries most from ", on, f": {percent(most)} of the summed lengths."]
     if measure in ("effect", "effect_on_all"):
-        change = float(view.measured[row][best])  # type: ignore[attr-defined]
+        change = float(view.measured[row][best]) if view.measured is not None else 0.0
         if abs(change) < NO_EFFECT:
             return [*opening, f", no single key of {name} makes a difference of {NO_EFFECT} nats."]
         if view.predicted_tokens is None:
@@ -103,19 +69,19 @@ def sentence(
     return [*opening, f", {name} has its largest number at ", on, f": {quantity(view).share} {most:.2f}."]
 
 
-def sentences(view: HeadLike, role: str = "") -> list[list[str]]:
+def sentences(view: HeadMap, role: str = "") -> list[list[str]]:
     """`sentence` for every row of the window."""
     return [sentence(view, row, role) for row in range(len(view.query_tokens))]
 
 
-def sentences_off(view: HeadLike, role: str = "") -> list[list[str]]:
+def sentences_off(view: HeadMap, role: str = "") -> list[list[str]]:
     """The same for a head whose output is replaced by zeros: its weights are computed, and reach nothing."""
     openings = (_opening(view, row, role) for row in range(len(view.query_tokens)))
     off = "is off: its output is 0, so these weights reach nothing."
     return [[*opening, f", {name} {off}"] for opening, name in openings]
 
 
-def notes(view: HeadLike) -> dict[int, str]:
+def notes(view: HeadMap) -> dict[int, str]:
     """Notes on single rows (of the window, from 0): weight on hidden tokens, weight on a special token."""
     told = {row: [text] for row, text in rests(view).items()}
     for row, mass in enumerate(hidden(view)):
@@ -124,7 +90,7 @@ def notes(view: HeadLike) -> dict[int, str]:
     return {row: " · ".join(texts) for row, texts in told.items()}
 
 
-def rests(view: HeadLike) -> dict[int, str]:
+def rests(view: HeadMap) -> dict[int, str]:
     """Notes on the rows (of the window, from 0) that put over half their weight on a special token."""
     notes = {}
     special = [i for i, token in enumerate(view.key_tokens) if labels.is_special(token)]
@@ -139,13 +105,13 @@ def norm_name(norm: str) -> str:
     return "no LayerNorm" if norm == "none" else f"{norm}-norm"
 
 
-def place(view: HeadLike) -> str:
+def place(view: HeadMap) -> str:
     """Kind, layer and head, as captions begin."""
     return f"{KIND_NAMES[view.kind]} · layer {labels.count(view.layer)} · head {labels.count(view.head)}"
 
 
 def caption(
-    view: CheckedHead,  # the head
+    view: HeadMap,  # the head
     # how weights become colours, one of `style.SCALES`; None if the picture has no colours for them
     scale: str | None = "linear",
     # number of queries and keys of the whole matrix; needed to recognise a window
@@ -157,12 +123,12 @@ def caption(
     return f"{place(view)}{{step}} · {quantity} · {view.model} ({norm_name(view.norm)})"
 
 
-def quantity_name(view: HeadLike) -> str:
+def quantity_name(view: HeadMap) -> str:
     """Meaning of the numbers of a view."""
     return quantity(view).words if view.scores is None else quantity(view).caption
 
 
-def summary(view: HeadLike, links: int = 5) -> str:
+def summary(view: HeadMap, links: int = 5) -> str:
     """The map in words, with its strongest links: the text alternative of the picture."""
     rows, keys = view.weights.shape
     order = np.argsort(-view.weights, axis=None, kind="stable")[:links]
@@ -173,7 +139,7 @@ def summary(view: HeadLike, links: int = 5) -> str:
     return f"{title}: {rows} queries by {keys} keys. Strongest links: {strongest or 'none'}."
 
 
-def row_summaries(view: HeadLike, links: int = 3) -> list[str]:
+def row_summaries(view: HeadMap, links: int = 3) -> list[str]:
     """Every row in words, with its largest values: the text alternatives of its bars."""
     queries, keys = cell_names(view)
     found = []
@@ -199,7 +165,7 @@ def window_note(
 
 
 def badge(
-    audit: AuditLike,  # the checks of the trace
+    audit: AuditReport,  # the checks of the trace
     # whether the picture shows values derived from the trace, not the model's own arrays
     derived: bool = False,
 ) -> dict[str, object]:
@@ -216,7 +182,7 @@ def badge(
     return {"passed": bool(audit.passed), "text": text, "title": " ".join(filter(None, _behind(audit)))}
 
 
-def _behind(audit: AuditLike) -> list[str]:
+def _behind(audit: AuditReport) -> list[str]:
     """What stands behind a badge: the basis, the largest errors, what was not checked, the changes."""
     rows, outputs = (
         max((float(check.value) for check in audit.checks if check.name == name), default=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from explorer.figures.base.shape import HeadLike
+from transformer.view import HeadMap
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,6 @@ MEASURES = tuple(name for name, each in QUANTITIES.items() if each.offered)
 """The measures that a visitor chooses from."""
 
 
-def quantity(view: HeadLike) -> Quantity:
+def quantity(view: HeadMap) -> Quantity:
     """What the numbers of a view are; weights if it does not say."""
     return QUANTITIES[getattr(view, "measure", "weight")]

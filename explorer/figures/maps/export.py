@@ -5,14 +5,14 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot
-from explorer.figures.base.shape import HeadLike
 from explorer.figures.maps.heatmap import heatmap
+from transformer.text.words import Group
+from transformer.view import HeadMap
 
 INK = "#1d232c"
 PAPER = "#ffffff"
@@ -21,15 +21,6 @@ _WIDTH, _HEIGHT = 900, 450
 _LINE, _LETTER, _EDGE = 13, 5.3, 8
 _LONGEST_LINE = 400
 _STEERING = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
-
-
-class GroupLike(Protocol):
-    """Pieces that share one row or column: the first, and one past the last."""
-
-    @property
-    def start(self) -> int: ...
-    @property
-    def stop(self) -> int: ...
 
 
 def printed(
@@ -81,7 +72,7 @@ def plain(text: str) -> str:
 
 
 def marked(
-    view: HeadLike,  # the head, or a view derived from it, at most 64 x 64 cells
+    view: HeadMap,  # the head, or a view derived from it, at most 64 x 64 cells
     row: int | None = None,  # the query at the cursor (position in the sentence, from 0); None marks nothing
     column: int | None = None,  # the key at the cursor (from 0), or None
     later: bool = True,  # whether rows after the cursor are faded to a quarter
@@ -103,7 +94,7 @@ def marked(
     return figure
 
 
-def _place(groups: Sequence[GroupLike] | None, start: int, length: int, position: int | None) -> int | None:
+def _place(groups: Sequence[Group] | None, start: int, length: int, position: int | None) -> int | None:
     """The row or column of a map that holds a position of the sentence; None if none does."""
     if position is None:
         return None

@@ -11,7 +11,8 @@ from explorer.figures.base import labels, plot, style
 from explorer.figures.base.grid import LEGEND, row_ends, token_grid
 from explorer.figures.base.plot import Spec
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import HeadLike, cell_names, hidden, named, row_sums
+from explorer.figures.base.shape import cell_names, hidden, named, row_sums
+from transformer.view import HeadMap
 
 LARGEST = 64
 _SUMS = 76
@@ -73,7 +74,7 @@ def _masked_runs(row: np.ndarray) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
-def heatmap(view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums: bool = False) -> go.Figure:
+def heatmap(view: HeadMap, size: int = style.SIZE, scale: str = "linear", sums: bool = False) -> go.Figure:
     """Draws one head: how much each query (row) attends to each key (column).
 
     Colours run from 0 to 1 for every head and sentence. The hover text gives the exact weight and the scaled
@@ -97,7 +98,7 @@ def heatmap(view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums:
 
 
 def heatmap_spec(
-    view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums: bool = False, most: int = LARGEST
+    view: HeadMap, size: int = style.SIZE, scale: str = "linear", sums: bool = False, most: int = LARGEST
 ) -> Spec:
     """The same figure as plain values, without a legend, because the linked view prints its own.
 
@@ -117,13 +118,13 @@ def heatmap_spec(
     return style.spec(traces, layout)
 
 
-def cell_numbers(view: HeadLike) -> tuple[np.ndarray, str]:
+def cell_numbers(view: HeadMap) -> tuple[np.ndarray, str]:
     """(queries, keys, 1 or 2) float32 numbers of every cell, and how a hover text says them."""
-    measured, told = getattr(view, "measured", None), quantity(view).hover
+    measured, told = view.measured, quantity(view).hover
     if measured is not None:
         numbers = [view.weights, np.nan_to_num(measured)]
-        told += _LENGTH if view.measure == "carried" else ""  # type: ignore[attr-defined]
-    elif view.scores is not None and getattr(view, "measure", "weight") == "weight":
+        told += _LENGTH if view.measure == "carried" else ""
+    elif view.scores is not None and view.measure == "weight":
         numbers, told = [view.weights, view.scores], told + _SCORE
     else:
         numbers = [view.weights]
@@ -147,7 +148,7 @@ def cell_texts(
     ]
 
 
-def check(view: HeadLike, most: int = LARGEST) -> None:
+def check(view: HeadMap, most: int = LARGEST) -> None:
     shape = view.weights.shape
     if max(shape) > most:
         raise ValueError(
@@ -160,14 +161,14 @@ def check(view: HeadLike, most: int = LARGEST) -> None:
         )
 
 
-def row_tokens(view: HeadLike) -> tuple[str, ...]:
+def row_tokens(view: HeadMap) -> tuple[str, ...]:
     """The tokens that label the rows: those predicted (the default in cross-attention) or those read."""
     if named(view) == "predicted" and view.predicted_tokens is not None:
         return view.predicted_tokens
     return view.query_tokens
 
 
-def axis_titles(view: HeadLike) -> tuple[str, str]:
+def axis_titles(view: HeadMap) -> tuple[str, str]:
     """Axis titles: the source of the queries (rows), and the source of the keys and values (columns)."""
     layer = f"layer {labels.count(view.layer)}"
     if view.kind == "encoder":

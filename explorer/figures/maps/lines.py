@@ -11,8 +11,9 @@ import plotly.graph_objects as go
 from explorer.figures.base import labels, plot, style
 from explorer.figures.base.plot import Spec
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import HeadLike, cell_names
+from explorer.figures.base.shape import cell_names
 from explorer.figures.maps.heatmap import row_tokens
+from transformer.view import HeadMap
 
 MASS = 0.7
 WIDEST = 7.0
@@ -30,7 +31,7 @@ class WeightLine:
 
 
 def links(
-    view: HeadLike,  # the head
+    view: HeadMap,  # the head
     # for each row, keep the fewest links that together carry this share (0 to 1); None keeps all
     mass: float | None = MASS,
     threshold: float = 0.0,  # keep only links of at least this weight
@@ -57,7 +58,7 @@ def links(
 
 
 def lines(
-    views: Sequence[HeadLike],
+    views: Sequence[HeadMap],
     mass: float | None = MASS,
     threshold: float = 0.0,
     query: int | None = None,
@@ -98,7 +99,7 @@ def lines(
     )
 
 
-def _check(views: Sequence[HeadLike]) -> None:
+def _check(views: Sequence[HeadMap]) -> None:
     if not 1 <= len(views) <= len(SEVERAL):
         raise ValueError(f"Lines show 1 to {len(SEVERAL)} heads, not {len(views)}.")
     first = views[0]
@@ -106,12 +107,12 @@ def _check(views: Sequence[HeadLike]) -> None:
         raise ValueError("Heads drawn together must be of one kind and one window.")
 
 
-def looks(views: Sequence[HeadLike]) -> Sequence[tuple[str, str]]:
+def looks(views: Sequence[HeadMap]) -> Sequence[tuple[str, str]]:
     """The colour and line style of each head."""
     return SEVERAL if len(views) > 1 else ((style.HUES[views[0].kind], "solid"),)
 
 
-def _traces(found: Sequence[WeightLine], view: HeadLike, hue: str, dash: str, opacity: float) -> list[Spec]:
+def _traces(found: Sequence[WeightLine], view: HeadMap, hue: str, dash: str, opacity: float) -> list[Spec]:
     """One trace per thickness, and one of invisible points at the middles of the lines for the hover text."""
     if not found:
         return []

@@ -27,9 +27,10 @@ from matplotlib.transforms import Bbox
 
 from explorer.figures.base import labels, style
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import HeadLike, named
+from explorer.figures.base.shape import named
 from explorer.figures.maps.export import plain
 from explorer.figures.maps.heatmap import check, masked_blocks, row_tokens
+from transformer.view import HeadMap
 
 INCH = 2.54
 _PAGE, _SMALLEST, _GREY = 690 / 72, 5, "#606060"
@@ -52,7 +53,7 @@ class Form:
 
 
 def sheet(
-    views: Sequence[HeadLike],  # the heads, each with at most 64 x 64 cells
+    views: Sequence[HeadMap],  # the heads, each with at most 64 x 64 cells
     form: Form,
     about: Sequence[str] = (),  # what it shows and where it comes from, in paragraphs for the file's metadata
 ) -> tuple[bytes, float, list[str]]:
@@ -113,7 +114,7 @@ def _entries() -> dict[str, FontEntry]:
     return {name: regular[name] for name in sorted(regular, key=lambda name: (ranks[name], name))}
 
 
-def _names(view: HeadLike) -> tuple[list[str], list[str]]:
+def _names(view: HeadMap) -> tuple[list[str], list[str]]:
     """The labels of the rows and of the columns, at most 14 times as wide as the font is high."""
     return labels.names(row_tokens(view), 14), labels.names(view.key_tokens, 14)
 
@@ -137,7 +138,7 @@ def _settings(form: Form, fonts: list[str], outlined: list[str]) -> Any:
     }
 
 
-def _draw(views: Sequence[HeadLike], form: Form) -> tuple[Figure, int]:
+def _draw(views: Sequence[HeadMap], form: Form) -> tuple[Figure, int]:
     """The maps side by side over what their colours mean, and every how many tokens one has a label.
 
     Each map has room for as many cells as the largest beside it and under it.
@@ -184,7 +185,7 @@ def _draw(views: Sequence[HeadLike], form: Form) -> tuple[Figure, int]:
     return figure, step
 
 
-def _draw_map(axes: Axes, view: HeadLike, scale: str) -> None:
+def _draw_map(axes: Axes, view: HeadMap, scale: str) -> None:
     """A map with its labels; masked cells are hatched."""
     (rows, keys), (row_names, key_names) = view.weights.shape, _names(view)
     shares = np.ma.masked_array(style.strength(view.weights, scale), ~view.mask)

@@ -9,14 +9,15 @@ import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import HeadLike, cell_names
+from explorer.figures.base.shape import cell_names
+from transformer.view import HeadMap
 
 SHOWN = 10
 """Most partners in a list, here and in the linked view."""
 
 
 def strongest(
-    view: HeadLike, place: int, of: Literal["query", "key"] = "query", height: int = style.SIZE
+    view: HeadMap, place: int, of: Literal["query", "key"] = "query", height: int = style.SIZE
 ) -> go.Figure:
     """Draws a sorted list with bars.
 
@@ -31,7 +32,8 @@ def strongest(
         IndexError: The window has no such query or key.
     """
     row = of == "query"
-    values, seen = (each[place] if row else each[:, place] for each in (view.weights, view.mask))
+    at = (place, slice(None)) if row else (slice(None), place)
+    values, seen = view.weights[at], view.mask[at]
     partners = np.flatnonzero(seen)
     order = partners[np.argsort(-values[partners], kind="stable")][:SHOWN]
     queries, keys = cell_names(view)

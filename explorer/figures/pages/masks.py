@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
 from explorer.figures.base.grid import LEGEND
-from explorer.figures.base.shape import HeadLike
 from explorer.figures.maps.heatmap import hatching, heatmap, levels, row_tokens
+from transformer.view import HeadMap
 
 LEAKED = "#CC79A7"
 """Colour of weight on masked keys (Okabe and Ito palette); no attention kind uses this hue."""
@@ -18,13 +18,13 @@ WRITTEN = 22
 """Most columns of a batch for which tokens are written into the cells."""
 
 
-def mask_map(view: HeadLike, size: int = style.SIZE) -> go.Figure:
+def mask_map(view: HeadMap, size: int = style.SIZE) -> go.Figure:
     """The mask of a head: keys that each query (row) may attend to are coloured, all others hatched."""
     levels = np.where(view.mask, 90, 0).astype(np.uint8)
     return _over(view, size, z=levels, showscale=False, hovertemplate="%{text}<extra></extra>")
 
 
-def score_map(view: HeadLike, size: int = style.SIZE) -> go.Figure:
+def score_map(view: HeadMap, size: int = style.SIZE) -> go.Figure:
     """The scores of a head before the mask, on a scale centred on zero; −∞ has no colour."""
     assert view.scores is not None
     scores = np.where(np.isfinite(view.scores), view.scores, 0.0).astype(np.float32)
@@ -35,18 +35,18 @@ def score_map(view: HeadLike, size: int = style.SIZE) -> go.Figure:
     return _over(view, size, z=scores, zmin=-most, zmax=most, colorscale=style.diverging(), colorbar=bar)
 
 
-def weight_map(view: HeadLike, size: int = style.SIZE) -> go.Figure:
+def weight_map(view: HeadMap, size: int = style.SIZE) -> go.Figure:
     """The weights of a head that need not be 0 under its mask, which is hatched."""
     return _over(view, size, z=levels(view.weights, view.mask | (view.weights > 0)))
 
 
-def _over(view: HeadLike, size: int, **cells: object) -> go.Figure:
+def _over(view: HeadMap, size: int, **cells: object) -> go.Figure:
     """The map of a head with other colours in its cells, so that maps side by side line up."""
     return heatmap(view, size).update_traces(cells, selector={"type": "heatmap"})
 
 
 def leak_bars(
-    view: HeadLike,  # the head; gives kind and tokens
+    view: HeadMap,  # the head; gives kind and tokens
     size: int = style.SIZE,  # height in px of the map beside the bars; each bar is level with its row
     *,
     visible: np.ndarray,  # (rows,) weight on visible keys

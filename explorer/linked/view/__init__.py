@@ -21,20 +21,8 @@ from explorer.linked.view.feeds import (
     whole_feed,
     window_around,
 )
-from explorer.linked.view.glosses import WordAlignment, followed, glossed, tell
+from explorer.linked.view.glosses import EXAMPLE, Feed, Gloss, Shade, WordAlignment, followed, glossed, tell
 from explorer.linked.view.layout import Layout
-from explorer.linked.view.payloads import (
-    EXAMPLE,
-    BarsFeed,
-    Feed,
-    Gloss,
-    LinesFeed,
-    MapFeed,
-    RaceFeed,
-    Shade,
-    StripsFeed,
-    TilesFeed,
-)
 from explorer.linked.view.silent import LATER, silenced
 from explorer.linked.view.strips import SIDES, strips_feed
 
@@ -42,18 +30,12 @@ __all__ = [
     "EXAMPLE",
     "LATER",
     "SIDES",
-    "BarsFeed",
     "Cursor",
     "CursorRange",
     "Feed",
     "Gloss",
     "Layout",
-    "LinesFeed",
-    "MapFeed",
-    "RaceFeed",
     "Shade",
-    "StripsFeed",
-    "TilesFeed",
     "WordAlignment",
     "bars_feed",
     "choice",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,39 +11,26 @@ from explorer.figures import heatmap_spec, pooled_spec, to_json
 from explorer.figures.base import captions, labels, style
 from explorer.figures.base.bars import candidates, chances
 from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import StepLike
 from explorer.figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
 from explorer.figures.maps.lines import WeightLine, looks
 from explorer.figures.maps.overview import pooled_note
 from explorer.figures.maps.strongest import SHOWN
 from explorer.lenses.words.reading import Axis, ReadView
-from explorer.linked.view.payloads import (
-    BarsFeed,
-    Draw,
-    HeadChoice,
-    HeadFeed,
-    LinesFeed,
-    MapFeed,
-    RaceFeed,
-    Sides,
-    Spans,
-    StrongestFeed,
-    TilesFeed,
-    WholeFeed,
-)
+from explorer.linked.view.glosses import Feed
 from explorer.linked.view.strips import direction
 from transformer.config import AttentionKind, Head
 from transformer.interventions import Ablate
-from transformer.run import Translation
+from transformer.run import DecodeStep, Translation
 from transformer.text.words import Group
 
+Draw = Literal["strips", "map", "lines", "strongest", "tiles", "whole", "bars", "race"]
+"""Ways of drawing a feed; the scripts have one class for each."""
 AXES = {"encoder": ("source", "source"), "decoder": ("step", "step"), "cross": ("step", "source")}
 ABOUT = {
     "encoder": "once, before step 1; row of “{source}”",
     "decoder": "reads “{reads}”, predicts “{predicts}”",
     "cross": "predicts “{predicts}”, reads “{reads}”",
 }
-AnyHead = TypeVar("AnyHead", MapFeed, LinesFeed, StrongestFeed)
 SHORT_NAMES = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross"}
 
 
@@ -54,7 +41,7 @@ def head_feed(
     scale: str | None = "linear",  # how weights become colours; None if the drawing has no colours for them
     whole: tuple[int, int] | None = None,  # number of queries and keys of the whole matrix
     role: str = "",  # what the head does over many sentences, if that is known
-) -> HeadFeed:
+) -> Feed:
     """Feed of every way of drawing a head: rows and columns, and all texts about the head."""
     kind = str(view.kind)
     rows, columns = AXES[kind]
@@ -84,7 +71,7 @@ def head_feed(
     }
 
 
-def switched_off(feed: AnyHead, view: ReadView, role: str = "") -> AnyHead:
+def switched_off(feed: Feed, view: ReadView, role: str = "") -> Feed:
     """The feed of a head whose output is 0 in this run: it is drawn hatched, and its sentence says so."""
     return {**feed, "off": True, "sentences": captions.sentences_off(view, role), "notes": {}}
 
@@ -101,7 +88,7 @@ def is_off(run: Translation, kind: str, head: Head) -> bool:
     )
 
 
-def spans(groups: Sequence[Group]) -> Spans:
+def spans(groups: Sequence[Group]) -> list[tuple[int, int]]:
     """The tokens that each row or column stands for: first, and one past the last."""
     return [(group.start, group.stop) for group in groups]
 
@@ -126,7 +113,7 @@ def map_feed(
     sums: bool = False,  # whether to write the sum of each row at its end
     role: str = "",
     most: int = LARGEST,  # rows, and columns, of the largest map
-) -> MapFeed:
+) -> Feed:
     """One attention map with all texts about it; further arguments as in `head_feed`."""
     figure = heatmap_spec(view, largest, scale, sums, most)
     names = figure["layout"].pop("meta")
@@ -149,7 +136,7 @@ def choice(
     size: tuple[int, int],  # number of layers and of heads
     first: tuple[int, int],  # the head that opens first
     roles: Sequence[Sequence[str]] = (),  # of every head, by layer; empty where none is known
-) -> HeadChoice:
+) -> Feed:
     """A choice of heads over a map."""
     opens = "This head" if head == first else labels.head_phrase(*first).capitalize()
     return {
@@ -169,7 +156,7 @@ def lines_feed(
     chosen: str,  # a text that says which links these are
     largest: int = 440,  # the largest side in px
     whole: tuple[int, int] | None = None,  # queries and keys of the whole matrix
-) -> LinesFeed:
+) -> Feed:
     """One head or several of one kind as lines; all texts are about the first head."""
     first = views[0]
     feed = head_feed("lines", trace, first, None, whole)
@@ -201,7 +188,7 @@ _DASHES = {"solid": "", "dash": "9 5", "dot": "3 4", "dashdot": "10 4 2 4"}
 
 def strongest_feed(
     trace: str, view: ReadView, scale: str = "linear", whole: tuple[int, int] | None = None
-) -> StrongestFeed:
+) -> Feed:
     """The keys of a query and the queries of a key as lists, and the keys as shaded text."""
     return {
         **head_feed("strongest", trace, view, scale, whole),
@@ -218,7 +205,7 @@ def colour_note(scale: str) -> str:
     return f"colour from 0 to 1, {style.SCALE_NAMES[scale]}"
 
 
-def tick_names(view: ReadView) -> Sides:
+def tick_names(view: ReadView) -> dict[str, list[str]]:
     """Short names of rows and columns."""
     return {"rows": labels.names(row_tokens(view)), "columns": labels.names(view.key_tokens)}
 
@@ -230,7 +217,7 @@ def whole_feed(
     arrays: tuple[np.ndarray, np.ndarray],
     axes: tuple[Axis, Axis],  # what the rows and the columns stand for
     scale: str = "linear",  # how weights become colours
-) -> WholeFeed:
+) -> Feed:
     """The whole matrix of a head, pooled; the view marks on it the part that is drawn in full."""
     weights, mask = arrays
     rows, columns = AXES[kind]
@@ -264,7 +251,7 @@ def bars_feed(
     height: int | None = None,  # in px; None for the same as the width
     # the tokens that each frame stands for; None if each frame stands for one token
     places: Sequence[Group] | None = None,
-) -> BarsFeed:
+) -> Feed:
     """Bars whose frames follow the step or the source token."""
     return {
         "draw": "bars",
@@ -284,11 +271,11 @@ def bars_feed(
 
 def race_feed(
     trace: str,  # the name of the translation
-    steps: Sequence[StepLike],  # its decode steps
+    steps: Sequence[DecodeStep],  # its decode steps
     caption: str,  # what the figure shows
     # ids of each step's candidates, where they can be chosen, and the tried ones; None if none can
     offered: tuple[Sequence[Sequence[int | None]], list[list[int]]] | None,
-) -> RaceFeed:
+) -> Feed:
     """The candidates of each step, whose bars run when the cursor moves."""
     rows, (ids, tried) = [candidates(step) for step in steps], offered or ((), [])
     logs = np.full((len(rows), max(map(len, rows), default=0)), np.nan, np.float32)
@@ -319,7 +306,7 @@ def overview_feed(
     head: Head,  # the chosen head
     caption: str,
     legend: dict[str, Any] | None = None,
-) -> TilesFeed:
+) -> Feed:
     """The grid of all heads of a kind, with tiles that can be clicked."""
     title = f"All heads, {size[0]} layer{'s' * (size[0] != 1)} of {size[1]}"
     return {

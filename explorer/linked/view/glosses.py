@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -11,9 +12,28 @@ from explorer.figures.base import labels
 from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.telling import glosses, telling_step, text_words
 from explorer.linked.view.examples import Example
-from explorer.linked.view.payloads import EXAMPLE, Gloss
 from transformer.config import AttentionKind, Head
 from transformer.run import Translation
+
+Feed = dict[str, Any]
+"""What one part of a linked view is sent, as `static/linked_view-7` reads it; `draw` names its script."""
+EXAMPLE = "example"
+"""Where a gloss comes from that was written for an example."""
+
+
+class Gloss(TypedDict):
+    """A source word under a target word, and where it comes from: ``EXAMPLE`` or the name of an aligner."""
+
+    text: str
+    origin: str
+
+
+class Shade(TypedDict):
+    """Darkness of a token of the target, from 0 to 1, its reason, and a number to write under the token."""
+
+    share: float
+    text: str
+    number: NotRequired[Gloss]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from explorer.figures.maps.heatmap import LARGEST as MOST
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.view.feeds import choice, is_off, map_feed, race_feed, switched_off
+from explorer.linked.view.glosses import Feed
 from explorer.linked.view.layout import Layout
-from explorer.linked.view.payloads import MapFeed, RaceFeed
 from transformer.config import Head
 from transformer.run import Translation
 
@@ -53,7 +53,7 @@ def head_map(
     largest: int = LARGEST,
     sums: bool = False,
     most: int = MOST,  # rows, and columns, of the largest map
-) -> MapFeed:
+) -> Feed:
     """A map with the choice of the heads of its kind; a head that is off in the run is drawn so."""
     kind, head = str(view.kind), (view.layer, view.head)
     role = roles[view.layer][view.head] if roles else ""
@@ -71,7 +71,7 @@ def next_feed(
     drawing: str = "",  # how its tokens were drawn, if they were
     # as in `race_feed`: None if no candidate can be chosen
     offered: tuple[Sequence[Sequence[int | None]], list[list[int]]] | None = None,
-) -> RaceFeed:
+) -> Feed:
     """The candidates of each step, with the way in which the run chose among them."""
     way = f"{run.method}, {drawing}" if drawing and run.method.startswith("sample-") else run.method
     origin = "your translation, not the model's" if run.method == "forced" else f"decoding: {way}"

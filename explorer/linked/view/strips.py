@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from explorer.figures.base import captions, labels
-from explorer.linked.view.glosses import legend
-from explorer.linked.view.payloads import Gloss, Shade, StripsFeed
+from explorer.linked.view.glosses import Feed, Gloss, Shade, legend
 from transformer.text import words
 
 
@@ -74,7 +73,7 @@ def strips_feed(
     sides: Mapping[str, str] = SIDES,  # names of the strips
     given: int = 0,  # how many of the target tokens were given to the model, and not written by it
     shades: Sequence[Shade] = (),  # how dark each target token is; none if the strip is not shaded
-) -> StripsFeed:
+) -> Feed:
     """The strips: source and target chips, and the token names used in titles."""
     shown = {"source": source, "reads": reads, "predicts": predicts}
     return {
