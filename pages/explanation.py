@@ -11,6 +11,8 @@ with for_pytorch("explanation"):
     import streamlit as st
 
     from explorer.app.address import State, session
+    from explorer.app.address.kinds import TEXT
+    from explorer.app.address.state import own
     from explorer.app.controls import inform, panel, part, pickers, plain, say, word
     from explorer.app.maps import measures
     from explorer.app.maps.looking import cells_of
@@ -26,6 +28,7 @@ with for_pytorch("explanation"):
     from explorer.lenses.measures.comparisons import rollout
     from transformer.storage.description import SURVEY_FILE
 
+own("rival", TEXT)  # the token that the written one is compared with
 WORDS = (
     "All pieces of a source word are hidden (their scores are −∞) from every head of every layer of "
     "cross-attention, and the model runs again. Below zero: the token became less probable, so it rests on "

@@ -8,6 +8,8 @@ from itertools import groupby
 import streamlit as st
 
 from explorer.app.address import session
+from explorer.app.address.kinds import TEXT
+from explorer.app.address.state import own
 from explorer.app.controls import command, inform, panel, plain
 from explorer.app.controls.text import data
 from explorer.app.server import studies
@@ -16,6 +18,7 @@ from explorer.app.shell import frame, menu
 from explorer.app.shell.models.model_picker import pick_model
 from explorer.figures.pages.study import draw, number
 
+own("study", TEXT)  # the document that is shown; None for the list
 _STYLE = """<style>
 .st-key-studies [data-testid="stPageLink"] a { background: none; padding-inline: 0; }
 .st-key-studies h5 { padding-bottom: .6rem; }

@@ -13,6 +13,8 @@ with for_pytorch("inside_a_head"):
     import streamlit as st
 
     from explorer.app.address import State, session
+    from explorer.app.address.kinds import POSITION, one_of
+    from explorer.app.address.state import own
     from explorer.app.controls import export, hushed, inform, options, part, pickers, seen
     from explorer.app.controls.slots import Content, feed, slot
     from explorer.app.maps.explorer import Scene, explorer, strips_only
@@ -33,6 +35,9 @@ with for_pytorch("inside_a_head"):
 
 KINDS = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross-attention"}
 USUAL, FIRST, BUILD = "cross", "products", "build"
+own("key", POSITION)  # that is shown in self-attention
+own("section", one_of(*STEPS, BUILD))
+own("notation", one_of("paper", "lecture"), "paper")  # whose symbols are written
 SEEING = (
     "One query of one head: all that the head reads from the residual stream, and all that happens until its "
     "result is added back. Purple is positive, amber is negative, clear is zero; point at a cell to see its "

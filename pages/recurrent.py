@@ -15,7 +15,9 @@ with for_pytorch("recurrent"):
     import streamlit as st
 
     from explorer.app.address import State, session
+    from explorer.app.address.kinds import one_of
     from explorer.app.address.parameters import link
+    from explorer.app.address.state import own
     from explorer.app.controls import inform, options, panel, part, pickers, plain, refusals, seen
     from explorer.app.server import catalogue, examples, models, runs
     from explorer.app.server.opened import Opened
@@ -33,9 +35,10 @@ with for_pytorch("recurrent"):
     from explorer.lenses.what_if.difference import align_tokens
     from explorer.linked.view import window_around
     from transformer import Translation, Window
-    from transformer.config import AttentionKind, Head, RecurrentConfig, TransformerConfig
+    from transformer.config import SCORE_RULES, AttentionKind, Head, RecurrentConfig, TransformerConfig
     from transformer.view import HeadView
 
+own("score", one_of(*SCORE_RULES))  # of the recurrent twin; None lets the page choose
 REFERENCE = f"{catalogue.TWINS}/sinusoidal"  # of the same data, pieces and training steps as the twins
 NAMES = {"additive": "additive", "bilinear": "bilinear", "dot": "dot product", "local": "local-p"}
 OPENS = "Yesterday I bought a new book."  # which all twins translate well

@@ -13,13 +13,13 @@ with for_pytorch("whole_model"):
 
     from explorer.app.address import State, session
     from explorer.app.address.parameters import link
-    from explorer.app.address.state import PARTS
     from explorer.app.controls import inform, options, panel, pickers, plain
     from explorer.app.maps.explorer import Scene, explorer, no_more
     from explorer.app.maps.looking import Looks
     from explorer.app.sections.whole_model import paper
     from explorer.app.sections.whole_model import parts as part_of_model
     from explorer.app.sections.whole_model.diagram import (
+        PARTS,
         Inspected,
         boxes,
         in_layer,

@@ -9,32 +9,27 @@ const WORDS = ":is(.glossary, .glossary-page) a";
 const STEPS = '[class*="st-key-lesson"] a[data-testid="stPageLink-NavLink"]';
 const TOUCHES = ["pointerover", "pointerdown", "focusin", "contextmenu"];
 
-let own = []; // parameters that one page alone reads
+let shared = []; // parameters that all pages read; any other belongs to one page
 let query = {}; // what the server sent with every link
 let place = []; // parameters that belong to models of one sort
 let steady = []; // parameters that a lesson keeps
 let sorts = {}; // the sort of models by page, for pages that show another sort than most
 
-// The parameters that another page keeps.
-export function carried(search, left) {
-  const kept = new URLSearchParams(search);
-  for (const name of left) kept.delete(name);
-  return kept.toString();
+// The parameters of a query whose names a rule keeps.
+export function carried(search, keeps) {
+  return new URLSearchParams([...new URLSearchParams(search)].filter(([name]) => keeps(name))).toString();
 }
 
 // The sort of models that a page shows.
 export const sortOf = (path, known) => known[path.split("/").pop()] ?? "";
 
 // What a link itself says of the other page, such as its section: parameters that one page alone reads.
-function named(given) {
-  const asked = [...new URLSearchParams(given)].filter(([name]) => own.includes(name));
-  return new URLSearchParams(asked).toString();
-}
+const named = (given) => carried(given, (name) => !shared.includes(name) && !(name in query));
 
-// The parameters that a link to another page leaves out.
-function leftOut(link) {
+// The parameters that a link to another page keeps.
+function travels(link) {
   const elsewhere = sortOf(link.pathname, sorts) !== sortOf(location.pathname, sorts);
-  return [...own, ...(elsewhere ? place : []), ...Object.keys(query)];
+  return shared.filter((name) => !(elsewhere && place.includes(name)));
 }
 
 // Whether the address only passes the state on; the server's answer replaces it.
@@ -47,7 +42,7 @@ function passing() {
 // What a lesson's link shows, with what it keeps.
 export function stepped(search, given, kept) {
   const now = new URLSearchParams(search);
-  const shown = new URLSearchParams([...now].filter(([name]) => kept.includes(name)));
+  const shown = new URLSearchParams(carried(now, (name) => kept.includes(name)));
   for (const [name, value] of new URLSearchParams(given)) shown.set(name, value);
   return shown.toString();
 }
@@ -56,20 +51,21 @@ export function stepped(search, given, kept) {
 function sent(link) {
   const [, search = ""] = link.getAttribute("href").split("?");
   const asked = new URLSearchParams(search);
-  if (Object.keys(query).some((name) => asked.has(name))) link.dataset.sent = carried(search, Object.keys(query));
+  if (Object.keys(query).some((name) => asked.has(name))) link.dataset.sent = carried(search, (name) => !(name in query));
   return link.dataset.sent ?? "";
 }
 
 // The query of a link that opens a step of a lesson, and of every other link.
 function step(link) {
-  const left = leftOut(link);
-  const stays = steady.filter((name) => !left.includes(name));
+  const kept = travels(link);
+  const stays = steady.filter((name) => kept.includes(name));
   return stepped(location.search, sent(link), stays);
 }
 
 function other(link) {
   const [, given] = link.getAttribute("href").split("?");
-  return [carried(location.search, leftOut(link)), named(given)].filter(Boolean).join("&");
+  const kept = travels(link);
+  return [carried(location.search, (name) => kept.includes(name)), named(given)].filter(Boolean).join("&");
 }
 
 // The link of the menu or of a lesson under an event, with its full address; null for everything else.
@@ -114,5 +110,5 @@ document.addEventListener("click", clicked, true);
 replacePassing();
 
 export function keep({ data }) {
-  ({ own, query, place, sorts, steady } = data);
+  ({ shared, query, place, sorts, steady } = data);
 }

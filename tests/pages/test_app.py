@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import sitemap
 from explorer.app.address.parameters import KEEP
+from explorer.app.address.state import SHARED
 from explorer.app.server import models
 from explorer.app.server.examples import examples, text_on
 from explorer.figures.base import labels
@@ -60,11 +61,26 @@ EVERYTHING_WRONG: dict[str, str | list[str]] = {
 }
 
 
+def declared(page: str) -> set[str]:
+    """The values that a page alone reads, as its files declare them."""
+    folder = {"inside_a_head": "inside"}.get(Path(page).stem, Path(page).stem)
+    files = [ROOT / page, *(ROOT / "explorer/app/sections" / folder).glob("*.py")]
+    return {name for file in files for name in re.findall(r'^ *own\("(\w+)"', file.read_text(), re.MULTILINE)}
+
+
+def test_every_value_of_an_address_is_shared_or_declared_by_one_page():
+    owned = [name for page in PAGES for name in declared(page)]
+    assert len(set(owned)) == len(owned)
+    assert not {*owned} & {*SHARED}
+    assert {*EVERYTHING_WRONG} <= {*SHARED, *owned, "first", "more"}
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_whatever_stands_in_the_address_every_page_opens_and_names_it(page: str):
     at = run(page, **EVERYTHING_WRONG)
     told = said(at).replace("\\", "")
-    assert all(name in told for name in EVERYTHING_WRONG if name != "model")
+    read = {*SHARED, *declared(page)} - {"model"}
+    assert all(name in told for name in EVERYTHING_WRONG if name in read)
     assert all(each.value for each in at.error)
 
 

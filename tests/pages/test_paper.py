@@ -9,7 +9,7 @@ from app_pages import PAGES, functions, run, words
 
 from explorer.app.address import sitemap
 from explorer.app.address.parameters import parse
-from explorer.app.address.state import KINDS
+from explorer.app.address.state import keys
 
 ITEMS = [item for items in functions("pages/paper.py")["WALK"].values() for item in items]
 LINKS = sorted({address for item in ITEMS for _, address in item.links})
@@ -35,8 +35,6 @@ def test_the_page_shows_every_item():
 def test_a_link_opens_the_live_thing(address: str):
     path, _, query = address.partition("?")
     given = dict(parse_qsl(query))
-    assert set(given) <= set(KINDS)
-    assert not parse({name: [value] for name, value in given.items()})[1]
     at = run("pages/paper.py", model="random", text="one two three", step="2")
     name = "" if path == "app" else path
     link = next(
@@ -51,10 +49,11 @@ def test_a_link_opens_the_live_thing(address: str):
     assert not at.error
     shown = [*at.get("plotly_chart"), *at.get("bidi_component"), *at.get("dataframe"), *at.get("table")]
     assert len(shown) > 1 or at.info or at.button
+    assert not parse({name: [value] for name, value in given.items()})[1]
     assert at.query_params["text"] == "one two three"
     assert at.query_params["step"] == "2"
     for name, value in given.items():
-        default = KINDS[name].read(value) == getattr(parse({})[0], name)
+        default = keys()[name].kind.read(value) == getattr(parse({})[0], name)
         assert default or at.query_params[name] == value
 
 

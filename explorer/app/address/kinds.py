@@ -15,30 +15,11 @@ from transformer.config import Head
 
 SAMPLE = "sample-"
 BEAM = "beam-"
-ABOVE = "above-"
-OWN = "own"
 GOLD = ("sample", "file")
 LARGEST_BEAM, MOST_DRAWS = 8, 16
 HIDEABLE = ("special", "punctuation")
 """Tokens that a map can leave out."""
 LARGEST_SEED = 2**31 - 1
-
-WhatIf = tuple[str, float | None]
-WHAT_IFS: dict[str, tuple[float, float] | None] = {
-    **dict.fromkeys(("no-projections", "inputs", "no-scale", "additive", "bilinear", "hard")),
-    "temperature": (0.05, 20.0),
-    "local": (0.0, 1024.0),
-    "local-best": (0.0, 1024.0),
-    "local-predicted": (1.0, 1024.0),
-    "pair": (1.0, 256.0),
-}
-"""Alternative arithmetic on "Inside a head", with the range of its number; None if it takes no number."""
-
-MOST_SEED = 1_000
-Against = tuple[str, Any]
-"""What Compare compares the selection with: `uniform`, `untrained` with its seed, `head` with layer and head,
-`decode` with a way of decoding, `model` with a name; `forced` and `sentence`, whose text is in `other`;
-`unchanged`, the run without changes."""
 
 HandLinks = frozenset[tuple[int, int, bool]]
 """Word links: source word, target word (from 0), and whether the link is sure or only possible."""
@@ -47,7 +28,7 @@ _LANGUAGE = re.compile(r">>[^\s<>]{1,40}<<|<2\w{2,12}>|\w{2,12} \w{2,12}", re.AS
 _PAIR = re.compile(r"(\d{1,4})([-p])(\d{1,4})")
 
 
-class _UnreadableError(ValueError):
+class UnreadableError(ValueError):
     """A value in the address cannot be read."""
 
 
@@ -70,7 +51,7 @@ def one_of(*names: str) -> Kind:
 
     def read(value: str) -> str:
         if value not in names:
-            raise _UnreadableError
+            raise UnreadableError
         return value
 
     return Kind(read, choices=names)
@@ -86,7 +67,7 @@ def whole(low: int, high: int, step: int = 1) -> Kind:
 
     def read(value: str) -> int:
         if math.isnan(number := float(value)):
-            raise _UnreadableError
+            raise UnreadableError
         return int(min(max(number, low), high)) // step * step
 
     return Kind(read, ends=(low, high), step=step)
@@ -97,7 +78,7 @@ def decimal(low: float, high: float, step: float = 0.01) -> Kind:
 
     def read(value: str) -> float:
         if math.isnan(number := float(value)):
-            raise _UnreadableError
+            raise UnreadableError
         return round(min(max(number, low), high), 2)
 
     return Kind(read, "{:g}".format, ends=(low, high), step=step)
@@ -106,80 +87,59 @@ def decimal(low: float, high: float, step: float = 0.01) -> Kind:
 YES = Kind(lambda value: one_of("yes", "no").read(value) == "yes", lambda value: "yes")
 
 
-def _read_position(value: str) -> int:
+def read_position(value: str) -> int:
     try:
         number = float(value)
     except ValueError as error:
-        raise _UnreadableError from error
+        raise UnreadableError from error
     if math.isnan(number):
-        raise _UnreadableError
+        raise UnreadableError
     return int(min(max(number, 1), 1e6)) - 1
 
 
-POSITION = Kind(_read_position, lambda value: str(value + 1))
+POSITION = Kind(read_position, lambda value: str(value + 1))
 AS_ONE = -1
 """In place of a sentence of a text: all of it, as one run."""
 SENTENCE = Kind(
-    lambda value: AS_ONE if value == "all" else _read_position(value),
+    lambda value: AS_ONE if value == "all" else read_position(value),
     lambda value: "all" if value == AS_ONE else str(value + 1),
 )
 LINE = Kind(lambda value: re.sub(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", value))
 """A text of one line: a field would drop its line breaks, and join the words around them."""
 
 
-def _read_head(value: str) -> Head:
+def read_head(value: str) -> Head:
     layer, dot, head = value.partition(".")
     if not dot:
-        raise _UnreadableError
-    return _read_position(layer), _read_position(head)
+        raise UnreadableError
+    return read_position(layer), read_position(head)
 
 
-def _write_head(head: Head) -> str:
+def write_head(head: Head) -> str:
     return f"{head[0] + 1}.{head[1] + 1}"
 
 
-HEAD = Kind(_read_head, _write_head)
+HEAD = Kind(read_head, write_head)
 
 
-def _read_decode(value: str) -> str:
+def read_decode(value: str) -> str:
     if value == "greedy":
         return value
     for start, low, high in ((BEAM, 2, LARGEST_BEAM), (SAMPLE, 0, LARGEST_SEED)):
         number = value.removeprefix(start)
         if value.startswith(start) and number.isascii() and number.isdigit():
             return f"{start}{min(max(int(number[:10]), low), high)}"
-    raise _UnreadableError
+    raise UnreadableError
 
 
-DECODE = Kind(_read_decode)
-
-
-def _read_layers(value: str) -> tuple[int, int]:
-    first, _, last = value.partition("-")
-    ends = _read_position(first), _read_position(last or first)
-    return min(ends), max(ends)
-
-
-LAYERS = Kind(_read_layers, lambda ends: f"{ends[0] + 1}-{ends[1] + 1}")
-
-
-def _read_rule(value: str) -> str:
-    least = value.removeprefix(ABOVE)
-    if value == "mutual":
-        return value
-    if value == least or not math.isfinite(share := float(least)):
-        raise _UnreadableError
-    return f"{ABOVE}{min(max(share, 0.01), 1):.2f}"
-
-
-RULE = Kind(_read_rule)
+DECODE = Kind(read_decode)
 
 
 def _read_pairs(value: str) -> HandLinks:
     found = [_PAIR.fullmatch(each) for each in value.split(",")][:MOST_PAIRS]
     if not all(found):
-        raise _UnreadableError
-    return frozenset((_read_position(m[1]), _read_position(m[3]), m[2] == "-") for m in found if m)
+        raise UnreadableError
+    return frozenset((read_position(m[1]), read_position(m[3]), m[2] == "-") for m in found if m)
 
 
 def _write_pairs(pairs: HandLinks) -> str:
@@ -192,47 +152,17 @@ PAIRS = Kind(_read_pairs, _write_pairs)
 def _read_gold(value: str) -> str:
     name, _, number = value.partition("-")
     if name not in GOLD:
-        raise _UnreadableError
-    return f"{name}-{_read_position(number) + 1}"
+        raise UnreadableError
+    return f"{name}-{read_position(number) + 1}"
 
 
 GOLD_PAIR = Kind(_read_gold)
 
 
-def _read_seed(value: str) -> int:
-    return min(_read_position(value) + 1, MOST_SEED)
-
-
-def _read_against(value: str) -> Against:
-    name, _, detail = value.partition("-")
-    if name == "model" and detail:
-        return name, detail
-    readers: dict[str, Callable[[str], Any]] = {
-        "head": _read_head,
-        "decode": _read_decode,
-        "untrained": _read_seed,
-    }
-    if name in readers:
-        return name, readers[name](detail)
-    if detail or name not in {"uniform", "forced", "sentence", "unchanged"}:
-        raise _UnreadableError
-    return name, None
-
-
-def _write_against(against: Against) -> str:
-    name, detail = against
-    if detail is None:
-        return name
-    return f"{name}-{_write_head(detail) if name == 'head' else detail}"
-
-
-AGAINST = Kind(_read_against, _write_against)
-
-
 def _read_hide(value: str) -> tuple[str, ...]:
     asked = value.split(".")
     if not set(asked) <= set(HIDEABLE):
-        raise _UnreadableError
+        raise UnreadableError
     return tuple(name for name in HIDEABLE if name in asked)
 
 
@@ -241,7 +171,7 @@ HIDDEN = Kind(_read_hide, ".".join)
 
 def _read_language(value: str) -> str:
     if not _LANGUAGE.fullmatch(value):
-        raise _UnreadableError
+        raise UnreadableError
     return value
 
 
@@ -251,7 +181,7 @@ LANGUAGE = Kind(_read_language)
 def _read_links(value: str) -> str:
     name, _, number = value.partition("-")
     if name not in {"mass", "weight"} or not (number.isascii() and number.isdigit()):
-        raise _UnreadableError
+        raise UnreadableError
     return f"{name}-{min(int(number[:4]), 100)}"
 
 
@@ -259,7 +189,7 @@ LINKS = Kind(_read_links)
 
 
 def _read_more(value: str) -> tuple[Head, ...]:
-    return tuple(dict.fromkeys(map(_read_head, value.split("_"))))[:3]
+    return tuple(dict.fromkeys(map(read_head, value.split("_"))))[:3]
 
 
 _LESSON = re.compile(r"([a-z0-9][a-z0-9-]{0,39})\.(\d{1,3})")
@@ -268,31 +198,47 @@ _LESSON = re.compile(r"([a-z0-9][a-z0-9-]{0,39})\.(\d{1,3})")
 def _read_lesson(value: str) -> tuple[str, int]:
     """The name of a lesson and its step."""
     if not (found := _LESSON.fullmatch(value)):
-        raise _UnreadableError
-    return found[1], _read_position(found[2])
+        raise UnreadableError
+    return found[1], read_position(found[2])
 
 
 LESSON = Kind(_read_lesson, lambda at: f"{at[0]}.{at[1] + 1}")
 
-HEADS = Kind(_read_more, lambda heads: "_".join(map(_write_head, heads)))
+HEADS = Kind(_read_more, lambda heads: "_".join(map(write_head, heads)))
 
 
-def _read_what_if(value: str) -> WhatIf:
-    if value in WHAT_IFS:
-        return value, None
-    name, dash, written = value.rpartition("-")
-    low, high = WHAT_IFS.get(name) or (0.0, 0.0)
-    if not dash or not high or not math.isfinite(number := float(written)):
-        raise _UnreadableError
-    number = min(max(number, low), high)
-    if name == "temperature":
-        return name, number
-    return name, float(int(number) - (name == "pair"))
+MOST_SEED = 1_000
+Against = tuple[str, Any]
+"""What Compare compares the selection with: `uniform`, `untrained` with its seed, `head` with layer and head,
+`decode` with a way of decoding, `model` with a name; `forced` and `sentence`, whose text is in `other`;
+`unchanged`, the run without changes."""
 
 
-def _write_what_if(value: WhatIf) -> str:
-    name, number = value
-    return name if number is None else f"{name}-{number + (name == 'pair'):g}"
+def _read_seed(value: str) -> int:
+    return min(read_position(value) + 1, MOST_SEED)
 
 
-ARITHMETIC = Kind(_read_what_if, _write_what_if)
+def _read_against(value: str) -> Against:
+    name, _, detail = value.partition("-")
+    if name == "model" and detail:
+        return name, detail
+    readers: dict[str, Callable[[str], Any]] = {
+        "head": read_head,
+        "decode": read_decode,
+        "untrained": _read_seed,
+    }
+    if name in readers:
+        return name, readers[name](detail)
+    if detail or name not in {"uniform", "forced", "sentence", "unchanged"}:
+        raise UnreadableError
+    return name, None
+
+
+def _write_against(against: Against) -> str:
+    name, detail = against
+    if detail is None:
+        return name
+    return f"{name}-{write_head(detail) if name == 'head' else detail}"
+
+
+AGAINST = Kind(_read_against, _write_against)

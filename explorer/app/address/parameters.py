@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 from urllib.parse import quote
 
-from explorer.app.address.state import KINDS, TEXTS, State, changed, elsewhere
+from explorer.app.address.state import State, changed, elsewhere, keys, texts
 
 LONGEST_LINK = 4_000
 """Most characters that the texts in an address may take, in URL encoding."""
@@ -32,8 +31,8 @@ def parse(
         The state, and the names of the parameters that could not be read as they are.
     """
     values, unreadable = {}, []
-    for name, kind in KINDS.items():
-        given = params.get(name) or []
+    for name, key in keys().items():
+        given, kind = params.get(name) or [], key.kind
         if not given:
             continue
         try:
@@ -42,25 +41,20 @@ def parse(
             unreadable.append(name)
         if len(given) > 1 or (kind.ends and values.get(name) != _number(given[-1])):
             unreadable.append(name)
-    return State(**values), list(dict.fromkeys(unreadable))
+    return changed(State(), **values), list(dict.fromkeys(unreadable))
 
 
 def carried(state: State) -> bool:
     """Whether an address can carry the texts of this state: proxies cut longer addresses."""
-    texts = (getattr(state, name) or "" for name in TEXTS)
-    return sum(len(quote(text, safe="", errors="replace")) for text in texts) <= LONGEST_LINK
+    long = (getattr(state, name) or "" for name in texts())
+    return sum(len(quote(text, safe="", errors="replace")) for text in long) <= LONGEST_LINK
 
 
 def as_params(state: State) -> dict[str, str]:
     """Writes a state as parameters of an address; texts that are too long are left out."""
-    left_out = () if carried(state) else TEXTS
-    return {
-        field.name: KINDS[field.name].write(value)
-        for field in fields(State)
-        if (value := getattr(state, field.name)) is not None
-        and field.name not in left_out
-        and value != field.default
-    }
+    left_out = () if carried(state) else texts()
+    values = ((name, key, getattr(state, name)) for name, key in keys().items() if name not in left_out)
+    return {name: key.kind.write(value) for name, key, value in values if value not in (None, key.default)}
 
 
 def link(

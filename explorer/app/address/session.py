@@ -16,7 +16,7 @@ import streamlit as st
 
 from explorer.app.address.parameters import KEEP, as_params, carried, parse
 from explorer.app.address.sitemap import TRANSLATE
-from explorer.app.address.state import KINDS, PLACE, TEXTS, State, changed, elsewhere
+from explorer.app.address.state import State, changed, elsewhere, keys, places, texts
 from explorer.linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, presented, reduce
 from transformer.config import Head
 
@@ -71,7 +71,7 @@ def adopt(
     state, unreadable = parse(params)
     by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
     if by_menu and "state" in st.session_state:
-        named = {name: getattr(state, name) for name in KINDS if name in params}
+        named = {name: getattr(state, name) for name in keys() if name in params}
         if "lesson" in named:
             _write(_at_step(named, place or {}))
         else:
@@ -81,7 +81,7 @@ def adopt(
         state = replace(state, model=FORMER)
     before = current()
     if not carried(before) and "text" not in params:
-        state = replace(state, **{name: getattr(before, name) for name in TEXTS})
+        state = changed(state, **{name: getattr(before, name) for name in texts()})
     st.session_state["state"] = state
     st.session_state["written"] = params
     if by_menu:
@@ -95,14 +95,15 @@ def adopt(
 
 def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
     """The state with which a step of a lesson opens: what it names, and the visitor's sentence and cursor."""
-    kept = {name: {**vars(current()), **place}[name] for name in CARRIED}
+    now = {**vars(current()), **dict(current().own), **place}
+    kept = {name: now[name] for name in CARRIED if name in now}
     if named.get("model", kept["model"]) != kept["model"]:
-        kept |= {name: None for name in PLACE if name in CARRIED}
+        kept |= {name: None for name in places() if name in CARRIED}
     elif (named.get("text", kept["text"]), named.get("changes", ())) != (kept["text"], current().changes):
         kept |= {"step": None, "source": None, "two": None}  # the cursor stood in another run
     if named.get("text", kept["text"]) != kept["text"]:
         kept["sentence"] = None
-    return State(**{**kept, **named})
+    return changed(State(), **{**kept, **named})
 
 
 def _place(sort: str) -> dict[str, Any] | None:
@@ -111,9 +112,9 @@ def _place(sort: str) -> dict[str, Any] | None:
     st.session_state["sort"] = sort
     if before == sort:
         return None
-    places: dict[str, dict[str, Any]] = st.session_state.setdefault("places", {})
-    places[before] = {name: getattr(current(), name) for name in PLACE}
-    return places.get(sort) or {name: getattr(State(), name) for name in PLACE}
+    left: dict[str, dict[str, Any]] = st.session_state.setdefault("places", {})
+    left[before] = {name: getattr(current(), name) for name in places()}
+    return left.get(sort) or {name: getattr(State(), name) for name in places()}
 
 
 def change(**values: Any) -> None:

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from typing import Any
 
 from explorer.app.address.change_list import CHANGES, SWITCHED_OFF, Off
-from explorer.app.address.encodings import ENCODINGS
 from explorer.app.address.kinds import (
     AGAINST,
-    ARITHMETIC,
     DECODE,
     GOLD_PAIR,
     HEAD,
-    HEADS,
     HIDDEN,
     LANGUAGE,
-    LARGEST_SEED,
-    LAYERS,
     LESSON,
     LINE,
     LINKS,
-    MOST_DRAWS,
-    OWN,
     PAIRS,
     POSITION,
-    RULE,
     SENTENCE,
     TEXT,
     YES,
-    Against,
     HandLinks,
     Kind,
-    WhatIf,
     decimal,
     numbers,
     one_of,
@@ -44,8 +33,7 @@ from explorer.figures.base.quantity import MEASURES
 from explorer.figures.base.style import SCALES
 from explorer.lenses.heads import measures
 from explorer.lenses.heads.measures import SORTED, UNITS
-from explorer.lenses.what_if.questions.question import GOALS
-from transformer.config import SCORE_RULES, Head
+from transformer.config import Head
 from transformer.interventions import Intervention
 
 ORDERS = (
@@ -60,35 +48,29 @@ STATISTICS = (
 """Every statistic of a head over many sentences."""
 FACETS = ("tokens", "distances", "sentences", "points", "sink")
 """Sections about a head on the page "Heads over sentences"."""
-PARTS = (
-    *("source-embedding", "encoder-start"),
-    *("encoder-attention-norm", "encoder-attention", "encoder-attention-add"),
-    *("encoder-forward-norm", "encoder-forward", "encoder-forward-add", "encoder-end"),
-    *("target-embedding", "decoder-start"),
-    *("decoder-attention-norm", "decoder-attention", "decoder-attention-add"),
-    *("decoder-cross-norm", "decoder-cross", "decoder-cross-add"),
-    *("decoder-forward-norm", "decoder-forward", "decoder-forward-add", "decoder-end"),
-    "output",
-)
-"""Parts of the model on the page Anatomy."""
 
 
-STEPS = ("path", "projections", "products", "weights", "sum", "heads", "build")
-"""The steps of the page Inside a head."""
+@dataclass(frozen=True)
+class Key:
+    """A value of an address: how it is written, and where it counts."""
+
+    kind: Kind
+    default: Any = None  # what an address leaves out; None lets the app choose
+    place: bool = False  # whether it belongs to models of one sort: a page of another sort has its own
+    long: bool = False  # whether it may be too long for an address
 
 
-def _declared(
-    several: bool,  # whether several pages read the value
-    kind: Kind,  # its kind
-    default: Any = None,  # the value that an address leaves out; None lets the app choose
-    place: bool = False,  # whether it belongs to models of one sort: a page of another sort has its own
-    long: bool = False,  # whether it may be too long for an address
-) -> Any:
-    marks = {"kind": kind, "several": several, "place": place, "long": long}
-    return field(default=default, metadata=marks)
+DECLARED: dict[str, Key] = {}
+"""The values that one page alone reads, as the pages that were opened so far declare them."""
 
 
-shared, own = partial(_declared, True), partial(_declared, False)
+def own(name: str, kind: Kind, default: Any = None, place: bool = False, long: bool = False) -> None:
+    """Declares a value that one page alone reads, as `State.NAME`; the page calls this before it opens."""
+    DECLARED[name] = Key(kind, default, place, long)
+
+
+def shared(kind: Kind, default: Any = None, place: bool = False, long: bool = False) -> Any:
+    return field(default=default, metadata={"key": Key(kind, default, place, long)})
 
 
 @dataclass(frozen=True)
@@ -99,6 +81,9 @@ class State:
     # which of its sentences is shown; `AS_ONE` for all of them as one run, None for the first
     sentence: int | None = shared(SENTENCE)
     model: str | None = shared(TEXT, place=True)  # the name of the model
+    view: str | None = shared(one_of(*VIEWS))  # the section of a page, or its way of drawing
+    # the attention kind shown by a page that offers all three: encoder, decoder or cross
+    kind: str | None = shared(one_of("encoder", "decoder", "cross"))
     # the target language, such as `>>fra<<`, for a model with several
     language: str | None = shared(LANGUAGE)
     step: int | None = shared(POSITION, place=True)  # the decode step
@@ -106,7 +91,6 @@ class State:
     encoder: Head | None = shared(HEAD, place=True)  # the chosen head of encoder self-attention
     decoder: Head | None = shared(HEAD, place=True)  # the chosen head of masked decoder self-attention
     cross: Head | None = shared(HEAD, place=True)  # the chosen head of cross-attention
-    view: str | None = own(one_of(*VIEWS))  # the section of a page, or its way of drawing
     decode: str = shared(DECODE, "greedy")  # `greedy`, `beam-4`, `sample-7`
     target: str | None = shared(LINE, place=True, long=True)  # the visitor's own translation
     # what is changed in the run of the model, in the order of acting
@@ -130,115 +114,73 @@ class State:
     # which lines are drawn: `mass-70`, the links that carry 70 % of each row; `weight-10`, those of at least
     # 0.10
     links: str = shared(LINKS, "mass-70")
-    # further heads of the same kind, drawn as lines together with the chosen head
-    more: tuple[Head, ...] | None = own(HEADS)
     color: str | None = shared(one_of(*ORDERS))  # the statistic that colours the grids of heads
-    # the attention kind shown by a page that offers all three: encoder, decoder or cross
-    kind: str | None = own(one_of("encoder", "decoder", "cross"))
-    # a different mask to try on the Masks page: `zero`, `after`; None for the real mask
-    mask: str | None = own(one_of("none", "zero", "after"))
-    # the statistic that colours the page "Heads over sentences", as named in `heads.json`
-    statistic: str | None = own(one_of(*STATISTICS))
-    facet: str = own(one_of(*FACETS), "tokens")  # what that page shows of a head
-    unit: str = own(one_of(*UNITS), "words")  # whether its lists hold words or pieces
-    keys_by: str = own(one_of("weight", "lift"), "weight")  # what orders its list of keys
-    sorted_by: str = own(one_of(*SORTED), "role")  # what orders its sentences
-    colour_by: str = own(one_of("side", "position", "class"), "side")  # what colours its queries and keys
-    point: Head | None = own(HEAD)  # one of them: 0 for a query, 1 for a key, and its number
-    heads_as: str = own(one_of("tiles", "points"), "tiles")  # how that page draws all heads
-    across: str | None = own(one_of(*STATISTICS))  # the statistic from left to right, of points
-    up: str | None = own(one_of(*STATISTICS))  # the statistic upwards
-    sentences: str | None = own(TEXT, long=True)  # the batch of the Masks page, one sentence per line
-    member: int | None = own(POSITION)  # the sentence of that batch to show
-    # `own` if the visitor chose the head, mean or row of an alignment; None for the model's best
-    aligner: str | None = own(one_of(OWN))
-    # the layers (first and last, from 0) over whose heads an alignment averages; None for one head
-    mean: tuple[int, int] | None = own(LAYERS)
-    # how attention becomes links: `mutual`, `above-0.3`; None for each word's strongest link
-    rule: str | None = own(RULE)
     pairs: HandLinks = shared(PAIRS, frozenset())  # word links made by hand
     # source of those links, such as `sample-3`; None if the visitor drew them
     gold: str | None = shared(GOLD_PAIR)
-    against: Against | None = own(AGAINST)  # what the page Compare compares the selection with
-    # the other sentence or translation on the page Compare
-    other: str | None = own(LINE, long=True)
-    # the token that a written one is compared with on the page "Is attention an explanation?"
-    rival: str | None = own(TEXT)
-    key: int | None = own(POSITION)  # the key that "Inside a head" shows in self-attention
-    section: str | None = own(one_of(*STEPS))  # the step that "Inside a head" shows
-    # the alternative arithmetic on "Inside a head", and its number: a temperature, a radius, a head (from 0)
-    what_if: WhatIf | None = own(ARITHMETIC)
-    goal: str = own(one_of(*GOALS), "copy")  # what a built query is to do: `copy` one key, `average` two
-    two: Head | None = own(HEAD)  # the two keys (from 0) in whose plane it lies; None lets the app choose
-    # the query is length · (a k̂ + b k̂'), with the two keys as unit vectors
-    a: float = own(decimal(-10.0, 10.0), 1.0)
-    b: float = own(decimal(-10.0, 10.0), 0.0)
-    length: float = own(decimal(0.0, 10.0), 1.0)
-    disturbance: int = own(whole(0, 10), 3)  # by how many per cent of its length each key is moved
-    # whose symbols "Inside a head" writes: `paper`, `lecture`
-    notation: str = own(one_of("paper", "lecture"), "paper")
-    part: str | None = own(one_of(*PARTS))  # the part of the model on the page Anatomy, from `PARTS`
-    layer: int | None = own(POSITION)  # the layer of that part
-    encoding: str | None = own(one_of(*ENCODINGS))  # the positional encoding that the page Positions explains
-    # the encoding beside it, where two are compared
-    beside: str | None = own(one_of(*ENCODINGS))
-    word: str | None = own(LINE)  # the word that they are compared on
-    # dimensions of the table on the page Positions; None for those of the twins
-    d_model: int | None = own(whole(4, 512, step=2))
-    base: int = own(whole(2, 1_000_000), 10_000)  # base of the wavelengths in that table
-    positions: int = own(whole(2, 4096), 64)  # how many positions that table shows
-    # the first position or step shown, if not all of them fit into one picture
-    first: int | None = own(POSITION)
-    dimension: int | None = own(POSITION)  # the dimension drawn as a curve
-    offset: int = own(whole(0, 1000), 10)  # by how many positions the sentence, or the table, is shifted
-    swap: Head | None = own(HEAD)  # the two words (from 0) that swap places
-    # the head shown for all twins; None for each twin's own previous-token head
-    twin_head: Head | None = own(HEAD)
-    # whether the linked view of the home page fills the window, in large type
-    present: bool = own(YES, False)
     temperature: float = shared(decimal(0.1, 3.0, 0.1), 0.8)  # the temperature of sampling
     # how many of the most probable tokens sampling draws from; None for all
     top_k: int | None = shared(whole(1, 1_000))
     # what the probabilities of these tokens must reach together; None for all tokens
     top_p: float | None = shared(decimal(0.05, 1.0, 0.05))
-    # α of the score on the page Search; None for the model's own
-    penalty: float | None = own(decimal(0.0, 2.0, 0.1))
-    # k of that score, see `SearchRules`; None for the model's own
-    length_offset: int | None = own(numbers(0, 5))
-    node: int | None = own(POSITION)  # the token chosen in the tree on the page Search
-    draws: int = own(whole(1, MOST_DRAWS), 8)  # how many samples that page draws
-    seed: int | None = own(whole(0, LARGEST_SEED))  # the seed of the first of them; None for that of `decode`
-    # the label smoothing ε on the page Training; the paper's is the default
-    smoothing: float = own(decimal(0.0, 0.5), 0.1)
-    width: int = own(whole(32, 2048, step=16), 512)  # d_model of the schedule on that page
-    warmup: int = own(whole(100, 20_000, step=100), 4000)  # warm-up steps of that schedule
-    born: Head | None = own(HEAD)  # the head of a model that is trained here
-    prompt: str | None = own(LINE, place=True, long=True)  # the text on the page Language model
-    study: str | None = own(TEXT)  # the document that the page Findings shows
-    # the score of the recurrent twin on the page Recurrent; None lets the app choose
-    score: str | None = own(one_of(*SCORE_RULES))
+    prompt: str | None = shared(LINE, place=True, long=True)  # the text of a language model
+    own: tuple[tuple[str, Any], ...] = ()  # what the page reads alone, by name, if it is not the usual value
+
+    def __getattr__(self, name: str) -> Any:
+        """A value that the page on the screen has declared; AttributeError if none has."""
+        if name not in DECLARED:
+            raise AttributeError(name)
+        return dict(self.own).get(name, DECLARED[name].default)
 
 
-def _marked(mark: str, value: bool = True) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(State) if each.metadata[mark] is value)
+SHARED: dict[str, Key] = {each.name: each.metadata["key"] for each in fields(State) if each.metadata}
 
 
-KINDS: dict[str, Kind] = {each.name: each.metadata["kind"] for each in fields(State)}
-"""Kind of each value in an address."""
-TEXTS = _marked("long")
-"""Values that may be too long for an address."""
-PAGE_OWN = _marked("several", False)
-"""Values that only one page reads; the links of the menu leave them out."""
-PLACE = _marked("place")
-"""Values that belong to models of one sort: a page of another sort has its own."""
+HERE = ("view", "kind")
+"""Values of every page that no link takes along."""
+
+
+def keys() -> dict[str, Key]:
+    """Every value that an address may hold, by name, as far as it is known."""
+    return {**SHARED, **DECLARED}
+
+
+def places() -> tuple[str, ...]:
+    """Values that belong to models of one sort: a page of another sort has its own."""
+    return tuple(name for name, key in keys().items() if key.place)
+
+
+def texts() -> tuple[str, ...]:
+    """Values that may be too long for an address."""
+    return tuple(name for name, key in keys().items() if key.long)
 
 
 def elsewhere(state: State) -> State:
     """The state with which another page opens: values that one page alone reads are left out."""
-    return State(**{name: getattr(state, name) for name in _marked("several")})
+    return replace(state, own=(), view=None, kind=None)
 
 
 def changed(state: State, **values: Any) -> State:
     """The state with other values; another text opens at its first sentence."""
     fresh = {"sentence": None} if values.get("text", state.text) != state.text else {}
-    return replace(state, **{**fresh, **values})
+    page = dict(state.own) | {name: value for name, value in values.items() if name in DECLARED}
+    every = {name: value for name, value in values.items() if name not in DECLARED}
+    held = tuple((name, page[name]) for name in sorted(page) if page[name] != DECLARED[name].default)
+    none = [name for name, value in every.items() if name not in SHARED and value is None]
+    for name in none:  # of a page that nobody has opened yet
+        del every[name]
+    return replace(state, own=held, **{**fresh, **every})
+
+
+own("against", AGAINST)
+own("other", LINE, long=True)
+own("statistic", one_of(*STATISTICS))
+own("facet", one_of(*FACETS), "tokens")
+own("unit", one_of(*UNITS), "words")
+own("keys_by", one_of("weight", "lift"), "weight")
+own("sorted_by", one_of(*SORTED), "role")
+own("colour_by", one_of("side", "position", "class"), "side")
+own("point", HEAD)
+own("heads_as", one_of("tiles", "points"), "tiles")
+own("across", one_of(*STATISTICS))
+own("up", one_of(*STATISTICS))

@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 
 from explorer.app.address import session
-from explorer.app.address.kinds import TEXT
-from explorer.app.address.state import KINDS
+from explorer.app.address.kinds import POSITION, TEXT
+from explorer.app.address.state import keys, own
 from explorer.app.controls.options import heads, rows
 from explorer.app.controls.text import plain
 from explorer.app.server import catalogue, measured, runs
@@ -93,7 +93,8 @@ def slide(
     **more: Any,  # other arguments of `st.slider`
 ) -> None:
     """Lets the visitor choose a number."""
-    kind = KINDS.get(name, TEXT)
+    key = keys().get(name)
+    kind = TEXT if key is None else key.kind
     low, high = ends or kind.ends or (0, 1)
     st.slider(label, low, high, value, kind.step, **control(name, value, take), **more)
 
@@ -156,6 +157,9 @@ def row_picker(
     names = rows(verb, tokens)
     moved = "source" if kind == "encoder" else "step"
     choose(f"row.{kind}", "Row of the cursor", names, row, lambda i: session.change(**{moved: i}), texts=True)
+
+
+own("first", POSITION)
 
 
 def window(

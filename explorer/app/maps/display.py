@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import HIDEABLE
+from explorer.app.address.kinds import HEADS, HIDEABLE
 from explorer.app.address.parameters import link
-from explorer.app.address.state import KINDS
+from explorer.app.address.state import SHARED, own
 from explorer.app.controls import inform, plain, say
 from explorer.app.controls.pickers import control, slide, switch
 from explorer.app.maps.looking import HeadSelection, lacking
@@ -27,6 +27,7 @@ from explorer.linked.view import Gloss, Shade
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
+own("more", HEADS)  # further heads of the same kind, drawn as lines together with the chosen head
 SHOWS = {"matrix": "matrix", "lines": "lines", "strongest": "strongest keys"}
 _HIDE = {"special": "Hide special tokens", "punctuation": "Hide punctuation"}
 _SCALES = {"linear": "linear", "sqrt": "square root", "log": "logarithmic"}
@@ -76,7 +77,7 @@ def popover(
             names = _ROWS if usual in _ROWS else {"usual": "usual token", **_ROWS}
             take = lambda rows: session.change(rows=None if rows == usual else rows)  # noqa: E731
             switch("rows", "Decoder rows are named by the", names, now.rows or usual, take, labelled=True)
-        sizes = {n: str(n) for n in KINDS["window"].choices}
+        sizes = {n: str(n) for n in SHARED["window"].kind.choices}
         switch("window", "At most this many rows and columns", sizes, now.window, labelled=True)
         if more is not None:
             more()

@@ -15,6 +15,8 @@ from typing import Any
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.kinds import YES
+from explorer.app.address.state import own
 from explorer.app.controls import part
 from explorer.app.maps import component, display, next_token_choice
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
@@ -27,6 +29,7 @@ from explorer.linked.view import CursorRange, Feed, Layout, Shade
 from explorer.linked.view.home import head_map
 from transformer.config import AttentionKind
 
+own("present", YES, False)  # whether the view fills the window, in large type
 _KEY = "explorer"
 
 

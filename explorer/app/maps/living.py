@@ -12,6 +12,7 @@ import streamlit as st
 
 from explorer.app.address import State, sitemap
 from explorer.app.address.parameters import as_params
+from explorer.app.address.state import changed
 from explorer.app.maps.looking import lacking
 from explorer.app.server import examples, measured, runs
 from explorer.app.server.opened import Opened
@@ -108,7 +109,7 @@ def _query(opened: Opened, now: State) -> dict[str, str]:
         if run.prompt is not None
         else {"text": asked.text, "sentence": examples.whole(asked.text)}
     )
-    return as_params(State(**told))
+    return as_params(changed(State(), **told))
 
 
 def place(kinds: tuple[str, ...], now: State) -> str:

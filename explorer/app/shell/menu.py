@@ -15,7 +15,7 @@ import streamlit as st
 
 from explorer.app.address import session, sitemap
 from explorer.app.address.parameters import KEEP
-from explorer.app.address.state import PAGE_OWN, PLACE
+from explorer.app.address.state import HERE, SHARED, places
 from explorer.app.server import models, studies
 from explorer.app.server.catalogue import KINDS
 
@@ -90,5 +90,6 @@ def draw() -> None:
             for name, page in sitemap.PAGES.items()
             if page.sort != sitemap.TRANSLATE
         }
-        told = {"query": KEEP, "own": PAGE_OWN, "place": PLACE, "sorts": sorts, "steady": session.CARRIED}
+        shared = [name for name in SHARED if name not in HERE]
+        told = {"query": KEEP, "shared": shared, "place": places(), "sorts": sorts, "steady": session.CARRIED}
         _addresses(key="menu-addresses", data=[told])

@@ -10,8 +10,8 @@ from itertools import groupby, zip_longest
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import BEAM
-from explorer.app.address.state import KINDS
+from explorer.app.address.kinds import BEAM, decimal, numbers
+from explorer.app.address.state import own
 from explorer.app.controls import pickers, plain, say
 from explorer.app.maps import next_token_choice
 from explorer.app.sections.beam_search.tree import Branched, choose, outputs, picture, view
@@ -26,6 +26,9 @@ from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Branch
 from transformer.beam import SearchTree
 from transformer.decoding import NodeState, SearchRules
 
+PENALTIES, OFFSETS = decimal(0.0, 2.0, 0.1), numbers(0, 5)
+own("penalty", PENALTIES)  # α of the score; None for the model's own
+own("length_offset", OFFSETS)  # k of the score, see `SearchRules`; None for the model's own
 USUAL_BEAM = 4
 NEAR = 5  # steps around the chosen one that the list of tokens reaches
 OPENING = 3  # steps of a tree that are drawn while a lesson asks where it ends
@@ -121,7 +124,7 @@ def settings(beam: int, most: int, scored: SearchRules, rules: SearchRules) -> N
         session.change(**{name: None if value == usual else value, "node": None})
 
     alpha, offset = scored.length_penalty, scored.length_offset
-    low, high = KINDS["penalty"].ends or (0.0, 2.0)
+    low, high = PENALTIES.ends or (0.0, 2.0)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
         with st.container(width=160):
             size = lambda n: session.change(**{**session.RUN, "decode": f"{BEAM}{n}", "target": None})  # noqa: E731
@@ -130,7 +133,7 @@ def settings(beam: int, most: int, scored: SearchRules, rules: SearchRules) -> N
             ends = min(low, alpha), max(high, alpha)
             chosen = lambda value: take("penalty", round(value, 2), rules.length_penalty)  # noqa: E731
             pickers.slide("penalty", "Length penalty α", alpha, chosen, ends=ends)
-        forms = {each: divisor(each) for each in sorted({*KINDS["length_offset"].choices, offset})}
+        forms = {each: divisor(each) for each in sorted({*OFFSETS.choices, offset})}
         divide = lambda value: take("length_offset", value, rules.length_offset)  # noqa: E731
         pickers.switch("length_offset", "Divide Σ log p by", forms, offset, divide, labelled=True)
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import SAMPLE
+from explorer.app.address.kinds import LARGEST_SEED, MOST_DRAWS, SAMPLE, whole
+from explorer.app.address.state import own
 from explorer.app.controls import panel, pickers, plain
 from explorer.app.maps.looking import Looks
 from explorer.app.sections.beam_search.tree import choose, outputs, picture, view
@@ -22,6 +23,8 @@ from explorer.figures.pages.search import KEPT, STEPS, WON, Branch
 from transformer.run import Translation
 from transformer.sampling import Draws
 
+own("draws", whole(1, MOST_DRAWS), 8)  # how many samples
+own("seed", whole(0, LARGEST_SEED))  # of the first of them; None for that of `decode`
 SEEING = (
     "Each draw follows one output. At each step, temperature T reshapes the distribution; top-k keeps the k "
     "most probable tokens, top-p the fewest whose probabilities reach p. One token is drawn from what is "

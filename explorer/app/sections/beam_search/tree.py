@@ -11,6 +11,8 @@ from typing import Any
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.kinds import POSITION
+from explorer.app.address.state import own
 from explorer.app.controls import Table, panel, seen
 from explorer.app.maps import display, next_token_choice
 from explorer.app.maps.explorer import Scene, explorer
@@ -24,6 +26,7 @@ from transformer.beam import TokenTree
 from transformer.decoding import Node
 from transformer.run import Translation
 
+own("node", POSITION)  # the token of the tree that is chosen
 LAYOUT = Layout("search", "home", ("source", "target"), ("cross", "encoder", "decoder", "next"), "cross")
 SEEING = (
     "The attention of the chosen output, as far as it had come: one pass over its tokens, which the audit "

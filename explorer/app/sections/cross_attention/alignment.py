@@ -10,10 +10,9 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import ABOVE
 from explorer.app.controls import chart, export, inform, options, part, pickers, plain, seen
 from explorer.app.controls.text import data
-from explorer.app.sections.cross_attention.links import LEAST, LinkRules, Text, means, scores
+from explorer.app.sections.cross_attention.links import ABOVE, LEAST, LinkRules, Text, means, scores
 from explorer.app.server import examples
 from explorer.app.server.gold import LARGEST, parse, sample
 from explorer.app.server.opened import Opened

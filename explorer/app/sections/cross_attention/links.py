@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
 from explorer.app.address import State
-from explorer.app.address.kinds import ABOVE, OWN, HandLinks
+from explorer.app.address.kinds import HandLinks, Kind, UnreadableError, one_of, read_position
+from explorer.app.address.state import own
 from explorer.app.server import runs
 from explorer.app.server.opened import Opened
 from explorer.figures.base import labels
@@ -27,9 +29,32 @@ from transformer.config import Head
 from transformer.text.words import Group
 from transformer.view import AuditReport
 
+OWN, ABOVE = "own", "above-"
 LEAST = 0.2  # the threshold until the visitor chooses another
 Layers = tuple[int, int] | None
 """First and last layer of a mean over all their heads, from 0; None for one head."""
+
+
+def _read_layers(value: str) -> tuple[int, int]:
+    first, _, last = value.partition("-")
+    ends = read_position(first), read_position(last or first)
+    return min(ends), max(ends)
+
+
+def _read_rule(value: str) -> str:
+    least = value.removeprefix(ABOVE)
+    if value == "mutual":
+        return value
+    if value == least or not math.isfinite(share := float(least)):
+        raise UnreadableError
+    return f"{ABOVE}{min(max(share, 0.01), 1):.2f}"
+
+
+own("aligner", one_of(OWN))  # that the visitor chose the head, mean or row; None for the model's best
+own(
+    "mean", Kind(_read_layers, lambda ends: f"{ends[0] + 1}-{ends[1] + 1}")
+)  # layers of a mean over all heads
+own("rule", Kind(_read_rule))  # `mutual`, `above-0.3`; None for each word's strongest link
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import streamlit as st
 from torch import Tensor
 
 from explorer.app.address import State, session
-from explorer.app.address.state import KINDS
+from explorer.app.address.kinds import HEAD, decimal, one_of, whole
+from explorer.app.address.state import keys, own
 from explorer.app.controls import options, panel, part, pickers, plain, seen
 from explorer.app.maps.looking import cells_of
 from explorer.app.sections.inside.arithmetic import BADGE
@@ -25,6 +26,12 @@ from explorer.lenses.what_if.build import COPY, DRAWS, HALF, NEAR, SAFE, Plane, 
 from transformer.config import AttentionKind, Head
 from transformer.view import Array
 
+own("goal", one_of("copy", "average"), "copy")  # what a built query is to do with one key, or with two
+own("two", HEAD)  # the two keys (from 0) in whose plane it lies; None lets the app choose
+own("a", decimal(-10.0, 10.0), 1.0)  # it is length · (a k̂ + b k̂'), with the two keys as unit vectors
+own("b", decimal(-10.0, 10.0), 0.0)
+own("length", decimal(0.0, 10.0), 1.0)
+own("disturbance", whole(0, 10), 3)  # by how many per cent of its length each key is moved
 _GOALS = {"copy": "copy one key", "average": "average two keys"}
 _WIDTHS = (1, 1.9)
 _SEEING = (
@@ -70,7 +77,8 @@ def show(opened: Opened, kind: str) -> None:
 
 
 def _take(pair: tuple[int, int]) -> None:
-    session.change(two=pair, a=State.a, b=State.b, length=State.length)
+    usual = {name: keys()[name].default for name in ("a", "b", "length")}
+    session.change(two=pair, **usual)
 
 
 def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]) -> None:
@@ -133,7 +141,7 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
 
 def _number(name: str, label: str, value: float) -> None:
     """Draws a slider, and a box for typing the same number."""
-    low, high = KINDS[name].ends or (0.0, 0.0)
+    low, high = keys()[name].kind.ends or (0.0, 0.0)
     typed = pickers.control(f"build.{name}", value, name)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         pickers.slide(name, label, value)

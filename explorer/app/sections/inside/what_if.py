@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import streamlit as st
 
 from explorer.app.address import session
-from explorer.app.address.kinds import WhatIf
+from explorer.app.address.kinds import Kind, UnreadableError
+from explorer.app.address.state import own
 from explorer.app.controls import inform, options, pickers
 from explorer.app.controls.slots import slot
 from explorer.app.sections.inside.arithmetic import (
@@ -27,10 +29,41 @@ from explorer.figures.pages.inside import saturation_spec
 from explorer.lenses.inside.inside import InsideHead
 from explorer.lenses.what_if import arithmetic as what_if
 
+WhatIf = tuple[str, float | None]
+WHAT_IFS: dict[str, tuple[float, float] | None] = {
+    **dict.fromkeys(("no-projections", "inputs", "no-scale", "additive", "bilinear", "hard")),
+    "temperature": (0.05, 20.0),
+    "local": (0.0, 1024.0),
+    "local-best": (0.0, 1024.0),
+    "local-predicted": (1.0, 1024.0),
+    "pair": (1.0, 256.0),
+}
+"""Alternative arithmetic, with the range of its number; None if it takes no number."""
 WHAT_IF = "what-if"
 """Names the slots of the switches."""
 _FACTORS = np.geomspace(1 / 8, 8, 61)
 _OWN = "the model's arithmetic"
+
+
+def _read_what_if(value: str) -> WhatIf:
+    if value in WHAT_IFS:
+        return value, None
+    name, dash, written = value.rpartition("-")
+    low, high = WHAT_IFS.get(name) or (0.0, 0.0)
+    if not dash or not high or not math.isfinite(number := float(written)):
+        raise UnreadableError
+    number = min(max(number, low), high)
+    if name == "temperature":
+        return name, number
+    return name, float(int(number) - (name == "pair"))
+
+
+def _write_what_if(value: WhatIf) -> str:
+    name, number = value
+    return name if number is None else f"{name}-{number + (name == 'pair'):g}"
+
+
+own("what_if", Kind(_read_what_if, _write_what_if))  # a temperature, a radius, a head (from 0)
 
 
 def controls(look: Look, asked: WhatIf | None) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from explorer.app.address import session
+from explorer.app.address.kinds import HEAD
+from explorer.app.address.state import own
 from explorer.app.controls import Picture, chart, export, panel, part, plain
 from explorer.app.server.workshop.plan import OWN, Plan
 from explorer.app.server.workshop.run import KIND, Curves, PairLook, TrainingRun, look
@@ -18,6 +20,7 @@ from transformer.training.progress import duration
 from transformer.training.toys import TOYS
 from transformer.view import HeadView, Window
 
+own("born", HEAD)  # the head that is shown; None for the one whose rows differ most
 MAP, TILES = 400, 320  # px of the map, and of the tiles of all heads
 SEEING = (
     "A new model learns a small task in a process of its own. Now and then it is measured on pairs it never "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from explorer.app.address import State
+from explorer.app.address.kinds import POSITION, one_of
+from explorer.app.address.state import own
 from explorer.app.controls import plain
 from explorer.app.maps.looking import cells_of
 from explorer.app.server import per_run
@@ -16,6 +18,20 @@ from transformer.audit import merged
 from transformer.config import AttentionKind, ModelConfig, Side, Sublayer
 from transformer.view import AuditReport, Check
 
+PARTS = (
+    *("source-embedding", "encoder-start"),
+    *("encoder-attention-norm", "encoder-attention", "encoder-attention-add"),
+    *("encoder-forward-norm", "encoder-forward", "encoder-forward-add", "encoder-end"),
+    *("target-embedding", "decoder-start"),
+    *("decoder-attention-norm", "decoder-attention", "decoder-attention-add"),
+    *("decoder-cross-norm", "decoder-cross", "decoder-cross-add"),
+    *("decoder-forward-norm", "decoder-forward", "decoder-forward-add", "decoder-end"),
+    "output",
+)
+"""Every part that a model can have."""
+
+own("part", one_of(*PARTS))
+own("layer", POSITION)  # of the part
 SUBLAYERS = {  # by the name in a config: how parts name it, what it is called, its kind of attention
     ("encoder", "self_attention"): ("attention", "self-attention", "encoder"),
     ("encoder", "feed_forward"): ("forward", "feed-forward", None),

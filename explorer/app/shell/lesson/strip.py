@@ -14,8 +14,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from explorer.app.address import State, session, sitemap
+from explorer.app.address.kinds import LESSON
 from explorer.app.address.parameters import KEEP, parse
-from explorer.app.address.state import KINDS
 from explorer.app.controls import part, plain, refusal
 from explorer.app.server import catalogue, models
 from explorer.app.server.lessons import asking
@@ -91,7 +91,7 @@ def link(
 ) -> None:
     """Draws a link that opens a step."""
     view = lesson.steps[step]
-    at = {"lesson": KINDS["lesson"].write((lesson.name, step))}
+    at = {"lesson": LESSON.write((lesson.name, step))}
     st.page_link(view.page, label=plain(label), icon=icon, query_params={**KEEP, **view.params, **at})
 
 
@@ -149,9 +149,10 @@ def _open(now: State) -> tuple[Lesson | None, int]:
 
 def _moved(step: Step, now: State, page: str) -> bool:
     """Whether something other than the step's own view is shown."""
+    if sitemap.page_of(step.page) != page:
+        return True
     asked, _ = parse({name: [value] for name, value in step.params.items()})
-    shown = all(getattr(asked, name) == getattr(now, name) for name in step.params)
-    return not shown or sitemap.page_of(step.page) != page
+    return any(getattr(asked, name) != getattr(now, name) for name in step.params)
 
 
 def _head(lesson: Lesson, at: int, moved: bool) -> bool:

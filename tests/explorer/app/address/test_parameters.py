@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import PROPERTY, garbled
 
-from explorer.app.address.kinds import LINE, POSITION, TEXT
+from explorer.app.address.kinds import HEAD, LINE, POSITION, TEXT
 from explorer.app.address.parameters import as_params, carried, parse
-from explorer.app.address.state import KINDS, State, changed
+from explorer.app.address.state import State, changed, elsewhere, keys, own
 
+for module in ("beam_search.sampling", "cross_attention.links", "inside.build", "inside.what_if"):
+    import_module(f"explorer.app.sections.{module}")
+own("swap", HEAD)
+KINDS = {name: key.kind for name, key in keys().items()}
 EXAMPLES = {
-    **dict.fromkeys(("encoder", "decoder", "cross", "point", "two", "swap", "twin_head", "born"), ("3.12",)),
+    **dict.fromkeys(("encoder", "decoder", "cross", "point", "two", "swap"), ("3.12",)),
     "sentence": ("3", "all"),
     "more": ("1.1_2.3_1.4",),
     "mean": ("2-3",),
@@ -75,7 +81,6 @@ def test_addresses_count_from_one():
 def test_a_line_break_in_a_text_of_one_line_is_a_space():
     for name in ("text", "target", "other", "prompt"):
         assert getattr(read(**{name: "one\r\ntwo\u2028three"})[0], name) == "one two three"
-    assert read(sentences="one\ntwo")[0].sentences == "one\ntwo"
 
 
 def test_another_text_opens_at_its_first_sentence():
@@ -83,6 +88,18 @@ def test_another_text_opens_at_its_first_sentence():
     assert changed(now, step=2).sentence == 1
     assert changed(now, text="One. Two. Three.").sentence is None
     assert changed(now, text="Three. Four.", sentence=1).sentence == 1
+
+
+def test_a_value_of_one_page_is_left_there():
+    now = changed(State(step=2, view="loss"), two=(0, 1), a=2.0, length=1.0)
+    assert (now.two, now.a, now.b, now.own) == ((0, 1), 2.0, 0.0, (("a", 2.0), ("two", (0, 1))))
+    assert elsewhere(now) == State(step=2)
+    assert as_params(now) == {"step": "3", "view": "loss", "two": "1.2", "a": "2"}
+    with pytest.raises(AttributeError):
+        _ = State().declared_by_none
+    with pytest.raises(TypeError):
+        changed(State(), declared_by_none=1)
+    assert changed(State(), declared_by_none=None) == State()  # of a page that nobody has opened yet
 
 
 def test_an_empty_address_is_the_usual_state():
@@ -112,7 +129,6 @@ def test_a_value_out_of_range_becomes_the_nearest(name: str, value: str, held: o
         "pairs": ("1", "1-", "a-1", "1-1;2-2", "1-1,", "99999-1"),
         "rule": ("above-", "above-nan", "below"),
         "gold": ("../x",),
-        "notation": ("greek",),
         "against": ("x", "head", "head-x", "untrained-", "uniform-1", "decode-x", "model"),
         "what_if": ("magic", "local-x", "temperature-nan"),
     }.items(),
