@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from closed_form import CASES
 from fragments import listening
 from streamlit.testing.v1 import AppTest
 
-from explorer.app.sections.heads import circuits
+from explorer.app.sections.heads import head
 from explorer.app.server import catalogue, measured, models, surveys
 from explorer.app.server.examples import offered, text_on
 from explorer.lenses.heads.survey import Line
@@ -300,8 +299,8 @@ def test_a_model_of_a_toy_task_opens_on_sequences_of_its_task_and_is_measured_on
 def test_a_value_is_called_short_below_a_half(
     value: float, short: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = circuits._sunk
-    monkeypatch.setattr(circuits, "_sunk", lambda *of, **more: replace(real(*of, **more), value=value))
+    real = head._sunk
+    monkeypatch.setattr(head, "_sunk", lambda *of, **more: real(*of, **more)._replace(value=value))
     at = read(kind="cross", facet="sink")
     assert f"writes **{value:.2f} times**" in told(at)
     assert ("A short value" in told(at)) == short
