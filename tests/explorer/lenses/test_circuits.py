@@ -58,6 +58,7 @@ def test_the_plane_holds_the_share_of_the_scores_that_it_says(translator, kind):
 
     size = translator.config.d_head
     np.testing.assert_allclose(np.concatenate(drawn), every[[*found.axes]].sum(0), atol=1e-3)
+    np.testing.assert_allclose(found.keys.mean(0), 0, atol=1e-5)
     assert found.share == pytest.approx(held(*found.axes), abs=1e-5)
     assert found.share >= max(held(i, j) for i in range(size) for j in range(i)) - 1e-6
 

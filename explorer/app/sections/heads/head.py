@@ -39,7 +39,7 @@ _FIFTHS = ("Highest fifth", "Second fifth", "Middle fifth", "Fourth fifth", "Low
 _ROWS = {"cross": "predict", "encoder": "are", "decoder": "read"}
 _LISTS = (
     "Lift: share of the weight over what even weights on the visible keys would give. Selectivity: 1 − "
-    "entropy over the logarithm of the visible keys. Only tokens seen three times have them."
+    "entropy over the logarithm of the visible keys. Lists hold what was seen three times or more."
 )
 _PLANE = (
     "Every point is a query or a key of this head in one of the sentences. A change of basis of q with the "

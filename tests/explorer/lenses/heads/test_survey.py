@@ -28,6 +28,7 @@ from explorer.lenses.heads.survey import (
 )
 from explorer.lenses.heads.surveyor import LEAST, Surveyor
 from explorer.lenses.measures.alti import alti
+from explorer.lenses.measures.stream import values_written
 from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
@@ -42,7 +43,10 @@ from transformer.translator import Translator, load_translator
 ENCODER, DECODER, CROSS = KINDS = tuple(AttentionKind)
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 LINES = [
-    Line(" ".join(WORDS[(3 * i + j * (1 + i % 3)) % 10] for j in range(5 + i % 3)), "eins zwei drei vier")
+    Line(
+        " ".join(WORDS[(3 * i + j * (1 + i % 3)) % 10] for j in range(5 + i % 3)),
+        f"eins zwei {'neun ' * (i in (2, 7, 11))}{'zehn ' * (i in (4, 5))}drei vier",  # three times and twice
+    )
     for i in range(20)
 ]
 
@@ -113,18 +117,28 @@ def test_keys_are_those_with_most_weight_and_most_lift(runs, survey, kind, by):
         assert each[2:] == pytest.approx(values[each.text], rel=1e-3)
 
 
-def test_queries_are_those_of_the_lowest_entropy(runs, survey):
+@pytest.mark.parametrize("kind", [ENCODER, CROSS])
+def test_queries_are_those_of_the_lowest_entropy(runs, survey, kind):
     selective = defaultdict[str, list[float]](list)
-    for number, query, weights, mask in rows(runs, ENCODER, (0, 1)):
+    for number, query, weights, mask in rows(runs, kind, (0, 1)):
         entropy = -(weights[mask] * np.log(np.maximum(weights[mask], 1e-30))).sum() / np.log(mask.sum())
-        selective[runs[number].labels(ENCODER).queries[query].lstrip("▁")].append(1 - entropy)
+        names = runs[number].labels(kind)
+        selective[(names.predicted or names.queries)[query].lstrip("▁")].append(1 - entropy)
     mean = np.mean([value for values in selective.values() for value in values])
-    found = survey.tokens(ENCODER, 0, 1, "pieces", "selective")
+    found = survey.tokens(kind, 0, 1, "pieces", "selective")
     often = {token: np.mean(values) for token, values in selective.items() if len(values) >= LEAST}
     assert [each.text for each in found] == sorted(often, key=lambda token: -often[token])[:8]
     for each in found:
         assert each.seen == len(selective[each.text])
         assert each[2:] == pytest.approx((often[each.text], often[each.text] / mean), rel=1e-3)
+
+
+def test_the_length_of_the_value_of_the_end_is_that_beside_the_others(translator, runs, survey):
+    ratios = []
+    for run in runs:
+        lengths = values_written(translator.model, run, CROSS, 2)[3].norm(dim=-1)
+        ratios.append(float(lengths[-1] / lengths[:-1].mean()))
+    assert survey.means[CROSS]["eos_value"][2, 3] == pytest.approx(np.mean(ratios), rel=1e-4)
 
 
 @pytest.mark.parametrize("order", ["entropy", "special_mass"])
