@@ -17,7 +17,7 @@ prefix, and `</s>`: what is usual for the model.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -56,28 +56,13 @@ def rows_of(labels: HeadLabels, kind: AttentionKind) -> tuple[str, ...]:
 # --- one kind over its sentences ----------------------------------------------------------------------------
 
 
-class _Tokens(dict[str, tuple[float, Array]]):
-    """By token, its occurrences, and values of heads summed over them."""
-
-    def add(self, groups: Sequence[Group], values: Array, counts: Any, fold: Callable[..., Any]) -> None:
-        """Adds a sentence: values (layers, heads, pieces), folded by group, and which pieces count."""
-        for group in groups:
-            known, sums = self.get(group.text, (0.0, np.float32(0)))
-            part = slice(group.start, group.stop)
-            self[group.text] = known + counts[part].mean(), sums + fold(values[..., part], -1)
-
-    def stacked(self) -> tuple[Array, Array]:
-        """(tokens,) occurrences and (layers, heads, tokens) sums."""
-        counts, sums = zip(*self.values(), strict=True)
-        return np.array(counts, np.float32), np.stack(sums, -1)
-
-
 class Profiler:
     """Collects what the heads of one kind do in sentences; even attention is one more head of each layer."""
 
     def __init__(self) -> None:
         self._bars: Array = np.zeros((), np.float32)  # (layers, heads + 1, 2 FAR + 1) weight by distance
-        self._keys, self._queries = ({unit: _Tokens() for unit in UNITS} for _ in range(2))
+        # by unit and token, (2,) occurrences as key and as query, (2, layers, heads + 1) sums over them
+        self._tokens: dict[str, dict[str, tuple[Array, Array]]] = {unit: {} for unit in UNITS}
         self._ends: list[Array] = []
         # by sentence and statistic, (2, layers, heads) the row with the largest value, and with the smallest
         self._marked: list[dict[str, Array]] = []
@@ -91,10 +76,17 @@ class Profiler:
         distance = (seen[:, None] - np.arange(len(keys))).clip(-FAR, FAR) + FAR
         bars = np.eye(2 * FAR + 1, dtype=np.float32)[distance.ravel()]
         self._bars = self._bars + weights.reshape(*weights.shape[:2], -1) @ bars
-        selective = np.nan_to_num(1 - reading.rows["entropy"]) * sees
-        for unit in UNITS:
-            self._keys[unit].add(_groups(keys, unit), weights.sum(2), np.ones(len(keys)), np.sum)
-            self._queries[unit].add(_groups(queries, unit), selective, sees, np.mean)
+        selective = np.pad(np.nan_to_num(1 - reading.rows["entropy"]) * sees, ((0, 0), (0, 1), (0, 0)))
+        for unit, tokens in self._tokens.items():
+            for side, names in enumerate((keys, queries)):
+                for group in _groups(names, unit):
+                    part, none = (
+                        slice(group.start, group.stop),
+                        np.zeros((2, *selective.shape[:2]), np.float32),
+                    )
+                    often, sums = tokens.setdefault(group.text, (np.zeros(2, np.float32), none))
+                    often[side] += sees[part].mean() if side else 1
+                    sums[side] += selective[..., part].mean(-1) if side else weights[..., part].sum((2, 3))
         ends = np.array([key == EOS for key in keys])
         if reading.lengths is not None and ends.any() and not ends.all():
             end, others = (reading.lengths[..., of].mean(-1) for of in (ends, ~ends))
@@ -119,13 +111,14 @@ class Profiler:
         sentences, values, marked = (np.stack(each) for each in ranked)
         vocabulary, counts, places, told = {}, {}, [], []
         for unit in UNITS:
-            names, listed, said = self._lists(unit)
-            used = np.unique(listed[listed >= 0])
+            seen, listed, said = self._lists(unit)
+            used, names = np.unique(listed[listed >= 0]), [*self._tokens[unit]]
             places.append(np.where(listed < 0, -1, np.searchsorted(used, listed)))
             told.append(said)
-            vocabulary[unit] = [names[i] for i in used]
-            tokens = (self._keys[unit], self._queries[unit])
-            counts[unit] = [[round(each.get(name, (0,))[0]) for name in vocabulary[unit]] for each in tokens]
+            vocabulary[unit], counts[unit] = (
+                [names[i] for i in used],
+                np.rint(seen[:, used]).astype(int).tolist(),
+            )
         lists = np.stack(places), np.stack(told)
         ordered = sentences, values, marked
         return Profile(means, kept, bars[:, :-1], bars[:, -1], *ordered, *lists, vocabulary, counts)
@@ -147,22 +140,17 @@ class Profiler:
         sentences, shown, rows = (np.moveaxis(x, 0, -1) for x in (np.where(again, -1, chosen), shown, rows))
         return sentences, shown, rows
 
-    def _lists(self, unit: str) -> tuple[list[str], Array, Array]:
-        """Tokens of a unit, and (LISTS, layers, heads, MOST) places among them, with two values of each."""
-        names = [*dict.fromkeys([*self._keys[unit], *self._queries[unit]])]
-        seen, taken = self._keys[unit].stacked()
-        share = taken / np.maximum(taken.sum(-1, keepdims=True), 1e-9)
-        share, chance = share[:, :-1], share[:, -1:]
-        lift = share / np.maximum(chance, 1e-9)
-        asked, selective = self._queries[unit].stacked()
-        mean = selective / np.maximum(asked, 1e-9)
-        ratio = mean / np.maximum(selective.sum(-1, keepdims=True) / max(asked.sum(), 1e-9), 1e-9)
-        lists = [_top(share, seen, (share, lift)), _top(lift, seen, (share, lift))]
-        best, told = _top(mean, asked, (mean, ratio))
-        index = {name: i for i, name in enumerate(names)}
-        place = np.array([*map(index.__getitem__, self._queries[unit]), -1])
-        lists.append((place[best], told))
-        return names, np.stack([best for best, _ in lists]), np.stack([told for _, told in lists])
+    def _lists(self, unit: str) -> tuple[Array, Array, Array]:
+        """(2, tokens) occurrences, (LISTS, layers, heads, MOST) places of tokens, and two values of each."""
+        seen, sums = (np.stack(each, -1) for each in zip(*self._tokens[unit].values(), strict=True))
+        whole = sums.sum(-1, keepdims=True)
+        share = sums[0] / np.maximum(whole[0], 1e-9)
+        share, lift = share[:, :-1], share[:, :-1] / np.maximum(share[:, -1:], 1e-9)
+        mean = sums[1, :, :-1] / np.maximum(seen[1], 1e-9)
+        ratio = mean / np.maximum(whole[1, :, :-1] / max(seen[1].sum(), 1e-9), 1e-9)
+        lists = [_top(share, seen[0], (share, lift)), _top(lift, seen[0], (share, lift))]
+        lists.append(_top(mean, seen[1], (mean, ratio)))
+        return seen, np.stack([best for best, _ in lists]), np.stack([told for _, told in lists])
 
 
 def _groups(pieces: Sequence[str], unit: str) -> Sequence[Group]:
