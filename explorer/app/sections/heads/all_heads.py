@@ -40,18 +40,15 @@ def show(found: Found, source: Source) -> None:
         _roles(found, source.guided)
     with right:
         head.show(found, source)
+    known, places = found.known.values(), [*np.ndindex(found.roles.shape)]
+    rows = {"head": [labels.head_name(*each) for each in places], "role": [*map(found.role, places)]}
     with st.expander("All heads and statistics as a table"):
-        columns = {each.label: found.values(each) for each in found.known.values()}
         st.dataframe(
-            [
-                {"head": labels.head_name(*place), "role": found.role(place)}
-                | {label: float(values[place]) for label, values in columns.items()}
-                for place in np.ndindex(found.roles.shape)
-            ],
+            rows | {each.label: found.values(each).ravel().astype(float) for each in known},
             hide_index=True,
             column_config={
                 each.label: st.column_config.NumberColumn(format="%.2f", help=each.definition)
-                for each in found.known.values()
+                for each in known
             },
             alt=f"Statistics of every head of {KIND_NAMES[found.kind].lower()}",
         )
