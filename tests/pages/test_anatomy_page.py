@@ -13,9 +13,8 @@ from closed_form import CASES
 from random_models import random_model
 
 from explorer.app.address import session
-from explorer.app.address.state import PARTS
 from explorer.app.sections.whole_model import paper
-from explorer.app.sections.whole_model.diagram import boxes, parts
+from explorer.app.sections.whole_model.diagram import PARTS, boxes, parts
 from explorer.app.server import catalogue
 from transformer.config import TransformerConfig
 from transformer.storage.card import Score, scores

@@ -9,8 +9,7 @@ import pytest
 from app_pages import run, words
 
 from explorer.app.server import gold, surveys
-from explorer.lenses.heads.roles import surveyed
-from explorer.lenses.heads.shipped import fingerprint
+from explorer.lenses.heads.survey import fingerprint, surveyed
 from explorer.lenses.words import samples
 from transformer.storage.description import model_digests, read_header
 from transformer.storage.files import CheckpointError

@@ -31,8 +31,6 @@ from explorer.app.address.kinds import (
 from explorer.app.address.sitemap import VIEWS
 from explorer.figures.base.quantity import MEASURES
 from explorer.figures.base.style import SCALES
-from explorer.lenses.heads import measures
-from explorer.lenses.heads.measures import SORTED, UNITS
 from transformer.config import Head
 from transformer.interventions import Intervention
 
@@ -41,13 +39,6 @@ ORDERS = (
     *("contribution", "aer"),
 )
 """Statistics that can order and colour a grid of heads."""
-STATISTICS = (
-    *(each.name for each in (*measures.STATISTICS, *measures.PROFILED)),
-    *("aer", "aer_read", "keeps"),
-)
-"""Every statistic of a head over many sentences."""
-FACETS = ("tokens", "distances", "sentences", "points", "sink")
-"""Sections about a head on the page "Heads over sentences"."""
 
 
 @dataclass(frozen=True)
@@ -174,13 +165,3 @@ def changed(state: State, **values: Any) -> State:
 
 own("against", AGAINST)
 own("other", LINE, long=True)
-own("statistic", one_of(*STATISTICS))
-own("facet", one_of(*FACETS), "tokens")
-own("unit", one_of(*UNITS), "words")
-own("keys_by", one_of("weight", "lift"), "weight")
-own("sorted_by", one_of(*SORTED), "role")
-own("colour_by", one_of("side", "position", "class"), "side")
-own("point", HEAD)
-own("heads_as", one_of("tiles", "points"), "tiles")
-own("across", one_of(*STATISTICS))
-own("up", one_of(*STATISTICS))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from explorer.app.server import catalogue
 from explorer.app.server.source import Source
 from explorer.app.server.stores import Recent
-from explorer.lenses.heads.roles import surveyed
+from explorer.lenses.heads.survey import surveyed
 from transformer.exports.maps import MappedRun, load_maps
 from transformer.storage.description import measured, model_digests, read_heads
 from transformer.storage.files import read_json

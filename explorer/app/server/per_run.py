@@ -15,7 +15,7 @@ from explorer.app.server.runs import Drawing, Progress, Request, search, traced
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.stores import Recent, held
 from explorer.lenses.heads.first_heads import Grid, grid
-from explorer.lenses.heads.statistics import sentence_totals
+from explorer.lenses.heads.statistics import HeadsOfKind
 from explorer.lenses.inside.inside import InsideHead, look_inside
 from explorer.lenses.measures.stream import Tell
 from explorer.lenses.targets.filters import FilteredStep, filtered_steps
@@ -89,7 +89,7 @@ def statistics(opened: Opened, kind: str) -> Grid:
     """Statistics of every head of a kind over this sentence, by layer and head."""
     source = opened.source
     parts = source.load().model.output_projection if source.has_model else None
-    return grid(sentence_totals(opened.translation, AttentionKind(kind), parts))
+    return grid(HeadsOfKind.of(opened.translation, AttentionKind(kind), parts).sums())
 
 
 def batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:

@@ -13,8 +13,8 @@ from explorer.app.server.jobs import Job, JobError, Tell
 from explorer.app.server.queue import FairQueue, turns
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.stores import Recent, held
-from explorer.lenses.heads.shipped import survey_of
-from explorer.lenses.heads.survey import Line, Survey, Surveyor
+from explorer.lenses.heads.survey import Line, Survey, survey_of
+from explorer.lenses.heads.surveyor import Surveyor
 from explorer.lenses.words import samples
 from explorer.lenses.words.links import GoldPair
 from transformer import Translator

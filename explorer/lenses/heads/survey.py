@@ -1,34 +1,46 @@
-"""Surveys all heads over many sentences: statistics, roles, and how often a head keeps its role."""
+"""A survey of all heads over many sentences: what it found, and its file (`survey.npz`). No PyTorch.
+
+The file names its sentences by their numbers and holds the hashes of those sentences and of the model. If
+either has changed, the file says nothing.
+"""
 
 from __future__ import annotations
 
-import threading
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.heads import roles
-from explorer.lenses.heads.measures import LISTS, SENTENCES, SORTED, UNITS
-from explorer.lenses.heads.profile import SHOWN, Profile, Profiler
-from explorer.lenses.heads.statistics import Floats, HeadsOfKind, Totals
-from explorer.lenses.heads.trials import Trials
-from explorer.lenses.words.gold_links import CrossAlignments
+from explorer.lenses.heads.measures import JUDGED, LISTS, PROFILED, SORTED, STATISTICS, UNITS
+from explorer.lenses.heads.roles import Floats
 from explorer.lenses.words.links import GoldPair
-from transformer.config import AttentionKind
-from transformer.hooks import Capture
-from transformer.run import Translation
+from transformer.config import AttentionKind, Head
+from transformer.families.registry import config_in
+from transformer.storage.description import SURVEY_FILE, measured
+from transformer.storage.files import CheckpointError
+from transformer.storage.packed import Arrays, read_packed, write_packed
 from transformer.text.pairs import DataError
-from transformer.translator import InputError, Translator
-from transformer.view import HeadLabels
 
+if TYPE_CHECKING:
+    from transformer.run import Translation
+    from transformer.translator import Translator
+
+Ints = NDArray[np.int64]
 MOST_SENTENCES = 500
 MOST_TOKENS = 64
 MOST_BYTES = 256 * 1024
-SHORTEST_EXAMPLE = 5
-"""Fewest words of an example; in a sentence of two words every head looks sharp."""
+FAR = 16
+"""Farthest distance with a bar of its own; the last bars hold it and all beyond."""
+MOST = 8
+"""Most tokens in a list of a head."""
+SHOWN = 15
+"""Sentences that are kept of an order: three of each fifth."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +52,17 @@ class Line:
 
     def run(self, translator: Translator, residual: bool) -> Translation:
         """Runs it, with the residual stream if asked for; InputError if it is too long for the model."""
+        from transformer.hooks import Capture  # PyTorch is there, as the model is
+
         capture = Capture(residual=residual)
         if self.target is None:
             return translator.translate(self.source, capture=capture)
         return translator.force(self.source, self.target, capture=capture)
+
+
+def as_line(pair: GoldPair) -> Line:
+    """A gold pair as a line to survey: its words, separated by spaces."""
+    return Line(" ".join(pair.source), " ".join(pair.target))
 
 
 def read_upload(content: bytes, translator: Translator) -> tuple[Line, ...]:
@@ -60,32 +79,25 @@ def read_upload(content: bytes, translator: Translator) -> tuple[Line, ...]:
     if "\0" in text:
         raise DataError("The file holds binary data; save it as plain text in UTF-8.")
     numbered = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    form = "a sentence, or sentence, tab, translation."
     if not numbered:
-        raise DataError("The file is empty; each line needs a sentence, or sentence, tab, translation.")
+        raise DataError(f"The file is empty; each line needs {form}")
     if len(numbered) > MOST_SENTENCES:
         raise DataError(f"The file has {len(numbered):,} sentences; the limit is {MOST_SENTENCES}.")
-    return tuple(_line(number, line, translator) for number, line in numbered)
-
-
-def _line(number: int, line: str, translator: Translator) -> Line:
-    columns = line.rstrip("\r").split("\t")
-    if len(columns) > 2:
-        raise DataError(
-            f"Line {number} has {len(columns)} columns; give a sentence, or sentence, tab, translation."
-        )
-    for text, side in zip(columns, ("source", "target"), strict=False):
-        try:
-            tokens = len(translator.cut(text, side).ids) + 1
-        except InputError as error:
-            raise DataError(f"Line {number}: {error}") from error
-        if tokens > MOST_TOKENS:
-            raise DataError(f"Line {number} has {tokens} tokens on one side; the limit is {MOST_TOKENS}.")
-    return Line(*columns)
-
-
-def as_line(pair: GoldPair) -> Line:
-    """A gold pair as a line to survey: its words, separated by spaces."""
-    return Line(" ".join(pair.source), " ".join(pair.target))
+    lines = []
+    for number, line in numbered:
+        columns = line.rstrip("\r").split("\t")
+        if len(columns) > 2:
+            raise DataError(f"Line {number} has {len(columns)} columns; give {form}")
+        for column, side in zip(columns, ("source", "target"), strict=False):
+            try:
+                tokens = len(translator.cut(column, side).ids) + 1
+            except ValueError as error:
+                raise DataError(f"Line {number}: {error}") from error
+            if tokens > MOST_TOKENS:
+                raise DataError(f"Line {number} has {tokens} tokens on one side; the limit is {MOST_TOKENS}.")
+        lines.append(Line(*columns))
+    return tuple(lines)
 
 
 class SurveyExample(NamedTuple):
@@ -103,6 +115,26 @@ class Token(NamedTuple):
     seen: int  # occurrences, as a key or as a query
     value: float  # share of the head's weight, or mean selectivity
     ratio: float  # of the value to what even weights give, or to the head's mean
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """All heads of one kind over many sentences; layers and heads count from 0."""
+
+    means: dict[
+        str, Floats
+    ]  # maps each statistic to (layers, heads), over all rows; further as `Survey.means`
+    kept: Floats  # (layers, heads) share of the sentences that show the role of a head
+    distances: Floats  # (layers, heads, 2 FAR + 1) share of the weight at query − key = −FAR … FAR
+    chance: Floats  # (layers, 2 FAR + 1) the same for even weights over the visible keys
+    # (SORTED, layers, heads, SHOWN) numbers of sentences from the largest value to the smallest; −1 for none
+    sentences: Ints
+    values: Floats  # of those, the value
+    marked: Ints  # of those, the row with the largest value (in the lower half, the smallest); −1 if unknown
+    tokens: Ints  # (UNITS, LISTS, layers, heads, MOST) places in the vocabulary of the unit; −1 for none
+    told: Floats  # (…, 2) of those, share of the weight and lift, or mean selectivity and ratio to the head's
+    vocabulary: dict[str, list[str]]  # by unit, the tokens that are in a list
+    counts: dict[str, list[list[int]]]  # by unit, occurrences of each as a key and as a query
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,151 +175,153 @@ class Survey:
 
     def fifths(self, kind: AttentionKind, layer: int, head: int, order: str) -> list[list[SurveyExample]]:
         """Sentences of each fifth of an order (`SORTED`), from the largest values to the smallest."""
-        found, place = self.profiles[kind], (SORTED.index(order), layer, head)
-        columns = (values[place].tolist() for values in (found.sentences, found.values, found.marked))
-        shown = [
-            None if number < 0 else SurveyExample(self.lines[number], value, None if row < 0 else row)
-            for number, value, row in zip(*columns, strict=True)
-        ]
-        size = SHOWN // 5
-        return [list(filter(None, shown[start : start + size])) for start in range(0, SHOWN, size)]
+        profile, place, size = self.profiles[kind], (SORTED.index(order), layer, head), SHOWN // 5
+        columns = (each[place].tolist() for each in (profile.sentences, profile.values, profile.marked))
+        fifths: list[list[SurveyExample]] = [[] for _ in range(5)]
+        for rank, (number, value, row) in enumerate(zip(*columns, strict=True)):
+            if number >= 0:
+                example = SurveyExample(self.lines[number], value, None if row < 0 else row)
+                fifths[rank // size].append(example)
+        return fifths
 
     def tokens(self, kind: AttentionKind, layer: int, head: int, unit: str, by: str) -> list[Token]:
         """A list of a head: of `UNITS` and `LISTS`, the first token first."""
-        found, place = self.profiles[kind], (UNITS.index(unit), LISTS.index(by), layer, head)
-        counts = found.counts[unit][by == "selective"]
-        return [
-            Token(found.vocabulary[unit][number], counts[number], *values)
-            for number, values in zip(found.tokens[place].tolist(), found.told[place].tolist(), strict=True)
-            if number >= 0
-        ]
+        profile, place = self.profiles[kind], (UNITS.index(unit), LISTS.index(by), layer, head)
+        names, counts = profile.vocabulary[unit], profile.counts[unit][by == "selective"]
+        listed = zip(profile.tokens[place].tolist(), profile.told[place].tolist(), strict=True)
+        return [Token(names[number], counts[number], *values) for number, values in listed if number >= 0]
 
 
-class Surveyor:
-    """Runs sentences through a model one by one; results so far are available at any time.
+# --- its file -----------------------------------------------------------------------------------------------
 
-    One thread may run the survey while others read results: `survey` takes a consistent copy. Gold pairs are
-    for the alignment errors of cross-attention.
-    """
+_HELD = {
+    **dict.fromkeys(("kept", "distances", "chance", "values", "told"), np.float16),
+    **dict.fromkeys(("sentences", "tokens"), np.int16),
+    "marked": np.int8,
+}
+"""How a file holds the arrays of a profile."""
+_KNOWN = {*(each.name for each in (*STATISTICS, *PROFILED, *JUDGED[:2])), "stays_error", "aer_diagonal"}
+"""The statistics that pages know; others of a file are read over."""
+_COUNTS = ("sentences", "forced", "pairs", "skipped")
 
-    def __init__(self, translator: Translator, lines: Sequence[Line], gold: Sequence[GoldPair] = ()) -> None:
-        self._translator, self._lines, self._gold = translator, tuple(lines), tuple(gold)
-        self._projections = translator.model.output_projection
-        self._lock = threading.Lock()
-        sites = translator.config.sites
-        self._totals = dict.fromkeys(sites, Totals({}, {}))
-        self._trials = Trials(translator)
-        self._profilers = {
-            kind: Profiler(site.n_layers, translator.config.n_heads) for kind, site in sites.items()
+
+def fingerprint(lines: Sequence[Line], gold: Sequence[GoldPair]) -> str:
+    """A hash of the sentences of a survey."""
+    texts = [f"{line.source}\t{line.target}" for line in (*lines, *map(as_line, gold))]
+    links = [str((sorted(pair.sure), sorted(pair.possible))) for pair in gold]
+    return hashlib.sha256("\n".join((*texts, *links)).encode()).hexdigest()[:16]
+
+
+def write_survey(
+    directory: Path,
+    survey: Survey,  # of these sentences
+    lines: Sequence[Line],
+    gold: Sequence[GoldPair],
+    head: Mapping[str, Any],  # says of which model, when and by which command
+    brief: bool = False,  # whether lists of tokens and sentences are left out
+) -> None:
+    """Writes a survey as a file."""
+    number = {line: i for i, line in reversed([*enumerate([*lines, *map(as_line, gold)])])}
+    numbers = np.array([*(number[line] for line in survey.lines), -1])
+    kinds, arrays = {}, Arrays()
+    for kind, profile in survey.profiles.items():
+        words = {"vocabulary": profile.vocabulary, "counts": profile.counts}
+        kinds[kind.value] = {"means": [*profile.means]} | {
+            name: {} if brief else words[name] for name in words
         }
-        self._found: list[tuple[Line, dict[AttentionKind, Totals]]] = []
-        self._skipped = 0
-        self._alignments = CrossAlignments(translator.config)
-        self._aligned: list[GoldPair] = []
-
-    @property
-    def total(self) -> int:
-        """Number of sentences."""
-        return len(self._lines)
-
-    def run(self) -> Iterator[int]:
-        """Reads the gold pairs, then the sentences one by one; yields the number of sentences read so far.
-
-        To stop, leave the loop.
-        """
-        todos: list[GoldPair | Line] = [*self._gold, *self._lines]
-        for number, todo in enumerate(todos, start=1 - len(self._gold)):
-            try:
-                self._take(todo)
-            except (InputError, DataError):
-                self._skipped += 1
-            yield max(0, number)
-
-    def _take(self, todo: GoldPair | Line) -> None:
-        if isinstance(todo, GoldPair):
-            links = self._alignments.links(self._translator, todo)
-            with self._lock:
-                self._alignments.take(links, todo)
-                self._aligned.append(todo)
-            return
-        line = todo
-        tries = len(self._found) < SENTENCES
-        traced = line.run(self._translator, residual=tries)
-        readings = {kind: HeadsOfKind.of(traced, kind, self._projections) for kind in self._totals}
-        found = {kind: reading.totals() for kind, reading in readings.items()}
-        tried = (self._trials.tried(traced, readings), self._trials.shares(traced)) if tries else ([], [])
-        with self._lock:
-            self._found.append((line, found))
-            self._trials.take(*tried)
-            self._totals = {kind: total + found[kind] for kind, total in self._totals.items()}
-            for kind, reading in readings.items():
-                labels = traced.labels(kind)
-                self._profilers[kind].add(reading, rows_of(labels, kind), labels.keys)
-
-    def survey(self) -> Survey:
-        """The results so far; ValueError if no sentence with a choice for every kind has been read yet."""
-        with self._lock:
-            if not self._found:
-                raise ValueError("No sentence has been read yet.")
-            if any("entropy" not in self._totals[kind].means() for kind in self._totals):
-                raise ValueError("No row of any sentence sees two tokens yet, so no head has a choice.")
-            lines = [line for line, _ in self._found]
-            errors = self._alignments.errors() if self._aligned else {}
-            return Survey(
-                self._translator.name,
-                (*lines, *map(as_line, self._aligned)),
-                {kind: self._profile(kind, errors) for kind in self._totals},
-                len(lines),
-                sum(line.target is not None for line in lines),
-                len(self._aligned),
-                self._skipped,
-                self._trials.usual,
-            )
-
-    def _profile(self, kind: AttentionKind, errors: dict[str, Floats]) -> Profile:
-        means = self._totals[kind].means() | self._profilers[kind].means() | self._trials.means(kind)
-        means |= errors if kind is AttentionKind.CROSS else {}
-        by_line = _stacked([totals[kind].means() for _, totals in self._found])
-        lines = [line for line, _ in self._found] + [as_line(pair) for pair in self._aligned]
-        short = np.array([len(line.source.split()) < SHORTEST_EXAMPLE for line in lines])
-        shown, kept = self._shown(kind, means, by_line)
-        orders = {name: values for name, values in by_line.items() if name in SORTED} | {"role": shown}
-        for name, values in orders.items():
-            orders[name] = np.where(short[: len(values), None, None], np.float32(np.nan), values)
-        return self._profilers[kind].profile(means, kept, orders)
-
-    def _shown(
-        self, kind: AttentionKind, means: dict[str, Floats], by_line: dict[str, Floats]
-    ) -> tuple[Floats, Floats]:
-        """How strongly each sentence (of the role alignment, each gold pair) shows the role of each head,
-        (sentences and pairs, layers, heads); and the share of them that show it, (layers, heads)."""
-        names = roles.assign(means, kind)
-        pair_errors, many = self._alignments.pair_errors() if self._aligned else None, len(self._found)
-        shown = np.full((many + len(self._aligned), *names.shape), np.nan, np.float32)
-        enough = np.zeros(shown.shape, bool)
-        for name in np.unique(names):
-            heads = names == name
-            if name == roles.ALIGNMENT and pair_errors is not None:
-                error = pair_errors[:, heads]
-                own = {"aer": error, "aer_diagonal": np.full_like(error, means["aer_diagonal"].flat[0])}
-                shown[many:, heads] = roles.shows(name, own, kind)
-            else:
-                own = {each: values[:, heads] for each, values in by_line.items()}
-                found = roles.shows(name, own, kind)
-                shown[:many, heads] = np.where(np.isnan(own["entropy"]), np.nan, found)
-            enough[:, heads] = roles.keeps(name, shown[:, heads])
-        return shown, (enough.sum(0) / np.maximum(1, (~np.isnan(shown)).sum(0))).astype(np.float32)
+        arrays[f"{kind}.means"] = np.stack([*profile.means.values()]).astype(np.float32)
+        for name, held in _HELD.items():
+            values = numbers[profile.sentences] if name == "sentences" else getattr(profile, name)
+            if brief and name in ("sentences", "values", "marked", "tokens", "told"):
+                values = values[..., :0, :] if name == "told" else values[..., :0]
+            limit = 6e4 if held is np.float16 else np.inf  # of a strength beside a rare pattern
+            arrays[f"{kind}.{name}"] = np.minimum(values, limit).astype(held)
+    told = {"model": survey.model, "sample": fingerprint(lines, gold), **head, "kinds": kinds}
+    told |= {"usual": survey.usual} | {name: getattr(survey, name) for name in _COUNTS}
+    write_packed(directory / SURVEY_FILE, told, arrays)
 
 
-def rows_of(labels: HeadLabels, kind: AttentionKind) -> tuple[str, ...]:
-    """The tokens that name the rows of a profile: those read, and in cross-attention those predicted."""
-    predicted = labels.predicted if kind is AttentionKind.CROSS else None
-    return labels.queries if predicted is None else predicted
+def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) -> Survey | None:
+    """The survey of a model's directory; None if there is none of this model and these sentences.
+
+    CheckpointError if it is damaged.
+    """
+    head = measured(directory, SURVEY_FILE)
+    if head is None or head.get("sample") != fingerprint(lines, gold):
+        return None
+    with _named(directory / SURVEY_FILE):
+        head, arrays = read_packed(directory / SURVEY_FILE)
+        every = (*lines, *map(as_line, gold))
+        profiles = {
+            AttentionKind(kind): _profile(head["kinds"][kind], kind, arrays, size, len(every))
+            for kind, size in config_in(directory).sizes.items()
+        }
+        counts = {name: int(head[name]) for name in _COUNTS}
+        low, middle, high = map(float, head["usual"] or (0, 0, 0))
+        _check(
+            min(counts.values()) >= 0 and isinstance(head["date"], str) and 0 <= low <= middle <= high <= 1
+        )
+        usual = (low, middle, high) if head["usual"] else None
+        return Survey(head["model"], every, profiles, **counts, usual=usual, date=head["date"])
 
 
-def _stacked(means: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
-    names = dict.fromkeys(name for each in means for name in each)
-    missing = {
-        name: np.full_like(next(each[name] for each in means if name in each), np.nan) for name in names
+def surveyed(directory: Path) -> dict[str, list[list[str]]]:
+    """What every head of a model does over many sentences, by kind, layer and head; empty for a mixed head.
+
+    Empty without a survey of this very model beside it; CheckpointError if the survey is damaged.
+    """
+    if measured(directory, SURVEY_FILE) is None:
+        return {}
+    with _named(directory / SURVEY_FILE):
+        only = tuple(f"{kind}.means" for kind in AttentionKind)
+        head, arrays = read_packed(directory / SURVEY_FILE, only)
+        sizes, found = config_in(directory).sizes, {}
+        _check({*head["kinds"]} == {*sizes})
+        for kind, size in sizes.items():
+            names = roles.assign(_means(head["kinds"][kind], kind, arrays, size), AttentionKind(kind))
+            found[kind] = np.where(names == roles.MIXED, "", names).tolist()
+        return found
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error
+
+
+def _check(fits: bool) -> None:
+    if not fits:
+        raise ValueError("It says what cannot be of these heads and sentences.")
+
+
+def _means(words: Mapping[str, Any], kind: str, arrays: Arrays, size: Head) -> dict[str, Floats]:
+    """The statistics of a kind in a file; ValueError if they are not those of its heads."""
+    named = dict(zip(words["means"], arrays[f"{kind}.means"], strict=True))
+    _check("entropy" in named and all(each.shape == size for each in named.values()))
+    _check(all(np.isfinite(each).all() for each in named.values()))
+    return {name: each for name, each in named.items() if name in _KNOWN}
+
+
+def _profile(words: Mapping[str, Any], kind: str, arrays: Arrays, size: Head, lines: int) -> Profile:
+    """The profile of a kind in a file; ValueError if it does not fit heads, sentences or itself."""
+    found = {name: arrays[f"{kind}.{name}"] for name in _HELD}
+    shown, listed = found["sentences"].shape[-1], found["tokens"].shape[-1]
+    lists = (len(UNITS), len(LISTS), *size, listed)
+    shapes = {"kept": size, "distances": (*size, 2 * FAR + 1), "chance": (size[0], 2 * FAR + 1)}
+    shapes |= dict.fromkeys(("sentences", "values", "marked"), (len(SORTED), *size, shown))
+    shapes |= {"tokens": lists, "told": (*lists, 2)}
+    _check(shown in (0, SHOWN) and listed in (0, MOST))
+    _check(all(each.shape == shapes[name] and np.isfinite(each).all() for name, each in found.items()))
+    numbers, vocabulary, counts = found["sentences"], words["vocabulary"], words["counts"]
+    _check(numbers.min(initial=-1) >= -1 and numbers.max(initial=-1) < lines)
+    for unit, tokens in zip(UNITS, found["tokens"], strict=True):
+        names, seen = vocabulary.get(unit, []), counts.get(unit, [])
+        _check(tokens.min(initial=-1) >= -1 and tokens.max(initial=-1) < len(names))
+        _check(all(isinstance(name, str) for name in names) and (len(seen) == 2 or not names))
+        _check(all(len(each) == len(names) for each in seen))
+    wide = {
+        name: each.astype(np.float32 if each.dtype == np.float16 else int) for name, each in found.items()
     }
-    return {name: np.stack([each.get(name, missing[name]) for each in means]) for name in names}
+    return Profile(_means(words, kind, arrays, size), **wide, vocabulary=vocabulary, counts=counts)

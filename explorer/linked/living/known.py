@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from explorer.lenses.heads.roles import surveyed
+from explorer.lenses.heads.survey import surveyed
 from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.languages import languages_in_words, languages_of
 from explorer.linked.living.measured import Measure, Measuring

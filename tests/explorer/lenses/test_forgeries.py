@@ -17,10 +17,10 @@ from plain import Doubles, norm, softmax
 from second_ways import HEAD, LAYER, POINTS, STEP, Bench
 
 from explorer import lenses
-from explorer.lenses.circuits.sinks import sink
+from explorer.lenses.circuits import sink
 from explorer.lenses.heads import statistics
-from explorer.lenses.heads.profile import Profiler
 from explorer.lenses.heads.roles import strengths
+from explorer.lenses.heads.surveyor import Profiler
 from explorer.lenses.inside import logit_lens, spread
 from explorer.lenses.measures import maps
 from transformer import Window, interventions
@@ -77,11 +77,11 @@ def of_rows(b: Bench, kind: str, head: int = HEAD) -> Doubles:
 
 
 def means(b: Bench, kind: str) -> dict[str, Doubles]:
-    return statistics.sentence_totals(b.run, AttentionKind(kind)).means()
+    return statistics.means(statistics.HeadsOfKind.of(b.run, AttentionKind(kind)).sums())
 
 
 def distances(b: Bench, kind: str, head: int = HEAD) -> Doubles:
-    profiler, labels = Profiler(len(b.layers(kind)), b.run.config.n_heads), b.run.labels(kind)
+    profiler, labels = Profiler(), b.run.labels(kind)
     profiler.add(statistics.HeadsOfKind.of(b.run, AttentionKind(kind)), labels.queries, labels.keys)
     found = profiler.profile({}, np.zeros(0), {})
     return np.stack([found.distances[LAYER, head], found.chance[LAYER]])

@@ -11,8 +11,7 @@ from closed_form import CASES
 from corpus import write_pairs
 from programs import main
 
-from explorer.lenses.heads.shipped import survey_of
-from explorer.lenses.heads.survey import Line
+from explorer.lenses.heads.survey import Line, survey_of
 from explorer.lenses.words import samples
 from explorer.lenses.words.links import read_gold
 from transformer.exports.maps import load_maps
@@ -39,31 +38,29 @@ def model(closed_form_models: dict[str, Path], tmp_path: Path, monkeypatch: pyte
     return directory
 
 
-def test_every_file_belongs_to_the_weights_and_says_what_the_model_does(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_file_belongs_to_the_weights_and_says_what_the_model_does(model, tmp_path, capsys):
     assert main(["survey", "--model", str(model)]) == 0
     assert "All examples" in capsys.readouterr().out
     assert all(measured(model, name) for name in ("heads.json", "survey.npz", "examples.json"))
     heads = read_json(model / "heads.json")
     assert list(heads) == ["model", "command", "date", "digests", "data", "default", "heads", "aligner"]
     assert heads["command"] == f"python -m explorer survey --model {model}"
+    files = f"patterns: 1 pairs of {samples.USUAL.data}, given targets forced; aer: 1 pairs of alignments.tsv"
+    assert heads["data"] == files
     gold = read_gold(tmp_path / samples.USUAL.alignments)
-    survey = survey_of(model, [Line(CASE.sentence, CASE.translation)], gold)
-    assert survey is not None
-    assert survey.roles("cross")[0, 0] == "alignment"
-    translator = load_translator(model)
-    assert translator.means is not None
-    assert translator.means.about["data"].startswith("1 pairs of ")
+    assert survey_of(model, [Line(CASE.sentence, CASE.translation)], gold).roles("cross")[0, 0] == "alignment"
+    assert load_translator(model).means.about["data"].startswith("1 pairs of ")
     first = load_maps(model / "first.npz")
     assert (first.text, first.digests) == (CASE.translation, model_digests(model))
-    claim = read_json(model / "examples.json")["examples"][0]["claim"]
-    assert claim["weight"] > 0.9
+    assert read_json(model / "examples.json")["examples"][0]["claim"]["weight"] > 0.9
 
 
-def test_an_example_that_no_head_shows_is_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_example_that_no_head_shows_or_without_a_gloss_is_named(model, capsys):
     values = read_json(model / "examples.json")
     values["examples"][0]["claim"]["source"] = "zebra"
+    values["examples"][0]["gloss"] = {}
     (model / "examples.json").write_text(json.dumps(values))
-    assert main(["survey", "--model", str(model)]) == 1
-    assert "No head shows that" in capsys.readouterr().out
+    assert main(["survey", "--model", str(model), "--brief"]) == 1
+    said = capsys.readouterr().out
+    assert "No head shows that" in said
+    assert f"has no gloss for {', '.join(CASE.translation.split())}" in said

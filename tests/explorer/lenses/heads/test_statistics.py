@@ -1,96 +1,145 @@
+"""What statistics say of heads (roles), and the heads that open first; for rows, see `test_forgeries`."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from closed_form import CASES
 
+from explorer.lenses.heads import roles
+from explorer.lenses.heads.first_heads import choose_head, grid, kind_sums, measure_heads
 from explorer.lenses.heads.measures import STATISTICS
-from explorer.lenses.heads.statistics import Keys, content_pieces, row_statistics, sentence_totals
+from explorer.lenses.heads.statistics import HeadsOfKind, content_pieces
+from explorer.lenses.words.alignment import attention_links, score
 from explorer.lenses.words.function_words import ENGLISH
+from explorer.lenses.words.gold_links import ERRORS, align_gold
+from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
 from transformer.translator import Translator
 
-SEEN = np.ones((3, 4), dtype=bool)
-TOKENS = ("▁the", ",", "▁cat", "</s>")
-NONE = float("nan")
+ENCODER, DECODER, CROSS = AttentionKind
+NAMES = {statistic.name for statistic in STATISTICS}
+SURE = frozenset({(0, 0), (1, 1), (2, 2)})
+GOLD = GoldPair(("one", "two", "three"), ("eins", "zwei", "drei"), SURE, SURE)
 
 
-def peaked(columns: list[int], keys: int = 4) -> np.ndarray:
-    weights = np.zeros((1, len(columns), keys), dtype=np.float32)
-    weights[0, range(len(columns)), columns] = 1
-    return weights
-
-
-@pytest.mark.parametrize(
-    ("columns", "name", "expected"),
-    [
-        ([0, 1, 2], "same", [1, 1, 1]),
-        ([3, 0, 1], "previous", [NONE, 1, 1]),
-        ([1, 2, 3], "next", [1, 1, 1]),
-        ([0, 0, 3], "first", [1, 1, 0]),
-        ([2, 2, 3], "last", [1, 1, 0]),
-        ([3, 0, 1], "previous_mass", [NONE, 1, 1]),
-        ([0, 3, 1], "same_mass", [1, 0, 0]),
-        ([1, 2, 0], "next_mass", [1, 1, 0]),
-        ([0, 2, 0], "first_mass", [1, 0, 1]),
-        ([3, 3, 0], "eos_mass", [1, 1, 0]),
-        ([3, 3, 0], "special_mass", [1, 1, 0]),
-        ([1, 1, 2], "punctuation_mass", [1, 1, 0]),
-        ([2, 0, 3], "content_mass", [1, 0, 0]),
-        ([2, 0, 3], "content_chance", [0.25, 0.25, 0.25]),
-        ([3, 1, 0], "mean_distance", [3, 0, 2]),
-        ([3, 1, 0], "entropy", [0, 0, 0]),
-        ([3, 1, 0], "peak", [1, 1, 1]),
-    ],
-)
-def test_a_pattern_is_recognised(columns: list[int], name: str, expected: list[float]) -> None:
-    found = row_statistics(peaked(columns), SEEN, Keys.of(TOKENS, own=False))[name][0]
-    assert found == pytest.approx(expected, nan_ok=True)
-
-
-def test_even_weights_have_entropy_one_over_the_visible_keys() -> None:
-    mask = np.tril(np.ones((3, 3), dtype=bool))
-    weights = (mask / mask.sum(-1, keepdims=True))[None].astype(np.float32)
-    entropy = row_statistics(weights, mask, Keys.of(("<s>", "▁a", "▁b"), own=True))["entropy"][0]
-    assert np.isnan(entropy[0])
-    assert entropy[1:] == pytest.approx(1)
-
-
-def test_under_a_causal_mask_nothing_is_next_or_last() -> None:
-    mask = np.tril(np.ones((3, 3), dtype=bool))
-    found = row_statistics(peaked([0, 0, 1], 3), mask, Keys.of(("<s>", "▁a", "▁b"), own=True))
-    assert np.isnan(found["next"]).all()
-    assert "last" not in found
-    assert found["previous"][0] == pytest.approx([NONE, 1, 1], nan_ok=True)
-
-
-def test_the_pieces_of_a_word_belong_together() -> None:
-    mask = np.ones((3, 3), dtype=bool)
-    found = row_statistics(peaked([1, 0, 0], 3), mask, Keys.of(("▁mou", "se", "</s>"), own=True))
-    assert found["same_word"][0].tolist() == [1, 1, 0]
-
-
-def test_content_words_are_neither_function_words_nor_punctuation_nor_marks() -> None:
+def test_content_words_are_neither_function_words_nor_punctuation_nor_marks():
     tokens = ("▁The", "▁ti", "red", ".", "▁don", "'", "t", "▁7", "</s>")
-    content = [token for token, found in zip(tokens, content_pieces(tokens, ENGLISH), strict=True) if found]
+    content = [token for token, whole in zip(tokens, content_pieces(tokens, ENGLISH), strict=True) if whole]
     assert content == ["▁ti", "red", "▁7"]
 
 
-def test_every_statistic_has_a_definition(translator: Translator) -> None:
-    traced = translator.force("one two three", "eins zwei")
-    found = {name for kind in AttentionKind for name in sentence_totals(traced, kind).sums}
-    assert found | {"contribution"} == {statistic.name for statistic in STATISTICS}
+# --- heads.json ---------------------------------------------------------------------------------------------
 
 
-def test_known_heads_have_known_statistics(solved: Translator) -> None:
+def test_every_head_of_every_kind_is_measured_over_all_rows(translator: Translator):
+    runs = [translator.force("one two three", "eins zwei"), translator.force("two", "zwei drei eins")]
+    projections, alignments = translator.model.output_projection, align_gold(translator, [GOLD])
+    measured = measure_heads([kind_sums(run, projections) for run in runs], alignments)
+    lacks = {"encoder": set(), "decoder": {"next", "next_mass", "last"}, "cross": {"same_word"}}
+    errors = grid({name: (each, 1) for name, each in alignments.errors().items()})
+    for kind, depth in (("encoder", 2), ("decoder", 3), ("cross", 3)):
+        heads = measured["heads"][kind]
+        assert [len(row) for row in heads] == [translator.config.n_heads] * depth
+        extra = {*errors[0][0]} if kind == "cross" else set()
+        assert {*heads[0][0]} == NAMES - lacks[kind] | extra
+        assert measured["default"][kind] == list(choose_head(heads))
+        rows = [HeadsOfKind.of(run, AttentionKind(kind), projections).rows for run in runs]
+        for name in NAMES - lacks[kind]:
+            each = np.concatenate([found[name][1, 2] for found in rows if name in found])
+            assert heads[1][2][name] == pytest.approx(np.nanmean(each), abs=1e-4), name
+    assert [
+        [{n: head[n] for n in errors[0][0]} for head in row] for row in measured["heads"]["cross"]
+    ] == errors
+    assert grid(kind_sums(runs[0])[CROSS]) == measure_heads([kind_sums(runs[0])])["heads"]["cross"]
+
+
+def test_rows_that_see_one_key_are_left_out_and_a_run_needs_its_attention(translator: Translator):
+    measured = measure_heads([kind_sums(translator.translate("one", max_length=1))])
+    assert all("first" not in head for layer in measured["heads"]["decoder"] for head in layer)
+    with pytest.raises(ValueError, match="capture=True"):
+        kind_sums(translator.translate("one", capture=False))
+
+
+def test_the_best_aligner_is_the_head_that_translates(solved: Translator):
     case = CASES[solved.name]
-    traced = solved.translate(case.sentence)
-    for kind in AttentionKind:
-        means = sentence_totals(traced, kind).means()
-        for head in range(2):
-            weights = case.weights(kind, head)
-            rows = range(1 if kind is AttentionKind.DECODER else 0, len(weights))
-            shares = np.mean([weights[row, row - 1] for row in rows if row >= 1 and row <= weights.shape[1]])
-            assert means["previous"][0, head] == pytest.approx(shares)
-            distance = np.mean([abs(row - weights[row].argmax()) for row in rows])
-            assert means["mean_distance"][0, head] == pytest.approx(distance, abs=0.1)
+    links = frozenset((int(key), row) for row, key in enumerate(case.keys("cross", 0)[:-1]))
+    gold = GoldPair(tuple(case.sentence.split()), tuple(case.translation.split()), links, links)
+    sums, collected = [kind_sums(solved.force(case.sentence, case.translation))], align_gold(solved, [gold])
+    found = measure_heads(sums, collected)
+    assert found["aligner"] == {"heads": ((0, 0),), "rows": "predicted", "aer": 0}
+    assert collected.scores("read")[0][0].aer > 0
+    assert "aligner" not in measure_heads(sums)
+
+
+def test_a_mean_over_heads_is_scored_like_a_head(translator: Translator):
+    traced, collected = translator.force("one two three", "eins zwei drei"), align_gold(translator, [GOLD])
+    best, error = collected.best()
+    words = translator.cut("one two three").groups(), translator.cut("eins zwei drei", "target").groups()
+    (links,) = attention_links(best.weights(traced)[None], *words, rows=best.rows)
+    assert score([links], [GOLD]).aer == error
+    heads = [each.aer for rows in ERRORS.values() for layer in collected.scores(rows) for each in layer]
+    assert error <= min(heads)
+
+
+@pytest.mark.parametrize(
+    ("heads", "sharp"),
+    [
+        ([[{"aer": 0.5}, {"aer": 0.2, "eos_mass": 0.8}], [{"aer": 0.3}, {"aer": 0.4}]], False),
+        ([[{"previous": 0.2}, {"previous": 0.9, "first": 0.7}], [{"previous": 0.1, "next": 0.6}]], False),
+        ([[{"peak": 0.9, "special_mass": 0.6}, {"peak": 0.8, "first_mass": 0.5}], [{"peak": 0.4}]], True),
+    ],
+)
+def test_the_best_aligner_or_the_clearest_pattern_opens_first_but_never_a_head_at_rest(heads, sharp):
+    assert choose_head(heads, sharp) == (1, 0)
+
+
+# --- roles --------------------------------------------------------------------------------------------------
+
+NOTHING = dict.fromkeys(NAMES, np.zeros((1, 2), np.float32)) | {"content_chance": np.full((1, 2), 0.4)}
+
+
+def of_two(**values: list[float]) -> dict[str, np.ndarray]:
+    """Statistics of two heads of one layer."""
+    return NOTHING | {name: np.array([pair], np.float32) for name, pair in values.items()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "expected"),
+    [
+        (ENCODER, {"previous": [0.49, 0.5]}, ["mixed", "previous token"]),
+        (ENCODER, {"next": [1.0, 0.2]}, ["next token", "mixed"]),
+        (DECODER, {"same_word": [0.7, 0.0], "first": [0.0, 0.6]}, ["same word", "first or last"]),
+        (ENCODER, {"last": [0.2, 0.5]}, ["mixed", "first or last"]),
+        (ENCODER, {"special_mass": [0.3, 0.4], "punctuation_mass": [0.1, 0.2]}, ["mixed", "sink"]),
+        (CROSS, {"content_mass": [0.5, 0.6]}, ["mixed", "content"]),
+        (CROSS, {"content_mass": [0.5, 0.6], "content_chance": [0.0, 0.4]}, ["mixed", "content"]),
+        (CROSS, {"same_word": [1.0, 1.0]}, ["mixed", "mixed"]),
+        (CROSS, {"aer": [0.41, 0.39], "aer_diagonal": [0.5, 0.5]}, ["mixed", "alignment"]),
+        (CROSS, {"aer": [0.0, 0.1], "aer_diagonal": [0.0, 0.0]}, ["alignment", "mixed"]),
+        (CROSS, {"aer": [0.9, 0.3], "aer_read": [0.1, 0.9], "aer_diagonal": [0.5, 0.5]}, ["alignment"] * 2),
+        (
+            *(CROSS, {"aer": [0.1, 0.9], "aer_diagonal": [0.5, 0.5], "content_mass": [1, 1]}),
+            ["alignment", "content"],
+        ),
+        (ENCODER, {"aer": [0.1, 0.1], "aer_diagonal": [0.5, 0.5]}, ["mixed", "mixed"]),
+        (ENCODER, {"previous": [0.6, 0.6], "content_mass": [1, 0]}, ["previous token", "previous token"]),
+    ],
+)
+def test_a_head_has_the_first_role_whose_threshold_it_reaches(kind, values, expected):
+    assert roles.assign(of_two(**values), kind).tolist() == [expected]
+
+
+def test_what_a_role_says_of_itself_and_of_heads_that_cannot_have_it():
+    errors = of_two(aer=[0.9, 0.39], aer_read=[0.1, 0.9])
+    assert roles.aligned_by(errors).tolist() == [["reads", "predicts"]]
+    few = {
+        name: each for name, each in NOTHING.items() if name not in ("previous", "next", "last", "same_word")
+    }
+    assert roles.assign(few, DECODER).tolist() == [["mixed", "mixed"]]
+    shown = roles.shows("mixed", of_two(previous=[0.4, 0.5]), ENCODER)
+    assert shown.tolist() == [[pytest.approx(1.25), 1]]
+    assert roles.keeps("mixed", shown).tolist() == [[True, False]]
+    for role in roles.ROLES:
+        numbers = {f"{role.threshold:.2f}".rstrip("0"), f"{100 * role.threshold:.0f} %"}
+        assert any(number in role.definition for number in numbers), role.name

@@ -1,0 +1,421 @@
+"""A survey as a visitor chose to see it, and what the chosen head does over its sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, SupportsFloat
+
+import numpy as np
+import streamlit as st
+
+from explorer.app.address import State, session
+from explorer.app.address.kinds import HEAD, one_of
+from explorer.app.address.parameters import link
+from explorer.app.address.state import own
+from explorer.app.controls import inform, panel, pickers, plain
+from explorer.app.server import examples
+from explorer.app.server.source import Source, per_model
+from explorer.app.server.surveys import runs_of
+from explorer.figures.base import labels, style
+from explorer.figures.base.bars import percent
+from explorer.figures.base.captions import KIND_NAMES
+from explorer.figures.maps.lines import SEVERAL
+from explorer.figures.pages.heads import Marks, distance_bars, plane
+from explorer.lenses.circuits import OUTLIER, Points, Sink, points, sink
+from explorer.lenses.heads.measures import JUDGED, PROFILED, SORTED, STATISTICS, UNITS, Statistic
+from explorer.lenses.heads.roles import ALIGNMENT, MIXED, Floats, aligned_by, role
+from explorer.lenses.heads.statistics import FUNCTION_WORDS, content_pieces
+from explorer.lenses.heads.survey import FAR, Line, Survey, SurveyExample, Token
+from explorer.lenses.heads.surveyor import rows_of
+from explorer.lenses.measures.stream import UnmeasuredError
+from transformer import Translation
+from transformer.config import AttentionKind, Head, PlacedHead
+from transformer.text.words import is_punctuation, is_special, readable
+
+_NAMES = (*(each.name for each in (*STATISTICS, *PROFILED)), "aer", "aer_read", "keeps")
+own("statistic", one_of(*_NAMES))  # that colours the heads, as named in `heads.json`
+own(
+    "facet", one_of("tokens", "distances", "sentences", "points", "sink"), "tokens"
+)  # what is shown of the chosen head
+own("unit", one_of(*UNITS), "words")  # whether its lists hold words or pieces
+own("keys_by", one_of("weight", "lift"), "weight")  # what orders its list of keys
+own("sorted_by", one_of(*SORTED), "role")  # what orders its sentences
+own("colour_by", one_of("side", "position", "class"), "side")  # what colours its queries and keys
+own("point", HEAD)  # one of them: 0 for a query, 1 for a key, and its number
+own("heads_as", one_of("tiles", "points"), "tiles")  # how all heads are drawn
+own("across", one_of(*_NAMES))  # the statistic from left to right, of points
+own("up", one_of(*_NAMES))  # the statistic upwards
+
+PAGES = {kind: f"pages/{kind}_self_attention.py" for kind in ("encoder", "decoder")}
+PAGES["cross"] = "pages/cross_attention.py"
+_FIRST = {"encoder": "previous", "decoder": "same_word", "cross": "aer"}
+_FIFTHS = ("Highest fifth", "Second fifth", "Middle fifth", "Fourth fifth", "Lowest fifth")
+_ROWS = {"cross": "predict", "encoder": "are", "decoder": "read"}
+_LISTS = (
+    "Lift: share of the weight over what even weights on the visible keys would give. Selectivity: 1 − "
+    "entropy over the logarithm of the visible keys. Lists hold what was seen three times or more."
+)
+_PLANE = (
+    "Every point is a query or a key of this head in one of the sentences. A change of basis of q with the "
+    "inverse one of k changes no score, so the axes are those of the product itself: singular values of "
+    "W_Q W_Kᵀ, √S to each side. A key has a high score if it lies far from the centre in the query's "
+    "direction. Biases stay in; the keys' mean is taken off, which adds the same to a whole row."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Results of a survey, and the visitor's choices among them."""
+
+    survey: Survey  # statistics of every head over the sentences
+    kind: AttentionKind  # encoder, decoder or cross
+    now: State  # what the visitor asked for; the model has the head that it names
+    file: str | None  # the name of the visitor's own file of sentences; None for the sample
+
+    @property
+    def head(self) -> Head:
+        """The chosen head, from 0."""
+        head: Head = getattr(self.now, str(self.kind))
+        return head
+
+    @cached_property
+    def known(self) -> dict[str, Statistic]:
+        """The statistics that heads of the kind have, by name."""
+        names = {*self.survey.means[self.kind], "keeps"}
+        return {each.name: each for each in (*STATISTICS, *PROFILED, *JUDGED) if each.name in names}
+
+    def choice(self, name: str | None, usual: str | None = None) -> Statistic:
+        """The statistic of a name; the usual one, or that of the kind, if its heads lack it."""
+        names = (name, usual, _FIRST[str(self.kind)], *self.known)
+        return next(self.known[each] for each in names if each in self.known)
+
+    @cached_property
+    def statistic(self) -> Statistic:
+        """The one that colours the heads."""
+        return self.choice(self.now.statistic)
+
+    @cached_property
+    def roles(self) -> np.ndarray:
+        """The role of every head, (layers, heads)."""
+        return self.survey.roles(self.kind)
+
+    def role(self, head: Head) -> str:
+        """The role of a head in words; of an alignment, with the row that implies it."""
+        name = str(self.roles[head])
+        row = f" (row that {aligned_by(self.survey.means[self.kind])[head]})" if name == ALIGNMENT else ""
+        return name + row
+
+    def keeping(self, head: Head, strong: str = "") -> str:
+        """In how many of the sentences a head shows its role."""
+        links = f"{self.survey.pairs} pairs with links made by hand"
+        share = percent(self.survey.stability(self.kind, *head))
+        return f"{strong}{share}{strong} of the {links if self.roles[head] == ALIGNMENT else 'sentences'}"
+
+    def values(self, statistic: Statistic) -> Floats:
+        """A statistic of all heads, (layers, heads)."""
+        means = self.survey.means[self.kind]
+        if statistic.name == "keeps":
+            return self.survey.profiles[self.kind].kept
+        if statistic.name == "aer":
+            return np.fmin(means["aer"], means.get("aer_read", means["aer"]))
+        return means[statistic.name]
+
+    def named(self) -> str:
+        """Kind and head, as captions begin."""
+        return f"{KIND_NAMES[self.kind]} · {labels.head_phrase(*self.head)}"
+
+
+def written(value: SupportsFloat, statistic: Statistic) -> str:
+    """A statistic as text: shares in per cent, others with two decimals."""
+    shares = statistic.unit == "share" and statistic.name != "entropy"
+    return percent(float(value)) if shares else labels.number(float(value), ".2f")
+
+
+def link_to(found: Found, line: Line, label: str, row: int | None, source: int | None = None) -> None:
+    """Links to a sentence in the view of the kind, which runs it as it was run here, at a row of the head."""
+    kind = str(found.kind)
+    values = {"text": line.source, "sentence": examples.whole(line.source), "target": line.target}
+    values |= {"step": None, "source": row} if kind == "encoder" else {"step": row, "source": source}
+    st.page_link(
+        PAGES[kind],
+        label=plain(label),
+        help=plain(line.target or "translated greedily"),
+        icon=":material/open_in_new:",
+        query_params=link(found.now, decode="greedy", **{kind: found.head}, **values),
+    )
+
+
+def show(found: Found, source: Source) -> None:
+    """The chosen head: its role, one of three facets, and, folded, what is measured on a few sentences."""
+    name = str(found.roles[found.head])
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"##### {labels.head_name(*found.head)} · {found.role(found.head)}", width="content")
+        with st.container(width=220):
+            pickers.head_picker(found.kind, found.head, source)
+    kept = found.keeping(found.head, "**")
+    if name == MIXED:
+        st.markdown(f"It reaches the threshold of no role; taken one by one, {kept} show no role either.")
+    else:
+        definition = role(name).definition.replace("<", "\\<")
+        st.markdown(f"{definition} Taken one by one, {kept} show it.")
+    facet = found.now.facet if found.now.facet in FACETS else "tokens"
+    pickers.switch("facet", "What to see of the head", {name: name for name in FACETS}, facet)
+    if found.survey.brief and facet != "distances":
+        inform("The file of this model has statistics alone: let the model read the sentences here, below.")
+    else:
+        FACETS[facet](found)
+    for name, (title, draw) in FOLDED.items():
+        fold = st.expander(title, found.now.facet == name, key=f"fold.{name}", on_change="rerun")
+        if fold.open:
+            with fold:
+                try:
+                    draw(found, source)
+                except UnmeasuredError as error:
+                    inform(plain(str(error)))
+
+
+# --- facets -------------------------------------------------------------------------------------------------
+
+
+def _tokens(found: Found) -> None:
+    now = found.now
+    with st.container(horizontal=True):
+        pickers.switch("unit", "Units", {unit: unit for unit in UNITS}, now.unit)
+        orders = {"weight": "by weight", "lift": "by lift"}
+        pickers.switch("keys_by", "Order of the keys", orders, now.keys_by)
+
+    def table(by: str, names: str, first: Callable[[Token], str]) -> None:
+        rows = [
+            f"| {plain(labels.display(each.text))} | {first(each)} | {each.ratio:.1f} times | {each.seen} |"
+            for each in found.survey.tokens(found.kind, *found.head, now.unit, by)
+        ]
+        heading = [f"| | {names} | seen |", "|---|---:|---:|---:|"]
+        st.markdown("\n".join([*heading, *rows]) if rows else "None was seen three times.")
+
+    st.markdown("**Keys that take most weight**")
+    table(now.keys_by, "share of the weight | lift", lambda each: f"{100 * each.value:.1f}\u00a0%")
+    st.markdown(f"**Queries that are most selective** (rows that {_ROWS[found.kind]} the {now.unit[:-1]})")
+    table("selective", "selectivity | to the head's mean", lambda each: f"{each.value:.2f}")
+    st.caption(_LISTS)
+
+
+def _distances(found: Found) -> None:
+    profile = found.survey.profiles[found.kind]
+    shares, chance = profile.distances[found.head], profile.chance[found.head[0]]
+    most = int(np.argmax(shares - chance))
+    away = f"{abs(most - FAR)} {'before' if most > FAR else 'after'}** the query"
+    st.markdown(
+        f"Most above even weights: keys **{away if most != FAR else 'at the same position**'}, with "
+        f"{percent(float(shares[most]))} of the weight instead of {percent(float(chance[most]))}."
+        f"{_moved(found)}"
+    )
+    panel(
+        f"distances-{found.kind}",
+        lambda: distance_bars(shares, chance, str(found.kind)),
+        f"{found.named()} · weight by distance, over {found.survey.sentences} sentences; the last bars hold "
+        f"{FAR} and more; line: even weights over the visible keys · {found.survey.model}",
+        lambda: [
+            ["query - key", "share", "even"],
+            *([at - FAR, *map(float, pair)] for at, pair in enumerate(zip(shares, chance, strict=True))),
+        ],
+        sentence=False,
+    )
+
+
+def _moved(found: Found) -> str:
+    """What two exchanged words do to the pattern, in a sentence."""
+    means = {name: float(each[found.head]) for name, each in found.survey.means[found.kind].items()}
+    if "stays" not in means:
+        return ""
+    stays, follows = means["stays"], means["follows"]
+    where = "columns" if found.kind is AttentionKind.CROSS else "rows and columns"
+    told = (
+        f" When two words change places, {percent(stays)} of the weight in their {where} stays in place, and "
+        f"{percent(follows)} goes along with them"
+    )
+    if found.kind is AttentionKind.DECODER:
+        return f"{told}; where it can go is for the mask to decide."
+    if "stays_error" not in means:
+        return f"{told}."
+    if abs(stays - follows) <= 2 * means["stays_error"]:
+        return f"{told}: within two standard errors, neither is more."
+    return f"{told}: it looks more **by {'position' if stays > follows else 'meaning'}**."
+
+
+def _sentences(found: Found) -> None:
+    names = {"role": "strength of its role"} | {name: each.label for name, each in found.known.items()}
+    names = {name: names[name] for name in SORTED if name in names}
+    order = found.now.sorted_by if found.now.sorted_by in names else "role"
+    pickers.choose("sorted_by", "Order of the sentences", names, order, labelled=True)
+    fifths = found.survey.fifths(found.kind, *found.head, order)
+    for title, sentences in zip(_FIFTHS, fifths, strict=True):
+        if sentences:
+            st.caption(title)
+        for each in sentences:
+            texts = (labels.shorten(each.line.source, 60), _value(found, order, each))
+            link_to(found, each.line, " · ".join(filter(None, texts)), each.row)
+    if not any(fifths):
+        inform("No sentence of five words or more has a value.")
+    st.caption("Each opens at the row of this head with the largest value; below the middle, the smallest.")
+
+
+def _value(found: Found, order: str, example: SurveyExample) -> str:
+    """The value that orders a sentence, in its unit."""
+    name = str(found.roles[found.head])
+    if order != "role":
+        return written(example.value, found.known[order])
+    if name == MIXED:
+        return ""
+    if name == ALIGNMENT:
+        diagonal = float(found.survey.means[found.kind]["aer_diagonal"].flat[0])
+        return f"error {percent(round(role(name).threshold / example.value * diagonal, 3))}"
+    value = role(name).threshold * example.value
+    return percent(value) if role(name).share else f"{value:.2f} times"
+
+
+# --- on a few dozen of the sentences, only if somebody asks -------------------------------------------------
+
+_SORTS = ("content words", "function words", "punctuation", "special tokens")
+
+
+class _Point(NamedTuple):
+    """A query or a key: a token in one of the runs."""
+
+    at: Head  # 0 for a query, 1 for a key; and its number
+    run: int
+    position: int
+    text: str
+    sort: str  # of `_SORTS`
+    x: float
+    y: float
+
+
+def _runs(found: Found, source: Source) -> list[Translation]:
+    own = session.own_sentences()
+    with st.spinner("Running a few dozen sentences"):
+        return runs_of(source, None if own is None else own[1], found.now.language)
+
+
+def _of_side(drawn: Points, runs: list[Translation], kind: AttentionKind, side: int) -> list[_Point]:
+    found, values = list[_Point](), (drawn.queries, drawn.keys)[side]
+    for number, run in enumerate(runs):
+        site = run.config.sites[kind]
+        words = FUNCTION_WORDS[site.key_side if side else site.query_side]
+        tokens = _pieces(run, kind, side)
+        for position, (token, content) in enumerate(zip(tokens, content_pieces(tokens, words), strict=True)):
+            text = readable(token)
+            sort = 3 if is_special(token) else 2 if is_punctuation(text) else 1 - int(content)
+            x, y = map(float, values[len(found)])
+            found.append(_Point((side, len(found)), number, position, text, _SORTS[sort], x, y))
+    return found
+
+
+def _pieces(run: Translation, kind: AttentionKind, side: int) -> tuple[str, ...]:
+    return run.labels(kind).keys if side else rows_of(run.labels(kind), kind)
+
+
+def _compares(found: Found, source: Source) -> None:
+    """Queries and keys of the head as points."""
+    runs, kind, by = _runs(found, source), found.kind, found.now.colour_by
+    drawn = points(source.translator().model, runs, (kind, *found.head))
+    sides = [_of_side(drawn, runs, kind, side) for side in (0, 1)]
+    st.markdown(
+        f"These two directions of the balanced basis hold **{percent(drawn.share)}** of the variance of q·k "
+        f"within rows. {drawn.left_out}"
+    )
+    names = {"side": "by side", "position": "by position", "class": "by class of token"}
+    pickers.switch("colour_by", "Colour of the points", names, by)
+    chosen = next((each for side in sides for each in side if each.at == found.now.point), None)
+    marks, texts = list[Marks](), list[tuple[float, float, str]]()
+    for side, most, colour in zip(sides, (4, 6), (style.HUES[str(kind)], "#999999"), strict=True):
+        key = int(side is sides[1])
+        name = ("queries", "keys")[key] + (" (target)", " (source)")[key] * (kind is AttentionKind.CROSS)
+        looks = {sort: paint for sort, (paint, _) in zip(_SORTS, SEVERAL, strict=False)}
+        for sort, paint in (looks if by == "class" else {name: colour}).items():
+            those = [each for each in side if by != "class" or each.sort == sort]
+            marks.append(_marks(those, sort * (key or int(by != "class")), paint, key, by == "position"))
+        # the words farthest from the centre, each once
+        centre = np.mean([each[-2:] for each in side], axis=0)
+        far = sorted(side, key=lambda each: -float(np.hypot(*(each[-2:] - centre))))
+        words = {each.text: each for each in reversed(far)}
+        texts += [(each.x, each.y, each.text) for each in far if words[each.text] is each][:most]
+    last = max(each.position for side in sides for each in side)
+    first, second = (f"direction {labels.count(axis)}" for axis in drawn.axes)
+    ends = ("first token", f"token {last + 1}") if by == "position" else None
+    panel(
+        f"points-{kind}",
+        lambda: plane(marks, (first, second), chosen and chosen[-2:], texts, ends, even=True),
+        f"{found.named()} · {len(sides[0])} queries (diamonds) and {len(sides[1])} keys (circles) of "
+        f"{len(runs)} sentences · {found.survey.model}",
+        lambda: [
+            ["side", "sentence", "position", "token", "x", "y"],
+            *(
+                [("query", "key")[p.at[0]], p.run + 1, p.position + 1, p.text, p.x, p.y]
+                for p in (*sides[0], *sides[1])
+            ),
+        ],
+        seeing=_PLANE,
+        alt="Queries and keys of the head in a plane; the numbers are in the export",
+        take=lambda data: session.change(point=tuple(data)),
+        sentence=False,
+    )
+    if chosen is None:
+        st.caption("Click a point to see its token in its sentence.")
+        return
+    run, key = runs[chosen.run], chosen.at[0]
+    pieces = [plain(readable(each)) for each in _pieces(run, kind, key)]
+    pieces[chosen.position] = f"**{pieces[chosen.position]}**"
+    st.markdown(f"As a {('query', 'key')[key]}: {' '.join(pieces)}")
+    row = None if key and kind is AttentionKind.CROSS else chosen.position
+    read = chosen.position if key and run.config.sites[kind].key_side == "encoder" else None
+    link_to(found, Line(run.source_text, run.text), labels.shorten(run.source_text, 60), row, read)
+
+
+def _marks(those: list[_Point], name: str, colour: str, key: int, shaded: bool) -> Marks:
+    x, y, places = (np.array([getattr(p, of) for p in those]) for of in ("x", "y", "position"))
+    notes = [f"{p.text}\n{('query', 'key')[key]}, token {p.position + 1}" for p in those]
+    symbol, shade = "circle" if key else "diamond", places if shaded else None
+    return Marks(name, x, y, colour, notes, [p.at for p in those], symbol, shade)
+
+
+@per_model(64)
+def _sunk(
+    source: Source,
+    place: PlacedHead,
+    _runs: tuple[int, ...],
+    *,
+    runs: list[Translation],
+    tell: Callable[[float], object],
+) -> Sink:
+    return sink(source.translator(), runs, place, tell)
+
+
+def _rests(found: Found, source: Source) -> None:
+    """What the token costs on which the head rests."""
+    runs = _runs(found, source)
+    bar = st.progress(0.0, "Running the sentences without this key")
+    place, which = (found.kind, *found.head), tuple(map(id, runs))
+    seen = _sunk(source, place, which, runs=runs, tell=lambda share: bar.progress(share))
+    bar.empty()
+    dims = ", ".join(str(labels.count(each)) for each in seen.outliers[:6])
+    more = f" and {len(seen.outliers) - 6} more" if len(seen.outliers) > 6 else ""
+    outliers = f"dimension{'s' * (len(seen.outliers) > 1)} {dims}{more}" if seen.outliers else "no dimension"
+    st.markdown(
+        f"It puts **{percent(seen.weight)}** of its weight on {plain(labels.display(seen.token))}. The value "
+        f"there writes **{seen.value:.2f} times** as much as the other keys' do. The stream there is "
+        f"{seen.stream:.2f} times as long, with {outliers} at least {OUTLIER:.0f} times the mean size. "
+        f"Without this key in this head, a token {'loses' if seen.lost >= 0 else 'gains'} "
+        f"**{abs(seen.lost):.3f} nats**, the mean of {seen.rows}."
+    )
+    short = " A short value lets a head write almost nothing where it finds nothing." * (seen.value < 0.5)
+    st.caption(f"{len(runs)} sentences. The other keys share its weight, and the model runs again.{short}")
+
+
+FACETS = {"tokens": _tokens, "distances": _distances, "sentences": _sentences}
+"""What can be seen of a head, by the value in the address."""
+FOLDED = {
+    "points": ("What it compares: queries and keys as points", _compares),
+    "sink": ("What it costs to hide where it rests", _rests),
+}

@@ -1,1 +1,0 @@
-"""Circuits of heads: what a head's matrices do to tokens."""
