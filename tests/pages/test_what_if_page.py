@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.server import models
 from explorer.lenses import compare_runs
-from explorer.lenses.what_if.random_heads import random_heads
+from explorer.lenses.what_if.controls import random_heads
 from transformer import interventions as do
 
 PAGE = "pages/what_if.py"

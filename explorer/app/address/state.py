@@ -44,7 +44,7 @@ from explorer.figures.base.quantity import MEASURES
 from explorer.figures.base.style import SCALES
 from explorer.lenses.heads import measures
 from explorer.lenses.heads.measures import SORTED, UNITS
-from explorer.lenses.what_if.questions.question import GOALS
+from explorer.lenses.what_if.questions import GOALS
 from transformer.config import SCORE_RULES, Head
 from transformer.interventions import Intervention
 

@@ -15,7 +15,7 @@ from explorer.lenses.heads.first_heads import kind_totals, measure_heads
 from explorer.lenses.heads.shipped import write_survey
 from explorer.lenses.heads.statistics import Totals
 from explorer.lenses.heads.survey import Line, Surveyor
-from explorer.lenses.what_if.averages import Averager
+from explorer.lenses.what_if.controls import mean_outputs
 from explorer.lenses.words import samples
 from explorer.lenses.words.claims import heads_that_show, shared_heads
 from explorer.lenses.words.gold_links import align_gold
@@ -23,6 +23,7 @@ from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.links import read_gold
 from transformer.config import AttentionKind
 from transformer.exports.maps import save_maps
+from transformer.interventions import HeadMeans
 from transformer.run import Translation
 from transformer.storage.description import EXAMPLES_FILE, HEADS_FILE, SURVEY_FILE, model_digests
 from transformer.storage.directory import write_means
@@ -94,11 +95,10 @@ def _files(
         pass
     write_survey(directory, surveyor.survey(), lines, gold, head, brief)
     yield SURVEY_FILE
-    averager = Averager(translator, [(pair.source, pair.target) for pair in pairs])
-    for _ in averager.run():
-        pass
-    notes = {"data": f"{averager.read} pairs of {sample.data}, given targets forced"}
-    write_means(directory, averager.means(notes | {name: head[name] for name in ("command", "date")}))
+    means, read = mean_outputs(translator, [(pair.source, pair.target) for pair in pairs])
+    notes = {"data": f"{read} pairs of {sample.data}, given targets forced"}
+    notes |= {name: head[name] for name in ("command", "date")}
+    write_means(directory, HeadMeans(means, notes))
     yield "means.safetensors"
     if (directory / EXAMPLES_FILE).is_file():
         text = read_json(directory / EXAMPLES_FILE)["examples"][0]["text"]

@@ -22,7 +22,7 @@ from explorer.figures.base.bars import percent
 from explorer.figures.base.captions import quote
 from explorer.figures.pages.recurrent import with_centres
 from explorer.lenses.inside.terms import ScoreTerms, score_terms
-from explorer.lenses.what_if.difference import align_tokens
+from explorer.lenses.what_if.two_runs import align_tokens
 from explorer.linked.view import window_around
 from transformer import Window
 from transformer.config import AttentionKind, RecurrentConfig
