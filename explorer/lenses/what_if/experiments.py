@@ -82,6 +82,10 @@ class Experiment(NamedTuple):
         return self.variants(on), on.base.text if self.forced else None
 
 
+def _by_layer(on: Bench, change: Callable[[int], Intervention]) -> Variants:
+    return {f"layer {layer + 1}": (change(layer),) for layer in on.layers("decoder")}
+
+
 SISTER = "The woman who wrote the book is my sister."
 BITES = "The dog bites the man."
 SHE, HE = "My sister is a teacher.", "My brother is a teacher."
@@ -91,37 +95,31 @@ EXPERIMENTS = (
         "aligner",
         "Remove the head that seems to align: does the model still translate?",
         SISTER,
-        lambda on: {"mean": tuple(do.ablate("cross", layer, head, by="mean") for layer, head in on.aligner)},
-        "An unchanged translation does not show that this head did nothing: others can do the "
-        "same work. Switch one of them off as well.",
+        lambda on: {"mean": tuple(do.ablate("cross", *head, by="mean") for head in on.aligner)},
+        "An unchanged translation does not show that this head did nothing: others can do the same work.",
     ),
     Experiment(
         "subject",
         "Hide a word from cross-attention: who bites whom?",
         BITES,
-        lambda on: {
-            "without “dog”": tuple(map(do.hide, on.word("dog"))),
-            "without “man”": tuple(map(do.hide, on.word("man"))),
-        },
-        "The encoder still read the word and may have passed some of it on to its neighbours. So "
-        "the word is hidden, not gone.",
+        lambda on: {f"without “{word}”": tuple(map(do.hide, on.word(word))) for word in ("dog", "man")},
+        "The encoder still read the word and may have passed some of it on. So it is hidden, not gone.",
     ),
     Experiment(
         "future",
         "Let the decoder see the future: does it copy the next word?",
         SISTER,
         lambda on: {"mask lifted": (do.mask("decoder", allow="future"),)},
-        "This model never saw a later word while it was trained. One trained without the mask "
-        "would learn to copy.",
-        True,
+        "This model never saw a later word in training. One trained without the mask would learn to copy.",
+        forced=True,
     ),
     Experiment(
         "positions",
         "Take the positions away: does the model still know the order of the words?",
         BITES,
         lambda on: {side: (do.no_positions(side),) for side in ("encoder", "decoder")},
-        "The causal mask still tells the decoder how many words it has written. And a model "
-        "trained without positions learns to make do with less: see Positions.",
+        "The causal mask still counts the words written. And a model trained without positions manages with "
+        "less: see Positions.",
     ),
     Experiment(
         "gender",
@@ -148,17 +146,14 @@ EXPERIMENTS = (
             by: tuple(do.ablate("encoder", layer, None, by=by) for layer in on.layers("encoder"))
             for by in ("zero", "mean")
         },
-        "Neither is the only right way. Zero takes away what a head gives to every sentence; the "
-        "mean leaves that in place, but comes from other sentences.",
+        "Neither is the only right way: the mean leaves what a head gives to every sentence, but comes from "
+        "other sentences.",
     ),
     Experiment(
         "network",
         "Drop a feed-forward network of the decoder: which one is missed?",
         SISTER,
-        lambda on: {
-            f"layer {layer + 1}": (do.drop_sublayer("decoder", layer, "feed_forward"),)
-            for layer in on.layers("decoder")
-        },
+        lambda on: _by_layer(on, lambda layer: do.drop_sublayer("decoder", layer, "feed_forward")),
         "Later layers get an input that they never saw in training. Part of the damage is theirs.",
     ),
     Experiment(
@@ -166,8 +161,8 @@ EXPERIMENTS = (
         "Sharpen or blur the last layer of cross-attention: does it matter how sharply it looks?",
         SISTER,
         lambda on: {
-            "sharp": (do.temperature("cross", on.layers("cross")[-1], None, 0.1),),
-            "blurred": (do.temperature("cross", on.layers("cross")[-1], None, 10.0),),
+            name: (do.temperature("cross", on.layers("cross")[-1], None, by),)
+            for name, by in (("sharp", 0.1), ("blurred", 10.0))
         },
         "A blurred head still gives something: nearly the mean of all values.",
     ),
@@ -175,10 +170,7 @@ EXPERIMENTS = (
         "layer",
         "Switch off all cross-attention of a layer: which layer reads the source?",
         SISTER,
-        lambda on: {
-            f"layer {layer + 1}": (do.ablate("cross", layer, None, by="mean"),)
-            for layer in on.layers("decoder")
-        },
+        lambda on: _by_layer(on, lambda layer: do.ablate("cross", layer, None, by="mean")),
         "The other layers still read the source. The shares of the layers do not add up.",
     ),
 )

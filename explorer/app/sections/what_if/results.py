@@ -53,7 +53,8 @@ def show(opened: Opened) -> None:
         st.markdown(f":gray[as it is:] {plain(base.text)}")
         experiments.show(opened.source)
         return
-    free = compared(opened, base, opened.traced().translation)
+    new = opened.traced().translation
+    free = compared(opened, id(base), id(new), pair=(base, new))
     asked = experiments.asked(session.current())
     if asked is not None:
         st.markdown(f"##### {plain(asked.question)}")
@@ -61,7 +62,7 @@ def show(opened: Opened) -> None:
     if asked is not None:
         st.caption(f"What this does not prove: {asked.not_proved}")
     same_text = forced(opened, base)
-    same = free if same_text is None else compared(opened, base, same_text)
+    same = free if same_text is None else compared(opened, id(base), id(same_text), pair=(base, same_text))
     left, right = st.columns([1, 1], gap="large")
     with left:
         steps(same, same_text is not None)
@@ -72,15 +73,9 @@ def show(opened: Opened) -> None:
     seen(SEEING, FORMULA)
 
 
-def compared(opened: Opened, base: Translation, other: Translation) -> RunDifference:
-    """The difference of two runs, kept."""
-    return _compared(opened, id(base), id(other), pair=(base, other))
-
-
 @per_run(16, lambda both: held(both.base) + held(both.changed))
-def _compared(
-    _opened: Opened, _base: int, _other: int, *, pair: tuple[Translation, Translation]
-) -> RunDifference:
+def compared(_opened: Opened, _base: int, _other: int, *, pair: Runs) -> RunDifference:
+    """The difference of two runs, which their ids tell apart; kept."""
     return compare_runs(*pair)
 
 
@@ -98,8 +93,8 @@ def outcome(both: RunDifference) -> str:
         step = max(both.steps, key=lambda each: abs(each.delta_log_p))
         token, log_p = plain(labels.piece(step.base.token)), step.base.log_prob
         return (
-            f":gray[given:] {base}  \nThe translation is given, so it cannot change; the probabilities of its "
-            f"tokens can. Most of all “{token}”: {share(log_p)} as it is, "
+            f":gray[given:] {base}  \nThe translation is given, so it cannot change; the probabilities of "
+            f"its tokens can. Most of all “{token}”: {share(log_p)} as it is, "
             f"{share(log_p + step.delta_log_p)} changed."
         )
     parted = "" if both.parting is None else f"The translations part at step {labels.count(both.parting)}."
@@ -130,31 +125,16 @@ def nats(value: float) -> str:
 
 def steps(both: RunDifference, is_forced: bool) -> None:
     """Δ log p of each token of the unchanged translation."""
-    rows = [
-        (
-            labels.count(i),
-            step.base.token,
-            step.base.log_prob,
-            step.base.log_prob + step.delta_log_p,
-            step.delta_log_p,
-            step.kl,
-        )
-        for i, step in enumerate(both.steps)
-    ]
-    moved = [
-        StepMove(
-            token,
-            delta,
-            f"step {at}: {labels.piece(token)}\nas it is: {share(log_p)}\n"
-            f"Δ log p {labels.moved(delta)} nats\nKL {nats(kl)}",
-        )
-        for at, token, log_p, _, delta, kl in rows
-    ]
-    way = (
-        "the changed model reads the unchanged translation, so all steps can be compared"
-        if is_forced
-        else "up to the step at which the runs part, because a change contradicts the unchanged translation"
-    )
+    rows, moved = [], []
+    for at, step in enumerate(both.steps, start=1):
+        token, log_p, delta = step.base.token, step.base.log_prob, step.delta_log_p
+        rows.append((at, token, log_p, log_p + delta, delta, step.kl))
+        before = f"step {at}: {labels.piece(token)}\nas it is: {share(log_p)}"
+        note = f"{before}\nΔ log p {labels.moved(delta)} nats\nKL {nats(step.kl)}"
+        moved.append(StepMove(token, delta, note))
+    way = "up to the step at which the runs part, because a change contradicts the unchanged translation"
+    if is_forced:
+        way = "the changed model reads the unchanged translation, so all steps can be compared"
     whole, size = float(np.nansum(both.delta_log_p)), float(np.nansum(np.abs(both.delta_log_p)))
     summed = f"together {labels.moved(whole)} nats"
     if labels.telling(size) != labels.telling(abs(whole)):
@@ -206,8 +186,8 @@ def control(opened: Opened, base: Translation) -> None:
         "what-if.control",
         lambda: control_strip(effects[0], effects[1:], said),
         f"Δ log p of the unchanged translation by “{beside.change}” (bar: {labels.moved(effects[0])})"
-        f"{others}, and by the same change at other heads of the layer (dots: {which}); {beside.as_large} of {count} "
-        f"move it as far · {base.model}",
+        f"{others}, and by the same change at other heads of the layer (dots: {which}); {beside.as_large} of "
+        f"{count} move it as far · {base.model}",
         lambda: [("change", "Δ log p, nats"), *rows],
     )
 
@@ -246,10 +226,8 @@ def grid(both: RunDifference, now: State, kind: str) -> None:
         says = labels.telling(value)
         return Cell(value * (value >= labels.ROUNDING), says, "", f"{name}: a weight changes by up to {says}")
 
-    tiles = [
-        [tile(float(value), labels.head_phrase(i, j)) for j, value in enumerate(row)]
-        for i, row in enumerate(both.largest(kind))
-    ]
+    largest = both.largest(kind).tolist()
+    tiles = [[tile(x, labels.head_phrase(i, j)) for j, x in enumerate(row)] for i, row in enumerate(largest)]
     panel(
         "what-if.heads",
         partial(head_grid, tiles, kind, head),

@@ -67,6 +67,7 @@ def test_the_copying_head_matters_and_no_other_does(solved):
     assert copying.effect < -5
     np.testing.assert_allclose(copying.effects, 0, atol=1e-5)
     assert (copying.as_large, unused.as_large, len(unused.controls)) == (0, 1, 1)
+    assert copying._replace(effect=1.5, effects=np.array([-1.5, 1.0, 2.0])).as_large == 2
 
 
 def test_if_there_are_many_a_seed_draws_different_ones(ready):
