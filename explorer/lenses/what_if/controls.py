@@ -110,22 +110,16 @@ def _moved(change: Any, heads: tuple[int, ...]) -> Intervention:
     return other
 
 
-def fresh_model(config: ModelConfig, seed: int) -> EncoderDecoder:
-    """A model with the weights from which training with this seed would start.
+def untrained_twin(translator: Translator, seed: int) -> Translator:
+    """A model of the same config with the weights from which training with this seed would start.
 
     The CPU's global generator then continues as if nothing had been drawn.
     """
     with _LOCK, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        model = NETWORKS[type(config)](config)
+        model = NETWORKS[type(translator.config)](translator.config)
     assert isinstance(model, EncoderDecoder)
-    return model
-
-
-def untrained_twin(translator: Translator, seed: int) -> Translator:
-    """A model of the same config with the weights from which training would start: a control for maps."""
     name = f"{translator.name}, untrained twin, seed {seed}"
-    model = fresh_model(translator.config, seed)
     return Translator(model, translator.tokenizer, name=name, rules=translator.rules)
 
 
